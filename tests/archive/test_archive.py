@@ -10,16 +10,15 @@ import pyarrow.compute as pc
 import pytest
 
 from a2a_proxy.archive import segment
+from a2a_proxy.archive.destination import ID_FILE, check_archive_url, proxy_id
 from a2a_proxy.archive.errors import ArchiveError
+from a2a_proxy.archive.files import ParquetFiles
 from a2a_proxy.archive.manifest import Manifest
-from a2a_proxy.archive.proxy_id import ID_FILE, proxy_id
-from a2a_proxy.archive.ranges import ParquetFiles
 from a2a_proxy.archive.restore import restore_recording
 from a2a_proxy.archive.rows import times_as_numbers
 from a2a_proxy.archive.search import SegmentQuery, find_gone_tables, find_segments
 from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.archive.upload import SessionUpload
-from a2a_proxy.archive.url import check_archive_url
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.recording.cassette.exporter import Selection
@@ -175,10 +174,10 @@ def test_what_a_rule_of_the_bucket_removed_is_said_and_the_rest_is_brought(
     assert brought.gone == (first.cut.object_key(table),)
     assert 0 < brought.frames <= frames - (table == "frames") * first.frames.rows
     with Recording(tmp_path / "back.a2a.db") as back:
-        assert back.sessions()[0].missing_text == "files with more of it that the archive no longer had: 1"
+        assert back.sessions()[0].missing_text == "files with more frames of it that are missing from the archive: 1"
     for file in top.rglob("*.parquet"):
         file.unlink()
-    with pytest.raises(ArchiveError, match="files that may have had it are gone"):
+    with pytest.raises(ArchiveError, match="files that may have had it are missing: "):
         restore_recording(place, SegmentQuery(since=1), "all", tmp_path / "none.a2a.db")
 
 
@@ -269,7 +268,7 @@ def test_what_is_foreign_or_was_changed_is_told(place: ArchiveStore, tmp_path: P
 )
 def test_what_is_no_place_is_told(url: str) -> None:
     for look in (check_archive_url, ArchiveStore):
-        with pytest.raises(ArchiveError, match="no place for an archive"):
+        with pytest.raises(ArchiveError, match="is not the URL of an archive"):
             look(url)
 
 
@@ -290,7 +289,7 @@ def test_a_command_line_of_no_unicode_is_archived(place: ArchiveStore, tmp_path:
 def test_an_endpoint_that_is_no_url_is_told_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
     for look in (check_archive_url, ArchiveStore):
-        with pytest.raises(ArchiveError, match="AWS_ENDPOINT_URL is no URL") as wrong:
+        with pytest.raises(ArchiveError, match="AWS_ENDPOINT_URL is not a URL") as wrong:
             look("s3://bucket/prefix")
         assert "http://localhost:9000" in wrong.value.hint
 
@@ -308,5 +307,5 @@ def test_each_state_directory_has_one_id(tmp_path: Path) -> None:
 
     assert proxy_id(tmp_path) == proxy_id(tmp_path) != proxy_id(tmp_path / "other")
     (tmp_path / ID_FILE).write_text("../x\n")
-    with pytest.raises(ArchiveError, match="is no id"):
+    with pytest.raises(ArchiveError, match="is not a valid id"):
         proxy_id(tmp_path)

@@ -1,6 +1,6 @@
 """Filters of identifiers."""
 
-from a2a_proxy.archive.bloom import bloom_filter, may_contain
+from a2a_proxy.archive.manifest import bloom_filter, may_contain
 
 
 def test_what_is_there_is_found_and_little_else() -> None:

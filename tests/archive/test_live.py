@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.archive import live_upload
-from a2a_proxy.archive.job import ArchiveJob
+from a2a_proxy.archive.destination import ArchiveJob
 from a2a_proxy.archive.live_upload import LiveUpload
 from a2a_proxy.archive.search import SegmentQuery, find_segments
 from a2a_proxy.archive.store import ArchiveStore
@@ -69,7 +69,7 @@ def test_storage_that_is_away_is_tried_again_and_told_once(tmp_path: Path, ledge
     [said] = tried
     assert isinstance(said, FollowerNotice)
     assert "no such bucket or folder" in said.message
-    assert "tried again" in said.hint
+    assert "retried" in said.hint
     assert manifest.frames.rows == FRAMES
     assert ledger.read_mark().errors == 3
 

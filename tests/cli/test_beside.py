@@ -81,7 +81,7 @@ def test_where_nothing_is_recorded_it_says_so_and_ends(tmp_path: Path, folder: J
     console = TextConsole(None, log, quiet=True)
     run_job(work(tmp_path, folder), console)
     console.close()
-    assert "nothing was recorded: nobody has followed it" in (tmp_path / "log").read_text()
+    assert "nothing was recorded, so no follower ran" in (tmp_path / "log").read_text()
 
 
 def test_a_recorder_that_is_gone_is_not_waited_for(
@@ -101,7 +101,7 @@ def test_its_options_are_checked_before_the_agent_starts() -> None:
     assert stdio_config(**plain).followers == FollowerOptions()  # type: ignore[arg-type]
     with pytest.raises(UserError, match="no OTLP endpoint"):
         stdio_config(**plain, otlp="ftp://x")  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="means nothing without --archive"):
+    with pytest.raises(UserError, match="has no effect without --archive"):
         stdio_config(**plain, archive_id="x")  # type: ignore[arg-type]
 
 

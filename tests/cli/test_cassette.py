@@ -64,7 +64,7 @@ def test_migrate_refuses_what_was_changed_or_is_newer(inspect: Inspect, tmp_path
     assert inspect("cassette", "migrate", "--check", old) == 0
     old.write_bytes(old.read_bytes().replace(b'"version":1', b'"version":99'))
     assert inspect("cassette", "migrate", old) == 2
-    assert "made by a newer a2a-proxy" in inspect.err
+    assert "written by a newer a2a-proxy" in inspect.err
     assert "pip install -U a2a-proxy" in inspect.err
     old.write_bytes(DEMO.read_bytes().replace(b"Lisbon", b"Porto"))
     assert inspect("cassette", "migrate", old) == 2
@@ -100,7 +100,7 @@ def test_trim_replaces_nothing_but_a_cassette(inspect: Inspect, tmp_path: Path) 
     assert inspect("cassette", "read", DEMO, recording) == 0
     before = recording.read_bytes()
     assert inspect("cassette", "trim", recording, "2", "--overwrite", "-o", recording) == 2
-    assert "is not a cassette, and is not replaced by one" in inspect.err
+    assert "is not a cassette, so it is not overwritten" in inspect.err
     assert inspect("cassette", "trim", recording, "2", "--overwrite", "-o", tmp_path) == 2
     assert "is not a cassette" in inspect.err
     assert recording.read_bytes() == before

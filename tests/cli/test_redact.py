@@ -101,7 +101,7 @@ def test_a_capture_follows_the_policy(proxy: Callable[..., Proxy], agent: Agent,
     (address,) = one.addresses()
     assert b"hello" in call(address, "the quick brown secret")
     assert one.stop() == 0
-    assert "what the policy names are replaced by labels" in one.err
+    assert "the data named by the policy are redacted" in one.err
     for file in tmp_path.glob("r.a2a.db*"):
         assert b"brown secret" not in file.read_bytes()
     with Recording(record) as recording:
@@ -122,7 +122,7 @@ def test_a_capture_without_payloads(proxy: Callable[..., Proxy], agent: Agent, t
     (address,) = one.addresses()
     call(address, "the quick brown secret")
     assert one.stop() == 0
-    assert "rules that need payloads are not asked" in one.err
+    assert "rules that need payloads are skipped" in one.err
     with Recording(record) as recording:
         (session,) = recording.sessions()
         assert session.complete == "complete"
@@ -185,7 +185,7 @@ def test_without_payloads_it_is_said_everywhere(inspect: Callable[..., tuple[int
     assert (code, "its payloads were not recorded" in err) == (2, True)
     out = inspect("check", bare, "--fail-on", "never")[1]
     assert "without payloads (metadata only): " in out
-    with open_recording_or_cassette(bare) as recording, pytest.raises(RecordingError, match="holds no payloads"):
+    with open_recording_or_cassette(bare) as recording, pytest.raises(RecordingError, match="has no payloads"):
         load_script(recording)
 
 

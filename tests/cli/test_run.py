@@ -47,8 +47,8 @@ def test_banner_lines_and_summary(proxy: Start, agent: Agent, tmp_path: Path) ->
     assert one.stop() == 0
     banner = one.err.splitlines()
     assert re.fullmatch(rf"a2a-proxy \S+ listens on {address} and sends to {agent.upstream}", banner[0])
-    assert banner[1] == f"recording to {tmp_path / 'r.db'}; credentials are replaced by labels"
-    assert banner[2:4] == [f"look at it with: a2a-inspect {tmp_path / 'r.db'}", "stop with Ctrl-C"]
+    assert banner[1] == f"recording to {tmp_path / 'r.db'}; credentials are redacted"
+    assert banner[2:4] == [f"inspect it: a2a-inspect {tmp_path / 'r.db'}", "stop with Ctrl-C"]
     assert re.fullmatch(
         r"recorded 2 exchanges \(1 ok, 1 error\), \d+ frames, 0 tasks; 0 findings; capture complete: yes", banner[-1]
     )
@@ -279,7 +279,7 @@ def test_a_second_ctrl_c_leaves_the_rest_to_recover(proxy: Start, agent: Agent, 
     os.kill(recorder, signal.SIGSTOP)
     call(address)
     one.interrupt()
-    until(lambda: "Ctrl-C again leaves it to" in one.err)
+    until(lambda: "Ctrl-C again stops now" in one.err)
     one.interrupt()
     assert one.wait() == 0
     until_dead(recorder)  # until then the session is its own

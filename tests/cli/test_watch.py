@@ -60,8 +60,8 @@ def test_losses_are_told_once_and_their_end() -> None:
     assert scene.look(lost=5000, reason="no space left on device") == [
         (
             (
-                "the capture is incomplete, traffic goes on: the journal takes nothing: no space left on device;"
-                " 4.9 KiB are missing so far from /state/j"
+                "the capture is incomplete, traffic is still relayed: the journal cannot be written: "
+                "no space left on device; 4.9 KiB are missing so far from /state/j"
             ),
             "free some space there, or keep the state elsewhere: export A2A_PROXY_STATE=DIR",
             True,
@@ -78,10 +78,10 @@ def test_losses_are_told_once_and_their_end() -> None:
 def test_a_full_disk_is_no_slow_disk() -> None:
     """Also where it takes small records again by the time that somebody looks."""
     (said,) = Scene().look(lost=70_000, lost_reason="disk quota exceeded")
-    assert "the journal takes nothing: disk quota exceeded; 68.4 KiB are missing so far from /state/j" in said[0]
+    assert "the journal cannot be written: disk quota exceeded; 68.4 KiB are missing so far from /state/j" in said[0]
     assert "free some space there" in said[1]
     (said,) = Scene().look(lost=1)
-    assert "the journal takes nothing: the disk is too slow; 1 B are missing" in said[0]
+    assert "the journal cannot be written: the disk is too slow; 1 B are missing" in said[0]
     assert said[1] == "keep the state on a faster disk: export A2A_PROXY_STATE=DIR"
 
 
@@ -98,10 +98,10 @@ def test_a_deleted_folder_is_told() -> None:
     """Made again, or not to be made: once."""
     scene = Scene()
     scene.mended = True
-    assert "was deleted and is made again" in scene.look()[0][0]
+    assert "was deleted and has been created again" in scene.look()[0][0]
     scene.mended = OSError(30, "Read-only file system", "/state")
     assert [said[0] for said in scene.look()] == [
-        "the journal's folder is gone and cannot be made again: /state: read-only file system"
+        "the journal's folder is gone and cannot be created again: /state: read-only file system"
     ]
     assert scene.look() == []
 

@@ -134,9 +134,9 @@ def test_a_stdio_agent(drive: Callable[..., int], capsys: pytest.CaptureFixture[
     [
         ({"command": ("python3",)}, "two agents"),
         ({"binding": "stdio"}, "command of the stdio agent is missing"),
-        ({"upstream": "", "command": ("no-such-command-here",)}, "there is no command no-such-command-here"),
+        ({"upstream": "", "command": ("no-such-command-here",)}, "command not found: no-such-command-here"),
         ({"upstream": "", "command": ("python3",), "binding": "rest"}, "a command is a stdio agent"),
-        ({"where": "op:ListTasks"}, "there is no call to be driven"),
+        ({"where": "op:ListTasks"}, "there is no call to drive"),
         ({"where": "op:Nothing"}, "there is no operation"),
     ],
 )
@@ -146,6 +146,29 @@ def test_agents_and_calls_that_do_not_go_together(
     with pytest.raises(UserError, match=message) as wrong:
         drive(**more)
     assert wrong.value.code == 2
+
+
+def test_a_stdio_recording_needs_a_command_or_another_binding(
+    drive: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An address has no pipe: the error names the first such call and both ways out."""
+    with pytest.raises(UserError, match=r"#1 GetExtendedAgentCard was recorded over stdio") as wrong:
+        drive("stdio")
+    assert wrong.value.code == 2
+    assert "--binding jsonrpc" in wrong.value.hint
+    assert "-- COMMAND" in wrong.value.hint
+    assert drive("stdio", binding="jsonrpc", timeout=2.0) == 1
+    assert "different: of" in capsys.readouterr().out
+
+
+def test_a_stdio_agent_has_no_card_to_fetch(drive: Callable[..., int], capsys: pytest.CaptureFixture[str]) -> None:
+    """Requests that are plain HTTP are left out, and the report says so."""
+    command = (sys.executable, str(STORY))
+    assert drive("demo", upstream="", upstream_grpc="", command=command, timeout=2.0) == 1
+    assert (
+        "not driven: #1 GetAgentCard: it is an HTTP request, which a stdio agent does not answer"
+        in capsys.readouterr().out
+    )
 
 
 def test_an_agent_that_is_not_there(drive: Callable[..., int]) -> None:
@@ -193,7 +216,7 @@ def test_a_drive_that_was_broken_off_leaves_nothing_to_recover(monkeypatch: pyte
             session = SessionFile(recording=str(recording), pid=1, started=number + 1, uuid=str(number))
             file_layout.create_journal(session).release()
         assert len(file_layout.find_leftovers()) == 2
-        raise UserError("stopped before all calls were made", "nothing was compared", 130)
+        raise UserError("stopped before all calls were sent", "nothing was compared", 130)
 
     monkeypatch.setattr(command, "_drive_network_agent", lambda _plan, options, file: broken_off(options, file))
     with pytest.raises(UserError, match="stopped"):

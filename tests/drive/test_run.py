@@ -153,7 +153,7 @@ async def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
     story = live((ClientAction.SAY, 0, ask("a")), (ClientAction.SAY, 2, ask("b")), answers=(event(), event()))
     (remark,) = (await drive(Agent(answers), story)).remarks
-    assert remark.text == "sent although #1 had brought 1 of 2 messages: it was silent"
+    assert remark.text == "sent although #1 had brought 1 of 2 messages: the agent was silent"
 
 
 async def test_an_agent_that_never_answers_is_given_up() -> None:
@@ -163,7 +163,7 @@ async def test_an_agent_that_never_answers_is_given_up() -> None:
 
     agent = Agent(answers)
     made = await drive(agent, step(1, 10, 20, payload=ask()), timeout=0.05)
-    assert [remark.text for remark in made.remarks] == ["nothing came for 0.05 s: given up (--timeout)"]
+    assert [remark.text for remark in made.remarks] == ["the agent sent nothing for 0.05 s: given up (--timeout)"]
     assert agent.log[-1] == "#1 cancel"
 
 
@@ -179,7 +179,9 @@ async def test_an_agent_that_takes_nothing_is_given_up(monkeypatch: pytest.Monke
     monkeypatch.setattr(_Line, "send_message", never)
     agent = Agent(answers)
     made = await drive(agent, step(1, 10, 20, payload=ask()), step(2, 30, 40, payload=ask()), timeout=0.05)
-    assert [remark.text for remark in made.remarks] == ["the agent took nothing for 0.05 s: given up (--timeout)"] * 2
+    assert [remark.text for remark in made.remarks] == [
+        "the agent accepted nothing for 0.05 s: given up (--timeout)"
+    ] * 2
     assert agent.log == ["#1 cancel", "#2 cancel"]
 
 
@@ -229,7 +231,7 @@ async def test_a_call_for_a_task_that_nobody_made_is_not_sent() -> None:
     made = await drive(agent, first, step(2, 30, 40, payload=ask("four", taskId=TASK)))
     assert agent.log == ["#1 hi"]
     assert made.skipped == {1}
-    assert made.remarks[0].text == f"not sent: the agent gave nothing that stands for {TASK}"
+    assert made.remarks[0].text == f"not sent: the agent returned no id in place of {TASK}"
 
 
 async def test_a_cancel_keeps_its_pause() -> None:

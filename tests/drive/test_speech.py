@@ -47,14 +47,14 @@ def test_a_stream_is_asked_for_as_one() -> None:
 
 
 def test_what_cannot_be_said_is_told() -> None:
-    with pytest.raises(CallError, match=r"SendMessage cannot be said in 1\.0 over grpc"):
+    with pytest.raises(CallError, match=r"SendMessage cannot be expressed in 1\.0 over grpc"):
         said(Binding.GRPC, Dialect.V1_0, value={"message": {"parts": "none"}})
 
 
 @pytest.mark.parametrize(
     ("operation", "binding", "dialect", "why"),
     [
-        ("SendLiveMessage", Binding.REST, None, "live streams go over gRPC, not over rest"),
+        ("SendLiveMessage", Binding.REST, None, "live streams are sent over gRPC only, not over rest"),
         ("ListTasks", Binding.JSONRPC, Dialect.V0_2, ""),
         ("ListTasks", Binding.GRPC, Dialect.V0_3, "ListTasks is not in 0.3 over grpc"),
         ("SendMessage", Binding.REST, Dialect.V0_1, "SendMessage is not in 0.1 over rest"),
@@ -64,6 +64,23 @@ def test_what_cannot_be_said_is_told() -> None:
 )
 def test_which_calls_can_be_made(operation: str, binding: Binding | None, dialect: Dialect | None, why: str) -> None:
     assert RequestedTarget(binding, dialect).obstacle_of(step(1, 1, 2, operation=operation)) == why
+
+
+@pytest.mark.parametrize(
+    ("operation", "recorded", "binding", "why"),
+    [
+        ("GetAgentCard", Binding.CARD, Binding.STDIO, "it is an HTTP request, which a stdio agent does not answer"),
+        ("", Binding.JSONRPC, Binding.STDIO, "it is an HTTP request, which a stdio agent does not answer"),
+        ("", Binding.STDIO, Binding.JSONRPC, "it is not an A2A operation, so it cannot be sent over jsonrpc"),
+        ("", Binding.STDIO, Binding.STDIO, ""),
+        ("", Binding.JSONRPC, Binding.REST, ""),
+    ],
+)
+def test_calls_that_keep_their_binding_need_its_transport(
+    operation: str, recorded: Binding, binding: Binding, why: str
+) -> None:
+    call = step(1, 1, 2, operation=operation, binding=recorded)
+    assert RequestedTarget(binding).obstacle_of(call) == why
 
 
 def test_a_card_is_fetched_as_it_was() -> None:

@@ -78,7 +78,7 @@ def best_delay(talk: Talk, event: str, tmp_path: Path) -> float:
 
 def test_a_gap_is_told_at_once_and_as_one(talk: Talk, tmp_path: Path) -> None:
     found = [each for each in talk.told("finding") if each["rule"] == "A2A-GEN-001"]
-    assert [each["summary"] for each in found] == ["5 after 3: 4 did not come"]
+    assert [each["summary"] for each in found] == ["generation 4 is missing: 3 is followed by 5 (agent)"]
     delay = best_delay(talk, "finding", tmp_path)
     print(f"a gap was on the console {delay * 1000:.0f} ms after the client had the event after it")
     assert delay < PROMPT
@@ -145,7 +145,10 @@ def test_in_words_on_the_console(tmp_path: Path) -> None:
         running.stop()
     gap, healed = (
         next(number for number, line in enumerate(running.out) if word in line)
-        for word in ("A2A-GEN-001  #1.4 SendStreamingMessage  5 after 3: 4 did not come", "  healed  task ")
+        for word in (
+            "A2A-GEN-001  #1.4 SendStreamingMessage  generation 4 is missing: 3 is followed by 5 (agent)",
+            "  healed  task ",
+        )
     )
     assert gap < healed
     assert running.out[healed].endswith("  generation 4, missed on #1: healed by #2 GetTask at 5")

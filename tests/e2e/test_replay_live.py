@@ -203,7 +203,7 @@ async def test_a_client_that_says_something_else() -> None:
     (miss,) = mock.player.misses
     assert (heard, code) == ([], grpc.StatusCode.FAILED_PRECONDITION)
     assert miss.kind == "diverged"
-    assert 'recorded "to Frankfurt", asked "to Paris"' in miss.full_text()
+    assert 'recorded "to Frankfurt", requested "to Paris"' in miss.full_text()
 
 
 async def test_a_lenient_mock_goes_on() -> None:
@@ -251,7 +251,7 @@ async def test_a_client_that_never_answers() -> None:
         heard, code = await ending(stream)
     (miss,) = mock.player.misses
     assert (heard, code) == ([], grpc.StatusCode.FAILED_PRECONDITION)
-    assert "nothing came" in miss.full_text()
+    assert "the client sent nothing" in miss.full_text()
 
 
 async def test_a_client_that_leaves() -> None:

@@ -80,7 +80,7 @@ async def test_the_screen_is_used_in_a_browser(address: str, tmp_path: Path) -> 
         await person.sees("Evening: fado")
         await until_true(lambda: differs(page, before), "what was received is not shown")
         await person.types("4")
-        await person.sees("A2A-GEN-001", "Generation gap", "The client has missed an event")
+        await person.sees("A2A-GEN-001", "Generation gap", "The client missed at least one change")
         await person.types("/")
         await person.sees("valid")
         for letter in "err":

@@ -40,11 +40,11 @@ def test_a_new_user_finds_the_event_that_was_lost(tmp_path: Path, window: Termin
     window.types("g", "g", "e")
     window.sees("#8 SendStreamingMessage", "▌     4")
     window.types("s")
-    window.sees("A2A-GEN-001 5 after 3: 4 did not come", "generation 4 missed, healed by #9 GetTask")
+    window.sees("A2A-GEN-001 generation 4 is missing", "generation 4 missed, healed by #9 GetTask")
     window.types("Escape")
     window.sees("FRAME")
     window.types("Enter", "4")
-    window.sees("[4 Findings]", "A2A-GEN-001 frame 4", "Generation gap", "The client has missed an event")
+    window.sees("[4 Findings]", "A2A-GEN-001 frame 4", "Generation gap", "The client missed at least one change")
     window.types("C-q")
     until(lambda: window.ended)
 

@@ -92,7 +92,7 @@ def test_any_time_can_be_asked_for(url: str, tmp_path: Path, capsys: pytest.Capt
             capsys.readouterr()
             list_segments(url, far, ArchiveOptions(as_json=True))
             assert bool(capsys.readouterr().out) == there
-            with contextlib.nullcontext() if there else pytest.raises(UserError, match="has nothing of"):
+            with contextlib.nullcontext() if there else pytest.raises(UserError, match="has no frames of"):
                 download_recording(url, far | {"task": TASK}, tmp_path / f"{word}.a2a.db", ArchiveOptions())
         assert (tmp_path / f"{word}.a2a.db").exists()
 
@@ -137,7 +137,11 @@ def test_without_the_extra_it_says_what_to_install(url: str, tmp_path: Path, mon
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [({}, "nothing says what to fetch"), ({"since": "soon"}, "is no time"), ({"task": "no"}, "has nothing of task no")],
+    [
+        ({}, "nothing says what to fetch"),
+        ({"since": "soon"}, "is no time"),
+        ({"task": "no"}, "has no frames of task no"),
+    ],
 )
 def test_what_cannot_be_fetched_is_told(url: str, tmp_path: Path, words: dict[str, str], message: str) -> None:
     with pytest.raises(UserError, match=message) as wrong:

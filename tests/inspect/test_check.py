@@ -50,7 +50,7 @@ def test_a_finding_in_words(flagged: Path, tmp_path: Path) -> None:
     """Rule, place, what was found, section and path; exit code 1."""
     done = check(tmp_path, flagged)
     assert (done.code, done.err) == (1, "")
-    assert "error   A2A-RPC-002     #1.0     there is no member `jsonrpc`" in done.out
+    assert "error   A2A-RPC-002     #1.0     no member `jsonrpc`" in done.out
     assert f"{RULE.section}; at jsonrpc" in done.out
     assert "found: 1 error, 0 warnings, 0 infos" in done.out
     assert "what a rule means: a2a-inspect rules A2A-RPC-002" in done.out
@@ -114,12 +114,12 @@ def test_junit(flagged: Path, tmp_path: Path) -> None:
     """A failing case with the finding; below the severity that counts it is output only."""
     (failure,) = case_of(JUnitXml.fromstring(junit(flagged, tmp_path)), RULE.id).result
     assert failure.type == "error"
-    assert failure.message.startswith("there is no member `jsonrpc` in the request")
-    assert "error #1.0 GetTask: there is no member" in failure.text
+    assert failure.message.startswith("no member `jsonrpc` in the request")
+    assert "error #1.0 GetTask: no member" in failure.text
     assert f"({RULE.title}; {RULE.section}; at jsonrpc)" in failure.text
     quiet = JUnitXml.fromstring(junit(flagged, tmp_path, "--fail-on", "never"))
     assert quiet.failures == 0
-    assert "error #1.0 GetTask: there is no member" in case_of(quiet, RULE.id).system_out
+    assert "error #1.0 GetTask: no member" in case_of(quiet, RULE.id).system_out
 
 
 def test_junit_says_what_does_not_count_and_what_could_not_be_judged() -> None:

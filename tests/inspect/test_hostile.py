@@ -107,7 +107,7 @@ async def test_the_screen_shows_hostile_texts_as_symbols(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("made", "words"), [(wrong_types, "makes no sense"), (damaged_blocks, "cannot be read")], ids=["rows", "blocks"]
+    ("made", "words"), [(wrong_types, "is not valid"), (damaged_blocks, "cannot be read")], ids=["rows", "blocks"]
 )
 async def test_the_screen_says_what_it_cannot_read(made: Made, words: str, tmp_path: Path) -> None:
     """In its first line, for as long as it is so."""

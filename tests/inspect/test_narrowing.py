@@ -57,7 +57,7 @@ def test_wider_step_by_step() -> None:
         ("", FilterCheck(VALID)),
         ("state:working", FilterCheck(VALID)),
         ("err tsk:1", FilterCheck(INVALID, 'unknown field "tsk"; did you mean "task"?', 4)),
-        ("state:", FilterCheck(INCOMPLETE, "a value is missing here", 6)),
+        ("state:", FilterCheck(INCOMPLETE, "a value is missing", 6)),
     ],
 )
 def test_an_expression_is_judged_while_it_is_typed(text: str, told: FilterCheck) -> None:

@@ -51,7 +51,7 @@ def test_mistakes_are_told_in_a_line(recording: Path, tmp_path: Path, monkeypatc
     for wrong, message in (
         (OtlpExportOptions(recording=recording), "--endpoint is missing"),
         (OtlpExportOptions(recording=recording, endpoint="x", output=tmp_path / "f"), "one of them"),
-        (OtlpExportOptions(recording=recording, endpoint="ftp://x"), "is no OTLP endpoint"),
+        (OtlpExportOptions(recording=recording, endpoint="ftp://x"), "is not an OTLP endpoint"),
         (OtlpExportOptions(recording=recording, where="task:nothing", output=tmp_path / "f"), "nothing matches"),
         (
             OtlpExportOptions(recording=recording, endpoint="http://127.0.0.1:1"),

@@ -121,8 +121,8 @@ def test_bad_input(tmp_path: Path) -> None:
     path = recorded(tmp_path / "a.db", 1)
     for words, part in (
         ([path], "nothing says what may stay"),
-        ([path, "--older-than", "soon"], "'soon' is no span of time"),
-        ([path, "--max-size", "much"], "'much' is no size"),
+        ([path, "--older-than", "soon"], "'soon' is not a duration"),
+        ([path, "--max-size", "much"], "'much' is not a size"),
         ([tmp_path / "none.db", "--keep", 1], "there is no recording"),
     ):
         done = prune(tmp_path, *words)

@@ -216,7 +216,7 @@ def test_never_raises(kind: FrameKind, payload: bytes, schema: str) -> None:
             1, 1, 0, Direction.TO_CLIENT, kind, 1, 1, 0, 0, payload, len(payload), schema=schema, event=event, ours=True
         )
 
-        assert describe_frame(frame).endswith("(made by the proxy)")
+        assert describe_frame(frame).endswith("(sent by the proxy)")
 
 
 LIVE = "/lf.a2a.v1.A2AService/SendLiveMessage"

@@ -200,6 +200,32 @@ def test_requests_make_no_task() -> None:
     assert session.tracker.pop_changed_tasks() == []
 
 
+def test_requests_of_a_known_task_count_at_once() -> None:
+    """A client's request updates its task before the agent answers: exchange, message, time, once per exchange."""
+    session = Session()
+    session.run(session.connect(), stream({"task": task()}).done())
+    before = session.task()
+    player, script = session.connect(), stream(status(), messageId="m2", taskId="t1")
+    session.run(player, script, 1)
+    asked = session.task()
+    session.run(player, script)
+
+    assert (before.messages, before.exchanges) == (1, (1,))
+    assert (asked.messages, asked.exchanges, asked.last) == (2, (1, 2), session.at - 2)
+    assert (asked.states, asked.context_id) == (before.states, before.context_id)
+    assert session.task().messages == 2
+
+
+def test_messages_without_an_id() -> None:
+    """0.1 messages have no id, so each of the client's counts, also one with the text of an earlier one."""
+    session = Session()
+    player = session.connect()
+    asked = {"id": "t1", "sessionId": "s1", "message": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}
+    for expected in (1, 2, 3):
+        session.run(player, Http().call("tasks/send", asked).result({"id": "t1", "status": {"state": "working"}}))
+        assert session.task().messages == expected
+
+
 def test_two_agents_may_use_one_id() -> None:
     """Tasks are keyed by agent; the interfaces of one card are one agent (Q-25)."""
     session = Session()

@@ -201,7 +201,7 @@ def test_nothing_is_overwritten_unasked_nor_a_source_at_all(tmp_path: Path) -> N
     with MultiReader([first, second]) as several:
         with pytest.raises(RecordingError, match="exists"):
             merge_sessions(several, taken)
-        with pytest.raises(RecordingError, match="is to be merged"):
+        with pytest.raises(RecordingError, match="is one of the recordings to merge"):
             merge_sessions(several, second, overwrite=True)
         (tmp_path / "letter.txt").write_text("no recording")
         with pytest.raises(RecordingError, match="is not a recording"):

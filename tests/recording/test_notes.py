@@ -50,7 +50,7 @@ def test_a_place_has_one_note(tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", [NotePlace(2), NotePlace(1, 9), NotePlace(1, 2, 7)])
 def test_of_what_is_not_there(tmp_path: Path, place: NotePlace) -> None:
     path = sample(tmp_path / "a.db")
-    with pytest.raises(RecordingError, match=r"there is no (session|exchange|frame)"):
+    with pytest.raises(RecordingError, match=r"has no (session|exchange|frame)"):
         annotate(path, place, AT, text="look")
     assert noted(path) == {}
 
@@ -103,7 +103,7 @@ def test_a_cassette_is_not_written_to(tmp_path: Path) -> None:
     with Recording(sample(tmp_path / "a.db")) as recording:
         write_cassette(recording, path)
     before = path.read_bytes()
-    with pytest.raises(RecordingError, match="is a cassette: notes are written in recordings only") as wrong:
+    with pytest.raises(RecordingError, match="is a cassette: notes can only be written to recordings") as wrong:
         annotate(path, NotePlace(1), AT, text="x")
     assert "a2a-inspect cassette read" in wrong.value.hint
     assert path.read_bytes() == before

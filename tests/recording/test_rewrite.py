@@ -90,11 +90,11 @@ def test_large_payloads_go_out_and_come_back(tmp_path: Path) -> None:
     [
         (b"interactions:\n- request:\n", "is not a cassette"),
         (b'{"log":{"version":"1.2"}}\n', "is not a cassette"),
-        (b'{"cassette":"a2a","version":99,"sessions":[]}\n', "made by a newer a2a-proxy"),
+        (b'{"cassette":"a2a","version":99,"sessions":[]}\n', "written by a newer a2a-proxy"),
         (b'{"cassette":"a2a","version":0,"sessions":[]}\n', "not a cassette"),
         (b'{"cassette":"a2a","version":1,"sessions":[]}\n', "truncated"),
-        (b'{"cassette":"a2a","version":1,"sessions":{}}\n{"end":{}}\n', "makes no sense|counts differ"),
-        (b'{"cassette":"a2a","version":1,"sessions":[{"uuid":1}]}\n', "makes no sense"),
+        (b'{"cassette":"a2a","version":1,"sessions":{}}\n{"end":{}}\n', "is not valid|counts differ"),
+        (b'{"cassette":"a2a","version":1,"sessions":[{"uuid":1}]}\n', "is not valid"),
         (b'{"cassette":"a2a",' + b'"a":[' * 5000 + b"\n", "not a JSON object"),
         (b'{"cassette":"a2a","version":' + b"9" * 5000 + b"}\n", "not a JSON object"),
     ],
@@ -142,7 +142,7 @@ def test_a_number_that_no_recording_holds(tmp_path: Path) -> None:
     path.write_bytes(
         DEMO.read_bytes().replace(b'"exchange":1,"connection":1,', b'"exchange":1,"connection":%d,' % 10**30)
     )
-    with pytest.raises(RecordingError, match="one of the 46 lines before makes no sense"):
+    with pytest.raises(RecordingError, match="one of the 46 preceding lines is not valid"):
         read_cassette(path, tmp_path / "r.a2a.db")
 
 

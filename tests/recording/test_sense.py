@@ -47,7 +47,7 @@ def test_the_trace_that_was_sent_on_is_checked(tmp_path: Path):
     with closing(sqlite3.connect(path)) as db:
         db.execute("UPDATE exchange SET sent_traceparent = 1.5")
         db.commit()
-    with Recording(path) as recording, pytest.raises(RecordingError, match="of table exchange makes no sense"):
+    with Recording(path) as recording, pytest.raises(RecordingError, match="of table exchange is not valid"):
         list(recording.exchanges())
 
 
@@ -60,5 +60,5 @@ def test_a_row_with_more_columns_than_declared_is_refused():
             return row[0]
 
     assert Rows().read((1, "title")) == 1
-    with pytest.raises(RecordingError, match="row 1 of table rule makes no sense"):
+    with pytest.raises(RecordingError, match="row 1 of table rule is not valid"):
         Rows().read((1, "title", 3))

@@ -551,6 +551,14 @@ def test_words_of_everybody_are_not_hunted() -> None:
     assert redactor.frame(clean, None) is clean
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1", "192.0.2.17:8080", "::1", "[2001:db8::1]:443"])
+def test_an_address_sent_as_a_password_does_not_hide_other_addresses(address: str) -> None:
+    redactor = Redactor(KEY)
+    assert address.encode() not in redactor.frame(frame(b'{"password":"%b"}' % address.encode()), None).payload
+    clean = frame(b'{"text":"connected to %b"}' % address.encode())
+    assert redactor.frame(clean, None) is clean
+
+
 def test_failure_drops_the_payload(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where redaction itself breaks, the payload is not let through."""
     redactor = Redactor(KEY)

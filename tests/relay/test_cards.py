@@ -101,7 +101,7 @@ def test_further_interfaces_get_listeners(play: Play) -> None:
                 assert f":{ports[number]}".encode() in dialed[-1]
             told = [note.text for note in bench.notes]
             assert sum("listening on" in text for text in told) == MAX_LEARNED_LISTENERS
-            (last,) = [note for note in bench.notes if "not relayed because no port is left" in note.text]
+            (last,) = [note for note in bench.notes if "not relayed because no port is free" in note.text]
             assert f"127.0.0.1:{ports[-1]}" in last.text
             assert last.hint.endswith(f"--listen :PORT --upstream 127.0.0.1:{ports[-1]}")
 
@@ -242,6 +242,6 @@ def test_a_slow_card_passes_after_a_while(play: Play, monkeypatch: pytest.Monkey
             gone.set()
             assert await reader.read() == b"}"
             writer.close()
-            assert "untouched" in bench.notes[0].text
+            assert "unchanged" in bench.notes[0].text
 
     play(story())

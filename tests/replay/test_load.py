@@ -68,21 +68,21 @@ def test_a_session_or_an_agent_that_is_not_there() -> None:
     with open_recording_or_cassette(SAMPLES[0]) as recording:
         with pytest.raises(RecordingError, match="has no session 9"):
             load_script(recording, session=9)
-        with pytest.raises(RecordingError, match="has no call of the agent nobody:1") as wrong:
+        with pytest.raises(RecordingError, match="has no call to the agent nobody:1") as wrong:
             load_script(recording, agent="nobody:1")
-        assert wrong.value.hint.startswith("the agents that it has: 127.0.0.1:")
+        assert wrong.value.hint.startswith("its agents are: 127.0.0.1:")
 
 
 def test_an_incomplete_capture_is_refused(tmp_path: Path) -> None:
     path = copy("demo", tmp_path)
     with changed(path, "UPDATE session SET complete = 'the proxy was killed; complete until noon'") as recording:
-        with pytest.raises(RecordingError, match="is no complete capture: the proxy was killed") as wrong:
+        with pytest.raises(RecordingError, match="is not a complete capture: the proxy was killed") as wrong:
             load_script(recording)
         assert "--allow-incomplete" in wrong.value.hint
         assert len(load_script(recording, allow_incomplete=True).calls) == 6
     with (
         changed(path, "UPDATE session SET complete = complete || '; only 3 and what that needs'") as recording,
-        pytest.raises(RecordingError, match=r"is no complete capture: the proxy was killed; complete until noon$"),
+        pytest.raises(RecordingError, match=r"is not a complete capture: the proxy was killed; complete until noon$"),
     ):
         load_script(recording)
     with changed(path, "UPDATE session SET complete = 'only 3 and what that needs'") as recording:
@@ -116,7 +116,7 @@ LABEL = "redacted-0123456789ab"
 
 def test_a_label_that_nobody_can_fill_in_is_refused(tmp_path: Path) -> None:
     with Recording(copy("demo", tmp_path, Morning=LABEL)) as recording:
-        with pytest.raises(RecordingError, match=f"would deliver labels .* #2.3 .{LABEL}.") as wrong:
+        with pytest.raises(RecordingError, match=f"would deliver redaction labels .* #2.3 .{LABEL}.") as wrong:
             load_script(recording)
         assert "--allow-redacted" in wrong.value.hint
         assert load_script(recording, allow_redacted=True).calls

@@ -237,4 +237,4 @@ def test_one_update_is_an_update() -> None:
     """Not "1 updates"."""
     script = stream("rest", chunk("a"), chunk("b"))
     (found,) = (each.summary for each in findings(script) if each.rule == "A2A-ART-004")
-    assert "what came in 1 update before" in found
+    assert "the content of 1 update (" in found

@@ -45,15 +45,16 @@ class TestGaps:
         events = (chunk("a", generation="3"), chunk("b", id="a2", generation="4"), done(5))
         whole = stream(FIRST, SECOND, EventPause(0.5), *events)
         gap = over("grpc", snapshot("WORKING", generation="2"), EventPause(1), *events[1:], subscribes=True)
-        assert (
-            words(run_together(whole, gap, after=45 * MS), "001") == "4 after 2: 3 came elsewhere, lost on this stream"
-        )
-        assert words(stream(FIRST, SECOND, *events[1:]), "001") == "4 after 2: 3 did not come"
+        elsewhere = "generation 3 is missing on this stream: 2 is followed by 4; it arrived elsewhere"
+        assert words(run_together(whole, gap, after=45 * MS), "001") == elsewhere
+        alone = stream(FIRST, SECOND, *events[1:])
+        assert words(alone, "001") == "generation 3 is missing: 2 is followed by 4 (agent)"
 
     def test_a_push_has_told_it(self) -> None:
         lost = chunk("a", generation="3")
         pushed = run_together(stream(FIRST, SECOND, EventPause(1), done(4)), push(lost), after=300 * MS)
-        assert words(pushed, "001") == "4 after 2: 3 came elsewhere, lost on this stream"
+        elsewhere = "generation 3 is missing on this stream: 2 is followed by 4; it arrived elsewhere"
+        assert words(pushed, "001") == elsewhere
 
     def test_a_snapshot_that_brings_what_it_leaves_out(self) -> None:
         assert verdicts(stream(FIRST, SECOND, snapshot("COMPLETED", generation="3")), "001") == ["WARNING"]
@@ -75,7 +76,7 @@ class TestGaps:
     def test_what_a_snapshot_was_ahead_of_comes_late(self) -> None:
         ahead = snapshot("WORKING", generation="4")
         script = stream(FIRST, SECOND, ahead, chunk("a", generation="3"), chunk("b", id="a2", generation="4"), done(5))
-        assert words(script, "003") == "3 after 4: late, it fills a gap"
+        assert words(script, "003") == "generation 3 follows 4: the event is late and fills a gap"
 
     def test_what_passed_while_nobody_listened(self) -> None:
         left = stream(FIRST, SECOND, finish="leave")
@@ -152,7 +153,7 @@ class TestRepeats:
         """A well-formed int64 on gRPC, where there is no text form for A2A-GEN-020 to judge."""
         script = over("grpc", FIRST, SECOND, chunk("a", generation="-3"), done(4))
         assert verdicts(script, "003") == ["ERROR"]
-        assert "-3 after 2" in words(script, "003")
+        assert "generation -3 follows 2" in words(script, "003")
         assert not verdicts(script, "001"), "it may stand for the 3"
         assert not verdicts(over("jsonrpc", FIRST, SECOND, chunk("a", generation="-3"), done(4)), "003")
 

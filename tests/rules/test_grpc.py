@@ -104,7 +104,7 @@ def test_broken_prefixes_of_either_side() -> None:
     (found,) = ours(grpc("GetTask", short, status=13))
     assert "the client ends the stream inside a message" in found.summary
     (found,) = ours(grpc("GetTask", GET, RawBytes(b"\7\0\0\0\0")))
-    assert "the agent sends a broken length prefix" in found.summary
+    assert "the agent sends a malformed length prefix" in found.summary
 
 
 def test_a_message_that_broke_off_with_its_stream() -> None:

@@ -30,7 +30,7 @@ def test_clocks_that_differ_by_days_are_told_in_days(stamp: str, told: str) -> N
         )
 
     (found,) = (each.summary for each in findings(stream("t1", 1) + stream("t2", 2)) if each.rule == "A2A-LAT-007")
-    assert found == f"timestamps are {told} the proxy's clock"
+    assert found == f"the agent's timestamps are {told} the proxy's clock"
 
 
 @pytest.mark.parametrize("rest", [0.0, 9.999894245993346e-10, 1e-9, -1.0])

@@ -39,7 +39,7 @@ def test_the_number_in_all_is_told_at_the_end() -> None:
     found = [each for each in findings(script) if each.rule == "A2A-RPC-002"]
     assert len(found) == MAX_PER_KIND + 1
     assert (
-        found[-1].summary == f"{MAX_PER_KIND + 19} times in all in GetTask, of which {MAX_PER_KIND} are told one by one"
+        found[-1].summary == f"found {MAX_PER_KIND + 19} times in total in GetTask; {MAX_PER_KIND} of them are listed"
     )
     assert found[-1].evidence["count"] == str(MAX_PER_KIND + 19)
 

@@ -193,8 +193,8 @@ def test_what_was_there_before_a_cut() -> None:
     """A stream without any event is how some agents report a failure."""
     summaries = [findings_of_cut(*events) for events in ((), (status("WORKING"),))]
     assert summaries == [
-        "the agent resets the connection before any event: the stream has no end",
-        "the agent resets the connection in state WORKING: the stream has no end",
+        "the agent's side resets the connection before any event, without ending the stream",
+        "the agent's side resets the connection in state WORKING, without ending the stream",
     ]
 
 

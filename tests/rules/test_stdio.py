@@ -30,7 +30,7 @@ _GET = pipe_call("GetTask", {"id": "t1"})
 _OLD_HEAD = HEADER_BLOCK + "\r\n"
 _HANDSHAKE = pipe_message(DOWN, {"type": "handshake", "sessionId": "s1", "supportedVariants": ["a2a/v1"]})
 _EXITED = "012 WARNING the agent exited with code 3 while GetTask (id 1) was open"
-_SHELL = "017 WARNING the command has `{}`, which a shell would carry out"
+_SHELL = "017 WARNING the command contains `{}`, which a shell would execute"
 _QUESTION = status("INPUT_REQUIRED", second=1, message=reply("which?", taskId="t1"))
 
 
@@ -67,7 +67,7 @@ def answered(head: str) -> Script:
             "Content-Length: {size}\nContent-Type: application/json\n\n",
             ["003 ERROR 3 of 3 lines of the {}'s header block"],
         ),
-        (f"{HEADER_BLOCK}Content-Length: 5\r\n\r\n", ["004", "015 INFO `content-length` stands twice"]),
+        (f"{HEADER_BLOCK}Content-Length: 5\r\n\r\n", ["004", "015 INFO `content-length` occurs twice"]),
         ("Content-Length: many\r\nContent-Type: application/json\r\n\r\n", ["004 ERROR Content-Length is many"]),
         ("Content-Length: 5\r\nContent-Type: application/json\r\n\r\n", ["004 ERROR Content-Length is 5"]),
         ("Content-Length: {size}\r\nContent-Type: text/html\r\n\r\n", ["006 WARNING Content-Type is text/html"]),
@@ -103,7 +103,7 @@ def test_a_type_is_optional_after_a_handshake() -> None:
     """A variant says so; the handshake is told once."""
     script = pipe_script(_HANDSHAKE, _HANDSHAKE, _GET, pipe_response(task(), head="Content-Length: {size}\r\n\r\n"))
     assert told(script) == [
-        "007 INFO the agent begins with a handshake: a variant",
+        "007 INFO the agent begins with a handshake: a variant of the stdio proposal",
         "002 WARNING the agent's message has no Content-Type",
     ]
     first = pipe_message(DOWN, {"type": "handshake", "sessionId": "s1"}, "Content-Length: {size}\r\n\r\n")
@@ -118,15 +118,15 @@ def test_how_a_length_is_wrong() -> None:
     text = json_text({"jsonrpc": "2.0", "id": 1, "result": task(metadata={"x": "é"})})
     size = len(text)
     assert told(pipe_script(_GET, pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=size) + text))) == [
-        f"004 ERROR Content-Length is {size}, the content has {size + 1} bytes ({size} characters)"
+        f"004 ERROR Content-Length is {size}, but the content has {size + 1} bytes ({size} characters)"
     ]
     cut = pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=90) + '{"a":"')
     assert told(pipe_script(_GET, cut, pipe_response(task()))) == [
-        "004 ERROR Content-Length is 90, and after 6 bytes the content is no JSON value"
+        "004 ERROR Content-Length is 90, but after 6 bytes the content is not a JSON value"
     ]
     broken = pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=90) + '{"a":"')
     assert told(pipe_script(_GET, pipe_response(task()), broken, close_output(), exit_agent())) == [
-        "012 ERROR the agent's output ends after 6 bytes of a message"
+        "012 ERROR the agent's output ends inside a message, after 6 bytes"
     ]
 
 
@@ -135,7 +135,7 @@ def test_a_length_that_is_right_of_what_is_no_value(content: str) -> None:
     """All the bytes came, and are no JSON: before another message, and at the end."""
     size = len(content)
     half = pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=size) + content)
-    found = [f"004 ERROR Content-Length is {size}, and after {size} bytes the content is no JSON value"]
+    found = [f"004 ERROR Content-Length is {size}, but after {size} bytes the content is not a JSON value"]
     assert told(pipe_script(_GET, half, pipe_response(task()))) == found
     asked_half = pipe_bytes(UP, PLAIN_HEADER_BLOCK.format(size=size) + content)
     assert told(pipe_script(_GET, pipe_response(task()), asked_half)) == found
@@ -146,14 +146,14 @@ def test_a_text_that_is_no_utf_8() -> None:
     head, tail = b'{"jsonrpc":"2.0","id":1,"', b'":{"id":"t1","metadata":{"x":"\xff\xfe"}}}'
     answer = head + b"result" + tail
     found = told(pipe_script(_GET, pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=len(answer)).encode() + answer)))
-    assert found == [f"007 ERROR the agent's message is no JSON from byte {answer.index(0xFF)} on"]
+    assert found == [f"007 ERROR the agent's message is not valid JSON from byte {answer.index(0xFF)} on"]
     call = head + b'method":"GetTask","params' + tail
     found = told(
         pipe_script(
             pipe_bytes(UP, VERSIONED_HEADER_BLOCK.format(size=len(call)).encode() + call), pipe_response(task())
         )
     )
-    assert found == [f"007 ERROR the client's message is no JSON from byte {call.index(0xFF)} on"]
+    assert found == [f"007 ERROR the client's message is not valid JSON from byte {call.index(0xFF)} on"]
 
 
 def test_a_length_with_the_line_end_of_print_is_right() -> None:
@@ -167,19 +167,19 @@ def test_what_stands_together_is_told_once() -> None:
     trace = pipe_bytes(DOWN, "Traceback:\n  File x\nError: no\n")
     script = pipe_script(trace, _GET, pipe_response(task()), trace, pipe_bytes(UP, "hm\n"))
     assert told(script) == [
-        '005 WARNING outside every message on stdout: "Traceback:"',
-        '005 WARNING outside every message on stdout: "Traceback:"',
-        '005 WARNING outside every message on stdin: "hm"',
+        '005 WARNING bytes outside of messages on stdout: "Traceback:"',
+        '005 WARNING bytes outside of messages on stdout: "Traceback:"',
+        '005 WARNING bytes outside of messages on stdin: "hm"',
     ]
 
 
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ("[]", "an array"),
-        ("5", "a number"),
-        ('{"a":1}', "an object that is neither request nor response"),
-        ("hello", "no JSON"),
+        ("[]", "an array; expected a JSON-RPC message"),
+        ("5", "a number; expected a JSON-RPC message"),
+        ('{"a":1}', "an object that is neither a request nor a response; expected a JSON-RPC message"),
+        ("hello", "not valid JSON"),
     ],
 )
 def test_contents_that_are_no_messages(content: str, expected: str) -> None:
@@ -213,7 +213,7 @@ def test_newline_delimited_on_both_sides() -> None:
 def test_ids() -> None:
     """1 and "1" are two; null may answer what could not be read; an id is free when its call is over."""
     assert told(pipe_script(_GET, pipe_response(task(), id="1"), pipe_response(task()))) == [
-        '008 ERROR the response has id "1", no request has had it'
+        '008 ERROR the response has id "1", which no request has used'
     ]
     unreadable = pipe_response(error={"code": -32700, "message": "parse error"}, id=None)
     odd = pipe_bytes(UP, PLAIN_HEADER_BLOCK.format(size=5) + "hello")
@@ -279,8 +279,11 @@ def test_the_card_may_be_known_already() -> None:
         ({"url": "npx run a", "transport": "stdio"}, []),
         ({"url": "stdio:///bin/a?x&y", "transport": "STDIO"}, []),
         ({"url": "A=1 npx run a", "transport": "stdio"}, []),
-        ({"url": "http://x", "transport": "stdio"}, ["017 WARNING the interface is stdio, and http://x is a URL"]),
-        ({"url": "", "transport": "stdio"}, ["017 WARNING the interface is stdio, and there is no command"]),
+        (
+            {"url": "http://x", "transport": "stdio"},
+            ["017 WARNING the interface is stdio, but http://x is a URL, not a command"],
+        ),
+        ({"url": "", "transport": "stdio"}, ["017 WARNING the interface is stdio, but its `url` is missing"]),
         ({"url": "K=$(cat f) a", "transport": "stdio"}, [_SHELL.format("$(")]),
         ({"url": "a; rm -r x", "transport": "stdio"}, [_SHELL.format(";")]),
         ({"url": "http://localhost:8000/;x|y", "transport": "JSONRPC"}, []),
@@ -296,7 +299,7 @@ def test_a_card_that_comes_over_the_pipe_is_judged_too() -> None:
     """The extended one."""
     odd = card() | {"url": "https://x", "preferredTransport": "stdio"}
     script = pipe_script(pipe_call("GetExtendedAgentCard"), pipe_response(odd), fetches=False)
-    assert told(script) == ["017 WARNING the interface is stdio, and https://x is a URL"]
+    assert told(script) == ["017 WARNING the interface is stdio, but https://x is a URL, not a command"]
 
 
 def test_grace() -> None:

@@ -56,13 +56,15 @@ def _due_each(see: RuleContext) -> Iterator[RuleFinding]:
     late = not found.has_number and int(at) - lost.first_at >= _SECOND
     if found.has_come or not (found.is_due or late):
         return
-    told = f"event {exchange}.{seq} did not come on this stream"
+    told = f"event #{exchange}.{seq} is missing on this stream"
     if found.is_passed_over:
         severity = None if found.is_due else Severity.WARNING
-        yield RuleFinding(summary=f"{told}, later ones did", is_sure=found.is_due, severity=severity)
+        yield RuleFinding(summary=f"{told}, but later ones were delivered", is_sure=found.is_due, severity=severity)
     elif see.record.started and see.record.closed_exchange is None and end == "0":
         yield RuleFinding(
-            summary=f"{told} within {DELIVERY_GRACE} s, nor anything after it", is_sure=False, severity=Severity.WARNING
+            summary=f"{told} after {DELIVERY_GRACE} s, and no later event was delivered",
+            is_sure=False,
+            severity=Severity.WARNING,
         )
 
 

@@ -62,7 +62,7 @@ def test_what_nobody_answers_waits_for_as_long_as_it_takes() -> None:
     assert desk.courier.send_spans({}, [SPAN] * 3)
     assert (desk.taken, desk.count) == ([3], CallTally(3, 0))
     assert desk.now > 400
-    assert desk.told == ["OTLP: c:4318 takes nothing: connection refused", "OTLP: c:4318 takes spans again"]
+    assert desk.told == ["OTLP: c:4318 accepts nothing: connection refused", "OTLP: c:4318 accepts spans again"]
 
 
 def test_what_is_refused_is_given_up_and_counted_and_what_comes_after_it_waits() -> None:
@@ -102,7 +102,7 @@ def test_what_is_too_much_at_once_goes_in_halves_and_one_span_alone_is_given_up(
 def test_an_export_long_after_goes_in_the_same_halves() -> None:
     """It ends where a single span is too much."""
     desk = Desk(LARGE, LARGE, SENT, SENT, LARGE, SENT, LARGE)
-    with pytest.raises(TelemetryError, match="the OTLP backend c:4318 refuses: HTTP 413"):
+    with pytest.raises(TelemetryError, match="the OTLP backend c:4318 refused the request: HTTP 413"):
         BackendSink(cast(sdk.SdkBackend, desk)).spans({}, [SPAN] * 4)
     assert (desk.taken, desk.asked) == ([1, 1, 1], 7)
 

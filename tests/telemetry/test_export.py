@@ -332,7 +332,7 @@ def test_a_header_that_is_none_is_refused_and_not_told(
     """The SDK leaves it out, and writes it to the log: a token, mostly, after a colon."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization: s3cret")
     for protocol in ("grpc", "http/protobuf"):
-        with pytest.raises(TelemetryError, match="OTEL_EXPORTER_OTLP_HEADERS has what is no header") as told:
+        with pytest.raises(TelemetryError, match="OTEL_EXPORTER_OTLP_HEADERS contains an invalid header") as told:
             SdkBackend(otlp_target("http://127.0.0.1:1", protocol, {}))
         assert "s3cret" not in f"{told.value.message}{told.value.hint}{capsys.readouterr()}"
 
@@ -432,7 +432,7 @@ def test_an_offline_export_sends_halves_where_all_is_too_much_and_ends_where_a_p
         assert len({span.span_id for span in received.spans()}) == len(received.spans()) == export.done.spans
         assert received.asked == 5
         received.rejects = 1
-        with pytest.raises(TelemetryError, match="refuses: too old"):
+        with pytest.raises(TelemetryError, match="refused the request: too old"):
             send(recording, received)
 
 

@@ -10,10 +10,10 @@ from a2a_proxy.telemetry.error_advice import explain_error
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ("('Connection aborted.', BadStatusLine('\\x00\\x00\\x18'))", "it may be a port for gRPC"),
+        ("('Connection aborted.', BadStatusLine('\\x00\\x00\\x18'))", "its port may be for grpc"),
         (
             "UNAVAILABLE: ipv4:127.0.0.1:4318: Failed parsing HTTP/2 (Expected SETTINGS frame as the first frame)",
-            "it may be a port for http/protobuf",
+            "its port may be for http/protobuf",
         ),
         ("SSLError(1, '[SSL: WRONG_VERSION_NUMBER] wrong version number')", "http:// instead of https://"),
         ("SSLError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] unable to get')", "OTEL_EXPORTER_OTLP_CERTIFICATE"),

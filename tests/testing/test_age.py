@@ -35,7 +35,7 @@ def test_ages(age: object, expected: float) -> None:
 
 @pytest.mark.parametrize("age", ["", "30", "30 days", "-1d", 0, -5, True, None, "d"])
 def test_what_is_no_age(age: object) -> None:
-    with pytest.raises(ValueError, match="is no age: write '30d'"):
+    with pytest.raises(ValueError, match="is not an age: write '30d'"):
         parse_age(age)
 
 

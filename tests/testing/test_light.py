@@ -6,11 +6,12 @@ import subprocess
 import sys
 
 
-def test_pytest_loads_one_module() -> None:
+def test_pytest_loads_two_modules() -> None:
     """Its start takes some milliseconds longer, not what the import of aiohttp and grpc takes."""
     code = "import sys, pytest; had = set(sys.modules); import a2a_proxy.testing.plugin; print(*set(sys.modules) - had)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert set(done.stdout.split()) == {"a2a_proxy", "a2a_proxy.testing", "a2a_proxy.testing.plugin"}
+    package = "a2a_proxy.testing"
+    assert set(done.stdout.split()) == {"a2a_proxy", package, f"{package}.plugin", f"{package}.plugin_state"}
 
 
 def test_collecting_loads_no_decoder() -> None:

@@ -30,7 +30,9 @@ def test_each_mode_without() -> None:
         assert planned(mode, exists=False) == RECORDED
     assert planned("spy", exists=False) == RecordPlan(replay=False, live=True, write=CassetteWrite.ASIDE)
     for mode in ("none", "verify"):
-        with pytest.raises(CannotPlay, match=r"there is no cassette hello\.a2a\.jsonl\nhint: .*--a2a-record-mode=once"):
+        with pytest.raises(
+            CannotPlay, match=r"the cassette hello\.a2a\.jsonl does not exist\nhint: .*--a2a-record-mode=once"
+        ):
             planned(mode, exists=False)
 
 

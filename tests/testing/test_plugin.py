@@ -152,27 +152,31 @@ def test_replayed(project: pytest.Pytester) -> None:
         "teardown of test_swallowed": [
             "replay miss (unknown-operation): GetTask",
             "  recorded: SendMessage x2",
-            "hint: if the test should ask that, record it: pytest test_replayed.py::test_swallowed --a2a-record-mode=",
+            "hint: if the test should make this call, record it: pytest test_replayed.py::test_swallowed --a2a-",
             "replayed: table.a2a.jsonl",
-            "look at it with: a2a-inspect ",
+            "inspect it: a2a-inspect ",
         ],
         "test_differs": [
             "replay miss (arguments-differ): SendMessage",
-            '$.message.parts[0].text: recorded "for 4", asked "for 5"',
-            "look at it with: a2a-inspect ",
+            '$.message.parts[0].text: recorded "for 4", requested "for 5"',
+            "inspect it: a2a-inspect ",
         ],
-        "teardown of test_fails_unused": ["recorded, and never asked for:\n  #2 SendMessage\n  #3 SendMessage"],
-        "teardown of test_guarded": ["the network is blocked, and the test tried a connection to 10.255.0.1:80"],
+        "teardown of test_fails_unused": [
+            "recorded calls that the test did not make:\n  #2 SendMessage\n  #3 SendMessage"
+        ],
+        "teardown of test_guarded": [
+            "the network is blocked, and the test tried to open a connection to 10.255.0.1:80"
+        ],
         "setup of test_old": [
             "table.a2a.jsonl was recorded ",
             "hint: record it again: pytest --a2a-record-mode=rewrite",
         ],
-        "setup of test_no_fault": ["a fault cannot be made: ", "hint: there are: drop #3.4, "],
+        "setup of test_no_fault": ["a fault cannot be injected: ", "hint: the forms are: drop #3.4, "],
         "setup of test_no_policy": ["redact: ", "hint: "],
         "setup of test_wrong": ["has no setting 'record_modus': did you mean record_mode?"],
-        "setup of test_alone": ["the test also needs a2a_agent or a2a_live"],
+        "setup of test_alone": ["request a2a_agent or a2a_live in the test as well"],
         "setup of test_none": [
-            "there is no cassette cassettes/test_broken/test_none.a2a.jsonl",
+            "the cassette cassettes/test_broken/test_none.a2a.jsonl does not exist",
             "--a2a-record-mode=once",
         ],
         "setup of test_cut": ["cut.a2a.jsonl, line ", "truncated in the middle of a line\nhint: "],
@@ -190,13 +194,13 @@ def test_replayed(project: pytest.Pytester) -> None:
             "*test_warned*",
             "*table.a2a.jsonl was recorded * ago, more than 1 s: record it again*",
             "*A2A cassettes*",
-            "recorded calls that no test asks for:",
+            "recorded calls that no test makes:",
             "  test_replayed.py::test_unused: #2 SendMessage, #3 SendMessage",
-            "cassettes that no test has:",
+            "cassettes that no test uses:",
             f"  *{orphan.name}",
         ]
     )
-    result.stdout.fnmatch_lines(["*a2a_cassette does nothing here: the test does not use the fixture a2a_agent"])
+    result.stdout.fnmatch_lines(["*a2a_cassette has no effect here: the test does not use the fixture a2a_agent"])
 
 
 _LIVE = """
@@ -326,7 +330,7 @@ def test_live_agents_and_every_mode(project: pytest.Pytester) -> None:
     result.assert_outcomes(passed=15, failed=2, errors=3)
     _check_live(project, result)
     _check_modes(sections(result))
-    result.stdout.fnmatch_lines(["*the test has asked its agent nothing: there is no cassette to write"])
+    result.stdout.fnmatch_lines(["*the test made no call to its agent: no cassette was written"])
     _check_spied(project, result)
     assert not (project.path / "none.a2a.jsonl").exists()
 
@@ -342,12 +346,12 @@ def _check_live(project: pytest.Pytester, result: pytest.RunResult) -> None:
         with Recording(path) as recording:
             assert [each.operation for each in recording.exchanges()] == [operation]
             assert recording.sessions()[0].complete
-        assert f"look at it with: a2a-inspect {path}" in result.outlines
+        assert f"inspect it: a2a-inspect {path}" in result.outlines
 
 
 def _check_spied(project: pytest.Pytester, result: pytest.RunResult) -> None:
     """What the live agent answered is told, and the command that is told makes a cassette of it."""
-    told = "calls that the live agent answered, of which no cassette was made (mode spy):"
+    told = "calls that the live agent answered and that are in no cassette (mode spy):"
     at = result.outlines.index(told)
     spied, alone = result.outlines[at + 1 : at + 3]
     assert spied.startswith("  test_modes.py::test_asks_for_more: 1; to keep them: a2a-inspect cassette merge new.")
@@ -361,8 +365,8 @@ def _check_spied(project: pytest.Pytester, result: pytest.RunResult) -> None:
 
 
 def _check_modes(told: dict[str, str]) -> None:
-    assert "7 tests share one.a2a.jsonl, and one would record over what" in told["setup of test_others_use_it"]
+    assert "7 tests share one.a2a.jsonl, and each would overwrite" in told["setup of test_others_use_it"]
     another = told["teardown of test_the_agent_is_another"]
-    assert "the agent does not answer as in one.a2a.jsonl:" in another
+    assert "the agent's answers differ from one.a2a.jsonl:" in another
     assert "recorded 'for 4', now 'for 5'" in another
     assert "see: a2a-inspect diff one.a2a.jsonl " in another

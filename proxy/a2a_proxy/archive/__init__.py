@@ -1,6 +1,7 @@
-"""The archive: what recordings hold as Parquet in object storage or a folder, for more than one machine.
+"""Archive of recordings as Parquet files in object storage or in a folder, shared by several machines.
 
-`schema` the two tables, `rows` and `facts` their rows, `bloom` and `manifest` what says where something lies, `place`
-the storage, `segment` and `keep` the way in, `find` and `bring` the way out. Needs the extra `lake`, which is imported
-where it is used.
+`schema` describes the two tables; `rows` and `facts` convert between recordings and their rows; `files` writes and
+reads Parquet; `manifest` describes and indexes a segment; `store` accesses the storage, which `destination` names.
+`segment`, `upload` and `live_upload` write; `search`, `restore` and `rebuild` read. Needs the extra `lake`, which is
+imported only where it is used.
 """

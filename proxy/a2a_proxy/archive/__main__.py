@@ -1,13 +1,14 @@
-"""Entry of the process that archives live: `python -m a2a_proxy.archive RECORDING --archive WHERE --session UUID ...`.
+"""Entry point of the process that archives a live session: `python -m a2a_proxy.archive RECORDING --archive WHERE
+--session UUID ...`.
 
-Only the proxy calls it, by the keeper of followers.
+Only the proxy starts it, through its supervisor of followers.
 """
 
 from __future__ import annotations
 
 import sys
 
-from a2a_proxy.archive.job import decode_job
+from a2a_proxy.archive.destination import decode_job
 from a2a_proxy.archive.live_upload import LiveUpload
 from a2a_proxy.follower.entry import FollowerJob, run_follower
 from a2a_proxy.follower.status import FollowerFailed
@@ -20,7 +21,7 @@ def main() -> int:
 
 
 def archive_session(job: FollowerJob) -> FollowerFailed | None:
-    """Do so; what keeps it from that."""
+    """Archive the session of `job` and return the error that stopped it, if any."""
     try:
         LiveUpload(decode_job(job.target.path, job.target.session, job.program_args), job.checkpoint, job.notify).run()
     except RecordingError as wrong:

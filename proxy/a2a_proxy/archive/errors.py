@@ -1,4 +1,4 @@
-"""What can go wrong with an archive, in words for the person who named it."""
+"""Errors of an archive, worded for the user who named it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from a2a_proxy.recording.errors import RecordingError
 
 
 class ArchiveError(RecordingError):
-    """The archive cannot be used. `hint` says what to do next."""
+    """The archive cannot be used. `hint` names the next step."""
 
 
 class GoneError(ArchiveError):
-    """An object of the archive is not there, or not any more."""
+    """An object of the archive does not exist, or no longer exists."""
 
 
 @contextlib.contextmanager
 def archive_extra() -> Iterator[None]:
-    """Around the import of what needs the extra. Raises ArchiveError where it is not installed."""
+    """Guard an import that needs the extra `lake`. Raises ArchiveError if the extra is not installed."""
     try:
         yield
     except ModuleNotFoundError as wrong:
@@ -28,6 +28,6 @@ def archive_extra() -> Iterator[None]:
 
 
 def missing_library_error(module: str) -> ArchiveError:
-    """A library of the extra is not there."""
+    """Return the error for a library of the extra that is not installed."""
     hint = "install it: pip install 'a2a-proxy[lake]'"
     return ArchiveError(f"the archive needs {module}, which is not installed", hint)

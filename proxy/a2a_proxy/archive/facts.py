@@ -1,4 +1,4 @@
-"""What is known besides frames as rows of the table `facts`, and back."""
+"""Rows of the table `facts`: everything that is recorded besides frames."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from a2a_proxy.archive.cell_values import is_column_value, trace_id_of
-from a2a_proxy.archive.schema import FACT_COLUMNS, FACTS_SCHEMA
+from a2a_proxy.archive.schema import FACT_COLUMNS, FACTS_SCHEMA, is_column_value, trace_id_of
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.task import Task
@@ -18,29 +17,29 @@ from a2a_proxy.recording.cassette.json_objects import Line
 from a2a_proxy.recording.read.rows import FindingRow, SessionFacts
 
 Fact = dict[str, Any]
-"""Column -> value; what is not there is null."""
+"""Values by column name. A missing column is null."""
 
 
 class FactsTable:
-    """Makes the rows of one session."""
+    """Builds the rows of one session."""
 
     def __init__(self, session: SessionFacts) -> None:
         self._session = session.uuid
         self._start = session.started
 
     def session_row(self, line: Line, ended: int) -> Fact:
-        """The session itself."""
+        """Return the row of the session itself."""
         upstreams = line.get("upstreams", ())
         agent = upstreams[0] if len(upstreams) == 1 else None
         return self._make_row("session", 0, self._start, line, ended=ended, agent=agent)
 
     def connection_row(self, value: Connection) -> Fact:
-        """One connection."""
+        """Return the row of a connection."""
         line = json_objects.write_connection(value, self._start)
         return self._make_row("connection", value.id, value.opened, line, ended=value.closed, agent=value.upstream)
 
     def exchange_row(self, value: Exchange, agent: str) -> Fact:
-        """One call."""
+        """Return the row of an exchange."""
         return self._make_row(
             "exchange",
             value.id,
@@ -57,7 +56,7 @@ class FactsTable:
         )
 
     def task_row(self, value: Task) -> Fact:
-        """One task."""
+        """Return the row of a task."""
         known = value.state in TaskState._value2member_map_ and value.state
         return self._make_row(
             "task",
@@ -73,7 +72,7 @@ class FactsTable:
         )
 
     def finding_row(self, row: FindingRow, agent: str) -> Fact:
-        """One finding."""
+        """Return the row of a finding."""
         value = row.finding
         return self._make_row(
             "finding",
@@ -94,7 +93,7 @@ class FactsTable:
 
 
 def facts_table(facts: Iterable[Fact]) -> pa.Table:
-    """The table of some facts, in their order."""
+    """Return the Arrow table of the facts, in their order."""
     rows = list(facts)
     arrays = [
         pa.array([row.get(column.name) for row in rows], field.type)

@@ -1,6 +1,6 @@
-"""A session into the archive while it is recorded: a segment where enough has come, or the oldest of it is old enough.
+"""Upload of a session while it is recorded: a segment whenever one is full or its oldest row is old enough.
 
-What the storage refuses waits in the recording, and is tried again.
+Rows that the storage refuses stay in the recording and are uploaded later.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from a2a_proxy.archive.destination import ArchiveJob
 from a2a_proxy.archive.errors import ArchiveError
-from a2a_proxy.archive.job import ArchiveJob
 from a2a_proxy.archive.manifest import Manifest
 from a2a_proxy.archive.segment import MAX_ROWS
 from a2a_proxy.archive.store import ArchiveStore
@@ -23,9 +23,11 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow
 
 POLL_SECONDS = 0.5
-"""Seconds between two looks at the recording."""
+"""Seconds between two polls of the recording."""
 RETRY_SECONDS = 10.0
-"""Seconds after which what failed is tried again; two where the session has ended, and somebody waits."""
+"""Seconds between a failed upload and the next attempt. `_END_RETRY_SECONDS` applies once the session has ended,
+because the proxy waits for the end of the upload.
+"""
 _END_RETRY_SECONDS = 2.0
 
 
@@ -44,7 +46,7 @@ class LiveUpload:
         self._recording = Recording(job.path)
 
     def run(self) -> None:
-        """Until the session has ended and all of it is in the archive."""
+        """Upload until the session has ended and is completely archived."""
         self._next_due = time.monotonic() + self._job.every
         while True:
             self._adopt_file()
@@ -55,7 +57,7 @@ class LiveUpload:
         self._recording.close()
 
     def _adopt_file(self) -> None:
-        """Go on with the file that has the name now, which may be another one; the session is the same."""
+        """Switch to the file that now has the recording's name, if it is another file. The session is the same."""
         file = file_identity(self._job.path)
         fresh = reopen_recording(self._job.path) if file not in (None, self._file) else None
         if fresh is not None:
@@ -65,7 +67,7 @@ class LiveUpload:
             self._checkpoint.mark(self._mark)
 
     def _is_due(self, session: SessionRow) -> bool:
-        """A segment is full, or what there is has waited for long enough."""
+        """Whether a segment is full or the pending rows have waited long enough."""
         return self._is_all_due(session) or self._newest_frame() - self._mark.frame > MAX_ROWS
 
     def _is_all_due(self, session: SessionRow) -> bool:
@@ -75,7 +77,7 @@ class LiveUpload:
         return self._recording.db.execute("SELECT max(id) FROM frame").fetchone()[0] or 0
 
     def _put_segments(self, session: SessionRow) -> bool:
-        """Put what there is; False where it has to be tried again."""
+        """Upload the pending rows and return True, or False if the upload has to be repeated."""
         rest = self._is_all_due(session)
         try:
             if self._upload is None:
@@ -87,7 +89,9 @@ class LiveUpload:
             if wrong.message not in self._reported_error:
                 self._reported_error.add(wrong.message)
                 self._notify(
-                    FollowerNotice(wrong.message, f"{wrong.hint}; it is tried again, and the recording keeps all")
+                    FollowerNotice(
+                        wrong.message, f"{wrong.hint}; the upload is retried, and the recording keeps everything"
+                    )
                 )
             self._upload = None
             self._next_due = time.monotonic() + RETRY_SECONDS

@@ -1,22 +1,26 @@
-"""What says where something lies: one small JSON object for each segment, put when all of the segment is there.
+"""Manifests: one small JSON object for each segment, written once the segment is complete.
 
     frames/dt=2026-11-22/proxy=<id>/seg-<session>-<n>.parquet
     facts/dt=2026-11-22/proxy=<id>/seg-<session>-<n>.parquet
     manifests/dt=2026-11-22/proxy=<id>/seg-<session>-<n>.json
 
-A segment is of one session and one day (UTC). `<session>` are the first digits of its uuid, `<n>` counts from 1; so
-nobody but who has the recording can come to the same name.
+A segment belongs to one session and one day (UTC). `<session>` is the first digits of the session's UUID, `<n>` counts
+from 1. So only a process that has the recording can arrive at the same name.
+
+Manifests contain Bloom filters of the identifiers in each row group, 12 bits for each: no false negatives, about one in
+300 false positives.
 """
 
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
+from collections.abc import Collection, Iterator
 from typing import Any, TypeVar
 
 import msgspec
 
-from a2a_proxy.archive.bloom import may_contain
 from a2a_proxy.archive.errors import ArchiveError
 from a2a_proxy.archive.schema import VERSION
 
@@ -25,12 +29,18 @@ _Made = TypeVar("_Made")
 MANIFEST_TABLE = "manifests"
 _NUMBER_DIGITS = 12
 DAY_NS = 86_400_000_000_000
-"""ns."""
+"""Length of a day in ns."""
+_BITS_PER_KEY = 12
+"""Bits of the filter for each identifier."""
+_PROBES = 8
 
 
 class SegmentRange(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rows of a recording a segment has. It stands in the footer of its Parquet files too: whoever finds them
-    without a manifest goes on with it."""
+    """The rows of a recording that one segment contains.
+
+    It is also written to the footer of the segment's Parquet files, so that a process that finds them without a
+    manifest can complete the segment.
+    """
 
     version: int = VERSION
     proxy: str
@@ -38,41 +48,41 @@ class SegmentRange(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     day: str
     after: int
-    """Frames of the session with a greater number ..."""
+    """Number of the last frame before the segment: its frames have greater numbers ..."""
     through: int
-    """... up to this one."""
+    """... up to and including this one."""
     findings: tuple[int, int]
-    """The same for findings."""
+    """The same two limits for findings."""
     exchange: int
-    """The highest number of a call that this segment or one before has."""
+    """The highest exchange number in this segment and all earlier ones."""
     connection: int
     open_exchanges: tuple[int, ...]
-    """Calls that were not over: the next segment has them again."""
+    """Exchanges that were still open. The next segment contains them again."""
     open_connections: tuple[int, ...]
     since: int
-    """Time of the first frame, ns; where there is none, of the end before."""
+    """Time of the first frame, in ns, or `until` of the preceding segment if the segment has no frames."""
     until: int
     over: bool
-    """The session has ended, and this is its last segment."""
+    """Whether the session has ended and this is its last segment."""
     line: dict[str, Any]
-    """The session, as a cassette's first line has it."""
+    """The session, as in the first line of a cassette."""
 
     @property
     def name(self) -> str:
-        """`dt=.../proxy=.../seg-...`, without its ending."""
+        """`dt=.../proxy=.../seg-...`, without the file extension."""
         return f"dt={self.day}/proxy={self.proxy}/{segment_name_prefix(self.session)}{self.number:06}"
 
     def object_key(self, table: str) -> str:
-        """Of `frames`, `facts` or `manifests`."""
+        """Return the key of the segment's object in `table`: `frames`, `facts` or `manifests`."""
         return f"{table}/{self.name}.{'json' if table == MANIFEST_TABLE else 'parquet'}"
 
 
 class RowGroup(msgspec.Struct, frozen=True):
-    """One row group of a file."""
+    """One row group of a Parquet file."""
 
     rows: int
     index: dict[str, bytes]
-    """Filters of what its rows name: `task`, `context`, `trace`, `call`."""
+    """Bloom filters of the identifiers in its rows, by kind: `task`, `context`, `trace`, `call`."""
 
 
 class StoredFile(msgspec.Struct, frozen=True):
@@ -84,7 +94,7 @@ class StoredFile(msgspec.Struct, frozen=True):
     groups: tuple[RowGroup, ...]
 
     def groups_with(self, kind: str, idents: set[str]) -> list[int]:
-        """The row groups that may name one of these."""
+        """Return the numbers of the row groups that may contain one of the identifiers."""
         return [
             number
             for number, group in enumerate(self.groups)
@@ -93,21 +103,21 @@ class StoredFile(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """A segment that is there as a whole."""
+    """A complete segment."""
 
     cut: SegmentRange
     tasks: int
-    """How many of each the frames name."""
+    """Number of distinct tasks in the frames; likewise for contexts and traces."""
     contexts: int
     traces: int
     agents: tuple[str, ...]
     frames: StoredFile
     facts: StoredFile
     cards: tuple[str, ...] | None = None
-    """Agents of which a card is among the frames; None where nobody said so yet."""
+    """Agents that have a card among the frames, or None in manifests written before this field existed."""
 
     def stored_file(self, table: str) -> StoredFile:
-        """That of `frames` or `facts`."""
+        """Return the entry of the file of `frames` or `facts`."""
         return self.frames if table == "frames" else self.facts
 
 
@@ -115,7 +125,10 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def encode_manifest(value: SegmentRange | Manifest) -> bytes:
-    """As JSON. The command line of a session may have bytes that are no Unicode: such text is escaped."""
+    """Return the value as JSON.
+
+    The command line of a session may contain bytes that are not Unicode; such text is escaped.
+    """
     try:
         return _encode(value)
     except UnicodeEncodeError:
@@ -124,7 +137,7 @@ def encode_manifest(value: SegmentRange | Manifest) -> bytes:
 
 
 def _decode_json(data: bytes, type_: type[_Made]) -> _Made:
-    """Inverse of `encode`. Raises ValueError, which msgspec's errors are too."""
+    """Decode what `encode_manifest` wrote. Raises ValueError, the base class of msgspec's errors."""
     try:
         return msgspec.json.decode(data, type=type_)
     except msgspec.DecodeError:
@@ -132,7 +145,7 @@ def _decode_json(data: bytes, type_: type[_Made]) -> _Made:
 
 
 def decode_manifest(data: bytes, key: str) -> Manifest:
-    """Inverse of `encode`. Raises ArchiveError."""
+    """Return the manifest stored under `key`. Raises ArchiveError."""
     try:
         found = _decode_json(data, Manifest)
     except (RecursionError, ValueError) as wrong:
@@ -144,7 +157,7 @@ def decode_manifest(data: bytes, key: str) -> Manifest:
 
 
 def decode_range(data: bytes, key: str) -> SegmentRange:
-    """The cut of a Parquet file's footer. Raises ArchiveError."""
+    """Return the range in a Parquet file's footer. Raises ArchiveError."""
     try:
         return _check_range(_decode_json(data, SegmentRange), key)
     except (RecursionError, ValueError) as wrong:
@@ -155,21 +168,45 @@ def _check_range(segment_range: SegmentRange, key: str) -> SegmentRange:
     if segment_range.version > VERSION:
         hint = "upgrade: pip install -U a2a-proxy"
         raise ArchiveError(
-            f"{key} was made by a newer a2a-proxy (version {segment_range.version}, not {VERSION})", hint
+            f"{key} was written by a newer a2a-proxy (version {segment_range.version}, not {VERSION})", hint
         )
     return segment_range
 
 
 def foreign_object_error(key: str) -> ArchiveError:
-    """What is under this key was not made by this program, or was changed."""
-    return ArchiveError(f"{key} is not what a2a-proxy puts there", "it is foreign or was changed: move it away")
+    """Return the error for an object that a2a-proxy did not write or that was changed afterwards."""
+    return ArchiveError(
+        f"{key} was not written by a2a-proxy", "it is foreign or was changed: move it out of the archive"
+    )
 
 
 def segment_name_prefix(session: str) -> str:
-    """How the names of a session's segments begin."""
+    """Return the common prefix of the names of a session's segments."""
     return f"seg-{session.replace('-', '')[:_NUMBER_DIGITS]}-"
 
 
 def day_name(at: int) -> str:
-    """The day of a time, UTC, as `2026-11-22`."""
+    """Return the UTC day of a time in ns, as `2026-11-22`."""
     return datetime.datetime.fromtimestamp(at // 1_000_000_000, datetime.UTC).date().isoformat()
+
+
+def bloom_filter(idents: Collection[str]) -> bytes:
+    """Return the filter of these identifiers, or empty bytes if there are no identifiers."""
+    bits = bytearray((_BITS_PER_KEY * len(idents) + 7) // 8)
+    for ident in idents:
+        for place in _bit_positions(ident, len(bits)):
+            bits[place >> 3] |= 1 << (place & 7)
+    return bytes(bits)
+
+
+def may_contain(bloom_bits: bytes, ident: str) -> bool:
+    """Whether the identifier may be among the identifiers of the filter."""
+    return bool(bloom_bits) and all(
+        bloom_bits[place >> 3] >> (place & 7) & 1 for place in _bit_positions(ident, len(bloom_bits))
+    )
+
+
+def _bit_positions(ident: str, size: int) -> Iterator[int]:
+    digest = int.from_bytes(hashlib.blake2b(ident.encode(errors="surrogatepass"), digest_size=16).digest())
+    first, step = digest >> 64, digest & ((1 << 64) - 1) | 1
+    return ((first + number * step) % (size << 3) for number in range(_PROBES))

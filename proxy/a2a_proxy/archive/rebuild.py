@@ -1,4 +1,4 @@
-"""Chosen calls of one session out of its segments into a recording."""
+"""Rebuilds selected calls of one session from its segments in a recording."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from a2a_proxy.archive.files import ParquetFiles
 from a2a_proxy.archive.manifest import Manifest, foreign_object_error
-from a2a_proxy.archive.ranges import ParquetFiles
 from a2a_proxy.archive.rows import read_frames
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
@@ -33,15 +33,15 @@ _Value = TypeVar("_Value")
 
 
 class RestoredCounts(msgspec.Struct, frozen=True):
-    """What came back."""
+    """Counts of a restored recording."""
 
     sessions: int
     exchanges: int
     frames: int
     segments: int
-    """That had some of it."""
+    """Number of segments that contributed frames."""
     gone: tuple[str, ...] = ()
-    """Keys of files that may have had more of it, and are not there any more."""
+    """Keys of files that may have contained more, and no longer exist."""
 
 
 class _RestoredRows(NamedTuple):
@@ -52,10 +52,10 @@ class _RestoredRows(NamedTuple):
 
 
 class SessionRebuild:
-    """One session on its way into a recording."""
+    """One session that is being written to a recording."""
 
     def __init__(self, files: ParquetFiles, segments: list[Manifest], numbers: set[int], selection: str) -> None:
-        """`segments`: the segments of the session in their order; `numbers`: of the wanted calls."""
+        """`segments`: the segments of the session in their order; `numbers`: the numbers of the selected calls."""
         self._files = files
         self._segments = segments
         self._numbers = numbers
@@ -65,10 +65,10 @@ class SessionRebuild:
         self._used_segments: set[str] = set()
         self._tasks: set[str] = set()
         self._read_groups: set[tuple[str, int]] = set()
-        """Row groups of facts that have been read, by segment."""
+        """Row groups of `facts` that have been read, with the names of their segments."""
 
     def write_to(self, db: sqlite3.Connection) -> RestoredCounts:
-        """Write it. Raises ArchiveError, RecordingError."""
+        """Write the session to `db`. Raises ArchiveError, RecordingError."""
         writer = Writer.on_connection(db, self._facts)
         frames = self._write_frames(writer)
         known = self._newest_rows()
@@ -82,12 +82,12 @@ class SessionRebuild:
         complete = state["complete"]
         said = [] if complete in ("", "complete") else [complete]
         if self._files.gone:
-            said.append(f"files with more of it that the archive no longer had: {len(self._files.gone)}")
+            said.append(f"files with more frames of it that are missing from the archive: {len(self._files.gone)}")
         writer.finish(over, **{**state, "complete": "; ".join((*said, f"{SELECTION_PREFIX}{self._selection}"))})
         return RestoredCounts(1, len(known.exchanges), frames, len(self._used_segments))
 
     def _write_frames(self, writer: Writer) -> int:
-        """Write the frames of the calls, segment by segment; how many."""
+        """Write the frames of the calls, segment by segment, and return their number."""
         wanted = {str(number) for number in self._numbers}
         count = 0
         for part in self._segments:
@@ -104,7 +104,7 @@ class SessionRebuild:
         return count
 
     def _newest_rows(self) -> _RestoredRows:
-        """The newest of what is known of the calls."""
+        """Return the newest rows of the calls and of their connections, tasks and findings."""
         start, numbers = self._facts.started, self._numbers
         newest = _NewestRows(numbers)
         self._read_facts(newest, "call", {str(number) for number in numbers})
@@ -123,7 +123,7 @@ class SessionRebuild:
         return msgspec.structs.replace(task, exchanges=kept)
 
     def _read_facts(self, newest: _NewestRows, kind: str, idents: set[str]) -> None:
-        """Learn from the row groups that may name one of these, each read once."""
+        """Add the rows of the row groups that may contain one of these identifiers. Each group is read once."""
         for part in self._segments:
             groups = [
                 each for each in part.facts.groups_with(kind, idents) if (part.cut.name, each) not in self._read_groups
@@ -144,17 +144,17 @@ def _frames_of_table(table: pa.Table) -> list[Frame]:
 
 
 class _NewestRows:
-    """What the newest segments say of some calls, of their connections and tasks, and of what was found about them."""
+    """The newest rows of the selected calls, of their connections and tasks, and of the findings about them."""
 
     def __init__(self, numbers: set[int]) -> None:
         self._numbers = numbers
         self._lines: dict[tuple[str, Any], tuple[int, Line]] = {}
         self.tasks: set[str] = set()
-        """That the calls name."""
+        """Tasks that the calls name."""
         self.connections: set[int] = set()
 
     def add_rows(self, segment: int, table: pa.Table) -> None:
-        """From rows of a segment."""
+        """Add the rows of a segment."""
         for row in table.to_pylist():
             kind, line = row["kind"], json.loads(row["line"])
             name = kind, _line_value(kind, row["number"], line)
@@ -165,13 +165,16 @@ class _NewestRows:
                 self.tasks |= {line.get("task_id", "")} - {""}
 
     def _is_needed(self, kind: str, line: Line) -> bool:
-        """Of connections it is not known yet: they are few."""
+        """Whether a row belongs to the selected calls.
+
+        Connections are always kept: they are few, and the calls that name them may follow.
+        """
         if kind == "task":
             return not self._numbers.isdisjoint(line.get("exchanges", ()))
         return kind == "connection" or line.get("exchange") in self._numbers
 
     def lines(self) -> dict[str, list[Line]]:
-        """By kind, in order."""
+        """Return the newest lines by kind, in order."""
         of: dict[str, list[Line]] = defaultdict(list)
         for (kind, _), (_, line) in sorted(self._lines.items(), key=lambda each: each[0]):
             if kind != "connection" or line["connection"] in self.connections:
@@ -182,6 +185,6 @@ class _NewestRows:
 def _line_value(kind: str, number: int, line: Line) -> Any:
     if kind == "task":
         return line["agent"], line["task"]
-    if kind == "finding":  # where a recording was begun anew in mid-run, numbers come again
+    if kind == "finding":  # numbers repeat if a recording was deleted and started again during the run
         return number, line["at"], line["finding"], line.get("exchange", 0)
     return number

@@ -1,4 +1,4 @@
-"""Segments of an archive by what they have: manifests are read of the days that are asked for, and no others."""
+"""Search for segments of an archive by their content. Only the manifests of the requested days are read."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from a2a_proxy.archive.manifest import MANIFEST_TABLE, Manifest, day_name, decod
 from a2a_proxy.archive.store import ArchiveStore
 
 _MAX_PARALLEL = 16
-"""Requests that wait for their answers at a time."""
+"""Number of requests in flight at a time."""
 _DAY_PREFIX = "dt="
 LATEST = 1 << 62
-"""ns, in the year 2116: no time that is looked for is later. Columns of times take no more than 64 bits."""
+"""Latest time of a query, in ns (year 2116): columns of times hold 64 bits."""
 
 
 class SegmentQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What is looked for; all that is given must hold."""
+    """The conditions of a search; all of them must hold."""
 
     since: int = 0
-    """ns; of frames."""
+    """Earliest time of frames, in ns."""
     until: int = LATEST
     idents: tuple[tuple[str, str], ...] = ()
-    """Pairs of `task`, `context` or `trace` and the identifier."""
+    """Pairs of a kind (`task`, `context` or `trace`) and an identifier."""
 
     def may_be_in(self, manifest: Manifest) -> bool:
-        """The segment may have something of it."""
+        """Whether the segment may contain a match."""
         if manifest.cut.until < self.since or manifest.cut.since > self.until:
             return False
         files = (manifest.frames, manifest.facts)
@@ -36,19 +36,19 @@ class SegmentQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_segments(store: ArchiveStore, query: SegmentQuery) -> list[Manifest]:
-    """The segments that may have something of it, by time. Raises ArchiveError."""
+    """Return the segments that may contain a match, by time. Raises ArchiveError."""
     return [each for each in read_manifests(store, list_days(store, query.since, query.until)) if query.may_be_in(each)]
 
 
 def list_days(store: ArchiveStore, since: int, until: int) -> list[str]:
-    """The days from `since` to `until` (ns) of which there is something. Raises ArchiveError."""
+    """Return the days from `since` to `until` (ns) that have segments. Raises ArchiveError."""
     first, last = day_name(since), day_name(until)
     found = [name.removeprefix(_DAY_PREFIX) for name in store.folders(MANIFEST_TABLE) if name.startswith(_DAY_PREFIX)]
     return [day for day in found if first <= day <= last]
 
 
 def read_manifests(store: ArchiveStore, days: Iterable[str], proxy: str = "", session: str = "") -> list[Manifest]:
-    """All manifests of some days, or those of one proxy and session, by time. Raises ArchiveError."""
+    """Return the manifests of some days, of one proxy and session if they are named, by time. Raises ArchiveError."""
     below = f"/proxy={proxy}" if proxy else ""
     keys = [key for day in days for key in store.keys(f"{MANIFEST_TABLE}/{_DAY_PREFIX}{day}{below}")]
     if session:
@@ -59,7 +59,7 @@ def read_manifests(store: ArchiveStore, days: Iterable[str], proxy: str = "", se
 
 
 def _read_manifest(store: ArchiveStore, key: str) -> Manifest | None:
-    """A manifest; None where a rule of the bucket has removed it since it was listed."""
+    """Return a manifest, or None if a lifecycle rule of the bucket deleted it after it was listed."""
     try:
         return decode_manifest(store.get(key), key)
     except GoneError:
@@ -67,8 +67,10 @@ def _read_manifest(store: ArchiveStore, key: str) -> Manifest | None:
 
 
 def find_gone_tables(store: ArchiveStore, manifests: Iterable[Manifest]) -> dict[str, list[str]]:
-    """Which tables of segments are not there (any more), by the names of the segments. One listing for each day and
-    table tells all of it. Raises ArchiveError."""
+    """Return the missing tables of segments, by the names of the segments.
+
+    Makes one listing request for each day and table. Raises ArchiveError.
+    """
     wanted = list(manifests)
     found: dict[str, list[str]] = {}
     for table in ("frames", "facts"):

@@ -1,7 +1,7 @@
-"""One segment: which rows come next, its two tables, and the way into the archive.
+"""One segment: the choice of its rows, its two tables, and their upload.
 
-What was put once stays. The facts are put first, then the frames, and the manifest when both are there; where somebody
-died between, whoever comes next finds the facts, and in their footer which frames belong to them.
+A stored object is never replaced. The facts are stored first, then the frames, then the manifest. If a process dies in
+between, the next one finds the facts, and in their footer the range of frames that belongs to them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import pyarrow as pa
 from a2a_proxy.archive.errors import ArchiveError
 from a2a_proxy.archive.facts import Fact, FactsTable, facts_table
 from a2a_proxy.archive.files import agents_with_card, describe_file, distinct_in_file, encode_file, range_of_file
-from a2a_proxy.archive.frame_context import FrameContexts
 from a2a_proxy.archive.manifest import (
     DAY_NS,
     MANIFEST_TABLE,
@@ -26,7 +25,7 @@ from a2a_proxy.archive.manifest import (
     decode_manifest,
     encode_manifest,
 )
-from a2a_proxy.archive.rows import frames_table
+from a2a_proxy.archive.rows import FrameContexts, frames_table
 from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.recording.cassette.exporter import session_line
@@ -35,34 +34,34 @@ from a2a_proxy.recording.read.rows import SessionRow, make_key
 from a2a_proxy.recording.store.corruption_guard import guard_corruption
 
 MAX_ROWS = 200_000
-"""Frames of a segment, at most."""
+"""Maximum number of frames in a segment."""
 _NEVER = 1 << 62
-"""ns; after all times."""
+"""ns; later than any time."""
 MAX_SEGMENT_BYTES = 128 << 20
-"""Bytes of their payloads, at most but for the last one."""
+"""Maximum size of a segment's payloads in bytes, not counting the last frame."""
 
 
 class PendingFrame(NamedTuple):
-    """A frame that the archive does not have yet."""
+    """A frame that is not archived yet."""
 
     id: int
     at: int
-    """ns."""
+    """Time in ns."""
     exchange: int
     connection: int
     byte_count: int
 
 
 class PendingRows(msgspec.Struct):
-    """What the archive does not have yet of a session, up to the limits of a segment."""
+    """The rows of a session that are not archived yet, up to the limits of a segment."""
 
     rows: list[PendingFrame]
     last_frame: int
-    """They are those of the session after this one."""
+    """Number of the last archived frame: `rows` follow it."""
     last_finding: int
-    """The same for findings."""
+    """Number of the last archived finding."""
     full: bool
-    """There may be more: the limit, or the end of a day, was met."""
+    """Whether there may be more rows: a limit, or the end of a day, was reached."""
 
 
 _FRAMES_QUERY = """SELECT id, at, exchange, connection, max(span, coalesce(size, 0)) FROM frame
@@ -74,7 +73,7 @@ _LAST_FINDING_QUERY = _LAST_FRAME_QUERY.replace("frame", "finding")
 
 
 def next_rows(recording: Recording, session: SessionRow, last: Manifest | None) -> PendingRows:
-    """Frames after the last segment. Raises RecordingError."""
+    """Return the rows after the last segment. Raises RecordingError."""
     rows: list[PendingFrame] = []
     byte_count = 0
     start = session.facts.started
@@ -93,10 +92,11 @@ def next_rows(recording: Recording, session: SessionRow, last: Manifest | None) 
 
 
 def _last_archived(recording: Recording, session: SessionRow, segment_range: SegmentRange) -> tuple[int, int]:
-    """The last frame and the last finding that the archive has.
+    """Return the numbers of the last archived frame and the last archived finding.
 
-    They have other numbers where the recording was deleted and begun anew in mid-run, or its newest rows were pruned:
-    then the times tell, of which none of what is known is later."""
+    The numbers differ from those in the manifest if the recording was deleted and started again during the run, or if
+    its newest rows were pruned. Then times decide: no archived row is later than the end of the segment.
+    """
 
     def find(query: str, through: int) -> int:
         row = recording.db.execute(query, (through, session.id, segment_range.until - session.facts.started)).fetchone()
@@ -114,9 +114,10 @@ def put_segment(
     last: Manifest | None,
     pending: PendingRows,
 ) -> Manifest:
-    """Put the next segment of a session; its manifest, which may be that of another one who put it first.
+    """Store the next segment of a session and return its manifest.
 
-    Raises RecordingError, ArchiveError.
+    If another process stored the segment first, the manifest is the one that it stored. Raises RecordingError,
+    ArchiveError.
     """
     with guard_corruption(recording):
         gathered = _SegmentRows(recording, session, last, pending, proxy)
@@ -125,7 +126,7 @@ def put_segment(
         facts = store.put_once(facts_key, encode_file(facts_table(gathered.fact_rows()), cut, "number"))
         cut = range_of_file(facts, facts_key)
         if (cut.session, cut.number) != (session.facts.uuid, gathered.range.number):
-            raise ArchiveError(f"{facts_key} is of another session", "give this proxy another id: --archive-id")
+            raise ArchiveError(f"{facts_key} belongs to another session", "give this proxy another id: --archive-id")
         frames_key = cut.object_key("frames")
         frames = store.put_once(
             frames_key, encode_file(_read_frames_table(recording, session, cut, gathered.calls), cut, "frame")
@@ -155,7 +156,7 @@ def _read_frames_table(
 
 
 class _SegmentRows:
-    """What belongs to the next segment of a session."""
+    """The rows of the next segment of a session."""
 
     def __init__(
         self, recording: Recording, session: SessionRow, last: Manifest | None, pending: PendingRows, proxy: str
@@ -174,7 +175,7 @@ class _SegmentRows:
         )
         values = [recording.exchange(make_key(session.id, number)) for number in self._exchanges]
         self.calls = [row.exchange for row in values if row is not None]
-        """That it has frames of, or news."""
+        """Calls that have frames in the segment or that have changed."""
         of_calls = {call.connection for call in self.calls} | {row.connection for row in pending.rows}
         self._connections = self._row_numbers(
             "connection", of_calls, before.open_connections if before else (), connection
@@ -202,7 +203,7 @@ class _SegmentRows:
         )
 
     def fact_rows(self) -> Iterator[Fact]:
-        """All rows."""
+        """Yield all rows of the table `facts`."""
         make = FactsTable(self._session.facts)
         yield make.session_row(self.range.line, self._session.ended)
         for channel in self._channels:
@@ -222,8 +223,11 @@ class _SegmentRows:
     def _row_numbers(
         self, table: str, frame_numbers: set[int], open_numbers: tuple[int, ...], before: int
     ) -> list[int]:
-        """Those that frames name, that were open before, and that have none of their own, up to the newest named one;
-        at the end of a session all that are left."""
+        """Return the numbers of the segment's rows in `table`.
+
+        These are the rows that frames name, the rows that were open before, and the rows without frames up to the
+        newest named one; in the last segment of a session all remaining rows.
+        """
         session = self._session.id
         top = make_key(session + 1, 0) if self._is_over else make_key(session, max(frame_numbers, default=0) + 1)
         rows = self._recording.db.execute(
@@ -233,7 +237,10 @@ class _SegmentRows:
         return sorted((frame_numbers | fresh | set(open_numbers)) - {0})
 
     def _changed_tasks(self) -> list[int]:
-        """Rows of the tasks that were heard of since the segment began; those that began after it come later."""
+        """Return the row ids of the tasks that changed since the segment began.
+
+        Tasks that began after its end follow in a later segment.
+        """
         start = self._session.facts.started
         until = _NEVER if self._is_over else self._highest - start
         query = "SELECT id FROM task WHERE session = ? AND last >= ? AND first <= ? ORDER BY id"

@@ -1,6 +1,6 @@
-"""Object storage or a folder by its URL: what is put there is never replaced, and every request is counted.
+"""Object storage or a folder, by its URL. Stored objects are never replaced, and every request is counted.
 
-Several threads may use one place.
+Several threads may use one store.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,24 +19,37 @@ import obstore
 from obstore import exceptions
 from obstore.store import LocalStore, S3Store
 
-from a2a_proxy.archive.errors import ArchiveError
-from a2a_proxy.archive.storage_errors import gone_error, storage_error
-from a2a_proxy.archive.url import absent_archive_error, parse_archive_url, s3_endpoint
+from a2a_proxy.archive.destination import absent_archive_error, parse_archive_url, s3_endpoint
+from a2a_proxy.archive.errors import ArchiveError, GoneError
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 _PANIC_NAME = "PanicException"
-"""What obstore raises where its Rust gives up: a port of 99999, or a line break in a key. No name leads to it."""
+"""Name of the exception that obstore raises when its Rust code panics: a port of 99999, or a line break in a key. It
+cannot be imported.
+"""
 _RETRIES: Any = {"max_retries": 4, "retry_timeout": datetime.timedelta(seconds=30)}
+_STATUS_PATTERN = re.compile(r"status code: (\d{3})(?:(?! Debug source).)*?(?:<Code>(\w+)</Code>| Debug source|$)")
+_SYSTEM_PATTERN = re.compile(r'message: "([^"]+)"')
+_NO_CREDENTIALS = ("redential", "api/token", "169.254.")
+"""Parts of an error message if no credentials were given: obstore then queries the metadata addresses of cloud
+machines.
+"""
+_REFUSED_ERRORS = (exceptions.UnauthenticatedError, exceptions.PermissionDeniedError, PermissionError)
+_CREDENTIALS_HINT = (
+    "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and their permissions; for a folder, its file permissions"
+)
+_MAX_MESSAGE = 200
+"""Number of characters of a library's error that are shown."""
 
 
 class RequestCounts(msgspec.Struct):
-    """Requests that were made."""
+    """Number and size of the requests of a store."""
 
     gets: int = 0
     got: int = 0
-    """Bytes of them."""
+    """Bytes received."""
     puts: int = 0
     put: int = 0
     lists: int = 0
@@ -45,7 +59,7 @@ class ArchiveStore:
     """One archive. Every method raises ArchiveError."""
 
     def __init__(self, url: str, log_request: Callable[[str], None] | None = None) -> None:
-        """`tell` is called with a line for each request."""
+        """`log_request` is called with one line for each request."""
         self.url = url
         self.traffic = RequestCounts()
         self._log_request = log_request
@@ -68,7 +82,7 @@ class ArchiveStore:
         return S3Store(target.bucket, prefix=prefix, config=config, client_options=options, retry_config=_RETRIES)
 
     def put_once(self, key: str, data: bytes) -> bytes:
-        """Put an object where none is; what is there then: `data`, or what somebody put before."""
+        """Store an object unless it exists, and return the stored bytes: `data`, or those of an earlier writer."""
         with self._translate_errors("put", key):
             try:
                 with self._private_files():
@@ -79,26 +93,26 @@ class ArchiveStore:
         return data
 
     def get(self, key: str) -> bytes:
-        """A whole object."""
+        """Return a whole object."""
         with self._translate_errors("get", key):
             data = bytes(obstore.get(self._store, key).bytes())
         return self._count_download(key, data, "")
 
     def get_range(self, key: str, start: int, end: int) -> bytes:
-        """The bytes of an object from `start` to before `end`."""
+        """Return the bytes of an object from `start` up to, not including, `end`."""
         with self._translate_errors("get", key):
             data = bytes(obstore.get_range(self._store, key, start=start, end=end))
         return self._count_download(key, data, f" {start}-{end}")
 
     def folders(self, prefix: str) -> list[str]:
-        """The names right below `prefix` that hold others, in order."""
+        """Return the names directly below `prefix` that have objects below them, sorted."""
         with self._translate_errors("list", prefix):
             found = obstore.list_with_delimiter(self._store, prefix)["common_prefixes"]
         self._count_request(f"list {prefix}", lists=1)
         return sorted(each.rstrip("/").rpartition("/")[2] for each in found)
 
     def keys(self, prefix: str) -> list[str]:
-        """The keys of all objects below `prefix`, in order."""
+        """Return the keys of all objects below `prefix`, sorted."""
         with self._translate_errors("list", prefix):
             found = [each["path"] for page in obstore.list(self._store, prefix) for each in page]
         self._count_request(f"list {prefix}", lists=1)
@@ -117,7 +131,7 @@ class ArchiveStore:
 
     @contextlib.contextmanager
     def _private_files(self) -> Iterator[None]:
-        """Files and folders that are made are the owner's alone, as recordings are."""
+        """Create files and folders for the owner only, as recordings are."""
         before = os.umask(0o077) if self._umask_lock else None
         try:
             yield
@@ -131,11 +145,39 @@ class ArchiveStore:
             yield
         except ArchiveError:
             raise
-        except FileNotFoundError as wrong:  # obstore raises Python's own for what is not there
-            raise gone_error(self.url, key, wrong) from wrong
+        except FileNotFoundError as wrong:  # obstore raises Python's own exception for a missing object
+            raise _gone_error(self.url, key, wrong) from wrong
         except (exceptions.BaseError, OSError, ValueError) as wrong:
-            raise storage_error(self.url, f"{doing} {key}", wrong) from wrong
+            raise _storage_error(self.url, f"{doing} {key}", wrong) from wrong
         except BaseException as wrong:
             if type(wrong).__name__ != _PANIC_NAME:
                 raise
-            raise storage_error(self.url, f"{doing} {key}", wrong) from wrong
+            raise _storage_error(self.url, f"{doing} {key}", wrong) from wrong
+
+
+def _gone_error(url: str, key: str, error: Exception) -> ArchiveError:
+    """Return the error for an object that does not exist."""
+    if "NoSuchBucket" in str(error) or not key:
+        return absent_archive_error(url)
+    return GoneError(f"{url} has no {key}", "it was deleted, by hand or by a lifecycle rule of the bucket")
+
+
+def _storage_error(url: str, doing: str, error: BaseException) -> ArchiveError:
+    """Return the error for a failed action. `doing` names the action: `list manifests`."""
+    said = " ".join(str(error).split())
+    if "NoSuchBucket" in said:
+        return absent_archive_error(url)
+    if any(word in said for word in _NO_CREDENTIALS):
+        return ArchiveError(f"{url}: access is refused: no credentials were found", _CREDENTIALS_HINT)
+    answered = _STATUS_PATTERN.search(said)
+    status, code = answered.groups() if answered else ("", "")
+    if isinstance(error, _REFUSED_ERRORS) or status in ("401", "403"):
+        return ArchiveError(f"{url}: access is refused{f' ({code})' if code else ''}: {doing}", _CREDENTIALS_HINT)
+    folder = url.startswith("file:")
+    hint = "check the folder and the free space on its disk" if folder else "check the URL and AWS_ENDPOINT_URL"
+    if status:
+        return ArchiveError(f"{url} cannot be used: it answers {status}{f' ({code})' if code else ''}", hint)
+    if "HTTP error" in said:
+        system = _SYSTEM_PATTERN.search(said)
+        return ArchiveError(f"{url} cannot be reached{f': {system[1]}' if system else ''}", hint)
+    return ArchiveError(f"{url} cannot be used ({doing}): {said.partition(' Debug source')[0][:_MAX_MESSAGE]}", hint)

@@ -1,4 +1,7 @@
-"""Sessions of a recording into the archive. What the archive has says where to go on: nothing is remembered here."""
+"""Upload of a recording's sessions to the archive.
+
+Keeps no state of its own: the segments in the archive determine where an upload continues.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from a2a_proxy.recording.read.rows import SessionRow
 
 
 class SessionUpload:
-    """Brings one session into the archive, and what comes to it later. Methods raise RecordingError, ArchiveError."""
+    """Uploads one session, including rows that are recorded later. Methods raise RecordingError, ArchiveError."""
 
     def __init__(self, store: ArchiveStore, proxy: str, recording: Recording, session: SessionRow) -> None:
         self._store = store
@@ -26,16 +29,21 @@ class SessionUpload:
 
     @property
     def missing_frames(self) -> int:
-        """Frames that the archive will never have: it has the session to its end, of a recording that had fewer."""
+        """Number of frames that the archive will never have.
+
+        Not 0 if the session was archived to its end from a recording that had fewer frames than this one.
+        """
         return max(self._recording.counts(self._session.id).frames - self._manifests, 0) if self.is_complete else 0
 
     @property
     def is_complete(self) -> bool:
-        """The archive has all of the session, and its end."""
+        """Whether the archive has the whole session, including its end."""
         return self._last_manifest is not None and self._last_manifest.cut.over
 
     def put_segments(self, *, include_rest: bool, on_segment: Callable[[Manifest], None] = lambda _: None) -> int:
-        """Put the segments that are full, with `include_rest` all there is; frames that came into the archive."""
+        """Upload the full segments, or all pending rows if `include_rest` is set, and return the number of uploaded
+        frames.
+        """
         count = 0
         while not self.is_complete:
             self._session = self._recording.session(self._session.id) or self._session
@@ -51,7 +59,7 @@ class SessionUpload:
         return count
 
     def _is_empty(self, found: PendingRows) -> bool:
-        """Nobody ever came."""
+        """Whether the session has neither connections nor frames nor segments."""
         nobody = next(self._recording.connections(self._session.id), None) is None
         return self._last_manifest is None and not found.rows and nobody
 

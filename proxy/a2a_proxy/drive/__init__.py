@@ -1,6 +1,6 @@
-"""Driving: the client side of a recording is sent to a live agent again, each message when its time has come.
+"""Driving: sends the client side of a recording to a live agent again, each message when its dependencies are met.
 
-`load` and `causes` make a plan of a recording, `ids` puts the live agent's identifiers in the place of the recorded
-ones, `run` has the calls made over `http`, `grpc` and `stdio`, `verdict` says what of the difference counts. The
-comparison itself is `recording.difference`, of the old recording and one of the drive.
+`load` and `dependencies` turn a recording into a plan, `ids` replaces recorded identifiers by those of the live agent,
+`run` makes the calls over `http`, `grpc` and `stdio`, `compare_policy` decides which differences count. The comparison
+itself is `recording.difference`, between the old recording and the recording of the drive.
 """

@@ -1,4 +1,4 @@
-"""One open call to the live agent, whatever carries it."""
+"""An open call to the live agent, independent of its transport."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ class ReceivedMessage(msgspec.Struct, frozen=True):
 
 
 class OpenCall(Protocol):
-    """One open call. What fails raises LineError."""
+    """One open call. Its methods raise CallError if the call fails."""
 
     async def send_message(self, request: DriveRequest) -> None:
         """Send a message of the client; the first one opens the call."""
 
     async def half_close(self) -> None:
-        """Half-close: the client has said all."""
+        """Half-close the call: the client sends nothing more."""
 
     async def cancel(self) -> None:
-        """Break off, as a client does that has lost interest."""
+        """Cancel the call, as a client does that is no longer interested."""
 
     def iter_answers(self) -> AsyncIterator[ReceivedMessage]:
-        """What the agent says, until the call is over."""
+        """Yield the messages of the agent until the call is over."""
 
 
 class CallTransport(Protocol):
     """Opens calls of one binding."""
 
     def open_call(self, step: PlannedCall, target: CallTarget, /) -> OpenCall:
-        """A call like the recorded one; nothing is sent yet."""
+        """Return a call like the recorded one; nothing is sent yet."""
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
 
 
 class CallError(Exception):
-    """The call came to nothing: what happened, in words."""
+    """The call failed; the message says how."""

@@ -1,4 +1,4 @@
-"""What of a difference counts for whoever drives: less where only the shape matters, more where nothing may differ."""
+"""Which differences count in a drive: fewer if only the shape matters, more if nothing may differ."""
 
 from __future__ import annotations
 
@@ -15,38 +15,37 @@ from a2a_proxy.recording.read.rows import ExchangeRow
 
 _PATH_STEP = re.compile(r"""\.?([A-Za-z_][\w-]*)|\[(\d+|\*)\]|\["([^"]*)"\]|\.?(\*)""")
 _IGNORED_UNLESS_STRICT = (Ignored.DEFAULT, Ignored.DIALECT, Ignored.BINDING, Ignored.ARTIFACT, Ignored.ORDER)
-"""What does not differ of itself between two runs of one program that asks and answers the same."""
+"""Differences that are normal between two runs of one program with the same requests and answers."""
 _SHAPE_FIELDS = frozenset({"state", "role", "append", "lastChunk", "final", "code"})
-"""Members whose value is shape: they say what kind of thing it is, or where it stands."""
+"""Members whose value belongs to the shape: they name a kind or a position."""
 _CALL_FACTS = frozenset({"operation", "end", "states", "status", "grpc_status", "live_payload", "made_by_proxy"})
 _ANY_STEP = "*"
 _AUTH_RULE_PREFIX = "A2A-AUTH-"
 
 
 class ComparePolicy(msgspec.Struct, frozen=True):
-    """What was asked for."""
+    """The options of the comparison."""
 
     strict: bool = False
-    """Defaults left out, other chunks, another dialect or binding and another order count as well."""
+    """Omitted defaults, other chunks, another dialect or binding, and another order count as well."""
     shape: bool = False
-    """Only kinds, states, order and structure count; texts and data may be others."""
+    """Only kinds, states, order and structure count; texts and data may differ."""
     calls_without_credentials: frozenset[int] = frozenset()
-    """Keys of recorded exchanges that were sent without their credentials, which nobody knows."""
+    """Keys of recorded exchanges that were sent without their credentials, which the recording does not have."""
     given_headers: frozenset[str] = frozenset()
-    """Names, in lower case, of request headers that the user has given."""
+    """Names, in lower case, of the request headers given by the user."""
     ignore: tuple[Path, ...] = ()
-    """Places that do not count; `*` stands for any step, the first step may be the name of a `Part`."""
+    """Paths that do not count; `*` matches any step, and the first step may be the name of an `ExchangePart`."""
 
 
 class PathError(ValueError):
-    """No place of a message can be meant."""
+    """Text that is not a path into a message."""
 
 
 def parse_path(words: str) -> Path:
-    """`$.status.message`, `artifacts[*].parts`, `text`, `headers`: with `$` from the root, otherwise anywhere.
+    """Parse a path: `$.status.message` from the root, or `artifacts[*].parts`, `text`, `headers` anywhere.
 
-    Raises:
-        BadPath: it cannot be read.
+    Raises PathError if it cannot be parsed.
     """
     rest = words.removeprefix("$")
     steps: list[str | int] = ["$"] if rest != words else []
@@ -63,7 +62,7 @@ def parse_path(words: str) -> Path:
 
 
 def apply_policy(difference: RunDifference, policy: ComparePolicy) -> RunDifference:
-    """The same difference with what counts as asked for."""
+    """Return the difference with the policy applied to each row."""
     tests: list[Callable[[DifferenceRow], DifferenceRow]] = []
     if policy.strict:
         tests.append(_count_ignored)
@@ -82,7 +81,8 @@ def apply_policy(difference: RunDifference, policy: ComparePolicy) -> RunDiffere
 
 
 def add_skipped(found: RunDifference, skipped: Sequence[ExchangeRow]) -> RunDifference:
-    """The same with calls that were not made, each in its place: no call of the live agent can be their like."""
+    """Return the difference with the calls that were not made, at their position; no call of the live agent matches
+    them."""
     alone = [CallPair(row, None) for row in skipped]
     place: list[tuple[int, CallPair]] = []
     at = 0
@@ -121,7 +121,7 @@ def _count_ignored(row: DifferenceRow) -> DifferenceRow:
 
 
 def _compare_rule_text(row: DifferenceRow) -> DifferenceRow:
-    """That a rule has something to say counts; its words are those of the proxy's version."""
+    """Ignore other words of the same finding, because they depend on the version of the proxy."""
     return _mark_ignored(row, row.part is ExchangePart.FINDINGS and row.change is ValueChange.CHANGED)
 
 
@@ -131,7 +131,7 @@ def _is_given(row: DifferenceRow, names: frozenset[str]) -> bool:
 
 
 def _ignore_target_findings(row: DifferenceRow, left: Exchange, right: Exchange) -> DifferenceRow:
-    """Each binding and dialect has rules of its own."""
+    """Ignore findings if binding or dialect differ, because each has its own rules."""
     if row.part is not ExchangePart.FINDINGS or not row.counts:
         return row
     other = Ignored.BINDING if left.binding is not right.binding else Ignored.DIALECT
@@ -140,7 +140,7 @@ def _ignore_target_findings(row: DifferenceRow, left: Exchange, right: Exchange)
 
 
 def _ignore_missing_credentials(row: DifferenceRow) -> DifferenceRow:
-    """That a call had none is our doing."""
+    """Ignore missing authentication, because the drive itself left out the credentials."""
     is_auth_finding = (
         row.part is ExchangePart.FINDINGS
         and isinstance(row.after, dict)
@@ -150,7 +150,7 @@ def _ignore_missing_credentials(row: DifferenceRow) -> DifferenceRow:
 
 
 def _ignore_after_cancel(match: CallPair, rows: tuple[DifferenceRow, ...]) -> Iterable[DifferenceRow]:
-    """Where the recorded client broke off, it is chance what the agent has said more by then."""
+    """Ignore later answers if the recorded client broke off, because how many it received was chance."""
     assert match.left is not None
     if not match.left.exchange.how.startswith(("client", "proxy")):
         return rows
@@ -203,7 +203,7 @@ def _is_shape_of_call(row: DifferenceRow) -> bool:
 
 
 def _error_reason(error: Any) -> str:
-    """An error without its message."""
+    """Return an error without its message."""
     return str(error or "").partition(":")[0]
 
 
@@ -216,8 +216,8 @@ def _is_shape_of_message(row: DifferenceRow) -> bool:
 
 
 def _is_repeated_event(event: Any) -> bool:
-    """A status update that only says once more that the agent is at work, or a chunk of an artifact: how many there
-    are is up to the model."""
+    """Whether an event repeats the working state or is a chunk of an artifact; the model determines how many there
+    are."""
     if not isinstance(event, dict) or len(event) != 1:
         return False
     update, chunk = event.get("statusUpdate"), event.get("artifactUpdate")
@@ -228,7 +228,7 @@ def _is_repeated_event(event: Any) -> bool:
 
 
 def _is_shape_of_artifacts(row: DifferenceRow) -> bool:
-    """That it is there; its text may be another."""
+    """Whether an artifact was added or removed; its text may differ."""
     return row.change is not ValueChange.CHANGED
 
 

@@ -1,8 +1,8 @@
-"""What each message of a client waits for, worked out from recorded times and from the ids in it.
+"""Dependencies of each client message, computed from recorded times and from the ids in it.
 
-Order alone proves no cause, so a message waits for all that had ended when it was sent, and of a call that was still
-going on for as many answers as had come, where the two are about one task. Whoever waits for more than was needed is
-late; whoever waits for less asks for a task that the agent does not know yet.
+Order alone does not prove a cause. So a message waits for all calls that had ended when it was sent, and, for a call
+that was still open and about the same task, for as many answers as had arrived. Waiting for too much makes a message
+late; waiting for too little sends a request for a task that the agent does not know yet.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from a2a_proxy.drive.plan import CALL_END, AwaitedResponse, ClientAction, Client
 from a2a_proxy.model.frame import Frame
 
 _MIN_ID_LENGTH = 8
-"""Characters of an identifier that no word of a text is by chance."""
+"""Minimum number of characters of an identifier that is searched for in text; a shorter one may be a word."""
 
 
 def add_waits(steps: list[PlannedCall]) -> Iterator[PlannedCall]:
-    """The same steps, in the same order, each turn with what it waits for and how long after that it came."""
+    """Yield the same steps in the same order, each turn with its dependencies and the recorded pause after them."""
     front: list[PlannedCall] = []
     for step in steps:
         front = _advance_front(front, step)
@@ -33,7 +33,7 @@ def add_waits(steps: list[PlannedCall]) -> Iterator[PlannedCall]:
 
 
 def _advance_front(front: list[PlannedCall], step: PlannedCall) -> list[PlannedCall]:
-    """Of the calls before, those that no later one which has ended as well had waited for."""
+    """Return the previous calls that still matter: those that no later call, also ended, waited for."""
     ended = [other for other in front if _is_over_before(other, step)]
     latest = max(((other.row.session, other.start_time) for other in ended), default=(0, 0))
     return [
@@ -44,14 +44,14 @@ def _advance_front(front: list[PlannedCall], step: PlannedCall) -> list[PlannedC
 
 
 def _is_over_before(other: PlannedCall, step: PlannedCall) -> bool:
-    """The one had ended when the other began; what was open at the end of a session ended with it."""
+    """Whether one call had ended when the other began; calls that were open at the end of a session ended with it."""
     if other.row.session != step.row.session:
         return True
     return 0 < other.exchange.closed <= step.start_time
 
 
 def _waits_of_call(front: list[PlannedCall], step: PlannedCall) -> Iterator[AwaitedResponse]:
-    """What a call waits for."""
+    """Yield the dependencies of a call."""
     for other in front:
         if _is_over_before(other, step):
             yield AwaitedResponse(other.number, CALL_END)
@@ -62,7 +62,7 @@ def _waits_of_call(front: list[PlannedCall], step: PlannedCall) -> Iterator[Awai
 
 
 def _waits_within_call(steps: list[PlannedCall], step: PlannedCall, turn: ClientTurn) -> Iterator[AwaitedResponse]:
-    """What a later message, or a cancel, of a call waits for in calls that came and went while it was going on."""
+    """Yield the dependencies of a later message or cancel on calls that began and ended while its call was open."""
     if turn.action is ClientAction.END:
         return
     for other in steps[step.number + 1 :]:
@@ -75,7 +75,7 @@ def _waits_within_call(steps: list[PlannedCall], step: PlannedCall, turn: Client
 def _awaited_time(
     steps: list[PlannedCall], step: PlannedCall, turn: ClientTurn, waits: tuple[AwaitedResponse, ...]
 ) -> int:
-    """When the last of what a turn waits for had come in the recording, ns; 0 where it waits for nothing."""
+    """Return when the last dependency of a turn was met in the recording, in ns; 0 if it has none."""
     times = [frame.at for frame in step.answers[: turn.answers_before][-1:]]
     for wait in waits:
         other = steps[wait.step]
@@ -84,7 +84,7 @@ def _awaited_time(
 
 
 def _names_answer(step: PlannedCall, told: set[str]) -> bool:
-    """The first message of a call names something that an answer told, wherever it does: also in a text."""
+    """Whether the first message of a call contains an id that an answer brought, in a field or in a text."""
     frame = step.turns[0].frame
     if frame is None:
         return False

@@ -1,4 +1,4 @@
-"""Calls over gRPC: bytes as they are, messages in either direction whenever their time has come."""
+"""Calls over gRPC: recorded bytes, sent in either direction as soon as they are due."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class GrpcTransport:
         self._channel = grpc.aio.insecure_channel(route.address, options=options)
 
     def open_call(self, step: PlannedCall, target: CallTarget, /) -> OpenCall:
-        """A call of the recorded method, or of the one that does the same in another dialect."""
+        """Return a call of the recorded method, or of the same operation in another dialect."""
         return _GrpcCall(self._channel, _schema_of_answers(step, target))
 
     async def close(self) -> None:
@@ -53,7 +53,7 @@ class _GrpcCall:
         self._call: Any = None
 
     async def send_message(self, request: DriveRequest) -> None:
-        """The first message opens the call. Raises LineError where the agent has ended it."""
+        """Send a message; the first one opens the call. Raises CallError if the agent has ended the call."""
         if self._call is None:
             method: Any = self._channel.stream_stream(request.target, _pass_bytes, _pass_bytes)
             self._call = method(metadata=_request_metadata(request.headers))
@@ -63,24 +63,24 @@ class _GrpcCall:
             raise CallError(f"not sent: the call was over: {await self._status_text()}") from wrong
 
     async def half_close(self) -> None:
-        """Half-close."""
+        """Half-close the call."""
         try:
             await self._call.done_writing()
         except (grpc.RpcError, asyncio.InvalidStateError):
-            return  # it is over: there is nothing to be closed
+            return  # the call is over
 
     async def _status_text(self) -> str:
-        """How the call ended, in words."""
+        """Return the status of the call as text."""
         code = await self._call.code()
         return f"{code.name} {await self._call.details()}".strip()
 
     async def cancel(self) -> None:
-        """RST_STREAM."""
+        """Cancel the call with RST_STREAM."""
         if self._call is not None:
             self._call.cancel()
 
     async def iter_answers(self) -> AsyncIterator[ReceivedMessage]:
-        """Messages until the trailers; what the status says is in the recording of the drive."""
+        """Yield the messages until the trailers; the status is in the recording of the drive."""
         try:
             while (data := await self._call.read()) is not grpc.aio.EOF:  # type: ignore[attr-defined]  # not in the stubs
                 yield ReceivedMessage(data, self._schema, FrameKind.EVENT)
@@ -104,7 +104,7 @@ def _request_metadata(headers: Headers) -> tuple[tuple[str, str | bytes], ...]:
 
 
 def _schema_of_answers(step: PlannedCall, target: CallTarget) -> str:
-    """How the live agent's messages are read: as the recorded ones were, else as the table says."""
+    """Return the schema of the live agent's messages: that of the recorded answers, else from the operation table."""
     if not target.is_translated and step.answers:
         return step.answers[0].schema
     operation = OPERATION_BY_NAME.get(target.operation)

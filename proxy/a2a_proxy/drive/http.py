@@ -1,4 +1,4 @@
-"""Calls over HTTP/1.1: JSON-RPC, REST, cards, and what is none of A2A's. A call is one request."""
+"""Calls over HTTP/1.1: JSON-RPC, REST, cards, and requests that are not A2A. A call is one request."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.wire.sse import SseEvent, SseSplitter
 
 _REQUEST_GAP_SECONDS = 0.003
-"""Seconds between two requests that do not wait for each other: over two connections the later one may arrive first."""
+"""Seconds between two independent requests, because the later one may arrive first over another connection."""
 _SKIPPED_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 
 
 class HttpTransport:
-    """All HTTP calls of a drive, over as many connections as it takes."""
+    """All HTTP calls of a drive, over as many connections as needed."""
 
     def __init__(self, routes: DriveRoutes) -> None:
         self._routes = routes
@@ -42,7 +42,7 @@ class HttpTransport:
         )
 
     def open_call(self, _step: PlannedCall, target: CallTarget, /) -> OpenCall:
-        """A request like the recorded one."""
+        """Return a request like the recorded one."""
         return _HttpCall(self._session, self._routes, target, self._order)
 
     async def close(self) -> None:
@@ -51,13 +51,13 @@ class HttpTransport:
 
 
 class _RequestOrder:
-    """Requests set out in the order in which they were made."""
+    """Sends requests in the order in which they were made."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
 
     async def wait_turn(self) -> Callable[[], None]:
-        """Wait until the request before this one is under way; call what is returned when this one is."""
+        """Wait until the previous request is sent; the caller calls the returned function when its own is."""
         await self._lock.acquire()
         ended = False
 
@@ -87,17 +87,17 @@ class _HttpCall:
         self._request: DriveRequest | None = None
 
     async def send_message(self, request: DriveRequest) -> None:
-        """The request itself goes out when its answer is asked for."""
+        """Store the request; `iter_answers` sends it."""
         self._request = request
 
     async def half_close(self) -> None:
-        """A request ends with its body."""
+        """Do nothing: a request ends with its body."""
 
     async def cancel(self) -> None:
-        """Whoever stops reading closes the connection."""
+        """Do nothing: the connection is closed when reading stops."""
 
     async def iter_answers(self) -> AsyncIterator[ReceivedMessage]:
-        """A body, or the events of a stream."""
+        """Send the request and yield its body, or the events of its stream."""
         assert self._request is not None
         request, speech = self._request, self._target
         base, target = self._routes.http_address(speech, request)
@@ -113,7 +113,7 @@ class _HttpCall:
                 async for heard in _read_messages(response):
                     yield heard
         except (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError):
-            return  # the agent broke off: the recording of the drive tells how
+            return  # the agent broke off; the recording of the drive says how
         except aiohttp.ClientError as wrong:
             raise CallError(str(wrong) or type(wrong).__name__) from wrong
         finally:

@@ -1,7 +1,7 @@
-"""Identifiers of the recording and what stands for them now: the live agent's own, and fresh ones of the client.
+"""Map from recorded identifiers to those of the drive: the live agent's own, and new ones for the client.
 
-A recorded identifier is learned from the answer that brought it. One that the recorded client made itself is replaced
-if it is a UUID, so that the same recording can be driven at the same agent twice; other names are sent as they are.
+An identifier of the agent is learned from the answer that brings it. An identifier of the client is replaced if it is a
+UUID, so that the same recording can be driven against the same agent twice; other names are sent unchanged.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ _UUID_PATTERN = re.compile(r"[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}", re.
 _NIL_PATTERN = re.compile(r"[0-]*|[f-]*", re.IGNORECASE)
 _NEEDED_KINDS = frozenset({"message", "context", "task", "artifact", "config", "page"})
 _AGENT_KINDS = frozenset({"context", "task", "config", "page"})
-"""Kinds without which a request means nothing to the agent."""
+"""Kinds of identifiers that the agent creates and without which it cannot handle a request."""
 _FIELDS = CanonicalFields()
 _KINDS = ("task", "context", "message", "artifact", "config", "page")
 
 
 class DriveIds:
-    """Recorded identifier to the one of now."""
+    """Map from a recorded identifier to the live one."""
 
     def __init__(self, fresh: Callable[[], str] = lambda: str(uuid.uuid4())) -> None:
         self._live_ids: dict[str, str] = {}
         self._agent_ids: set[str] = set()
-        """Made by the recorded agent."""
+        """Identifiers that the recorded agent created."""
         self._makes_fresh = fresh
 
     def add_request(self, value: Any) -> None:
-        """Take in a request of the recording, in the 1.0 form, before anything of it is sent; in recorded order."""
+        """Register the identifiers of a recorded request, in the 1.0 form. Must run before sending, in recorded
+        order."""
         for kind, name in iter_identifiers(value):
             if kind != "page" and name not in self._agent_ids and name not in self._live_ids:
                 self._live_ids[name] = (
@@ -43,13 +44,13 @@ class DriveIds:
                 )
 
     def add_answer(self, value: Any) -> None:
-        """Take in an answer of the recording."""
+        """Register the identifiers of a recorded answer."""
         self._agent_ids |= {
             name for kind, name in iter_identifiers(value) if kind in _AGENT_KINDS and name not in self._live_ids
         }
 
     def learn_answer(self, recorded: Any, live: Any) -> None:
-        """Two answers that stand for each other."""
+        """Learn the live identifiers from an answer and the recorded answer it corresponds to."""
         if isinstance(recorded, dict) and isinstance(live, dict) and not recorded.keys() & live.keys():
             before, after = list(iter_identifiers(recorded)), list(iter_identifiers(live))
             for kind in _KINDS:
@@ -61,17 +62,18 @@ class DriveIds:
         self._pair_values(recorded, live, "", None)
 
     def live_id(self, name: str) -> str:
-        """What stands for an identifier now."""
+        """Return the live identifier for a recorded one."""
         return self._live_ids.get(name, name)
 
     def rename_text(self, words: str) -> str:
-        """A text with the identifiers of now in the place of recorded ones."""
+        """Return a text with recorded identifiers replaced by live ones."""
         return self._live_ids.get(words) or WORD_PATTERN.sub(
             lambda found: self._live_ids.get(found[0], found[0]), words
         )
 
     def unknown_ids(self, value: Any) -> list[str]:
-        """Identifiers in a request, in the 1.0 form, which the recorded agent made and the live one has not."""
+        """Return the identifiers of a request, in the 1.0 form, that the recorded agent created and the live one has
+        not."""
         return [
             name
             for kind, name in iter_identifiers(value)
@@ -79,11 +81,11 @@ class DriveIds:
         ]
 
     def rename_json(self, value: Any) -> Any:
-        """A JSON value with the identifiers of now."""
+        """Return a JSON value with live identifiers."""
         return self._rename_member(value, "", None)
 
     def _rename_member(self, value: Any, name: str, holder: dict[str, Any] | None) -> Any:
-        """Without a holder, as in what is the peers' own, no name makes an identifier."""
+        """Without a holder, as in opaque values of the peers, no name marks an identifier."""
         if isinstance(value, dict):
             inner = None if name in OPAQUE else value
             return {
@@ -98,7 +100,7 @@ class DriveIds:
         )
 
     def rename_protobuf(self, message: Message) -> None:
-        """The same in a protobuf message, in its place."""
+        """Replace the identifiers of a protobuf message in place."""
         for field, value in message.ListFields():
             named = field.json_name in _ID_NAMES
             if field.message_type is not None:
@@ -144,13 +146,14 @@ _ID_NAMES = frozenset(
 
 
 def identifier_kind(name: str, holder: dict[str, Any] | None) -> str:
-    """What a member of this name identifies, if it is something that a map of identifiers holds."""
+    """Return what a member of this name identifies, or an empty string if it is not an identifier to be mapped."""
     kind = _FIELDS.id_kind(name, holder)
     return kind if kind in _NEEDED_KINDS else "context" if name == "sessionId" else ""
 
 
 def iter_identifiers(value: Any, name: str = "", holder: dict[str, Any] | None = None) -> Iterator[tuple[str, str]]:
-    """All of a value in the 1.0 form, with their kinds, in order. What is the peers' own is not looked into."""
+    """Yield kind and text of each identifier of a value in the 1.0 form, in order, except in opaque values of the
+    peers."""
     if isinstance(value, dict):
         for key, item in value.items():
             if key not in OPAQUE:

@@ -1,4 +1,4 @@
-"""From a recording to a plan: which calls a client made, what it did in each, and what cannot be sent again."""
+"""Building of a drive plan from a recording: the calls of the client, its actions in each, and the calls left out."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _ACTION_OF_KIND = {
     FrameKind.CUT: ClientAction.CUT,
 }
 _BROKEN_OFF_ENDS = ("client cancel", "client gone", "proxy stopped", "proxy killed", "connection lost", "")
-"""How calls ended that the client, or the end of the recording, broke off."""
+"""Values of `Exchange.how` for calls that the client, or the end of the recording, broke off."""
 
 
 def load_plan(recording: Recording, rows: Iterable[ExchangeRow], target: RequestedTarget | None = None) -> DrivePlan:
-    """The plan of some calls of a recording, in the order in which they began, as far as they can be made as wanted.
+    """Return the plan of some calls of a recording, in the order in which they began, without those that cannot be
+    made.
 
-    Raises:
-        RecordingError: it cannot be read.
+    Raises RecordingError if the recording cannot be read.
     """
     own = _calls_of_agents(recording)
     steps: list[PlannedCall] = []
@@ -59,7 +59,7 @@ def load_plan(recording: Recording, rows: Iterable[ExchangeRow], target: Request
 
 
 def _interface_paths(steps: list[PlannedCall]) -> dict[Binding, str]:
-    """Of the interfaces of the first card, the first of each binding."""
+    """Return the path of the first interface of each binding in the first card."""
     for step in steps:
         card = read_card(step.answers[0].payload) if step.exchange.binding is Binding.CARD and step.answers else None
         if card is not None:
@@ -70,7 +70,7 @@ def _interface_paths(steps: list[PlannedCall]) -> dict[Binding, str]:
 
 
 def _calls_of_agents(recording: Recording) -> set[tuple[int, int]]:
-    """Calls that an agent made while it worked: the live agent makes its own."""
+    """Return the calls that an agent made while it worked; the live agent makes its own."""
     if not recording.has_segments():
         return set()
     found = (row for row in recording.handoffs() if row.handoff.kind == "delegation")
@@ -78,9 +78,9 @@ def _calls_of_agents(recording: Recording) -> set[tuple[int, int]]:
 
 
 def _exchange_obstacle(exchange: Exchange) -> str:
-    """Why a call cannot be made again, as far as its exchange says; empty where it can."""
+    """Return why a call cannot be repeated, as far as its exchange shows; empty if it can."""
     if exchange.binding is Binding.WEBHOOK:
-        return "the agent made it: a webhook"
+        return "a webhook, which the agent sends"
     if exchange.binding is Binding.OTHER and exchange.http_version.startswith("2"):
         return "it is neither A2A nor HTTP/1.1"
     if exchange.binding is not Binding.GRPC and exchange.binding is not Binding.STDIO and not exchange.target:
@@ -89,7 +89,7 @@ def _exchange_obstacle(exchange: Exchange) -> str:
 
 
 def _load_call(recording: Recording, row: ExchangeRow) -> PlannedCall | str:
-    """The call, or why it cannot be made again."""
+    """Return the call, or why it cannot be repeated."""
     turns: list[ClientTurn] = []
     answers: list[Frame] = []
     for found in recording.frames(row.key):
@@ -108,7 +108,7 @@ def _load_call(recording: Recording, row: ExchangeRow) -> PlannedCall | str:
 
 
 def _frame_obstacle(frame: Frame) -> str:
-    """Why a client's frame cannot be sent again; empty where it can."""
+    """Return why a client's frame cannot be sent again; empty if it can."""
     if frame.kind is FrameKind.UNDECODABLE:
         return f"its frame {frame.seq} could not be read"
     if frame.truncated:
@@ -123,7 +123,7 @@ def _make_turn(row: FrameRow, heard: int) -> ClientTurn:
 
 
 def _cancel_turn(exchange: Exchange, turns: list[ClientTurn], heard: int) -> Iterator[ClientTurn]:
-    """What breaks the call off where no frame does: the recording ended, or an HTTP client closed its connection."""
+    """Yield the cancel of a call that no frame shows: the recording ended, or an HTTP client closed its connection."""
     if any(turn.action is ClientAction.CUT for turn in turns) or exchange.how not in _BROKEN_OFF_ENDS:
         return
     yield ClientTurn(ClientAction.CUT, -1, exchange.closed or max(exchange.last_event, exchange.started), heard, 0)
@@ -136,7 +136,7 @@ def _longest_silence(exchange: Exchange, turns: list[ClientTurn], answers: list[
 
 
 def _missing_capture(recording: Recording, steps: list[PlannedCall], left: list[SkippedCall]) -> Iterator[str]:
-    """What the capture lacks of the calls that are wanted."""
+    """Yield what the capture lacks of the wanted calls."""
     wanted = {step.row.session for step in steps} | {each.row.session for each in left}
     for session in recording.sessions():
         if session.id in wanted and (session.missing_text or session.lost):

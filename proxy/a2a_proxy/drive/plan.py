@@ -1,4 +1,4 @@
-"""What is to be sent, and what each message waits for. Values only."""
+"""The plan of a drive: what is sent, and what each message waits for. Values only."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ BINDINGS = {
     "rest": Binding.REST,
     "stdio": Binding.STDIO,
 }
-"""As cards name them, in lower case."""
+"""Binding by the name that cards use, in lower case."""
 CALL_END = -1
-"""As a count of answers: all of them."""
+"""Value of `AwaitedResponse.answers` that means the end of the call."""
 
 
 class AwaitedResponse(msgspec.Struct, frozen=True):
-    """An answer that must have come before something is sent."""
+    """An answer that must have been received before something is sent."""
 
     step: int
     """Number of the step in the plan, from 0."""
     answers: int
-    """How many messages of the agent must have come in it, or ENDED."""
+    """How many messages of the agent must have been received in it, or CALL_END."""
 
 
 class ClientAction(Enum):
@@ -41,34 +41,34 @@ class ClientAction(Enum):
 
 
 class ClientTurn(msgspec.Struct, frozen=True):
-    """One thing that the recorded client did in a call."""
+    """One action of the recorded client in a call."""
 
     action: ClientAction
     frame_number: int
-    """Number of its frame; -1 of an end that the recording has no frame of."""
+    """Number of its frame; -1 for an end without a recorded frame."""
     at: int
-    """When it did, ns since the epoch."""
+    """Time of the action in ns since the Unix epoch."""
     answers_before: int
-    """Messages of the agent that had come in this call before."""
+    """Messages of the agent that had been received in this call before the action."""
     pause: int
-    """ns since what it waited for."""
+    """Pause in ns after the last dependency was met."""
     waits: tuple[AwaitedResponse, ...] = ()
-    """What must have come in other calls."""
+    """Answers that must have been received in other calls."""
     frame: Frame | None = None
-    """Of a message: what it carried."""
+    """The frame of a message."""
 
 
 class PlannedCall(msgspec.Struct, frozen=True):
     """One call of the recording."""
 
     number: int
-    """In the plan, from 0."""
+    """Number in the plan, from 0."""
     row: ExchangeRow
     turns: tuple[ClientTurn, ...]
     answers: tuple[Frame, ...]
-    """What the recorded agent said in it, payloads included."""
+    """Messages of the recorded agent in the call, payloads included."""
     silence: int
-    """The longest time, in ns, for which nothing came while the recorded client waited."""
+    """The longest time in ns without any frame while the recorded client waited."""
 
     @property
     def exchange(self) -> Exchange:
@@ -77,7 +77,7 @@ class PlannedCall(msgspec.Struct, frozen=True):
 
     @property
     def start_time(self) -> int:
-        """When the first byte of its first message came, ns: a live stream may have been open for long by then."""
+        """Time of the first byte of its first message, in ns; a live stream may have been opened long before."""
         frame = self.turns[0].frame
         return frame.began if frame is not None else self.turns[0].at
 
@@ -88,33 +88,33 @@ class PlannedCall(msgspec.Struct, frozen=True):
 
     @property
     def is_http(self) -> bool:
-        """It is carried by HTTP, but not by gRPC."""
+        """Whether the call uses HTTP, but not gRPC."""
         return self.exchange.binding in (Binding.JSONRPC, Binding.REST, Binding.CARD, Binding.OTHER)
 
 
 class SkippedCall(msgspec.Struct, frozen=True):
-    """A call that is not driven, and why."""
+    """A call that is not driven, and the reason."""
 
     row: ExchangeRow
     reason: str
 
     @property
     def place(self) -> str:
-        """As of a step."""
+        """The place, written as in `PlannedCall.place`."""
         return exchange_place(self.row)
 
 
 class DrivePlan(msgspec.Struct, frozen=True):
-    """All of it, in the order in which the first messages of the recorded calls began."""
+    """All calls of a drive, in the order in which the first messages of the recorded calls began."""
 
     steps: tuple[PlannedCall, ...]
     skipped: tuple[SkippedCall, ...] = ()
     paths: dict[Binding, str] = {}
-    """Path of each interface as the recorded card has it, without a closing slash."""
+    """Path of each interface in the recorded card, without a trailing slash."""
     missing: tuple[str, ...] = ()
-    """Why the recording is not complete, one reason a line; empty where it is."""
+    """Reasons why the recording is incomplete; empty if it is complete."""
 
 
 def exchange_place(row: ExchangeRow) -> str:
-    """An exchange as people write it."""
+    """Return the place of an exchange as users write it."""
     return f"#{row.exchange.id}" if row.session == 1 else f"#{row.session}:{row.exchange.id}"

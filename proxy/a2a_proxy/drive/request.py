@@ -1,4 +1,4 @@
-"""From a recorded message to the one that is sent: other identifiers, other credentials, the same everything else."""
+"""Request to send for a recorded message: other identifiers and credentials, everything else as recorded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CONNECTION_FIELDS = frozenset(
         *("keep-alive", "http2-settings", "proxy-connection", "trailer"),
     }
 )
-"""Said by the connection that is now, not by the recorded one."""
+"""Fields that belong to the connection and are set by the new one."""
 
 
 class DriveRequest(msgspec.Struct, frozen=True):
@@ -31,28 +31,28 @@ class DriveRequest(msgspec.Struct, frozen=True):
 
     payload: bytes
     headers: Headers
-    """Of the call; those of the connection left out."""
+    """Headers of the call, without those of the connection."""
     target: str
     """The request target on HTTP, the path of the method on gRPC."""
     method: str = "POST"
-    """On HTTP."""
+    """The HTTP method."""
     rpc_id: str = ""
     """The JSON-RPC id as JSON text."""
     framing: str = ""
 
 
 class Credentials(msgspec.Struct, frozen=True):
-    """Headers that the user gives, which go out in the place of recorded ones."""
+    """Headers given by the user, which replace the recorded ones."""
 
     headers: Headers = ()
     everywhere: frozenset[bytes] = frozenset()
-    """Names, in lower case, of those that no recorded call had: every call gets them. A recorded call without one of
-    the others may have been one that was to be refused."""
+    """Names, in lower case, of the given headers that no recorded call had; every call gets them. For the other
+    headers, a recorded call without one may be a call that the agent had to refuse."""
     secrets: dict[bytes, bytes] = {}
-    """What stands for a label, wherever it is in a recorded header: so calls of several users keep their own."""
+    """Secret for each label, replaced anywhere in a recorded header, so that calls of several users keep their own."""
 
     def apply_to(self, recorded: Headers) -> tuple[Headers, tuple[str, ...]]:
-        """What is sent, and the names of recorded headers that hold labels and are therefore left out."""
+        """Return the headers to send, and the names of recorded headers that are left out because they hold labels."""
         given = {name.lower() for name, _ in self.headers}
         had = {name.lower() for name, _ in recorded} | self.everywhere
         kept: list[tuple[bytes, bytes]] = []
@@ -69,12 +69,12 @@ class Credentials(msgspec.Struct, frozen=True):
         return (*kept, *((name, value) for name, value in self.headers if name.lower() in had)), tuple(left)
 
     def for_plan(self, steps: Iterable[PlannedCall]) -> Credentials:
-        """The same, knowing which of its headers none of these calls had."""
+        """Return a copy that lists in `everywhere` the headers that none of these calls had."""
         had = {name.lower() for step in steps for name, _ in step.exchange.request_headers}
         return Credentials(self.headers, frozenset(name.lower() for name, _ in self.headers) - had, self.secrets)
 
     def replaced_names(self, steps: Iterable[PlannedCall]) -> frozenset[str]:
-        """Of all headers that get other values in these calls, in lower case."""
+        """Return the names, in lower case, of all headers that get other values in these calls."""
         recorded = (header for step in steps for header in step.exchange.request_headers)
         filled = {
             name for name, value in recorded if any(label in self.secrets for label in _LABEL_PATTERN.findall(value))
@@ -83,14 +83,14 @@ class Credentials(msgspec.Struct, frozen=True):
 
 
 def header_labels(step: PlannedCall) -> Iterator[tuple[str, str]]:
-    """Names, in lower case, and labels of the recorded headers that have some."""
+    """Yield the names, in lower case, and labels of the recorded headers that have labels."""
     for name, value in step.exchange.request_headers:
         for label in _LABEL_PATTERN.findall(value):
             yield name.decode("latin-1").lower(), label.decode()
 
 
 def make_request(step: PlannedCall, turn: ClientTurn, ids: DriveIds, credentials: Credentials) -> DriveRequest:
-    """What is sent for a recorded message. The bytes are the recorded ones where no identifier in them changes."""
+    """Return the request for a recorded message, with its recorded bytes if no identifier in them changes."""
     assert turn.frame is not None
     exchange, frame = step.exchange, turn.frame
     headers, _ = credentials.apply_to(exchange.request_headers)
@@ -100,7 +100,7 @@ def make_request(step: PlannedCall, turn: ClientTurn, ids: DriveIds, credentials
 
 
 def _request_target(step: PlannedCall, ids: DriveIds) -> str:
-    """Identifiers stand in the path of REST calls, and in queries."""
+    """Return the target; REST calls have identifiers in their path and query."""
     target = step.exchange.target
     return ids.rename_text(target) if step.exchange.binding is Binding.REST else target
 
@@ -115,7 +115,7 @@ def _request_payload(frame: Frame, binding: Binding, ids: DriveIds) -> bytes:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return frame.payload
     if binding in (Binding.JSONRPC, Binding.STDIO):
-        # The envelope has an `id` of its own, which is no task's.
+        # The envelope has an `id` of its own, which is not a task id.
         made = (
             {**value, "params": ids.rename_json(value["params"])}
             if isinstance(value, dict) and "params" in value

@@ -1,4 +1,4 @@
-"""Where calls go: the proxy's address for each of the agent's interfaces, and the path that its card names."""
+"""Addresses of the calls: the proxy's address for each interface of the agent, and the path in its card."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ class DriveRoute(msgspec.Struct, frozen=True):
     address: str
     """`host:port` to connect to."""
     authority: str
-    """The agent as a client without us names it, in `Host` or `:authority`: it may write its card by that."""
+    """The agent's authority as a client without the proxy names it in `Host` or `:authority`; its card may depend on
+    it."""
     path: str | None = None
-    """Path of the interface as its card has it; None: as recorded."""
+    """Path of the interface in the card; None: as recorded."""
 
 
 class DriveRoutes(msgspec.Struct, frozen=True):
-    """How all of them are."""
+    """The routes of all bindings."""
 
     default_route: DriveRoute
     by_binding: dict[Binding, DriveRoute] = {}
     recorded_paths: dict[Binding, str] = {}
-    """Paths of the interfaces as the recorded card has them, without a closing slash."""
+    """Paths of the interfaces in the recorded card, without a trailing slash."""
 
     def route_of(self, binding: Binding) -> DriveRoute:
-        """Where calls of a binding go."""
+        """Return the route of a binding."""
         return self.by_binding.get(binding, self.default_route)
 
     def http_address(self, call_target: CallTarget, request: DriveRequest) -> tuple[str, str]:
-        """`http://host:port`, and the target of a call there."""
+        """Return `http://host:port` and the target of a call there."""
         route, target = self.route_of(call_target.binding), request.target
         if "://" in target.partition("?")[0]:  # absolute form, as for a forward proxy
             target = "/" + target.partition("://")[2].partition("/")[2]
@@ -45,7 +46,7 @@ class DriveRoutes(msgspec.Struct, frozen=True):
         return f"http://{route.address}", target if target.startswith("/") else f"/{target}"
 
     def _recorded_path(self, call_target: CallTarget, method: str, target: str) -> str:
-        """The interface's path as recorded: what the target of a REST call begins with."""
+        """Return the recorded path of the interface, which is the beginning of the target of a REST call."""
         if call_target.is_translated:
             return ""
         said = self.recorded_paths.get(Binding.REST)

@@ -1,4 +1,4 @@
-"""The drive itself: every recorded call is made again, each message when what it waited for has come. Never hangs."""
+"""The drive itself: repeats every recorded call, each message once its dependencies are met. Never hangs."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from a2a_proxy.protocol.summary import state_number
 
 _NS_PER_SECOND = 1_000_000_000
 _PATIENCE_SECONDS = 5.0
-"""Seconds of silence after which a message is sent although not all has come that it waited for."""
+"""Seconds of silence after which a message is sent even if its dependencies are not met."""
 _MAX_CANCEL_SECONDS = 10.0
-"""Seconds that a recorded client's patience before a cancel is kept for, whatever the speed."""
+"""Maximum number of seconds that a recorded client's pause before a cancel is kept, whatever the speed."""
 
 
 class DriveOptions(msgspec.Struct, frozen=True):
     """How a recording is driven."""
 
     speed: float = 0.0
-    """Recorded pauses are divided by it; 0: there are none."""
+    """Factor by which recorded pauses are divided; 0: no pauses."""
     target: RequestedTarget = RequestedTarget()
     timeout: float = 30.0
-    """Seconds of silence after which a call is given up, beyond those of the recorded one."""
+    """Seconds of silence, beyond the recorded silence, after which a call is given up."""
     credentials: Credentials = Credentials()
 
 
 class DriveRemark(msgspec.Struct, frozen=True):
-    """What did not go as recorded, beyond what a comparison shows."""
+    """A deviation from the recording that a comparison does not show."""
 
     place: str
     operation: str
@@ -50,7 +50,7 @@ class DriveRemark(msgspec.Struct, frozen=True):
 
 
 class Drive:
-    """One drive of one plan."""
+    """One run of one plan."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Drive:
         self._recorded_calls: dict[int, list[Any]] = {}
         self.remarks: list[DriveRemark] = []
         self.skipped: set[int] = set()
-        """Numbers of steps that were not made."""
+        """Numbers of the steps that were not made."""
 
     async def run(self) -> None:
         """Make all calls; returns when the last one is over."""
@@ -86,7 +86,7 @@ class Drive:
             await asyncio.gather(*calls, return_exceptions=True)
 
     def _load_identifiers(self, step: PlannedCall) -> None:
-        """Tell the map of identifiers what the recording holds, in recorded order."""
+        """Register the identifiers of a call, in recorded order."""
         for turn in step.turns:
             if turn.frame is not None:
                 self._ids.add_request(canonical_payload(turn.frame, step.exchange))
@@ -99,14 +99,14 @@ class Drive:
     # --- gates ------------------------------------------------------------------------------------------------------
 
     async def _wait_for_turn(self, step: PlannedCall, turn: ClientTurn, *, first: bool = False) -> None:
-        """Wait for what a turn waited for in the recording, then for as long as it did after that."""
+        """Wait for the dependencies of a turn, then for its recorded pause."""
         waits = turn.waits if first else (*turn.waits, AwaitedResponse(step.number, turn.answers_before))
         for wait in waits:
             if not await self._progress.wait_until(partial(self._progress.has_answer, wait), self._turn_deadline(wait)):
                 place = self._plan.steps[wait.step].place
                 came = self._progress.progress_of(wait.step).answer_count
                 self._add_remark(
-                    step, f"sent although {place} had brought {came} of {wait.answers} messages: it was silent"
+                    step, f"sent although {place} had brought {came} of {wait.answers} messages: the agent was silent"
                 )
         pause = turn.pause / _NS_PER_SECOND
         if turn.action is ClientAction.CUT:
@@ -117,7 +117,7 @@ class Drive:
             await asyncio.sleep(pause / self._options.speed)
 
     def _turn_deadline(self, wait: AwaitedResponse) -> Callable[[], float] | None:
-        """Until when a turn waits; for ever where it waits for an end, for every call has one."""
+        """Return until when a turn waits for an answer; None if it waits for the end of a call, which always comes."""
         if wait.answers == CALL_END:
             return None
         progress = self._progress.progress_of(wait.step)
@@ -134,7 +134,7 @@ class Drive:
         try:
             unknown = self._unknown_identifier(step)
             if unknown:
-                self._add_remark(step, f"not sent: the agent gave nothing that stands for {unknown}")
+                self._add_remark(step, f"not sent: the agent returned no id in place of {unknown}")
                 self.skipped.add(step.number)
                 return
             target = self._options.target.target_of(step)
@@ -147,7 +147,7 @@ class Drive:
             self._progress.notify_change(step.number)
 
     def _unknown_identifier(self, step: PlannedCall) -> str:
-        """An identifier that the first message needs and nobody has given; empty where there is none."""
+        """Return an identifier that the first message needs and the agent has not returned; empty if there is none."""
         frame = step.turns[0].frame
         return (
             next(iter(self._ids.unknown_ids(canonical_payload(frame, step.exchange))), "") if frame is not None else ""
@@ -181,16 +181,18 @@ class Drive:
                     await reader
 
     async def _send_message(self, step: PlannedCall, turn: ClientTurn, call: OpenCall) -> None:
-        """Raises LineError where nobody takes the message."""
+        """Send a message. Raises CallError if the agent does not accept it in time."""
         try:
             async with asyncio.timeout(self._options.timeout):
                 await call.send_message(self._make_request(step, turn))
         except TimeoutError:
             await call.cancel()
-            raise CallError(f"the agent took nothing for {self._options.timeout:.3g} s: given up (--timeout)") from None
+            raise CallError(
+                f"the agent accepted nothing for {self._options.timeout:.3g} s: given up (--timeout)"
+            ) from None
 
     def _make_request(self, step: PlannedCall, turn: ClientTurn) -> DriveRequest:
-        """What is sent for a message. Raises LineError where another binding or dialect cannot say it."""
+        """Return the request of a message. Raises CallError if another binding or dialect cannot express it."""
         target, credentials = self._options.target.target_of(step), self._options.credentials
         if not target.is_translated:
             return make_request(step, turn, self._ids, credentials)
@@ -200,28 +202,28 @@ class Drive:
         return translate_request(value, target, headers, step.number + 1)
 
     def _remark_unsent(self, step: PlannedCall, turns: tuple[ClientTurn, ...]) -> None:
-        """The agent ended the call while the recorded client still had something to say."""
+        """Remark that the agent ended the call before the client had sent all messages."""
         left = sum(turn.action is ClientAction.SAY for turn in turns)
         if left:
             self._add_remark(step, f"the agent ended the call before {left} of the client's messages could be sent")
 
     async def _wait_for_end(self, step: PlannedCall, call: OpenCall, reader: asyncio.Task[None]) -> None:
-        """Wait for the end of the call, and give it up where nothing comes for too long."""
+        """Wait for the end of the call, and give it up if nothing is received for too long."""
         progress = self._progress.progress_of(step.number)
         silence = self._options.timeout + step.silence / _NS_PER_SECOND
         if await self._progress.wait_until(reader.done, lambda: progress.last_change + silence):
             await reader
             return
-        self._add_remark(step, f"nothing came for {silence:.3g} s: given up (--timeout)")
+        self._add_remark(step, f"the agent sent nothing for {silence:.3g} s: given up (--timeout)")
         await call.cancel()
 
     async def _read_answers(self, step: PlannedCall, call: OpenCall) -> None:
-        """Take in what the agent says, until it has said all."""
+        """Process the agent's messages until the call ends."""
         try:
             async for message in call.iter_answers():
                 self._on_answer(step, message)
         finally:
-            # The reader's task is done only after this: those who wait look again then.
+            # The reader's task is done only after this block, and then the waiters check it.
             asyncio.get_running_loop().call_soon(self._progress.notify_change, step.number)
 
     def _on_answer(self, step: PlannedCall, message: ReceivedMessage) -> None:

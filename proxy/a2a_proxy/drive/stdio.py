@@ -1,7 +1,7 @@
 """Calls to a stdio agent: its process is started behind `a2a-proxy stdio`, and all calls share its pipe.
 
-Nothing on a pipe says that a stream is over: it is with a terminal state, a message or an error, and where the task is
-interrupted after as many events as were recorded (manual/protocol.md "Stdio streams").
+A pipe does not mark the end of a stream. A stream is over with a terminal state, a message or an error, and, if the
+task is interrupted, after as many events as were recorded (manual/protocol.md "Stdio streams").
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.wire.stdio import StdioDecoder
 
 _END_SECONDS = 5.0
-"""How long an agent may take to end when its input is closed."""
+"""Seconds for an agent to exit after its input is closed."""
 _READ_SIZE = 65_536
 
 
@@ -45,7 +45,7 @@ _decode_shape = msgspec.json.Decoder(_RpcShape).decode
 
 
 class StdioTransport:
-    """One process, and the calls that are open on its pipe."""
+    """One process, and the open calls on its pipe."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = tuple(command)
@@ -56,22 +56,22 @@ class StdioTransport:
 
     @property
     def pid(self) -> int:
-        """Of the process; 0 before it is started."""
+        """Process id; 0 before the start."""
         return self._process.pid if self._process is not None else 0
 
     def open_call(self, step: PlannedCall, target: CallTarget, /) -> OpenCall:
-        """A call on the pipe."""
+        """Return a call on the pipe."""
         return _StdioCall(self, step, target.operation in STREAMING_OPERATIONS)
 
     async def send_request(self, call: _StdioCall, request: DriveRequest) -> None:
-        """Write a request; what comes back with its id is for this call. Raises LineError."""
+        """Write a request; messages with its id are dispatched to this call. Raises CallError."""
         pipe = await self._start_process()
         self._open_calls[request.rpc_id] = call
         try:
             pipe.write(_frame_request(request))
             await pipe.drain()
         except (BrokenPipeError, ConnectionResetError) as wrong:
-            raise CallError("the agent reads no more") from wrong
+            raise CallError("the agent has closed its input") from wrong
 
     async def _start_process(self) -> asyncio.StreamWriter:
         async with self._start_lock:
@@ -98,7 +98,7 @@ class StdioTransport:
             call.queue.put_nowait(None)
 
     def _dispatch_message(self, data: bytes) -> None:
-        """Hand a message to its call; what belongs to none is in the recording."""
+        """Dispatch a message to its call; a message of no call is only in the recording."""
         try:
             shape = _decode_shape(data)
         except UNREADABLE_ERRORS:
@@ -111,7 +111,7 @@ class StdioTransport:
             call.on_message(data, shape)
 
     async def close(self) -> None:
-        """Close the agent's input, and end it where it does not end of itself."""
+        """Close the agent's input, and terminate the process if it does not exit."""
         process = self._process
         if process is None:
             return
@@ -138,23 +138,23 @@ class _StdioCall:
         self.queue: asyncio.Queue[ReceivedMessage | None] = asyncio.Queue()
 
     async def send_message(self, request: DriveRequest) -> None:
-        """Write it."""
+        """Write the message."""
         await self._transport.send_request(self, request)
 
     async def half_close(self) -> None:
-        """A pipe has no half-close of one call."""
+        """Do nothing: a pipe has no half-close for one call."""
 
     async def cancel(self) -> None:
-        """Nor a way to break one off: nobody listens any more."""
+        """Stop reading: a pipe cannot cancel one call."""
         self.queue.put_nowait(None)
 
     async def iter_answers(self) -> AsyncIterator[ReceivedMessage]:
-        """Until the call is over, or the pipe is."""
+        """Yield the messages until the call or the pipe ends."""
         while (heard := await self.queue.get()) is not None:
             yield heard
 
     def on_message(self, data: bytes, shape: _RpcShape) -> None:
-        """A message of the agent with this call's id, or about its stream."""
+        """Handle a message with this call's id, or about its stream."""
         if self.is_over:
             return
         self._count += 1
@@ -180,7 +180,7 @@ class _StdioCall:
 
 
 def _frame_request(request: DriveRequest) -> bytes:
-    """The message as it stood on the recorded pipe, with a length that is right where that one was."""
+    """Return the message in its recorded framing, with the right length where the recorded length was right."""
     framing = request.framing or STDIO_FRAMING.format(version="")
     head, _, tail = framing.replace("\1", str(len(request.payload))).partition("\0")
     return head.encode("latin-1") + request.payload + tail.encode("latin-1")

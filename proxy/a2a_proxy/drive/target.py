@@ -1,4 +1,4 @@
-"""In which binding and dialect a call is made: as recorded, or in another one that the user has asked for."""
+"""Binding and dialect of a call: as recorded, or as the user requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.replay.convert.requests import grpc_path, rpc_method
 
 _FIXED_BINDINGS = (Binding.CARD, Binding.OTHER)
-"""What is the same on all of them."""
+"""Bindings that are not translated, because their requests are the same for all."""
 _LIVE_OPERATIONS = frozenset({"SendLiveMessage", "ReconnectToTask"})
 _DIALECTS_WITHOUT_REST = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.VENDOR})
 
@@ -22,17 +22,17 @@ class CallTarget(msgspec.Struct, frozen=True):
     dialect: Dialect
     operation: str
     is_translated: bool = False
-    """Not as recorded."""
+    """Whether binding or dialect differ from the recording."""
 
 
 class RequestedTarget(msgspec.Struct, frozen=True):
-    """What the user has asked for; None: as recorded."""
+    """The user's choice; None: as recorded."""
 
     binding: Binding | None = None
     dialect: Dialect | None = None
 
     def target_of(self, step: PlannedCall) -> CallTarget:
-        """How this call is made."""
+        """Return how this call is made."""
         exchange = step.exchange
         if exchange.binding in _FIXED_BINDINGS or not exchange.operation:
             return CallTarget(exchange.binding, exchange.dialect, exchange.operation)
@@ -41,17 +41,26 @@ class RequestedTarget(msgspec.Struct, frozen=True):
         return CallTarget(binding, dialect, exchange.operation, not same)
 
     def obstacle_of(self, step: PlannedCall) -> str:
-        """Why a call cannot be made so; empty where it can."""
-        return _target_obstacle(step, self.target_of(step))
+        """Return why a call cannot be made like this; empty if it can."""
+        target = self.target_of(step)
+        return self._pipe_obstacle(target) or _target_obstacle(step, target)
+
+    def _pipe_obstacle(self, target: CallTarget) -> str:
+        """Return why a call that keeps its binding cannot be made, because only one of agent and call uses a pipe."""
+        if self.binding is Binding.STDIO and target.binding is not Binding.STDIO:
+            return "it is an HTTP request, which a stdio agent does not answer"
+        if self.binding not in (None, Binding.STDIO) and target.binding is Binding.STDIO:
+            return f"it is not an A2A operation, so it cannot be sent over {self.binding}"
+        return ""
 
 
 def _target_obstacle(step: PlannedCall, target: CallTarget) -> str:
     if not target.is_translated:
         return ""
     if target.operation in _LIVE_OPERATIONS and target.binding is not Binding.GRPC:
-        return f"live streams go over gRPC, not over {target.binding}"
+        return f"live streams are sent over gRPC only, not over {target.binding}"
     if step.exchange.live_payload not in ("", "bidi"):
-        return "the messages of this live proposal are no other binding's or dialect's"
+        return "the messages of this live proposal exist in no other binding or dialect"
     try:
         _operation_name(target)
     except LookupError:
@@ -60,7 +69,7 @@ def _target_obstacle(step: PlannedCall, target: CallTarget) -> str:
 
 
 def _operation_name(target: CallTarget) -> str:
-    """What the dialect calls the operation there. Raises LookupError where it has none."""
+    """Return the name of the operation in the dialect and binding. Raises LookupError if it has none."""
     if target.operation not in OPERATION_BY_NAME:
         raise LookupError
     if target.binding is Binding.GRPC:

@@ -1,4 +1,4 @@
-"""A recorded message in another binding or dialect: `replay.convert` writes it, here it gets its envelope."""
+"""A recorded message in another binding or dialect: `replay.convert` converts it, this module adds the envelope."""
 
 from __future__ import annotations
 
@@ -28,15 +28,14 @@ _KEPT_PREFIXES = (
     "tracestate",
     "baggage",
 )
-"""Headers, by how they begin, that a client sends on any binding."""
+"""Prefixes of headers that a client sends on any binding."""
 _VERSIONED_DIALECTS = frozenset({Dialect.V1_0, Dialect.V1_1})
 
 
 def translate_request(value: Any, target: CallTarget, headers: Headers, number: int) -> DriveRequest:
-    """A request in the 1.0 form, made for another binding or dialect. `number` becomes the JSON-RPC id.
+    """Return a request in the 1.0 form, converted to another binding or dialect. `number` becomes the JSON-RPC id.
 
-    Raises:
-        LineError: it cannot be said there.
+    Raises CallError if it cannot be expressed there.
     """
     try:
         if target.binding is Binding.GRPC:
@@ -52,7 +51,7 @@ def translate_request(value: Any, target: CallTarget, headers: Headers, number: 
         params = convert_request(value, target.operation, target.dialect, target.binding)
         method = rpc_method(target.operation, target.dialect)
     except (LookupError, RenderError) as wrong:
-        told = f"{target.operation} cannot be said in {target.dialect} over {target.binding}: {wrong}"
+        told = f"{target.operation} cannot be expressed in {target.dialect} over {target.binding}: {wrong}"
         raise CallError(told) from wrong
     envelope = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
     data = msgspec.json.encode(envelope)
@@ -62,7 +61,7 @@ def translate_request(value: Any, target: CallTarget, headers: Headers, number: 
 
 
 def _translate_headers(recorded: Headers, target: CallTarget, content_type: str = "") -> Headers:
-    """Those that mean the same everywhere, and what the new binding wants."""
+    """Return the headers that mean the same on all bindings, and those that the new binding requires."""
     kept = [
         (name, value)
         for name, value in recorded

@@ -10,8 +10,12 @@ import msgspec
 from a2a_proxy.model.finding import Finding
 
 GAP_RULE = "A2A-GEN-001"
-_MISSING = re.compile(r"[:;(] ?(\d+)(?: to (\d+))?(?=\)| (?:came|did)\b)")
-"""Where the rule's sentences name what was left out: `4 after 2: 3 did not come`."""
+_MISSING = re.compile(
+    r"\bgenerations? (\d+)(?: to (\d+))?"
+    r"|[:;(] ?(\d+)(?: to (\d+))?(?=\)| (?:came|did)\b)"
+)
+"""The missing generations in a summary of the rule: `generation 3 is missing: 2 is followed by 4 (agent)`, or as
+recorded by earlier versions, `4 after 2: 3 did not come`."""
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -35,5 +39,5 @@ def gap_of(finding: Finding) -> Gap | None:
     if finding.rule != GAP_RULE:
         return None
     found = _MISSING.search(finding.summary)
-    first, last = found.groups() if found else ("0", "0")
+    first, last = (found[1] or found[3], found[2] or found[4]) if found else ("0", "0")
     return Gap(finding.task_id, int(first), int(last or first), finding)

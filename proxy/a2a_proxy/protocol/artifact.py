@@ -1,6 +1,6 @@
-"""Artifacts put together from their chunks (manual/protocol.md "Artifacts"), offline, over recorded events.
+"""Assemble artifacts from their chunks (manual/protocol.md "Artifacts"), offline, from recorded events.
 
-Parts are appended to the part list, never joined: whether two text parts are one text is not defined (Q-23).
+Parts are appended to the part list, never joined: whether two text parts form one text is not defined (Q-23).
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ Ref = TypeVar("Ref")
 
 
 class AssembledArtifact(msgspec.Struct, Generic[Ref]):
-    """One artifact as far as it has come."""
+    """One artifact as assembled so far."""
 
     artifact: Artifact
     chunks: list[Ref]
-    """The frames that its parts come from, in order; a replacement drops those before it."""
+    """Frames that contain its parts, in order; a replacement drops the earlier ones."""
     complete: bool = False
-    """A chunk said `lastChunk`, or it came whole in a Task."""
+    """Whether a chunk had `lastChunk`, or the artifact came whole in a Task."""
 
 
 def assemble_artifacts(events: Iterable[tuple[Ref, Event]], task_id: str = "") -> dict[str, AssembledArtifact[Ref]]:
-    """Put together the artifacts of one task: `task_id`, or whatever the events are about where that is empty.
+    """Return the artifacts of one task by id: of `task_id`, or of all tasks in the events if it is empty.
 
-    `events` are (frame, event) in the order of arrival on one stream; a chunk that a second stream repeats is not known
-    again here. The artifact's own name, description and so on: the first that is not empty stays.
+    `events` are (frame, event) in the order of arrival on one stream; a chunk that a second stream repeats is not
+    detected here. Of the artifact's name, description, metadata and extensions, the first non-empty value is kept.
     """
     found: dict[str, AssembledArtifact[Ref]] = {}
     for ref, event in events:
@@ -60,7 +60,8 @@ def _add_chunk(
 
 
 def _add_whole(artifacts: dict[str, AssembledArtifact[Ref]], ref: Ref, artifact: Artifact) -> None:
-    """A snapshot replaces what was known, unless it only repeats it: then the chunks stay as the evidence."""
+    """Replace the known artifact by a snapshot. If the snapshot only repeats it, its chunks are kept as the
+    evidence."""
     earlier = artifacts.get(artifact.artifact_id)
     if earlier is not None and earlier.artifact.parts == artifact.parts:
         earlier.complete = True

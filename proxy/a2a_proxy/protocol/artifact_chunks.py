@@ -1,6 +1,6 @@
-"""What frames say about artifacts, in numbers: enough for the task list, without keeping content.
+"""Sizes and hashes of the artifacts in frames: enough for the task list, without keeping content.
 
-Content itself is put together by `artifact`, from recorded frames.
+The content itself is assembled by `artifact` from recorded frames.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from a2a_proxy.protocol.schema import JSON, decoder_for, is_protobuf
 
 
 class ArtifactChunk(msgspec.Struct, frozen=True, gc=False):
-    """One artifact as one frame has it."""
+    """The content of one artifact in one frame."""
 
     artifact_id: str
     name: str
     parts: int
     size: int
-    """Bytes of text, raw and data."""
+    """Bytes of text, raw content and data."""
     content: int
-    """A hash of the content, the same for every binding where the parts are text."""
+    """Hash of the content, the same for every binding if the parts are text."""
 
 
 class _ChunkFile(msgspec.Struct, rename="camel", gc=False):
@@ -50,7 +50,7 @@ class _ChunkArtifact(msgspec.Struct, rename="camel", gc=False):
 
 
 class _ArtifactHolder(msgspec.Struct, rename="camel", gc=False):
-    """Anything that has artifacts, in any nesting: envelope, wrapper, bare event, task."""
+    """Any object with artifacts, at any nesting: envelope, wrapper, bare event, task."""
 
     result: _ArtifactHolder | None = None
     artifact_update: _ArtifactHolder | None = None
@@ -63,7 +63,7 @@ _decode_holder = msgspec.json.Decoder(_ArtifactHolder).decode
 
 
 def chunks_of_frame(frame: Frame) -> list[ArtifactChunk]:
-    """The artifacts of a frame; empty where it has none or cannot be read."""
+    """Return the artifacts of a frame; empty if it has none or cannot be read."""
     try:
         if frame.schema == JSON:
             return [_chunk_of_json(artifact) for artifact in _artifacts_in(_decode_holder(frame.payload))]
@@ -92,7 +92,7 @@ def _chunk_of_json(artifact: _ChunkArtifact) -> ArtifactChunk:
 
 
 def _json_content(part: _ChunkPart) -> str | bytes | int:
-    """Text as it is; of base64 the decoded length only."""
+    """Return the text or canonical data of a part; for base64 only the decoded length in bytes."""
     if part.text is not None:
         return part.text
     data = bytes(part.data)
@@ -145,5 +145,5 @@ def _proto_content(part: Any) -> str | bytes | int:
 
 
 def _canonical_json(value: object) -> bytes:
-    """JSON in one form, whatever its spacing and order on the wire."""
+    """Return JSON in canonical form, independent of spacing and order on the wire."""
     return msgspec.json.encode(value, order="sorted")

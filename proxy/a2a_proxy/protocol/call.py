@@ -1,4 +1,4 @@
-"""One stream as one exchange: what all bindings share. Heads, frames, ends and cuts; no payload is read here."""
+"""One stream as one exchange: heads, frames, ends and cuts, common to all bindings. Payloads are not read here."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, HeadRole, Undecodable
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.exchange import MAX_STATES, ExchangeState
+from a2a_proxy.protocol.rest_path import RestMatch
 from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.protocol.summary import NO_SUMMARY, STATE_LABELS, Summary
 
@@ -26,7 +27,7 @@ _EVENT, _RESPONSE, _REQUEST = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.REQ
 
 
 class ByteSpan(Protocol):
-    """A message as the wire decoders give it, with times and place."""
+    """A message of a wire decoder, with its times (ns) and its byte range."""
 
     @property
     def began(self) -> int: ...  # noqa: D102
@@ -47,7 +48,7 @@ class ByteSpan(Protocol):
 
 
 class SpanPiece(msgspec.Struct, frozen=True, gc=False):
-    """A `Span` made here: a message without bytes of its own, or a part of one."""
+    """A `ByteSpan` that is built here: a message without bytes of its own, or a part of a message."""
 
     began: int
     at: int
@@ -60,7 +61,7 @@ class SpanPiece(msgspec.Struct, frozen=True, gc=False):
 
 
 class ConnectionLink:
-    """What the calls of one connection share."""
+    """State that the calls of one connection share."""
 
     __slots__ = ("closed", "connection", "facts", "ours", "shared", "touched")
 
@@ -71,24 +72,24 @@ class ConnectionLink:
         self.ours = False
         self.touched: dict[int, ExchangeState] = {}
         self.closed: list[ExchangeState] = []
-        """Exchanges that ended since somebody asked."""
+        """Exchanges that ended since the list was last taken."""
 
 
 class ExchangeDecoder:
-    """One exchange: its frames, its failures and its end. What carries it is the matter of the subclasses."""
+    """One exchange: its frames, its failures and its end. The subclasses decode its carrier."""
 
     def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
         self.link = link
         self.exchange = exchange
 
     def close(self, at: int, how: str) -> None:
-        """The exchange is over, unless it was before."""
+        """Close the exchange, unless it is closed already."""
         if not self.exchange.closed:
             self.exchange.close(at, how)
             self.link.closed.append(self.exchange)
 
     def touch(self) -> None:
-        """The exchange changed."""
+        """Mark the exchange as changed."""
         self.link.touched[self.exchange.id] = self.exchange
 
     def emit(
@@ -104,7 +105,7 @@ class ExchangeDecoder:
         note: str = "",
         framing: str = "",
     ) -> None:
-        """Yield one frame and let the exchange learn from it."""
+        """Append one frame to `out` and update the exchange from it."""
         exchange, link, at = self.exchange, self.link, span.at
         seq = exchange.seq
         exchange.seq = seq + 1
@@ -162,56 +163,65 @@ class ExchangeDecoder:
         link.touched[exchange.id] = exchange
 
     def fail(self, code: int, line: str) -> None:
-        """The exchange ended in an error, said in one line; the first one stays."""
+        """Record that the exchange ended in an error, described in one line; the first error is kept."""
         if not self.exchange.error:
             self.exchange.error_code = code
             self.exchange.error = line
 
 
 class RpcExchange(ExchangeDecoder):
-    """One whose messages are JSON-RPC, or may be."""
+    """An exchange whose messages are JSON-RPC, or may be."""
 
     def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
         super().__init__(link, exchange)
         self.guessed = False
-        """The dialect is a guess that the response may correct."""
+        """Whether the dialect is a guess that the response may correct."""
         self.calls: dict[str, str] = {}
-        """JSON-RPC id -> 1.0 operation, where one request carries several calls."""
+        """JSON-RPC id -> 1.0 operation, if one request carries several calls."""
+
+
+class HttpExchange(RpcExchange):
+    """An exchange over plain HTTP, in any binding: the interface of `bindings.http.HttpCall` that the bindings use."""
+
+    def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
+        super().__init__(link, exchange)
+        self.path: RestMatch | None = None
+        """Operation and ids of the request line, if it is REST."""
 
 
 class HttpStreamCall(ExchangeDecoder, ABC):
-    """One stream of HTTP; the subclasses know how its messages are framed."""
+    """One HTTP stream; the subclasses decode the framing of its messages."""
 
     kind: str = ""
-    """Which subclass it is, for `save`."""
+    """Name of the subclass, for `save`."""
 
     def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
         super().__init__(link, exchange)
         self.over: list[int] = []
         """Directions that ended or broke off."""
         self.unread: list[int] = []
-        """Directions of which a finding says that they could not be read."""
+        """Directions that have been reported as unreadable by a finding."""
 
-    # --- what the wire says -------------------------------------------------------------------------------------
+    # --- wire events --------------------------------------------------------------------------------------------
 
     @abstractmethod
     def body(self, event: Body, out: Out) -> None:
-        """Some bytes of either direction."""
+        """Decode a piece of a body, in either direction."""
 
     @abstractmethod
     def on_response(self, event: Head) -> None:
-        """The head of the response."""
+        """Handle the head of the response."""
 
     @abstractmethod
     def on_end(self, event: End, out: Out) -> None:
-        """A direction is complete: give its last messages."""
+        """Handle the end of a direction: append its last messages to `out`."""
 
     @abstractmethod
     def on_cut(self, event: Cut, out: Out) -> None:
-        """A direction broke off: give what there is of its last message."""
+        """Handle a direction that broke off: append the rest of its last message to `out`."""
 
     def head(self, event: Head) -> None:
-        """A header block after the request's."""
+        """Handle a header block after the request's."""
         exchange = self.exchange
         self.count_bytes(event)
         if event.role is HeadRole.INFORMATIONAL:
@@ -229,7 +239,7 @@ class HttpStreamCall(ExchangeDecoder, ABC):
         self.touch()
 
     def end(self, event: End, out: Out) -> None:
-        """A direction is complete."""
+        """Handle the end of a direction."""
         self._mark_over(event.direction)
         exchange = self.exchange
         if event.direction == TO_AGENT:
@@ -244,8 +254,8 @@ class HttpStreamCall(ExchangeDecoder, ABC):
         self.touch()
 
     def cut(self, event: Cut, out: Out) -> None:
-        """A direction broke off. After the response's end that is no fault (manual/protocol.md "Wire traps"): the peer
-        tidies up."""
+        """Handle a direction that broke off. After the end of the response this is no fault, because the peer only
+        cleans up (manual/protocol.md "Wire traps")."""
         self._mark_over(event.direction)
         exchange = self.exchange
         if not exchange.response_ended and not exchange.closed:
@@ -255,17 +265,17 @@ class HttpStreamCall(ExchangeDecoder, ABC):
             self.emit(out, event.direction, FrameKind.CUT, place, "", NO_SUMMARY, note=note)
             self.close(event.at, exchange_end_of_cut(event))
         elif event.direction == TO_CLIENT and exchange.how == "client gone" and not exchange.response_ended:
-            self.on_cut(event, out)  # what the agent was saying to a client that had closed its own side
+            self.on_cut(event, out)  # the rest of the agent's answer to a client that had closed its own side
         self.touch()
 
     def undecodable(self, event: Undecodable, out: Out) -> None:
-        """A wire decoder gave this direction up."""
+        """Handle a direction that the wire decoder has given up."""
         place = SpanPiece(event.at, event.at, event.offset, event.offset)
         self.emit(out, event.direction, FrameKind.UNDECODABLE, place, "bytes", NO_SUMMARY, note=unread_note(event))
         self.report_unread(event, out)
 
     def report_unread(self, event: Undecodable, out: Out) -> None:
-        """Say once per direction that its bytes cannot be read; the frame before is the evidence."""
+        """Report once per direction that its bytes cannot be read; the previous frame is the evidence."""
         if event.direction not in self.unread:
             self.unread.append(int(event.direction))
             exchange = self.exchange
@@ -273,9 +283,9 @@ class HttpStreamCall(ExchangeDecoder, ABC):
 
     @property
     def is_finished(self) -> bool:
-        """Nothing more can come of this stream: both directions are over, or it broke off.
+        """Whether nothing more can arrive on this stream: both directions are over, or it broke off.
 
-        A client that sent FIN may still read, so that is no end of the agent's side.
+        A client that sent FIN may still read, so its FIN does not end the agent's direction.
         """
         exchange = self.exchange
         return len(self.over) == 2 or bool(exchange.closed and exchange.how not in ("complete", "client gone"))
@@ -285,7 +295,7 @@ class HttpStreamCall(ExchangeDecoder, ABC):
             self.over.append(int(direction))
 
     def count_bytes(self, event: Head | Body) -> None:
-        """Add the bytes of an event to its direction."""
+        """Add the bytes of an event to the count of its direction."""
         if event.direction == TO_AGENT:
             self.exchange.bytes_to_agent += event.end - event.start
         else:
@@ -294,33 +304,33 @@ class HttpStreamCall(ExchangeDecoder, ABC):
     # --- across a restart ---------------------------------------------------------------------------------------
 
     def save(self) -> dict[str, object]:
-        """Plain values for msgpack."""
+        """Return the state as plain values for msgpack."""
         exchange = msgspec.to_builtins(self.exchange, builtin_types=(bytes,))
         seen = {"over": list(self.over), "unread": list(self.unread)}
         return {"kind": self.kind, "exchange": exchange, **seen, **self.save_framing()}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Take over what `save` gave."""
+        """Restore the state that `save` returned."""
         self.over = list(state["over"])
         self.unread = list(state["unread"])
         self.load_framing(state)
 
     @abstractmethod
     def save_framing(self) -> dict[str, object]:
-        """What the subclass holds."""
+        """Return the state of the subclass."""
 
     @abstractmethod
     def load_framing(self, state: dict[str, Any]) -> None:
-        """Take over what `save_framing` gave."""
+        """Restore the state that `save_framing` returned."""
 
 
 def unread_note(event: Undecodable) -> str:
-    """What was to be read, and what was there instead."""
+    """Describe an undecodable place: the expected and the actual bytes."""
     return f"expected {event.expected}, got {event.got}"
 
 
 def unread_finding(event: Undecodable, connection: int, exchange: int = 0, seq: int = -1) -> Finding:
-    """The finding about bytes that nobody here can read."""
+    """Return the finding about bytes that cannot be decoded."""
     evidence = {"offset": str(event.offset)}
     return Finding(
         "UNDECODABLE", Severity.ERROR, event.at, unread_note(event), connection, exchange, seq, evidence=evidence
@@ -328,7 +338,7 @@ def unread_finding(event: Undecodable, connection: int, exchange: int = 0, seq: 
 
 
 def open_exchange(link: ConnectionLink, event: Head) -> ExchangeState:
-    """The exchange of a request head."""
+    """Return a new exchange for a request head."""
     headers = event.headers
     exchange = ExchangeState(
         id=link.shared.next_exchange(),
@@ -379,7 +389,7 @@ def _http2_error_name(code: int) -> str:
 
 
 def exchange_end_of_cut(event: Cut) -> str:
-    """Who broke off first, in the words of `Exchange.how`."""
+    """Return the actor that broke off first, in the words of `Exchange.how`."""
     if event.how == "lost":
         return "connection lost"
     if event.how in ("proxy stopped", "proxy killed"):

@@ -1,8 +1,8 @@
 """Objects of any dialect in the 1.0 JSON form: task, message, part, artifact, updates, push configuration.
 
-The mapping is in manual/protocol.md "Canonical form".
+The mapping is described in manual/protocol.md "Canonical form".
 
-Every method takes the members it knows and passes the others on.
+Every method converts the known members and copies the others.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _FILE_MEMBERS = {
 
 
 class CanonicalForm:
-    """How objects of one dialect become those of 1.0."""
+    """Conversion of the objects of one dialect to 1.0."""
 
     def __init__(self, wraps_data: bool) -> None:
         self._wraps_data = wraps_data
-        """A data part has its JSON one level deeper (the 0.3 protobuf form)."""
+        """Whether a data part has its JSON one level deeper (the 0.3 protobuf form)."""
 
     def task(self, value: Json) -> Json:
-        """A task; `sessionId` of 0.1 is the context."""
+        """Convert a task; `sessionId` of 0.1 becomes the context."""
         made = _without_members(value, "kind", "sessionId", "status", "artifacts", "history")
         if "sessionId" in value:
             made.setdefault("contextId", value["sessionId"])
@@ -46,7 +46,7 @@ class CanonicalForm:
         return _with_text_generation(made)
 
     def status(self, value: Any) -> Any:
-        """A status; `progress` of the vendor dialect stays."""
+        """Convert a status; `progress` of the vendor dialect is kept."""
         if not isinstance(value, dict):
             return value
         made = dict(value)
@@ -59,7 +59,7 @@ class CanonicalForm:
         return made
 
     def message(self, value: Json) -> Json:
-        """A message; the 0.3 protobuf form calls its parts `content`."""
+        """Convert a message; the 0.3 protobuf form calls its parts `content`."""
         made = _without_members(value, "kind", "content")
         role = value.get("role")
         if isinstance(role, (str, int)) and role in _ROLES:
@@ -70,7 +70,7 @@ class CanonicalForm:
         return made
 
     def part(self, value: Json) -> Json:
-        """A part; a file becomes `raw` or `url` with `filename` and `mediaType`."""
+        """Convert a part; a file becomes `raw` or `url` with `filename` and `mediaType`."""
         marked = isinstance(value.get("kind", value.get("type")), str)
         made = _without_members(value, "kind", "type", "file") if marked else _without_members(value, "file")
         file = value.get("file")
@@ -82,7 +82,7 @@ class CanonicalForm:
         return made
 
     def artifact(self, value: Json) -> Json:
-        """An artifact; 0.1 has no id but `index`, 0 where it is left out."""
+        """Convert an artifact; 0.1 has `index` instead of an id, 0 if it is left out."""
         made = _without_members(value, "index", "append", "lastChunk")
         if not isinstance(value.get("artifactId"), str):
             made["artifactId"] = str(value.get("index") or 0)
@@ -91,14 +91,14 @@ class CanonicalForm:
         return made
 
     def status_update(self, value: Json) -> Json:
-        """A status update; `final` stays as an annotation."""
+        """Convert a status update; `final` is kept as an annotation."""
         made = _canonical_update(value)
         if "status" in value:
             made["status"] = self.status(value["status"])
         return _with_text_generation(made)
 
     def artifact_update(self, value: Json) -> Json:
-        """An artifact update; 0.1 has its flags inside the artifact."""
+        """Convert an artifact update; 0.1 has its flags inside the artifact."""
         made = _canonical_update(value)
         artifact = value.get("artifact")
         if isinstance(artifact, dict):
@@ -107,7 +107,7 @@ class CanonicalForm:
         return _with_text_generation(made)
 
     def push_config(self, value: Json) -> Json:
-        """A push configuration, flat as in 1.0."""
+        """Convert a push configuration to the flat form of 1.0."""
         made = _without_members(
             value, "pushNotificationConfig", "config", "name", "parent", "configId", "authentication"
         )
@@ -121,7 +121,7 @@ class CanonicalForm:
         if isinstance(value.get("authentication"), dict):
             made["authentication"] = _canonical_authentication(value["authentication"])
         if "pushNotificationConfig" in value and "id" in made:
-            made.setdefault("taskId", made.pop("id"))  # 0.1: the id beside a configuration is the task's
+            made.setdefault("taskId", made.pop("id"))  # 0.1: the id next to a configuration is the task's
         for inner in ("config", "pushNotificationConfig"):
             if isinstance(value.get(inner), dict):
                 made |= {key: item for key, item in self.push_config(value[inner]).items() if item != ""}
@@ -129,7 +129,7 @@ class CanonicalForm:
 
 
 def _canonical_update(value: Json) -> Json:
-    """Members that both updates have; 0.1 and the vendor dialect name the task `id`."""
+    """Convert the members that both updates have; 0.1 and the vendor dialect name the task `id`."""
     made = _without_members(value, "kind", "id", "sessionId")
     if "id" in value:
         made.setdefault("taskId", value["id"])
@@ -139,13 +139,13 @@ def _canonical_update(value: Json) -> Json:
 
 
 def _with_text_generation(value: Json) -> Json:
-    """int64 is a string in ProtoJSON (Q-31)."""
+    """Write the generation as a string, because an int64 is a string in ProtoJSON (Q-31)."""
     number = value.get("generation")
     return {**value, "generation": str(number)} if isinstance(number, int) else value
 
 
 def _canonical_authentication(value: Json) -> Json:
-    """`schemes[0]` is the scheme; further ones have no place in 1.0 and stay."""
+    """Convert `schemes[0]` to the scheme; 1.0 has no member for further schemes, so `schemes` is kept in that case."""
     schemes = value.get("schemes")
     if not isinstance(schemes, list) or not schemes or "scheme" in value:
         return value

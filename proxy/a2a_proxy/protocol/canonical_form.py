@@ -1,8 +1,8 @@
-"""The one form in which messages are compared, matched and replayed: 1.0 JSON, whatever carried them
+"""The canonical form in which messages are compared, matched and replayed: 1.0 JSON for every binding
 (manual/protocol.md "Canonical form").
 
-The differ, the matcher and the player of a replay, and the servers that ask it, all read a payload through here: what
-was recorded and what is asked now cannot be read in two ways.
+The differ, the matcher, the player of a replay and its servers all read payloads through this module, so a recorded
+payload and a live one cannot be read in two ways.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PUSH_OPERATION_MARK = "PushNotificationConfig"
 
 
 def canonical_payload(frame: Frame, exchange: Exchange) -> Any:
-    """The payload in the 1.0 form; the parameters of a REST call from its target; text where it is no JSON."""
+    """Return the payload in 1.0 form, with the parameters in a REST target; text if it is not JSON."""
     value = canonical_body(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
     if frame.kind is FrameKind.REQUEST and exchange.binding is Binding.REST and isinstance(value, dict):
         return {**members_of_target(exchange.method, exchange.target), **value}
@@ -27,7 +27,7 @@ def canonical_payload(frame: Frame, exchange: Exchange) -> Any:
 
 
 def canonical_body(payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind) -> Any:
-    """The same of bytes that are no frame yet: the body of a call, read as `schema` says (`json` or a message)."""
+    """Return the canonical form of a body that is not a frame yet, read according to `schema` (`json` or a message)."""
     value: Any = decode_payload(payload, schema)
     if value is None:
         return payload.decode("utf-8", "backslashreplace") if payload else {}
@@ -39,7 +39,7 @@ def canonical_body(payload: bytes, schema: str, dialect: Dialect, operation: str
 
 
 def members_of_target(method: str, target: str) -> dict[str, Any]:
-    """What a REST request says in its path and query, as members of the request."""
+    """Return the members of a request that REST has in the path and query."""
     found = match_request_line(method, target.encode("latin-1", "replace"))
     if found is None:
         return {}
@@ -51,7 +51,7 @@ def members_of_target(method: str, target: str) -> dict[str, Any]:
 
 
 def _query_value(word: str) -> Any:
-    """A query parameter as the JSON value that it stands for."""
+    """Convert a query parameter to its JSON value."""
     if word in ("true", "false"):
         return word == "true"
     return int(word) if word.isascii() and word.isdigit() and len(word) < 16 else word

@@ -1,4 +1,7 @@
-"""One connection's A2A: wire events in, frames and findings out. With `shared` and `task` all that `observer` uses."""
+"""Decode the A2A traffic of one connection: wire events in, frames and findings out.
+
+`observer` uses only this module, `session_facts` and `task` for decoding.
+"""
 
 from __future__ import annotations
 
@@ -29,16 +32,16 @@ from a2a_proxy.protocol.session_facts import SessionContext
 __all__ = ["ConnectionConversation", "SessionContext"]
 
 MAX_ANSWERED_CALLS = 64
-"""Answered calls of a connection whose request never ended that are still remembered."""
+"""Maximum number of answered calls per connection that are kept although their request has not ended."""
 
 _OPAQUE_SUMMARIES: dict[object, str] = {
-    "tls": "this is TLS, which the proxy does not decrypt: connect with http://",
-    "unknown": "this is not HTTP; its bytes are relayed, counted and not read",
+    "tls": "the client speaks TLS, which the proxy does not decrypt: connect with http://",
+    "unknown": "the connection is not HTTP: its bytes are relayed and counted, but not decoded",
 }
-"""What to say of a connection that turns out not to be HTTP. One whose bytes are missing is no fault of the peers."""
+"""Finding texts for connections that turn out not to be HTTP. Missing bytes are not a fault of the peers: no text."""
 
 NOTE_STRAY = "outside any message"
-"""The note of what an agent or client writes to the pipe between messages."""
+"""Note of bytes that an agent or client writes to the pipe between messages."""
 
 _CALL_CLASSES: dict[str, Callable[[ConnectionLink, ExchangeState], HttpStreamCall]] = {
     "grpc": grpc.GrpcCall,
@@ -47,21 +50,22 @@ _CALL_CLASSES: dict[str, Callable[[ConnectionLink, ExchangeState], HttpStreamCal
 
 
 class ConnectionConversation:
-    """Never raises: bytes that cannot be read are one finding, and their stream is ignored from there."""
+    """Decoder of one connection. Never raises: unreadable bytes become one finding, and the rest of their stream is
+    ignored."""
 
     def __init__(self, connection: int, facts: ConnectionFacts, shared: SessionContext) -> None:
         self._link = ConnectionLink(connection, facts, shared)
         self._calls: dict[int, HttpStreamCall] = {}
         self._answered: dict[int, None] = {}
-        """Streams of those whose request goes on though they are over."""
+        """Streams whose exchange is closed although its request has not ended."""
         self._pipe = Pipe(self._link, self._emit_unassigned) if facts.transport == "stdio" else None
-        """The calls of a stdio agent; the others have streams."""
+        """The calls of a stdio agent; None for other connections, whose calls have streams."""
         self._seq = 0
-        """Frames of the connection itself."""
+        """Number of frames of the connection itself."""
 
     @property
     def ours(self) -> bool:
-        """The bytes that come now were made by the proxy, not by a peer."""
+        """Whether the bytes that follow were sent by the proxy, not by a peer."""
         return self._link.ours
 
     @ours.setter
@@ -69,7 +73,7 @@ class ConnectionConversation:
         self._link.ours = value
 
     def feed(self, events: list[WireEvent], out: list[Frame | Finding]) -> None:
-        """Read wire events in order."""
+        """Decode wire events in order and append frames and findings to `out`."""
         calls = self._calls
         for event in events:
             try:
@@ -83,7 +87,8 @@ class ConnectionConversation:
                 self._abandon_stream(event, error, out)
 
     def set_sent_traceparent(self, stream: int, sent_traceparent: str) -> ExchangeState | None:
-        """The request of an open call went on with this `traceparent`: its exchange, None where there is none."""
+        """Store the `traceparent` with which the request of an open call was forwarded; return its exchange, or
+        None."""
         call = self._calls.get(stream)
         if call is None:
             return None
@@ -92,7 +97,7 @@ class ConnectionConversation:
         return call.exchange
 
     def _read_other_event(self, event: WireEvent, out: list[Frame | Finding]) -> None:
-        """Everything but body bytes."""
+        """Handle any event except body bytes."""
         if type(event) is Control:
             self._emit_control(event, out)
             return
@@ -127,7 +132,7 @@ class ConnectionConversation:
             self._answered[event.stream] = None
 
     def _read_pipe_event(self, pipe: Pipe, event: WireEvent, out: list[Frame | Finding]) -> None:
-        """A message, or an end, of a pipe."""
+        """Handle a message or an end of a pipe."""
         if type(event) is Framed:
             pipe.read_message(event, out)
         elif type(event) is End:
@@ -146,24 +151,24 @@ class ConnectionConversation:
         self._answered.pop(event.stream, None)
         call.touch()
         if event.role is not HeadRole.REQUEST:
-            # An answer that nobody asked for, such as a 408 on an idle connection.
+            # A response without a request, such as a 408 on an idle connection.
             exchange.bytes_to_agent = 0
             call.head(event)
         else:
             self._forget_answered()
 
     def _is_unrequested(self, event: Head) -> bool:
-        """An HTTP/1.1 answer without a request, such as a 408 on an idle connection."""
+        """Whether the event is an HTTP/1.1 response without a request, such as a 408 on an idle connection."""
         return event.role is HeadRole.RESPONSE and event.version != "2" and event.stream not in self._calls
 
     def _forget_answered(self) -> None:
-        """Agents may answer before the request ends; such calls are kept for a while only."""
+        """Drop the oldest answered calls, which are kept because an agent may answer before the request ends."""
         while len(self._answered) > MAX_ANSWERED_CALLS:
             stream = min(self._answered)
             del self._answered[stream], self._calls[stream]
 
     def _emit_control(self, event: Control, out: list[Frame | Finding]) -> None:
-        """A wire event of the connection itself, as a frame of exchange 0."""
+        """Emit a wire event of the connection itself as a frame of exchange 0."""
         payload = msgspec.json.encode({"name": event.name, **event.detail})
         span = (event.at, event.start, event.end)
         self._emit_connection_frame(event, FrameKind.CONTROL, span, payload, "control", event.name, out)
@@ -182,12 +187,12 @@ class ConnectionConversation:
     def _emit_unassigned(
         self, message: Framed, kind: FrameKind, schema: str, rpc_id: str, note: str, out: list[Frame | Finding]
     ) -> None:
-        """A message that belongs to no call."""
+        """Emit a message that belongs to no call."""
         span = (message.began, message.start, message.end)
         self._emit_connection_frame(message, kind, span, message.data, schema, note, out, rpc_id)
 
     def _emit_line(self, line: Line, out: list[Frame | Finding]) -> None:
-        """A line of a log, or between messages."""
+        """Emit a line of a log, or a line between messages."""
         kind, note = (FrameKind.OTHER, NOTE_STRAY) if line.stray else (FrameKind.LOG, "")
         self._emit_connection_frame(line, kind, (line.began, line.start, line.end), line.data, TEXT, note, out)
 
@@ -202,8 +207,7 @@ class ConnectionConversation:
         out: list[Frame | Finding],
         rpc_id: str = "",
     ) -> None:
-        """A frame of the connection; `span` is when it began; last `changed` -> last `pop_changed_exchanges`, and its
-        span."""
+        """Emit a frame of the connection; `span` is its begin time (ns), first and last byte offset."""
         message = event if isinstance(event, Framed | Line) else None
         out.append(
             Frame(
@@ -230,7 +234,7 @@ class ConnectionConversation:
         self._seq += 1
 
     def _abandon_stream(self, event: WireEvent, error: Exception, out: list[Frame | Finding]) -> None:
-        """Our own failure on hostile bytes: said once, then this stream is ignored."""
+        """Report the proxy's own failure on a peer's bytes once, and ignore the rest of this stream."""
         stream = 0 if isinstance(event, Control | Framed | Line) else event.stream
         call = self._calls.pop(stream, None)
         self._answered.pop(stream, None)
@@ -243,19 +247,19 @@ class ConnectionConversation:
         out.append(Finding("UNDECODABLE", Severity.ERROR, event.at, summary, self._link.connection, exchange))
 
     def pop_changed_exchanges(self) -> list[Exchange]:
-        """Snapshots of the exchanges that changed since the last call, in order of their numbers."""
+        """Return snapshots of the exchanges that changed since the last call, by number."""
         touched = self._link.touched
         snapshots = [touched[number].snapshot() for number in sorted(touched)]
         touched.clear()
         return snapshots
 
     def pop_closed_exchanges(self) -> list[ExchangeState]:
-        """The exchanges that ended since the last call."""
+        """Return the exchanges that ended since the last call."""
         found, self._link.closed = self._link.closed, []
         return found
 
     def touch(self) -> None:
-        """All open exchanges count as changed."""
+        """Count all open exchanges as changed."""
         for call in self._open_calls():
             call.touch()
 
@@ -263,14 +267,15 @@ class ConnectionConversation:
         return [*self._calls.values(), *(self._pipe.calls.values() if self._pipe is not None else ())]
 
     def exchange(self, number: int) -> ExchangeState | None:
-        """An exchange that is open, or closed since the last `changed`: what `TaskTracker.apply` looks at."""
+        """Return an exchange that is open, or changed since the last `pop_changed_exchanges`, for
+        `TaskTracker.apply`."""
         touched = self._link.touched.get(number)
         if touched is not None:
             return touched
         return next((call.exchange for call in self._open_calls() if call.exchange.id == number), None)
 
     def save(self) -> dict[str, object]:
-        """Plain values for msgpack."""
+        """Return the state as plain values for msgpack."""
         link = self._link
         open_now = {call.exchange.id for call in self._open_calls()}
         return {
@@ -290,7 +295,7 @@ class ConnectionConversation:
 
     @classmethod
     def restore(cls, state: dict[str, Any], shared: SessionContext) -> ConnectionConversation:
-        """The state that `save` gave."""
+        """Return the conversation of a state that `save` returned."""
         facts = msgspec.convert(state["facts"], ConnectionFacts)
         conversation = cls(state["connection"], facts, shared)
         link = conversation._link

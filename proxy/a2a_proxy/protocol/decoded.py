@@ -1,4 +1,4 @@
-"""A frame's payload as JSON values: for people, programs and diffs alike."""
+"""A frame's payload as JSON values, for people, programs and diffs alike."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.event import decode_payload, normalise
 
 _MAX_UNDECODED = 64 << 10
-"""Bytes of an undecoded payload that are given."""
+"""Maximum number of bytes returned of an undecoded payload."""
 
 
 def readable_payload(frame: Frame, exchange: Exchange | None) -> Any:
-    """The payload as JSON values, A2A in 1.0 form; text where it is no JSON; None where it is empty."""
+    """Return the payload as JSON values, A2A in 1.0 form; text if it is not JSON; None if it is empty."""
     if not frame.payload:
         return None
     try:
         value = _decode_value(frame, exchange)
     except (ValueError, TypeError, RecursionError):
-        value = None  # cut short, or nested deeper than anybody means it
+        value = None  # truncated, or nested too deeply
     return frame.payload[:_MAX_UNDECODED].decode("utf-8", "replace") if value is None else value
 
 

@@ -1,4 +1,4 @@
-"""One frame in plain words, for console, `show` and the screens. Text of peers is made harmless and short."""
+"""One-line descriptions of frames for the console, `show` and the screens. Peers' text is made safe and shortened."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ from a2a_proxy.protocol.text import make_visible, to_one_line
 __all__ = ["describe_frame", "make_visible"]
 
 MAX_LENGTH = 160
-"""Characters of a description, at most."""
+"""Maximum length of a description in characters."""
 _MAX_QUOTE = 80
 _LIVE_OPERATIONS = frozenset({"SendLiveMessage", "ReconnectToTask"})
 _MAX_ID = 12
 _REDACTION_PREFIX = "redacted-"
-"""How `redaction` names what it replaces."""
+"""Prefix of the labels that `redaction` puts in place of the original."""
 
 
 def describe_frame(
     frame: Frame, payload: bytes | None = None, operation: str = "", dialect: Dialect = Dialect.UNKNOWN
 ) -> str:
-    """One line about a frame: `status working "Thinking about it"`. Never raises.
+    """Return one line about a frame: `status working "Thinking about it"`. Never raises.
 
-    `payload` is the frame's payload where that is stored elsewhere; None takes the frame's own. `operation` is the
-    exchange's: it names calls that carry no name themselves (REST); so is `dialect`: it names error codes that changed.
+    `payload` is the frame's payload if that is stored elsewhere; None uses the frame's own. `operation` and `dialect`
+    are those of the exchange: `operation` names calls whose payload has no method name (REST), and `dialect` selects
+    the meaning of error codes that changed.
     """
     content = frame.payload if payload is None else payload
     try:
@@ -54,7 +55,7 @@ def describe_frame(
             line = _KIND_DESCRIBERS[frame.kind](frame, content)
     except Exception:  # a description must not stop a screen
         line = frame.kind.name.lower()
-    return to_one_line(f"{line} (made by the proxy)" if frame.ours else line, MAX_LENGTH)
+    return to_one_line(f"{line} (sent by the proxy)" if frame.ours else line, MAX_LENGTH)
 
 
 def _describe_request(frame: Frame, payload: bytes, operation: str) -> str:
@@ -81,7 +82,8 @@ def _describe_request(frame: Frame, payload: bytes, operation: str) -> str:
 
 
 def _expected_generation(frame: Frame, value: dict[str, Any]) -> int | None:
-    """`currentGeneration` or `ifGenerationMatch`; 0 is one too, which the frame cannot tell from none."""
+    """Return `currentGeneration` or `ifGenerationMatch`. A 0 is read from the payload: the frame has 0 for unset
+    too."""
     if frame.generation:
         return frame.generation
     said = value.get("currentGeneration", _object_member(value, "configuration").get("ifGenerationMatch"))
@@ -194,14 +196,15 @@ def _describe_end(frame: Frame, payload: bytes) -> str:
 
 
 def _describe_half_close(frame: Frame, payload: bytes) -> str:
-    """On a live stream each side ends by itself; the agent's end is that of the call (Q-16)."""
+    """Describe the end of one direction of a live stream, where each side ends by itself; the agent's end ends the call
+    (Q-16)."""
     if not frame.direction:
         return "client half-closed"
     return f"agent half-closed ({_describe_end(frame, payload).removeprefix('end').lstrip(': ')})"
 
 
 def _describe_media(media: dict[str, Any]) -> str:
-    """A piece of sound or video, or what stands around it."""
+    """Describe a media frame: a piece of sound or video, or a marker around it."""
     mark = _text_or_empty(media.get("event")).removeprefix("EVENT_").removeprefix("MEDIA_").lower()
     number = f"#{media['seqNum']}" if media.get("seqNum") else ""
     flow = f"modality {media['modalityIndex']}" if media.get("modalityIndex") else ""
@@ -216,7 +219,7 @@ _CUTS_BY_NO_PEER = {
     "proxy stopped": "the proxy stopped",
     "proxy killed": "the proxy was killed",
 }
-"""Notes of a cut that neither side made."""
+"""Note -> description, for cuts that neither peer caused."""
 
 
 def _describe_cut(frame: Frame, _payload: bytes) -> str:
@@ -248,7 +251,7 @@ def _describe_log(_frame: Frame, payload: bytes) -> str:
 
 
 def _describe_other(frame: Frame, payload: bytes) -> str:
-    if not frame.exchange:  # of a pipe, where all is A2A or nothing
+    if not frame.exchange:  # a message on a pipe that belongs to no call
         return _join_words([f"{frame.note}:", _quote_text(payload[:200].decode("utf-8", "replace"))])
     words = (
         [f"{_count_noun(frame.size, 'byte')} that {'are' if frame.size != 1 else 'is'} not A2A"]
@@ -279,19 +282,19 @@ _KIND_DESCRIBERS: dict[FrameKind, Callable[[Frame, bytes], str]] = {
 _OPERATION_OF_EVENT = {EventKind.TASKS: "ListTasks", EventKind.CARD: "GetExtendedAgentCard"}
 _OPERATION_OF_EVENT |= {EventKind.PUSH_CONFIG: "CreateTaskPushNotificationConfig"}
 _OPERATION_OF_EVENT |= {EventKind.PUSH_CONFIGS: "ListTaskPushNotificationConfigs"}
-"""An operation whose answer has the shape; a frame alone does not know its own."""
+"""Event -> an operation whose response has this shape, because a frame alone does not name its operation."""
 
 
 def _normalise_payload(frame: Frame, payload: bytes) -> dict[str, Any]:
-    """The payload in 1.0 form; the frame's shape stands in for dialect and operation."""
+    """Return the payload in 1.0 form; the frame's event takes the place of dialect and operation."""
     operation = _OPERATION_OF_EVENT.get(frame.event, "SendStreamingMessage")
-    # A status update that stands in a unary answer cannot be told from a task but by what the frame says.
+    # A status update in a unary response has the shape of a task; only the frame's event distinguishes them.
     kind = FrameKind.EVENT if frame.event is EventKind.STATUS else frame.kind
     return normalise(payload, frame.schema, Dialect.UNKNOWN, operation, kind)
 
 
 def _method_name(frame: Frame, payload: bytes) -> str:
-    """How a call without a message names itself."""
+    """Return the method name in the payload of a request without a message."""
     if frame.schema == JSON:
         value = msgspec.json.decode(payload)
         return _text_or_empty(value.get("method")) if isinstance(value, dict) else ""
@@ -301,7 +304,7 @@ def _method_name(frame: Frame, payload: bytes) -> str:
 
 
 def _quote_content(holder: dict[str, Any]) -> str:
-    """The content of a message or artifact: its text, or what its first part is."""
+    """Return the content of a message or artifact: its text, or a description of its first part."""
     parts = [part for part in holder.get("parts") or () if isinstance(part, dict)]
     text = "".join(_text_or_empty(part.get("text")) for part in parts)
     return _quote_text(text) if text or not parts else f"<{_describe_part(parts[0])}>"
@@ -328,7 +331,7 @@ def _count_noun(number: int, noun: str) -> str:
 
 
 def _shorten_id(identifier: str) -> str:
-    """The beginning of a long id. A label stays whole: all labels begin alike."""
+    """Return the beginning of a long id. A redaction label is kept whole, because all labels begin alike."""
     if identifier.startswith(_REDACTION_PREFIX):
         return identifier
     return identifier[:8] if len(identifier) > _MAX_ID else identifier

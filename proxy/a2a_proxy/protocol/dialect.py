@@ -1,9 +1,9 @@
-"""Which protocol line a call speaks. Per call, never per connection: a port may serve several.
+"""Determine the dialect of a call. Per call, not per connection: one port may serve several dialects.
 
-What proves each line is in manual/protocol.md "Dialects".
+The proof of each dialect is listed in manual/protocol.md "Dialects".
 
-Strong evidence is the gRPC package, the JSON-RPC method, the REST path form and `A2A-Version`; where two of them
-contradict each other, and where there is none, the body decides; then what was spoken with this agent before.
+Strong evidence is the gRPC package, the JSON-RPC method, the REST path form and `A2A-Version`. Where two of them
+contradict each other, or none is present, the body decides, then the dialect last spoken with this agent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _V1_DIALECTS = frozenset({Dialect.V1_0, Dialect.V1_1, Dialect.RC})
 
 
 def dialect_of_version(version: str) -> Dialect:
-    """What a version number says: `1.0`, `0.3`, also with a patch number; UNKNOWN where it is none of ours."""
+    """Return the dialect of a version number (`1.0`, `0.3`, patch number allowed); UNKNOWN for any other version."""
     major, _, rest = version.strip().partition(".")
     minor = rest.partition(".")[0].partition("-")[0]
     if major == "1":
@@ -32,21 +32,21 @@ def dialect_of_version(version: str) -> Dialect:
 
 
 class DialectEvidence(msgspec.Struct, frozen=True):
-    """What is known about a call when its request is complete."""
+    """Evidence about the dialect of a call, available when its request is complete."""
 
     proof: Dialect = Dialect.UNKNOWN
-    """What method or path prove; UNKNOWN: one of the 0.x lines, which one is open."""
+    """Dialect proved by the method or path; UNKNOWN if it is one of the 0.x dialects and it is open which one."""
     version: str = ""
-    """`A2A-Version` as sent."""
+    """Value of `A2A-Version` as sent."""
     body: Dialect = Dialect.UNKNOWN
-    """What the request's body shows (`dialect_of_request`)."""
+    """Dialect shown by the request's body (`dialect_of_request`)."""
     sticky: Dialect = Dialect.UNKNOWN
-    """What was spoken with this agent last."""
+    """Dialect last spoken with this agent."""
     card: CardFacts = CardFacts()
 
 
 def classify_dialect(evidence: DialectEvidence) -> tuple[Dialect, bool]:
-    """The dialect of a call, and whether that is a guess which its response may still correct."""
+    """Return the dialect of a call, and whether it is a guess that the response may still correct."""
     version_dialect = dialect_of_version(evidence.version)
     if evidence.proof in _V1_DIALECTS:
         if version_dialect in _V0_DIALECTS and evidence.body in _V0_DIALECTS:
@@ -62,9 +62,9 @@ def classify_dialect(evidence: DialectEvidence) -> tuple[Dialect, bool]:
 
 
 def _choose_v0_dialect(evidence: DialectEvidence, version_dialect: Dialect) -> Dialect:
-    """Which 0.x line a call speaks whose method several of them share."""
+    """Return the 0.x dialect of a call whose method is shared by several of them."""
     if evidence.body in _V0_DIALECTS:
-        # `kind` is common to 0.2 and 0.3: the card tells them apart, else the later one is taken.
+        # `kind` is common to 0.2 and 0.3: the card distinguishes them; without a card the later one is assumed.
         return _v0_2_by_card(evidence) or Dialect.V0_3 if evidence.body is Dialect.V0_3 else evidence.body
     if version_dialect in _V0_DIALECTS:
         return version_dialect
@@ -101,7 +101,7 @@ _decode_request = msgspec.json.Decoder(_RequestEvidence).decode
 
 
 def dialect_of_request(params: bytes) -> Dialect:
-    """What the parameters of a send show: part discriminator, role spelling, `kind`. UNKNOWN for all other calls."""
+    """Return the dialect of a send's parameters: part discriminator, role spelling, `kind`. UNKNOWN for other calls."""
     try:
         message = _decode_request(params).message
     except UNREADABLE_ERRORS:
@@ -118,7 +118,7 @@ def dialect_of_request(params: bytes) -> Dialect:
 
 
 def dialect_of_result(result: ResultShape, method: str) -> Dialect:
-    """What a result or event shows; UNKNOWN where it fits several lines. `method` as on the wire."""
+    """Return the dialect of a result or event, UNKNOWN if it fits several. `method` is the wire name."""
     if result.task is not None or result.status_update is not None or result.artifact_update is not None:
         return Dialect.V1_0
     if result.kind is not None:
@@ -131,12 +131,13 @@ def dialect_of_result(result: ResultShape, method: str) -> Dialect:
 
 
 def correct_guess(guess: Dialect, shown: Dialect) -> Dialect:
-    """A guess after the response: what that shows, unless it fits the guess too (0.2 and 0.3 have the same bodies)."""
+    """Return the dialect after the response: `shown`, unless it fits the guess too (0.2 and 0.3 have the same
+    bodies)."""
     if shown is Dialect.UNKNOWN or (shown is Dialect.V0_3 and guess in (Dialect.V0_2, Dialect.V0_3)):
         return guess
     return guess if shown is Dialect.V1_0 and guess in _V1_DIALECTS else shown
 
 
 def dialect_with_generation(dialect: Dialect) -> Dialect:
-    """The dialect of a side that uses the generation fields (manual/protocol.md "Classification")."""
+    """Return the dialect of a peer that uses the generation fields (manual/protocol.md "Classification")."""
     return Dialect.V1_1 if dialect is Dialect.V1_0 else dialect

@@ -1,6 +1,6 @@
-"""Errors by name: the codes of A2A 1.0 section 5.4, and the payloads of sections 9.5, 10.6 and 11.6.
+"""Error names and payloads: the codes of A2A 1.0 section 5.4, and the error bodies of sections 9.5, 10.6 and 11.6.
 
-Reads what a peer said about an error; judges nothing.
+Only reads the errors of a peer; the rules judge them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ RPC_REASONS_0_1 = RPC_REASONS | {
     -32010: "RATE_LIMIT_EXCEEDED",
     -32011: "RESOURCE_UNAVAILABLE",
 }
-"""The same codes meant something else in 0.1."""
+"""JSON-RPC code -> reason in 0.1, where the same codes meant something else."""
 
 GRPC_STATUS_NAMES = (
     "OK",
@@ -73,8 +73,8 @@ AMBIGUOUS_CODES = frozenset({-32006, -32007, -32008, -32009, -32010})
 
 
 def message_with_generations(reason: str, message: str, details: object) -> str:
-    """The message of an error; of a TaskGenerationMismatchError with the expected and the actual generation, where
-    `details` has them: an ErrorInfo, a list of details, or a whole body with either."""
+    """Return the message of an error; for a TaskGenerationMismatchError with the expected and the actual generation, if
+    `details` (an ErrorInfo, a list of details, or a whole body with either) contains them."""
     if reason != GENERATION_MISMATCH:
         return message
     numbers = _find_generations(details)
@@ -85,8 +85,8 @@ def message_with_generations(reason: str, message: str, details: object) -> str:
 
 
 def _find_generations(details: object) -> dict[str, Any]:
-    """The object that has them: the metadata of the ErrorInfo (manual/protocol.md "Error bodies"); a problem body
-    itself."""
+    """Return the object with the generations: the metadata of the ErrorInfo (manual/protocol.md "Error bodies"), or the
+    problem body itself."""
     if isinstance(details, list):
         return next(filter(None, map(_find_generations, details)), {})
     if not isinstance(details, dict):
@@ -102,18 +102,18 @@ def _find_generations(details: object) -> dict[str, Any]:
 
 
 def error_line(reason: str, code: int | str, message: str) -> str:
-    """Put one error into words: `TASK_NOT_FOUND -32001: no such task`."""
+    """Format an error as one line: `TASK_NOT_FOUND -32001: no such task`."""
     head = " ".join(str(word) for word in (reason, code) if word)
     return to_one_line(f"{head}: {message}" if message else head)
 
 
 def rpc_reason(code: int, data: object, dialect: Dialect) -> str:
-    """Name a JSON-RPC error: by its ErrorInfo, else by its code; empty where neither says."""
+    """Return the name of a JSON-RPC error: from its ErrorInfo, else from its code; empty if neither names it."""
     return reason_of(data) or (RPC_REASONS_0_1 if dialect is Dialect.V0_1 else RPC_REASONS).get(code, "")
 
 
 def reason_of(details: object) -> str:
-    """Find the reason in a list of error details (ErrorInfo in ProtoJSON form)."""
+    """Return the reason in a list of error details (ErrorInfo in ProtoJSON form), or an empty string."""
     if not isinstance(details, list):
         return ""
     reasons = (detail.get("reason") for detail in details if isinstance(detail, dict))
@@ -121,7 +121,7 @@ def reason_of(details: object) -> str:
 
 
 def parse_rest_error(body: object) -> tuple[str, str]:
-    """Reason and message of a REST error body in any of its forms (1.0, problem details, 0.3); empty where unknown."""
+    """Return reason and message of a REST error body in any form (1.0, problem details, 0.3); empty if unknown."""
     if not isinstance(body, dict):
         return "", ""
     error = body.get("error")
@@ -140,7 +140,7 @@ def _str_or_empty(value: object) -> str:
 
 
 def header_value(headers: Headers, name: bytes) -> bytes:
-    """The first value of a field; `name` in lower case; empty where there is none."""
+    """Return the first value of a header field, or empty bytes; `name` is in lower case."""
     for key, value in headers:
         if key == name or key.lower() == name:
             return value
@@ -148,7 +148,7 @@ def header_value(headers: Headers, name: bytes) -> bytes:
 
 
 class GrpcOutcome:
-    """What trailers say: `status` (-1 where they say none), `message`, `reason`."""
+    """Outcome of a gRPC call from its trailers: `status` (-1 if missing or invalid), `message`, `reason`."""
 
     __slots__ = ("message", "reason", "status")
 
@@ -163,7 +163,7 @@ class GrpcOutcome:
 
     @property
     def error_text(self) -> str:
-        """The error in words; empty on success and where there is no status."""
+        """The error as one line; empty on success and without a status."""
         if self.status <= 0:
             return ""
         name = GRPC_STATUS_NAMES[self.status] if self.status < len(GRPC_STATUS_NAMES) else str(self.status)
@@ -171,7 +171,7 @@ class GrpcOutcome:
 
 
 def _read_error_info(value: bytes) -> tuple[str, dict[str, str]]:
-    """Reason and metadata of the ErrorInfo in a `grpc-status-details-bin` value; empty where it cannot be read."""
+    """Return reason and metadata of the ErrorInfo in a `grpc-status-details-bin` value; empty if it cannot be read."""
     if not value:
         return "", {}
     try:
@@ -180,13 +180,14 @@ def _read_error_info(value: bytes) -> tuple[str, dict[str, str]]:
             if detail.type_url.endswith("google.rpc.ErrorInfo"):
                 info: Any = message_class("rpc", "google.rpc.ErrorInfo").FromString(detail.value)
                 return str(info.reason), dict(info.metadata)
-    except Exception:  # hostile bytes: the details are then simply unknown
+    except Exception:  # hostile bytes: the details are then unknown
         return "", {}
     return "", {}
 
 
 def decode_binary_value(value: bytes) -> bytes:
-    """Bytes of a `-bin` metadata value: base64 with optional padding, or C-core's raw form (NUL, then the bytes)."""
+    """Return the bytes of a `-bin` metadata value: base64 with optional padding, or C-core's raw form (NUL, then
+    bytes)."""
     if value[:1] == b"\0":
         return value[1:]
     try:

@@ -1,7 +1,6 @@
-"""Any dialect's payload as canonical 1.0 JSON, and as typed events
-(manual/protocol.md "Canonical form").
+"""Payloads of any dialect as canonical 1.0 JSON and as typed events (manual/protocol.md "Canonical form").
 
-For looking and exporting, not for the hot path. What is known is renamed and moved; what is not stays where it was.
+For display and export, not for the hot path. Known members are renamed and moved; unknown ones stay in place.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from a2a_proxy.protocol.schema import JSON, MEDIA_SCHEMA_SET, is_protobuf, split
 
 
 def normalise(payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind) -> Json:
-    """The event, answer or request in canonical 1.0 JSON form; empty where the payload cannot be read.
+    """Return the event, answer or request in canonical 1.0 JSON form; empty if the payload cannot be read.
 
-    Events are wrapped as in a StreamResponse: `{"statusUpdate": {...}}`. Errors are `{"error": {...}}`. Nobody changes
-    what it gives: who asks for the same again gets the same object.
+    Events are wrapped as in a StreamResponse: `{"statusUpdate": {...}}`. Errors are `{"error": {...}}`. Callers must
+    not change the result: the next call with the same arguments returns the same object.
     """
-    # 0.x without `kind` is the protobuf form, whose data parts have their JSON one level deeper.
+    # 0.x without `kind` is the protobuf form, whose data parts hold their JSON one level deeper.
     wraps_data = dialect not in (Dialect.V1_0, Dialect.V1_1, Dialect.RC)
     if wraps_data and schema == JSON:
         wraps_data = b'"data"' in payload or b"\\u" in payload
@@ -41,7 +40,7 @@ def normalise(payload: bytes, schema: str, dialect: Dialect, operation: str, kin
     )
 
 
-@lru_cache(maxsize=1)  # who shows a frame wants a line about it, and then all of it
+@lru_cache(maxsize=1)  # a caller that shows a frame needs a one-line summary first, then the full payload
 def _normalise_cached(
     payload: bytes,
     schema: str,
@@ -50,7 +49,7 @@ def _normalise_cached(
     expected: ResponseKind,
     streaming: bool,
 ) -> Json:
-    """As `normalise`; `request_operation` is the operation of a request, None for what is none."""
+    """Implement `normalise`; `request_operation` is the operation of a request, None for other frames."""
     value = decode_payload(payload, schema)
     if isinstance(value, dict) and ("jsonrpc" in value or "error" in value):
         if "error" in value and not isinstance(value.get("result"), dict):
@@ -66,19 +65,20 @@ def _normalise_cached(
 
 
 _SNAKE_CASE_MARK = re.compile(rb"_[a-z]")
-"""What a payload has that names a member in snake_case, but for one that is written with `\\u`."""
+"""Mark of a payload with a member in snake_case, except where the name is written with `\\u`."""
 _MEDIA_WRAPPERS = ("event", "message")
-"""In the proposal with media, what stands around an event of 1.0, and around a request
-(manual/protocol.md "Fields of the live proposals")."""
+"""Members of the media proposal that wrap a 1.0 event and a request (manual/protocol.md "Fields of the live
+proposals")."""
 
 
 def to_event(payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind) -> Event:
-    """The same, typed; members of a wrong type are left out. No member is set where the payload is no event."""
+    """Return `normalise` as a typed event, without members of a wrong type; all unset if the payload is not an
+    event."""
     return event_from_json(normalise(payload, schema, dialect, operation, kind))
 
 
 def decode_payload(payload: bytes, schema: str) -> Any:
-    """A payload as plain JSON values, in its own dialect; None where it cannot be read."""
+    """Return a payload as plain JSON values in its own dialect, or None if it cannot be read."""
     try:
         if schema == JSON:
             return msgspec.json.decode(payload)
@@ -91,7 +91,7 @@ def decode_payload(payload: bytes, schema: str) -> Any:
 
 
 def canonical_answer(form: CanonicalForm, value: Any, expected: ResponseKind, streaming: bool) -> Json:
-    """One answer or event; lists of 0.x become the objects of 1.0."""
+    """Return one answer or event in canonical form; lists of 0.x become the objects of 1.0."""
     if expected is ResponseKind.TASKS:
         return _canonical_list(value, "tasks", form.task)
     if expected is ResponseKind.PUSH_CONFIGS:
@@ -111,7 +111,7 @@ def _canonical_list(value: Any, name: str, shape: Callable[[Json], Json]) -> Jso
 
 
 def canonical_event(form: CanonicalForm, value: Json, streaming: bool) -> Json:
-    """One result or event, wrapped. What is none of A2A's comes back as it is."""
+    """Return one result or event in its wrapper. A value that is no A2A object is returned unchanged."""
     if _BARE_EVENT_MEMBERS.isdisjoint(value):
         found = next((name for name in _CANONICAL_FORMS if isinstance(value.get(name), dict)), None)
         return {**value, found: _CANONICAL_FORMS[found](form, value[found])} if found else value
@@ -120,7 +120,7 @@ def canonical_event(form: CanonicalForm, value: Json, streaming: bool) -> Json:
 
 
 _BARE_EVENT_MEMBERS = frozenset(("kind", "status", "artifact", "parts", "content"))
-"""Members of objects that stand there without a wrapper."""
+"""Members of objects without a wrapper."""
 _CANONICAL_FORMS: dict[str, Callable[[CanonicalForm, Json], Json]] = {
     "task": CanonicalForm.task,
     "statusUpdate": CanonicalForm.status_update,
@@ -136,7 +136,7 @@ _WRAPPER_NAMES = {
 
 
 def _kind_of_bare_event(value: Json, streaming: bool) -> EventKind:
-    """Which object stands there without a wrapper."""
+    """Return the kind of an object without a wrapper."""
     if "kind" in value or "status" in value or "artifact" in value:
         return kind_of(fit_result(value), streaming)
     return EventKind.MESSAGE
@@ -146,7 +146,7 @@ _MAX_REPAIRS = 50
 
 
 def event_from_json(value: Json) -> Event:
-    """A normalised event as a value; members of a wrong type are left out."""
+    """Convert a normalised event to an Event; members of a wrong type are left out."""
     value = _remove_nulls(value)
     for _ in range(_MAX_REPAIRS):
         try:
@@ -158,7 +158,7 @@ def event_from_json(value: Json) -> Event:
 
 
 def _remove_nulls(value: Any, depth: int = MAX_DEPTH) -> Any:
-    """ProtoJSON null means unset (A2A 1.0 section 5.5), except in the peer's own data."""
+    """Remove null members, because ProtoJSON null means unset (A2A 1.0 section 5.5), except in the peer's own data."""
     if not depth:
         return value
     if isinstance(value, dict):
@@ -171,7 +171,10 @@ def _remove_nulls(value: Any, depth: int = MAX_DEPTH) -> Any:
 
 
 def _remove_member(value: Any, path: str) -> bool:
-    """Remove the member that msgspec names as `.task.history[...].parts`; of a list with a wrong item all of it."""
+    """Remove the member that msgspec names as `.task.history[...].parts`; for a list with a wrong item, the whole list.
+
+    Returns whether there was such a member.
+    """
     names = path.partition("[")[0].strip(".").split(".")
     for name in names[:-1]:
         value = value.get(name) if isinstance(value, dict) else None

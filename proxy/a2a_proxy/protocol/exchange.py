@@ -1,4 +1,4 @@
-"""One exchange while it lasts: the fields of `model.exchange.Exchange`, to be written to, and what closes it.
+"""One exchange while it is open: a mutable version of `model.exchange.Exchange`, with the state of its decoding.
 
 A test compares the fields with the model's.
 """
@@ -16,7 +16,7 @@ MAX_STATES = 32
 
 
 class ExchangeState(msgspec.Struct):
-    """The model's fields in its order (so that a snapshot is one call), then the state of our own."""
+    """The model's fields in the same order (so a snapshot is one call), followed by fields of the decoder."""
 
     id: int
     connection: int
@@ -65,29 +65,29 @@ class ExchangeState(msgspec.Struct):
     sent_traceparent: str = ""
 
     seq: int = 0
-    """Frames so far: the next frame's position."""
+    """Number of frames so far: the position of the next frame."""
     state: int = 0
-    """The state seen last, 0 before one."""
+    """The last state seen, 0 before the first."""
     response_ended: int = 0
-    """When the response was complete, ns; 0 before."""
+    """Time at which the response was complete, ns; 0 before that."""
     agent: str = ""
-    """Whose tasks these are: the upstream, or the one whose card names this address too (Q-25)."""
+    """Agent that owns the tasks: the upstream, or the upstream whose card also lists this address (Q-25)."""
     client: str = ""
-    """Host of the client, without its port: streams and reads of one client belong together."""
+    """Host of the client without its port, because streams and polls of one client use several connections."""
     tenant: str = ""
-    """From the path or the call; empty where there is none."""
+    """Tenant in the path or the request; empty if there is none."""
 
     def snapshot(self) -> Exchange:
-        """The exchange as it stands."""
+        """Return the current exchange."""
         return Exchange(*_snapshot_values(self))
 
     def set_expected_generations(self, current: int | None, if_match: int | None) -> None:
-        """The first request says for which generations it waits, or on which it depends."""
+        """Store the generation that the first request waits for, or depends on."""
         self.current_generation = current if self.operation == "GetTask" else None
         self.generation_match = if_match
 
     def close(self, at: int, how: str) -> None:
-        """End it, once: who came first stays."""
+        """Close the exchange; only the first call has an effect."""
         if not self.closed:
             self.closed = at
             self.how = "refused" if self.ours else how

@@ -1,12 +1,13 @@
-"""The generation line of one task: what was told of it, what a stream left out, and what made that good.
+"""Generations of one task: the numbers received, the gaps of each stream, and the events that closed them.
 
-Every stream has a cursor of its own: the same number on two streams is one event told twice. A jump on one stream is a
-gap of that stream; the numbers in it are made good for its client by a snapshot of the task at least as new, or by
-the events themselves, late or on another stream. The first number of a stream, and a GetTask answer, is a baseline.
+Every stream has its own cursor: the same number on two streams is one event. A jump on one stream is a gap of that
+stream; it is closed for its client by a snapshot of the task that is at least as new, or by the missing events, late or
+on another stream. The first number of a stream and a GetTask answer are baselines.
 
-How numbers are followed is in manual/protocol.md "Generation tracking".
+The algorithm is described in manual/protocol.md "Generation tracking".
 
-Rules judge the same numbers (`rules.families.gen.tracker`), with what they know of contents; a test compares the two.
+The rules follow the same numbers (`rules.families.gen.tracker`) with knowledge of the contents; a test compares the
+two.
 """
 
 from __future__ import annotations
@@ -20,38 +21,38 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.task import MissedGenerations, Support, Task
 
 MAX_RANGES = 64
-"""Ranges of numbers told, of a task or to one client of it: the lowest is forgotten first."""
+"""Ranges of received numbers, per task and per client of a task: the lowest is forgotten first."""
 MAX_MISSED = 64
-"""Runs of numbers that were left out: of those made good, else of all, the oldest is forgotten first."""
+"""Gaps of a task. The oldest closed gap is forgotten first, then the oldest open one."""
 MAX_CURSORS = 64
-"""Streams of a task; the one that began first is forgotten first."""
+"""Streams of a task; the first to begin is forgotten first."""
 MAX_CLIENTS = 16
 MAX_KNOWN_EVENTS = 16
-"""Events of a stream that are known again."""
+"""Events of a stream that are recognised if repeated."""
 
 NumberRange = list[int]
-"""First and last number."""
+"""First and last number, both included."""
 
 _ZERO_GENERATION = re.compile(rb'"generation"\s*:\s*(?:"0"|0|null)\s*[,}]')
 
 
 class _Cursor(msgspec.Struct, gc=False):
-    """One stream."""
+    """Position of one stream."""
 
     last: int = 0
-    """0 before the first number, from which the others are counted."""
+    """Highest number; 0 before the first one, which is the baseline."""
     told: dict[int, int] = {}
-    """Number -> hash of the event that had it, of the last few."""
+    """Number -> hash of its event, for the last few events."""
     again: int = 0
-    """A number below the last one, from which the agent counts anew; 0 where it does not."""
+    """Number below the last one from which the agent counts again; 0 if it does not."""
     blank: int = 0
-    """Events since that had no number that can be read and may have had one."""
+    """Events since the last number that had no readable number but may have had one of their own."""
     off: bool = False
-    """Its numbers mean nothing any more: two events have one, or an event has none."""
+    """Whether the stream's numbers are ignored from now on: two events share a number, or an event has none."""
 
 
 class _Gap(msgspec.Struct):
-    """A run of numbers that a stream left out."""
+    """A run of numbers that is missing on a stream."""
 
     first: int
     last: int
@@ -59,59 +60,61 @@ class _Gap(msgspec.Struct):
     exchange: int
     client: str
     left: list[NumberRange]
-    """Those that nothing has made good yet."""
+    """Numbers of the gap that are still missing."""
     healed: int = 0
     by: int = 0
     generation: int = 0
 
     @classmethod
     def from_recording(cls, known: MissedGenerations) -> _Gap:
-        """As a recording has it. Whose stream it was is not known there: any client's reading makes it good."""
+        """Return a gap from a recording. The client of its stream is not recorded, so any client can close it."""
         left = [] if known.healed else [[known.first, known.last]]
         said = (known.healed, known.by, known.generation)
         return cls(known.first, known.last, known.at, known.exchange, "", left, *said)
 
     def is_of_client(self, client: str) -> bool:
-        """The stream of this client left them out, as far as is known."""
+        """Whether the stream belongs to this client, as far as is known."""
         return self.client in (client, "")
 
     def snapshot(self) -> MissedGenerations:
-        """As the model has it."""
+        """Return the gap as a value of the model."""
         return MissedGenerations(self.first, self.last, self.at, self.exchange, self.healed, self.by, self.generation)
 
 
 class GenerationReport(msgspec.Struct, frozen=True, gc=False):
-    """One frame that tells a number, and who told whom."""
+    """One frame with a number, and its exchange and client."""
 
     number: int
     at: int
     exchange: int
     client: str
     streams: bool
-    """Its exchange is a stream."""
+    """Whether the exchange is a stream."""
     digest: int = 0
-    """Hash of what it says; 0 for a snapshot."""
+    """Hash of the event's payload; 0 for a snapshot."""
     progress: bool = False
-    """A status update in the state that its stream has shown last: the draft gives it no number of its own."""
+    """Whether it is a status update in the state that its stream has shown last: the draft gives it no number of its
+    own."""
 
 
 class TaskGenerations(msgspec.Struct):
-    """The generations of one task."""
+    """Generations of one task."""
 
     highest: int = 0
     seen: list[NumberRange] = []
-    """What any frame told, snapshots too."""
+    """Numbers received in any frame, snapshots included."""
     told: dict[str, list[NumberRange]] = {}
-    """Client -> what events told it."""
+    """Client -> numbers received by it in events."""
     gaps: list[_Gap] = []
     open: int = 0
-    """Gaps that nothing has made good."""
+    """Number of gaps that are not closed."""
     cursors: dict[int, _Cursor] = {}
     support: Support = Support.YES
 
     @classmethod
     def from_task(cls, task: Task) -> TaskGenerations | None:
-        """What a recording knows of a task; its streams count from where they go on. None: it has no numbers."""
+        """Return the generations of a recorded task, or None if it has none; its streams continue from their next
+        number."""
         if not task.generation:
             return None
         gaps = [_Gap.from_recording(each) for each in task.missed]
@@ -120,7 +123,7 @@ class TaskGenerations(msgspec.Struct):
         return cls(task.generation, seen, gaps=gaps, open=unhealed, support=task.support)
 
     def apply_report(self, report: GenerationReport, on_healed: Callable[[MissedGenerations], None]) -> None:
-        """Learn a number from 1 on; `on_healed` is called for each gap that it closes."""
+        """Apply a number of at least 1; `on_healed` is called for each gap that it closes."""
         number = report.number
         _add_number(self.seen, number)
         self.highest = max(self.highest, number)
@@ -136,7 +139,7 @@ class TaskGenerations(msgspec.Struct):
         _add_number(self._ranges_of_client(report.client), number)
 
     def apply_unnumbered(self, exchange: int, payload: bytes, *, progress: bool) -> None:
-        """An event of this stream has no number from 1 on."""
+        """Apply an event of this stream without a number of at least 1."""
         cursor = self._cursor_of(exchange)
         unreadable = b'"generation"' in payload and not _ZERO_GENERATION.search(payload)
         if progress or unreadable:
@@ -145,7 +148,7 @@ class TaskGenerations(msgspec.Struct):
             cursor.off = True
 
     def missed_runs(self) -> tuple[MissedGenerations, ...]:
-        """What streams left out, in the order in which it was noticed."""
+        """Return the gaps of all streams, in the order of detection."""
         return tuple(gap.snapshot() for gap in self.gaps)
 
     def _apply_snapshot(self, report: GenerationReport, on_healed: Callable[[MissedGenerations], None]) -> None:
@@ -181,7 +184,7 @@ class TaskGenerations(msgspec.Struct):
             _remember_digest(cursor.told, number, report.digest)
 
     def _is_late(self, report: GenerationReport, cursor: _Cursor) -> bool:
-        """The event fills a gap of its own stream."""
+        """Whether the event fills a gap of its own stream."""
         number = report.number
         return number not in cursor.told and any(
             gap.exchange == report.exchange and gap.first <= number <= gap.last for gap in self.gaps
@@ -197,7 +200,8 @@ class TaskGenerations(msgspec.Struct):
 
     @staticmethod
     def _advance_cursor(cursor: _Cursor, number: int) -> int:
-        """Go on to a number; the one that had to come next. The first number of a stream is never a jump."""
+        """Advance the cursor to a number and return the number that was expected next. The first number of a stream is
+        never a jump."""
         last, cursor.last = cursor.last, number
         if not last:
             return number + 1
@@ -216,7 +220,7 @@ class TaskGenerations(msgspec.Struct):
     def _remove_known(
         self, gap: _Gap, report: GenerationReport, on_healed: Callable[[MissedGenerations], None]
     ) -> None:
-        """What another stream has told this client already is not lost to it."""
+        """Remove the numbers that this client has already received on another stream from the gap."""
         for first, last in self.told.get(gap.client, ()):
             _remove_range(gap.left, first, last)
         if not gap.left:
@@ -256,12 +260,12 @@ def _remember_digest(digests: dict[int, int], number: int, digest: int) -> None:
 
 
 def is_progress(state: int, before: int) -> bool:
-    """A status update that changes no state: whether it counts is open (Q-04)."""
+    """Whether a status update changes no state. It is open whether such an update is numbered (Q-04)."""
     return state == before != TaskState.UNSPECIFIED
 
 
 def _add_number(ranges: list[NumberRange], number: int) -> None:
-    """Put a number into ascending ranges that do not touch."""
+    """Add a number to ascending ranges that do not touch."""
     if not ranges or number > ranges[-1][1] + 1:
         ranges.append([number, number])
         if len(ranges) > MAX_RANGES:
@@ -285,7 +289,7 @@ def _add_number(ranges: list[NumberRange], number: int) -> None:
 
 
 def _remove_range(ranges: list[NumberRange], first: int, last: int) -> None:
-    """Take a range of numbers out."""
+    """Remove a range of numbers."""
     rest: list[NumberRange] = []
     for low, high in ranges:
         if low < first:
@@ -296,7 +300,7 @@ def _remove_range(ranges: list[NumberRange], first: int, last: int) -> None:
 
 
 def union_of_ranges(one: tuple[tuple[int, int], ...], two: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    """Both, as ascending ranges that do not touch."""
+    """Return the union as ascending ranges that do not touch; at most the `MAX_RANGES` highest."""
     made: list[NumberRange] = []
     for first, last in sorted((*one, *two)):
         if made and first <= made[-1][1] + 1:

@@ -1,6 +1,6 @@
-"""Typed, partial JSON: the members that a summary needs, of every dialect at once, and nothing else.
+"""Typed, partial JSON: only the members that a summary needs, for all dialects at once.
 
-Everything may be absent or null. What has another type altogether is left to `json_summary`'s slow path.
+Every member may be absent or null. A member of an unexpected type is left to `json_summary`'s slow path.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 import msgspec
 
 UNREADABLE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What a decoder raises on a peer's bytes: no JSON, another shape, no UTF-8, nested too deep."""
+"""Exceptions that a decoder raises on a peer's bytes: invalid JSON, another shape, invalid UTF-8, nested too deeply."""
 
 _NumberForm = int | str | None
-"""int64 in ProtoJSON: a decimal string, or a number (Q-31)."""
+"""An int64 in ProtoJSON: a decimal string or a number (Q-31)."""
 
 
 class _JsonShape(msgspec.Struct, rename="camel", gc=False):
-    """Unknown members are skipped without being made."""
+    """Base of the shapes. Unknown members are skipped without being built."""
 
 
 class MessageShape(_JsonShape):
@@ -34,7 +34,7 @@ class StatusShape(_JsonShape):
 
 
 class ArtifactShape(_JsonShape):
-    """An artifact; 0.1 has its flags and its `index` in here."""
+    """An artifact; 0.1 has the chunk flags and the `index` in it."""
 
     artifact_id: str | None = None
     index: int | None = None
@@ -66,7 +66,8 @@ class UpdateShape(_JsonShape):
 
 
 class ResultShape(_JsonShape):
-    """Anything an agent may say: a wrapper (1.0), an object with `kind` (0.2, 0.3), or one without (0.1, vendor)."""
+    """Any result or event of an agent: a wrapper (1.0), an object with `kind` (0.2, 0.3), or one without (0.1,
+    vendor)."""
 
     task: TaskShape | None = None
     message: MessageShape | None = None
@@ -99,7 +100,7 @@ class ErrorShape(_JsonShape):
 
 
 class Envelope(_JsonShape):
-    """A JSON-RPC response with one of the results above."""
+    """A JSON-RPC response with a result of any of the shapes above."""
 
     jsonrpc: str | None = None
     id: msgspec.Raw = msgspec.Raw()

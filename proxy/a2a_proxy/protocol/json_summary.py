@@ -1,7 +1,7 @@
 """Summaries of JSON: results and events of every dialect, and the parameters of calls.
 
-The hot path is `summarise`, over a typed partial decode. `lenient_*` take what the typed decode refuses: other types in
-known members, snake_case names, arrays.
+The hot path is `summarise`, over a typed partial decode. The `*_leniently` functions handle input that the typed decode
+rejects: other types in known members, snake_case names, arrays.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STATUS, _ARTIFACT = EventKind.STATUS, EventKind.ARTIFACT
 
 
 def summarise(result: ResultShape, streaming: bool) -> Summary:
-    """Say what one result or event is; NOTHING where its members tell none of A2A's objects.
+    """Return the summary of one result or event; NO_SUMMARY if its members match no A2A object.
 
     `streaming` decides the one ambiguity: an object with `id` and `status` alone is a Task as an answer, and a
     status update in a stream (0.1 and the vendor dialect, manual/protocol.md "Vendor hybrid").
@@ -83,7 +83,7 @@ def _summarise_task(task: TaskShape) -> Summary:
 
 
 def _id_of_artifact(artifact: ArtifactShape) -> str:
-    """0.1 numbers artifacts by `index`, 0 where it is left out."""
+    """Return the artifact's id; 0.1 numbers artifacts by `index`, 0 if it is left out."""
     return artifact.artifact_id or str(artifact.index or 0)
 
 
@@ -91,7 +91,7 @@ _EVENT_OF_KIND = {"task": _TASK, "message": _MESSAGE, "status-update": _STATUS, 
 
 
 def kind_of(result: ResultShape, streaming: bool) -> EventKind:
-    """Which object an unwrapped result is: by `kind`, else by its members."""
+    """Return the kind of an unwrapped result: by `kind`, else by its members."""
     if result.kind is not None:
         return _EVENT_OF_KIND.get(result.kind, EventKind.UNKNOWN)
     if result.artifact is not None:
@@ -126,7 +126,7 @@ def _summarise_message(result: ResultShape) -> Summary:
 
 
 def summarise_params(params: ParamsShape) -> Summary:
-    """Say what a call is about."""
+    """Return the summary of a request's parameters."""
     message = params.message or params.request
     if message is not None:
         configuration = params.configuration
@@ -141,14 +141,14 @@ def summarise_params(params: ParamsShape) -> Summary:
 
 
 def expected_generations(params: ParamsShape) -> tuple[int | None, int | None]:
-    """`currentGeneration` and `ifGenerationMatch`; None where not set."""
+    """Return `currentGeneration` and `ifGenerationMatch`, each None if not set."""
     configuration = params.configuration
     match = configuration.if_generation_match if configuration is not None else None
     return generation_or_none(params.current_generation), generation_or_none(match)
 
 
 def push_url_of(params: ParamsShape) -> str:
-    """The push URL that a call sets; empty where it sets none."""
+    """Return the push URL that a call sets, or an empty string."""
     configuration = params.configuration
     nested = (
         params.push_notification_config,
@@ -169,7 +169,7 @@ _EVENT_OF_ANSWER = {
 
 
 def summarise_answer(answer: ResponseKind, body: object) -> Summary:
-    """Say what a unary answer is; `body` is the decoded JSON."""
+    """Return the summary of a unary response; `body` is the decoded JSON."""
     event = _EVENT_OF_ANSWER.get(answer)
     if event is None:
         return NO_SUMMARY if answer is ResponseKind.EMPTY else summarise_leniently(body, streaming=False)
@@ -190,18 +190,18 @@ _CAMEL_OF_SNAKE = {
     "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name): name
     for name in _CAMEL_MEMBERS.split()
 }
-"""The members of A2A objects as protobuf spells them -> lowerCamel."""
+"""Members of A2A objects in protobuf spelling -> lowerCamel."""
 
 _FREE_MEMBERS = frozenset({"metadata", "data", "params", "progress"})
-"""Members whose content is the peer's own."""
+"""Members whose content is the peer's own data."""
 
 
 MAX_DEPTH = 32
-"""Levels of a value that are looked into; A2A's own objects need ten."""
+"""Maximum depth of a value that is read; A2A's own objects need ten levels."""
 
 
 def rename_to_camel(value: object, depth: int = MAX_DEPTH) -> Any:
-    """Rename A2A's members from snake_case, which a ProtoJSON parser takes too; names of the peer's own stay."""
+    """Rename A2A's members from snake_case, which a ProtoJSON parser accepts too; the peer's own names are kept."""
     if not depth:
         return value
     if isinstance(value, dict):
@@ -213,7 +213,7 @@ def rename_to_camel(value: object, depth: int = MAX_DEPTH) -> Any:
 
 
 def summarise_leniently(value: object, streaming: bool) -> Summary:
-    """`summarise` for what has surprising types: what fits is read, the rest ignored."""
+    """Return the summary of a value with unexpected types: members that fit are read, the others ignored."""
     if not isinstance(value, dict):
         return NO_SUMMARY
     members: dict[str, Any] = rename_to_camel(value)
@@ -222,7 +222,7 @@ def summarise_leniently(value: object, streaming: bool) -> Summary:
 
 
 def _summarise_unknown(members: dict[str, Any]) -> Summary:
-    """A wrapper with a member that no dialect here knows: UNKNOWN, with what it tells of task and generation (Q-32)."""
+    """Return the summary of a wrapper with an unknown member: UNKNOWN, with its task and generation (Q-32)."""
     member = next(iter(members.values())) if len(members) == 1 and "error" not in members else None
     if not isinstance(member, dict):
         return NO_SUMMARY
@@ -232,17 +232,17 @@ def _summarise_unknown(members: dict[str, Any]) -> Summary:
 
 
 def summarise_params_leniently(value: object) -> Summary:
-    """`summarise_params` for what has surprising types."""
+    """Return the summary of parameters with unexpected types."""
     return summarise_params(_fit_shape(rename_to_camel(value), ParamsShape)) if isinstance(value, dict) else NO_SUMMARY
 
 
 def fit_params(value: object) -> ParamsShape:
-    """Read parameters from decoded JSON, whatever the types."""
+    """Read parameters from decoded JSON, ignoring members of a wrong type."""
     return _fit_shape(rename_to_camel(value), ParamsShape) if isinstance(value, dict) else ParamsShape()
 
 
 def fit_result(value: dict[str, Any]) -> ResultShape:
-    """Read a result from decoded JSON, whatever the types."""
+    """Read a result from decoded JSON, ignoring members of a wrong type."""
     return _fit_shape(value, ResultShape)
 
 
@@ -250,11 +250,11 @@ _ShapeT = TypeVar("_ShapeT", bound=msgspec.Struct)
 
 
 _fields_of_shape = cache(msgspec.structs.fields)
-"""Asked of a type they are worked out from its annotations, each time."""
+"""Fields of a shape. Cached, because msgspec computes them from the annotations on every call."""
 
 
 def _fit_shape(value: dict[str, Any], shape: type[_ShapeT]) -> _ShapeT:
-    """Make a shape of the members that have the right type."""
+    """Build a shape from the members of the right type."""
     made = shape()
     for field in _fields_of_shape(shape):
         item = value.get(field.encode_name)

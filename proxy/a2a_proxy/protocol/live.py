@@ -1,9 +1,9 @@
-"""Which of three payloads a SendLiveMessage stream carries, settled while its messages come
+"""Detection of the payload of a SendLiveMessage stream, one of three, while its messages arrive
 (manual/protocol.md "Live payload detection").
 
-All three use one path. What only one of them has is proof, for the side that said it. A message of BIDI is often one of
-`2153` as well: such a stream is called BIDI until a later message of either side proves the other. Frames that were
-given by then keep their schema, for their bytes read the same in both.
+All three share a path. A field that only one of them has is proof, for the direction of the message. A BIDI message is
+often valid as `2153` as well: such a stream counts as BIDI until a later message of either side proves the other.
+Frames emitted before that keep their schema, because their bytes have the same meaning in both.
 """
 
 from __future__ import annotations
@@ -21,32 +21,32 @@ _MESSAGES_OF_PAYLOAD = {
     "2153": ("live-2153", "StreamRequest", "StreamResponse"),
 }
 _DISTINCTIVE_BYTES = (b"\x0a", b"\x2a")
-"""First bytes of agents' messages in which `2153` shows: a Task (its timeline), a message update."""
+"""First bytes of an agent's messages that can show `2153`: a Task (its timeline), a message update."""
 
 
 def live_schema(payload: LivePayload, direction: Direction) -> str:
-    """The schema of one side's messages."""
+    """Return the schema of the messages of one direction."""
     line, *names = _MESSAGES_OF_PAYLOAD[payload or "bidi"]
     return schema_of(line, names[direction])
 
 
 def detect_payload(direction: Direction, data: bytes) -> LivePayload:
-    """What one message looks like; empty where it does not tell."""
+    """Return the payload that one message shows, or an empty string if it fits several."""
     return detect_live(data, None) if direction is Direction.TO_AGENT else detect_live(None, data)
 
 
 class LiveReading:
-    """One stream: how its messages are read."""
+    """Payload detection of one stream."""
 
     def __init__(self, mode: LiveMode = "auto") -> None:
         self.fixed_payload: LivePayload = "" if mode == "auto" else mode
         self._detected: list[LivePayload] = ["", ""]
-        """By direction: what its messages look like so far."""
+        """By direction: the payload detected so far."""
         self._is_proved = [False, False]
-        """By direction: it can be nothing else."""
+        """By direction: whether the payload is proved."""
 
     def payload_for(self, direction: Direction) -> LivePayload:
-        """How messages of this side are read now; empty before the first."""
+        """Return the payload as which messages of this direction are read now; empty before the first message."""
         if self.fixed_payload:
             return self.fixed_payload
         mine, other = self._detected[direction], self._detected[1 - direction]
@@ -54,7 +54,7 @@ class LiveReading:
         return other if weaker else mine
 
     def learn_from(self, direction: Direction, data: bytes) -> bool:
-        """Learn from one message; whether messages may be read otherwise from here on."""
+        """Update the detection from one message; return whether later messages may be read differently."""
         if self.fixed_payload or self._is_proved[direction]:
             return False
         before = self._detected[direction]
@@ -69,12 +69,12 @@ class LiveReading:
         return found != before
 
     def save(self) -> dict[str, Any]:
-        """Plain values for `restore`."""
+        """Return plain values for `restore`."""
         return {"forced": self.fixed_payload, "seen": list(self._detected), "proved": list(self._is_proved)}
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> LiveReading:
-        """The reading that gave `state`."""
+        """Return the detection of a state that `save` returned."""
         made = cls(state["forced"] or "auto")
         made._detected, made._is_proved = list(state["seen"]), list(state["proved"])
         return made

@@ -1,7 +1,6 @@
-"""The operation table: operation x dialect x binding (manual/protocol.md "Operations"), and nothing that reads
-payloads.
+"""The operation table: operation x dialect x binding (manual/protocol.md "Operations"). Reads no payloads.
 
-An operation is known by its 1.0 name everywhere. REST paths are in `rest_path`.
+Every operation is identified by its 1.0 name. REST paths are in `rest_path`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from a2a_proxy.model.exchange import Dialect
 
 
 class ResponseKind(Enum):
-    """What a successful call gives back."""
+    """Kind of the response to a successful call."""
 
     SEND = "send"
     """A Task or a Message: wrapped in 1.0, bare before."""
@@ -29,22 +28,22 @@ class ResponseKind(Enum):
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """One row of the table."""
+    """One row of the operation table."""
 
     name: str
     """The 1.0 name; also the JSON-RPC 1.0 and gRPC 1.0 method."""
     answer: ResponseKind
     rpc_v0: tuple[tuple[str, Dialect], ...] = ()
-    """JSON-RPC methods before 1.0, each with the only dialect that has it; UNKNOWN where several have."""
+    """JSON-RPC methods before 1.0, each with the only dialect that has it, or UNKNOWN if several have it."""
     grpc_v0: tuple[tuple[str, Dialect], ...] = ()
-    """gRPC methods of the package `a2a.v1`, each with the dialect it proves; UNKNOWN where 0.3 and rc share it."""
+    """gRPC methods of the package `a2a.v1`, each with the dialect it proves, or UNKNOWN if 0.3 and rc share it."""
     request: str = ""
-    """Protobuf request message in 1.0, without package; the older lines' where they differ is in `OLD_MESSAGES`."""
+    """Protobuf request message in 1.0, without package; `OLD_MESSAGES` has the names that differ in older dialects."""
     response: str = ""
 
     @property
     def is_streaming(self) -> bool:
-        """The answer is a stream of events."""
+        """Whether the response is a stream of events."""
         return self.answer is ResponseKind.STREAM
 
 
@@ -133,14 +132,14 @@ OPERATIONS: tuple[Operation, ...] = (
 )
 
 CARD_OPERATION = Operation("GetAgentCard", ResponseKind.CARD)
-"""The well-known card by plain GET; no row of its own in the RPC bindings."""
+"""The well-known agent card, fetched by a plain GET; the RPC bindings have no such operation."""
 
 STREAMING_OPERATIONS = frozenset(each.name for each in OPERATIONS if each.is_streaming)
-"""Operations that answer with a stream of events."""
+"""Operations whose response is a stream of events."""
 SENDING_OPERATIONS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage"})
-"""Operations by which a client speaks to an agent."""
+"""Operations by which a client sends a message to an agent."""
 CARD_OPERATIONS = tuple(each.name for each in (CARD_OPERATION, *OPERATIONS) if each.answer is ResponseKind.CARD)
-"""Operations that answer with an agent card."""
+"""Operations that return an agent card."""
 OPERATION_BY_NAME: dict[str, Operation] = {operation.name: operation for operation in (*OPERATIONS, CARD_OPERATION)}
 
 _V1_METHODS = {operation.name: (operation, Dialect.V1_0) for operation in OPERATIONS}
@@ -148,7 +147,7 @@ _V1_METHODS = {operation.name: (operation, Dialect.V1_0) for operation in OPERAT
 JSONRPC_METHODS: dict[str, tuple[Operation, Dialect]] = _V1_METHODS | {
     method: (operation, dialect) for operation in OPERATIONS for method, dialect in operation.rpc_v0
 }
-"""JSON-RPC method -> operation and the dialect it proves (UNKNOWN: one of the 0.x lines)."""
+"""JSON-RPC method -> operation and the dialect it proves (UNKNOWN: one of the 0.x dialects)."""
 
 GRPC_METHODS: dict[str, tuple[Operation, Dialect]] = {
     f"/lf.a2a.v1.A2AService/{name}": row for name, row in _V1_METHODS.items()
@@ -173,10 +172,11 @@ OLD_MESSAGES: dict[tuple[str, Dialect], tuple[str, str]] = {
     ),
     ("GetExtendedAgentCard", _0_3): ("GetAgentCardRequest", "AgentCard"),
 }
-"""(operation, dialect) -> request and response message where the package `a2a.v1` names them otherwise."""
+"""(operation, dialect) -> request and response message, if the package `a2a.v1` has other names."""
 
 
 def message_names(operation: Operation, dialect: Dialect) -> tuple[str, str]:
-    """Names of the protobuf request and response message, without package (`google.protobuf.Empty` has its own)."""
+    """Return the names of the protobuf request and response message, without package (except
+    `google.protobuf.Empty`)."""
     line = _0_3 if dialect in (_0_1, _0_2) else dialect
     return OLD_MESSAGES.get((operation.name, line), (operation.request, operation.response))

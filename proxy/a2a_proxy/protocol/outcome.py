@@ -1,4 +1,4 @@
-"""How an exchange ended, and from when its answer counts."""
+"""Outcome of an exchange, and the origin of its response times."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from a2a_proxy.model.exchange import Exchange
 
 
 def outcome_of(exchange: Exchange) -> str:
-    """One word: `live` while open, `refused` (the proxy answered), `ok`, `error` (the agent said no) or `cut` (somebody
-    broke off)."""
+    """Return the outcome in one word: `live` while open, `refused` (by the proxy), `ok`, `error` (the agent returned an
+    error) or `cut` (a peer or the connection broke off)."""
     if not exchange.closed:
         return "live"
     if exchange.ours:
@@ -18,5 +18,6 @@ def outcome_of(exchange: Exchange) -> str:
 
 
 def latency_origin(exchange: Exchange) -> int:
-    """From when the times of its answer count, ns: the end of the request, but a live stream's goes on beside it."""
+    """Return the time in ns from which response times count: the end of the request, but the start of a live exchange,
+    whose request continues while the agent answers."""
     return exchange.started if exchange.live_payload else exchange.request_ended or exchange.started

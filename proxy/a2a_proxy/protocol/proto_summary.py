@@ -1,6 +1,6 @@
-"""Summaries of protobuf messages: which function reads which message, for every line.
+"""Summaries of protobuf messages: the function that reads each message type, for every schema set.
 
-Messages are `Any` here: their classes are made at run time from the descriptors.
+Messages are `Any` here, because their classes are built at run time from the descriptors.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ _STATUS, _ARTIFACT = EventKind.STATUS, EventKind.ARTIFACT
 
 
 def bare_id(name: str) -> str:
-    """The task id in a 0.3 resource name: `tasks/{id}` or `tasks/{id}/pushNotificationConfigs/{cid}`; else as given."""
+    """Return the task id in a 0.3 resource name (`tasks/{id}`, `tasks/{id}/pushNotificationConfigs/{cid}`); any other
+    name is returned unchanged."""
     return name[6:].partition("/pushNotificationConfigs")[0] if name.startswith("tasks/") else name
 
 
 def reader_for(cls: Any) -> Reader:
-    """Choose how to read messages of `cls`."""
+    """Return the function that summarises messages of `cls`."""
     name: str = cls.DESCRIPTOR.name
     if name in ("StreamResponse", "SendMessageResponse"):
         return _response_reader(cls.DESCRIPTOR)
@@ -37,7 +38,7 @@ def reader_for(cls: Any) -> Reader:
 
 
 def _status_message_field(status_type: Any) -> str:
-    """0.3 calls the status message `update` (manual/protocol.md "Fields of 0.3")."""
+    """Return the field of the status message, which 0.3 calls `update` (manual/protocol.md "Fields of 0.3")."""
     return "message" if "message" in status_type.fields_by_name else "update"
 
 
@@ -55,7 +56,7 @@ def _task_reader(task_type: Any) -> Reader:
 
 
 def _response_reader(response_type: Any) -> Reader:
-    """StreamResponse and SendMessageResponse: the oneof says what it is."""
+    """Return the reader of StreamResponse or SendMessageResponse, whose oneof determines the event."""
     fields = response_type.fields_by_name
     read_task = _task_reader(fields["task"].message_type)
     v0_3 = "msg" in fields
@@ -135,7 +136,8 @@ def _summarise_send(request: Any) -> Summary:
 
 
 def expected_generations(request: Any) -> tuple[int | None, int | None]:
-    """`current_generation` and `if_generation_match` of a request; None where not set, or not in this line."""
+    """Return `current_generation` and `if_generation_match` of a request, each None if not set or not in this
+    schema."""
     configuration = request.configuration if "configuration" in request.DESCRIPTOR.fields_by_name else None
     return _number_if_set(request, "current_generation"), _number_if_set(configuration, "if_generation_match")
 
@@ -156,14 +158,14 @@ def _summarise_live_2153(request: Any) -> Summary:
 
 
 def _summarise_by_id(request: Any) -> Summary:
-    """Requests that name a task: `id` in 1.0, `name` in 0.3."""
+    """Summarise a request about a task: `id` in 1.0, `name` in 0.3."""
     fields = request.DESCRIPTOR.fields_by_name
     task_id = request.id if "id" in fields else bare_id(request.name)
     return make_summary(task_id=task_id, generation=getattr(request, "current_generation", 0))
 
 
 def _summarise_by_task_id(message: Any) -> Summary:
-    """Push requests and answers: `task_id` in 1.0, `name` or `parent` in 0.3."""
+    """Summarise a push request or response: `task_id` in 1.0, `name` or `parent` in 0.3."""
     for field in ("task_id", "parent", "name"):
         if field in message.DESCRIPTOR.fields_by_name:
             return make_summary(task_id=bare_id(getattr(message, field)))

@@ -12,7 +12,7 @@ _CONFIG_OPERATIONS = frozenset({"GetTaskPushNotificationConfig", "DeleteTaskPush
 
 
 def canonical_request(form: CanonicalForm, value: Json, operation: str) -> Json:
-    """The parameters of a call; what is not known stays as it is."""
+    """Convert the parameters of a call; unknown members are kept."""
     message = value.get("message", value.get("request"))
     if isinstance(message, dict):
         return _canonical_send(form, value, message)
@@ -31,7 +31,7 @@ def _canonical_send(form: CanonicalForm, value: Json, message_value: Json) -> Js
     moved = ("message", "request", "configuration", "historyLength", "pushNotification")
     made = {name: item for name, item in value.items() if name not in moved}
     message = form.message(message_value)
-    # 0.1: the client picks the task's id and puts it beside the message.
+    # 0.1: the client chooses the task's id and puts it next to the message.
     for outer, inner in (("id", "taskId"), ("sessionId", "contextId")):
         if isinstance(made.get(outer), str):
             message.setdefault(inner, made.pop(outer))
@@ -55,7 +55,7 @@ def _canonical_configuration(form: CanonicalForm, value: Json) -> Json:
 
 
 def _canonical_task_reference(value: Json) -> Json:
-    """0.3 names a task `tasks/{id}`."""
+    """Convert a reference to a task, which 0.3 writes as `tasks/{id}`."""
     name = value.get("name")
     if not isinstance(name, str) or "id" in value:
         return value
@@ -63,7 +63,7 @@ def _canonical_task_reference(value: Json) -> Json:
 
 
 def _canonical_push_reference(value: Json, keeps_id: bool) -> Json:
-    """Which task, and which of its configurations: 0.x calls the task `id`, or has a resource name."""
+    """Convert a reference to a task and one of its configurations: 0.x calls the task `id`, or has a resource name."""
     made: dict[str, Any] = dict(value)
     name = made.pop("name", None) or made.pop("parent", None)
     if isinstance(name, str):

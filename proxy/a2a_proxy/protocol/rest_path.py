@@ -1,7 +1,7 @@
-"""REST paths to operations and back to ids: A2A 1.0 section 11.3, matched at the end of the path.
+"""Map REST paths to operations and ids: A2A 1.0 section 11.3, matched at the end of the path.
 
-An interface URL may end in anything, also in `/v1`, and a tenant may stand before the suffix, so only the end of the
-path is matched; what stands before it is given back as `prefix`.
+An interface URL may end in anything, also in `/v1`, and a tenant may precede the suffix, so only the end of the path is
+matched; the part before it is returned as `prefix`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from a2a_proxy.protocol.operations import OPERATION_BY_NAME, Operation
 
 
 class RestMatch(msgspec.Struct, frozen=True):
-    """What a REST request line says."""
+    """Operation, ids and query of a REST request line."""
 
     operation: Operation
     prefix: str = ""
-    """What stands before the suffix, without the closing slash; `/v1` marks the 0.3 form."""
+    """Path before the suffix, without the closing slash; `/v1` marks the 0.3 form."""
     task_id: str = ""
     config_id: str = ""
     query: tuple[tuple[str, str], ...] = ()
 
     def parameter(self, name: str) -> str:
-        """The first query parameter of this name, names compared without case; empty where there is none."""
+        """Return the first query parameter of this name, ignoring case, or an empty string."""
         return _first_parameter(self.query, name)
 
 
@@ -44,7 +44,7 @@ VERBS: dict[str, tuple[str, tuple[str, ...]]] = {
     "subscribe": ("SubscribeToTask", ("GET", "POST")),
     "reconnect": ("ReconnectToTask", ("POST",)),
 }
-"""Verb after the last colon of `tasks/{id}:verb` -> operation and methods."""
+"""Verb after the last colon of `tasks/{id}:verb` -> operation and HTTP methods."""
 
 CONFIG_METHODS = {"GET": "GetTaskPushNotificationConfig", "DELETE": "DeleteTaskPushNotificationConfig"}
 """HTTP method of `tasks/{id}/pushNotificationConfigs/{id}` -> operation."""
@@ -53,7 +53,7 @@ CONFIGS_METHODS = {"GET": "ListTaskPushNotificationConfigs", "POST": "CreateTask
 
 
 def match_request_line(method: str, target: bytes) -> RestMatch | None:
-    """Find the operation of a request line; None where it is none of A2A's.
+    """Return the operation of a request line, or None if it is not an A2A operation.
 
     `target` is the request target as sent (origin or absolute form).
     """
@@ -69,13 +69,13 @@ def match_request_line(method: str, target: bytes) -> RestMatch | None:
 
 
 def parse_query(query: bytes) -> tuple[tuple[str, str], ...]:
-    """Split a query string; percent-escapes and `+` are undone, bytes that are no UTF-8 are replaced."""
+    """Split a query string; percent-escapes and `+` are undone, bytes that are not UTF-8 are replaced."""
     pairs = (pair.partition(b"=") for pair in query.partition(b"#")[0].split(b"&") if pair)
     return tuple((unescape(key.replace(b"+", b" ")), unescape(value.replace(b"+", b" "))) for key, _, value in pairs)
 
 
 def query_parameter(target: str, name: str) -> str:
-    """The first query parameter of this name in a request target, in any case; empty where there is none."""
+    """Return the first query parameter of this name in a request target, ignoring case, or an empty string."""
     return _first_parameter(parse_query(target.partition("?")[2].encode("latin-1", "replace")), name)
 
 
@@ -85,18 +85,18 @@ def _first_parameter(query: tuple[tuple[str, str], ...], name: str) -> str:
 
 
 def unescape(data: bytes | str) -> str:
-    """Undo percent-escapes (a path segment, a query value)."""
+    """Undo the percent-escapes of a path segment or a query value."""
     return unquote_to_bytes(data).decode("utf-8", "replace")
 
 
 _PathMatch = tuple[str, int, str, str]
-"""Operation, count of prefix segments, task id, push config id."""
+"""Operation, number of prefix segments, task id, push configuration id."""
 
 
 def _match_push_configs(method: str, segments: list[str]) -> _PathMatch | None:
     if len(segments) >= 4 and segments[-2] == "pushNotificationConfigs" and segments[-4] == "tasks":
         name = CONFIG_METHODS.get(method)
-        # An id may be empty: `.../pushNotificationConfigs/` is the list with a stray slash.
+        # The last segment may be empty: `.../pushNotificationConfigs/` is the list with a stray slash.
         if name and segments[-1]:
             return name, len(segments) - 4, unescape(segments[-3]), unescape(segments[-1])
     if len(segments) >= 3 and segments[-1] == "pushNotificationConfigs" and segments[-3] == "tasks":
@@ -113,7 +113,7 @@ def _match_task(method: str, segments: list[str]) -> _PathMatch | None:
     identifier, colon, verb = last.rpartition(":")
     if colon and verb in VERBS and method in VERBS[verb][1]:
         return VERBS[verb][0], len(segments) - 2, unescape(identifier), ""
-    # A colon that is percent-encoded, or before another word, belongs to the id.
+    # A colon that is percent-encoded, or followed by another word, belongs to the id.
     return ("GetTask", len(segments) - 2, unescape(last), "") if method == "GET" else None
 
 

@@ -1,7 +1,8 @@
-"""Which protobuf class reads a frame's payload.
+"""The protobuf class of a frame's payload.
 
-A frame's `schema` is the full name of the message. Some lines share a package with another one (the release candidate
-with 0.3, the live proposals with 1.0); their frames name the line too: `a2a.v1.Task@rc`. So a frame can be read alone.
+A frame's `schema` is the full name of the message. Some schema sets share a package with another one (the release
+candidate with 0.3, the live proposals with 1.0); their frames name the set too: `a2a.v1.Task@rc`. Therefore each frame
+can be decoded on its own.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from a2a_proxy.protocol.proto_summary import Reader, reader_for
 JSON, TEXT, BYTES, TRAILERS = "json", "text", "bytes", "trailers"
 
 MEDIA_SCHEMA_SET = "live-1975"
-"""The line whose live messages wrap those of 1.0 beside frames of media."""
+"""Schema set whose live messages wrap the 1.0 messages, next to media frames."""
 
 _PACKAGE_OF_SET = {
     "0.3": "a2a.v1.",
@@ -29,31 +30,31 @@ _SETS_WITH_SHARED_PACKAGE = frozenset({"rc", "live-1975", "live-2153"})
 
 
 def schema_of(schema_set: str, name: str) -> str:
-    """The `schema` of message `name` (without package) of one line."""
+    """Return the `schema` of message `name` (without package) in one schema set."""
     full = name if "." in name else _PACKAGE_OF_SET[schema_set] + name
     return f"{full}@{schema_set}" if schema_set in _SETS_WITH_SHARED_PACKAGE and "." not in name else full
 
 
 def is_protobuf(schema: str) -> bool:
-    """The payload is a protobuf message."""
+    """Whether the payload is a protobuf message."""
     return "." in schema
 
 
 def split_schema(schema: str) -> tuple[str, str]:
-    """Line and full message name of a protobuf `schema`, as `a2a_proto` takes them."""
+    """Return schema set and full message name of a protobuf `schema`, as `a2a_proto` expects them."""
     full, _, schema_set = schema.partition("@")
     return schema_set or ("0.3" if full.startswith("a2a.v1.") else "1.0"), full
 
 
 def schema_set_of(dialect: Dialect) -> str:
-    """The descriptors that read a dialect."""
+    """Return the schema set that decodes a dialect."""
     if dialect is Dialect.RC:
         return "rc"
     return "0.3" if dialect in (Dialect.V0_1, Dialect.V0_2, Dialect.V0_3) else "1.0"
 
 
 class MessageDecoder:
-    """How to read one message type: `parse(bytes)` raises DecodeError, `summarise(message)` does not."""
+    """Decoder of one message type: `parse(bytes)` raises DecodeError, `summarise(message)` does not raise."""
 
     __slots__ = ("parse", "schema", "summarise")
 
@@ -66,5 +67,5 @@ class MessageDecoder:
 
 @cache
 def decoder_for(schema: str) -> MessageDecoder:
-    """The decoder of one schema; raises KeyError where the line has no such message."""
+    """Return the decoder of one schema; raises KeyError if the schema set has no such message."""
     return MessageDecoder(schema)

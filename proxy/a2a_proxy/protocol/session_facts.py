@@ -1,6 +1,6 @@
-"""What the connections of a session have in common: exchange numbers, what cards said, who speaks what, push URLs.
+"""Facts that the connections of a session share: exchange numbers, agent cards, dialects, push URLs.
 
-Deterministic: numbers are allotted in the order of the wire, so the same bytes get the same numbers again.
+Deterministic: exchanges are numbered in wire order, so the same bytes get the same numbers again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Interface(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """Path of the URL without a closing slash; empty where it is no URL."""
+        """Path of the URL without a closing slash; empty if the URL is invalid."""
         try:
             return urlsplit(self.url).path.rstrip("/")
         except ValueError:
@@ -34,38 +34,38 @@ class Interface(msgspec.Struct, frozen=True):
 
 
 class CardFacts(msgspec.Struct, frozen=True):
-    """What a card tells that helps to read traffic."""
+    """Facts of an agent card that help to decode traffic."""
 
     name: str = ""
     version: str = ""
-    """Protocol version of a card before 1.0, `0.1` where it names none and has the old authentication member."""
+    """Protocol version of a card before 1.0; `0.1` if the card has none but has the old authentication member."""
     interfaces: tuple[Interface, ...] = ()
 
 
 class SessionContext:
-    """One per session."""
+    """Shared facts of one session."""
 
     def __init__(self, live: LiveMode = "auto") -> None:
         self.live: LiveMode = live
-        """Which payload SendLiveMessage carries: what the user said, or by the bytes."""
+        """Payload of SendLiveMessage: the user's choice, or `auto` to detect it from the bytes."""
         self._last_exchange = 0
         self._cards: dict[str, CardFacts] = {}
         self._dialects: dict[str, Dialect] = {}
         self._push_urls: dict[str, None] = {}
         self._groups: dict[str, str] = {}
-        """Address -> the upstream whose card named it."""
+        """Address -> the upstream whose card has it."""
 
     def next_exchange(self) -> int:
-        """The number of a new exchange, from 1."""
+        """Return the number of a new exchange, from 1."""
         self._last_exchange += 1
         return self._last_exchange
 
     def skip_exchanges_to(self, number: int) -> None:
-        """Exchanges up to `number` are known already."""
+        """Continue numbering after `number`, because earlier exchanges are already known."""
         self._last_exchange = max(self._last_exchange, number)
 
     def learn_card(self, agent: str, card: object) -> None:
-        """Remember an agent card (decoded JSON) of `agent`."""
+        """Store the facts of an agent card (decoded JSON) of `agent`."""
         if not isinstance(card, dict):
             return
         facts = self._cards[agent] = card_facts(card)
@@ -76,29 +76,30 @@ class SessionContext:
                 self._groups.setdefault(place, group)
 
     def agent_of(self, upstream: str) -> str:
-        """Whose tasks an upstream has: all interfaces of one card are one agent, named by where the card came from."""
+        """Return the agent behind an upstream: all interfaces of a card are one agent, named by the card's own
+        upstream."""
         return self._groups.get(address_of(upstream), upstream)
 
     def card(self, agent: str) -> CardFacts:
-        """What this agent's card said; empty facts where none was seen."""
+        """Return the facts of this agent's card, or empty facts if none was seen."""
         return self._cards.get(agent, _EMPTY_CARD)
 
     def learn_dialect(self, agent: str, dialect: Dialect) -> None:
-        """Remember what the JSON peers of this agent speak (manual/protocol.md "Classification")."""
+        """Store the dialect of this agent's JSON peers (manual/protocol.md "Classification")."""
         if dialect is not Dialect.UNKNOWN:
             self._dialects[agent] = dialect
 
     def dialect(self, agent: str) -> Dialect:
-        """What was spoken with this agent last; UNKNOWN before the first call."""
+        """Return the dialect last spoken with this agent, UNKNOWN before the first call."""
         return self._dialects.get(agent, Dialect.UNKNOWN)
 
     def learn_push_url(self, url: str) -> None:
-        """Remember a URL that a push configuration named."""
+        """Store a URL from a push configuration."""
         if url and len(self._push_urls) < _MAX_PUSH_URLS:
             self._push_urls[url] = None
 
     def is_push_url(self, authority: str, target: str) -> bool:
-        """A push configuration named this address."""
+        """Whether a push configuration has this address."""
         if not self._push_urls:
             return False
         absolute = "://" in target.partition("?")[0]
@@ -108,7 +109,7 @@ class SessionContext:
         )
 
     def tenant_of(self, agent: str, prefix: str) -> str:
-        """The tenant in what stands before a REST suffix: the one segment after an interface's path (Q-33)."""
+        """Return the tenant in a REST prefix: the only segment after an interface's path (Q-33), or an empty string."""
         paths = {interface.path for interface in self.card(agent).interfaces}
         for path in sorted(paths, key=len, reverse=True):
             rest = prefix[len(path) :].strip("/") if prefix.startswith(path) else ""
@@ -117,7 +118,7 @@ class SessionContext:
         return ""
 
     def save(self) -> dict[str, object]:
-        """Plain values for msgpack."""
+        """Return the state as plain values for msgpack."""
         return {
             "live": self.live,
             "last_exchange": self._last_exchange,
@@ -129,7 +130,7 @@ class SessionContext:
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> SessionContext:
-        """The state that `save` gave."""
+        """Return the context of a state that `save` returned."""
         shared = cls(state.get("live", "auto"))
         shared._last_exchange = state["last_exchange"]
         shared._cards = msgspec.convert(state["cards"], dict[str, CardFacts])
@@ -145,7 +146,7 @@ _LOCAL_HOSTS = frozenset({"127.0.0.1", "::1", "0.0.0.0", "::"})
 
 @lru_cache(1024)
 def address_of(url: str) -> str:
-    """`host:port` of a URL or an address, every name of this machine as `localhost`; empty where there is none."""
+    """Return `host:port` of a URL or address, with `localhost` for every name of this machine; empty if invalid."""
     try:
         parts = urlsplit(url if "://" in url else f"//{url}")
         host, port = parts.hostname, parts.port
@@ -157,7 +158,7 @@ def address_of(url: str) -> str:
 
 
 def card_facts(card: dict[str, Any]) -> CardFacts:
-    """Read a card of any line; members of a wrong type are ignored. `supportedInterfaces` goes first."""
+    """Read a card of any dialect, ignoring members of a wrong type. `supportedInterfaces` takes precedence."""
     interfaces = [
         Interface(
             entry["url"],

@@ -1,6 +1,7 @@
-"""What a frame tells at a glance: the ids, state and flags that the index of a recording needs.
+"""Summaries of frames: the ids, state and flags that the index of a recording needs.
 
-A summary is a plain tuple in the order of `Frame`'s fields from `event` to `final`: the hot path makes one object only.
+A summary is a plain tuple in the order of `Frame`'s fields from `event` to `final`, so the hot path creates only one
+object.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def make_summary(
     message_id: str = "",
     generation: int = 0,
 ) -> Summary:
-    """A summary with the members that requests have."""
+    """Return a summary with the members that requests have."""
     return (event, task_id, context_id, message_id, "", 0, generation, False, False, False)
 
 
@@ -32,11 +33,11 @@ STATE_NUMBERS |= {"TASK_STATE_CANCELLED": 5, "cancelled": 5, "unknown": 0}
 """Every spelling of a state (manual/protocol.md "Task states") -> its number."""
 
 STATE_LABELS: tuple[str, ...] = tuple(state.label for state in TaskState)
-"""State number -> how people say it."""
+"""State number -> label for people."""
 
 
 def state_number(value: object) -> int:
-    """Read a state in any spelling, also as a number or in other case; 0 where it is none."""
+    """Return the number of a state in any spelling, also as a number or in another case; 0 if it is not a state."""
     if isinstance(value, str) and value.isdecimal():
         value = int(value)
     if isinstance(value, str):
@@ -49,12 +50,12 @@ def state_number(value: object) -> int:
 
 
 def generation_number(value: object) -> int:
-    """Read an int64 in ProtoJSON form (decimal string or number, Q-31); 0 where it is none."""
+    """Return an int64 in ProtoJSON form (decimal string or number, Q-31) as a number; 0 if it is not an int64."""
     return generation_or_none(value) or 0
 
 
 def generation_or_none(value: object) -> int | None:
-    """The same, where 0 is an answer: None where it is absent, null, or no int64."""
+    """Return an int64 in ProtoJSON form as a number, so that 0 is valid; None if it is absent, null or not an int64."""
     if isinstance(value, str) and value.isascii() and value.removeprefix("-").isdigit() and len(value) <= 20:
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool):
@@ -63,5 +64,5 @@ def generation_or_none(value: object) -> int | None:
 
 
 def int64(value: object) -> int:
-    """An integer that fits 64 bits, as every store has them; 0 for anything else."""
+    """Return an integer that fits 64 bits, the limit of every store; 0 for any other value."""
     return value if isinstance(value, int) and -(2**63) <= value < 2**63 else 0

@@ -1,7 +1,7 @@
-"""Tasks joined over connections, bindings, streams and pushes: who is in which state, with which artifacts.
+"""Tasks joined over connections, bindings, streams and pushes: their states, artifacts, messages and generations.
 
-One event goes to every stream of a task (A2A 1.0 section 3.5.2), so what another stream has shown already is not
-counted again. Judges nothing: rules do.
+An event is sent to every stream of a task (A2A 1.0 section 3.5.2), so an event that another stream has already shown is
+not counted again. Only records; the rules judge.
 """
 
 from __future__ import annotations
@@ -22,34 +22,35 @@ from a2a_proxy.protocol.task_list import split_task_list
 
 MAX_TASKS = 100_000
 MAX_FINISHED_TASKS = 2000
-"""Tasks in a final state that are still followed: the streams of one task end together. What comes of an older one
-makes it anew, without what was known of it."""
+"""Tasks in a final state that are still followed, because the streams of a task end together. An event of an older task
+creates a new record without the earlier facts."""
 MAX_OWNERS = 10_000
-"""Tasks no longer followed of which the agent is known still, for webhooks."""
+"""Tasks no longer followed whose agent is still known, for webhooks."""
 MAX_SAVED = 1000
-"""Tasks that `save` gives: those touched last."""
+"""Tasks that `save` returns: the most recently touched."""
 MAX_STATES = 64
 MAX_EXCHANGES = 256
 MANY = 64
-"""Artifacts of one task from which on a snapshot repeats the objects of the last one."""
+"""Number of artifacts of a task above which a snapshot reuses the unchanged objects of the previous snapshot."""
 MAX_KNOWN_CHUNKS = 10_000
-"""Chunks of one artifact that are remembered to know them again on another stream."""
+"""Limit of remembered hashes: of an artifact's chunks and a task's message ids, to recognise repeats on other streams.
+"""
 
 _SENDING_OPERATIONS = frozenset({"SendMessage", "SendStreamingMessage", "SendLiveMessage", "ReconnectToTask"})
 _EVENT, _RESPONSE, _REQUEST = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.REQUEST
 _NO_EVENT, _TASK, _TASKS = EventKind.NONE, EventKind.TASK, EventKind.TASKS
 _STATUS, _ARTIFACT, _WEBHOOK = EventKind.STATUS, EventKind.ARTIFACT, Binding.WEBHOOK
 _NUMBERED_EVENTS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
-"""Events that have a generation where the agent gives any."""
+"""Events that have a generation if the agent supports generations."""
 _V1_1 = Dialect.V1_1
 _TERMINAL_STATES = frozenset(int(state) for state in TaskState if state.terminal)
 
 TaskKey = tuple[str, str]
-"""Agent, task id."""
+"""Agent and task id."""
 
 
 class TaskExchangeView(Protocol):
-    """What the tracker looks at of an exchange."""
+    """The attributes of an exchange that the tracker reads."""
 
     id: int
     binding: Binding
@@ -73,14 +74,14 @@ class _TrackedArtifact(msgspec.Struct, gc=False):
     first: int = 0
     last: int = 0
     shown: dict[int, int] = {}
-    """Hash of a content -> how often the exchange has shown it that did so most; hash of content and exchange -> how
-    often that one has."""
+    """Hash of a content -> the highest count of it on one exchange; hash of content and exchange -> the count on that
+    exchange."""
     told: ArtifactState | None = None
-    """As the last snapshot has it, where the task has many; None where it has changed."""
+    """The artifact in the last snapshot, if the task has many; None if it has changed since."""
 
     def snapshot(self, name: str, *, many: bool) -> ArtifactState:
-        """The artifact as it stands. Of many, those that have not changed are the objects of the last snapshot, so that
-        whoever takes it has to look at the others only."""
+        """Return the current artifact. For a task with many artifacts, unchanged ones are the objects of the last
+        snapshot, so the reader of the snapshot has to compare only the others."""
         if self.told is not None:
             return self.told
         numbers = (self.name, self.chunks, self.parts, self.size, self.complete, self.first, self.last)
@@ -90,7 +91,7 @@ class _TrackedArtifact(msgspec.Struct, gc=False):
 
 
 class _TaskRecord(msgspec.Struct, gc=False):
-    """A task while it is followed."""
+    """State of a task while it is followed."""
 
     agent: str
     task_id: str
@@ -100,22 +101,23 @@ class _TaskRecord(msgspec.Struct, gc=False):
     first: int = 0
     last: int = 0
     numbers: TaskGenerations | None = None
-    """Its generations, where it has any."""
+    """Generations of the task, if it has any."""
     support: Support = Support.UNKNOWN
-    """While it has none."""
+    """Support for generations, as long as the task has none."""
     artifacts: dict[str, _TrackedArtifact] = {}
     messages: int = 0
     message_id: int = 0
-    """Hash of the first message's id; many tasks have but one."""
+    """Hash of the first message's id; many tasks have only one message."""
     message_ids: set[int] | None = None
-    """Hashes of the others'."""
+    """Hashes of the ids of the other messages."""
     exchanges: dict[int, int] = {}
-    """Those that touched it -> the count of states up to which each has shown the task, -1 where it has shown none."""
+    """Exchanges that touched the task -> number of states up to which each has shown the task, -1 if it has shown
+    none."""
     dropped: int = 0
-    """States that are counted and no longer in `states`: the first goes first."""
+    """States that were counted and dropped from `states`, oldest first."""
 
     def snapshot(self) -> Task:
-        """The task as it stands."""
+        """Return the current task."""
         many = len(self.artifacts) > MANY
         artifacts = tuple([each.told or each.snapshot(name, many=many) for name, each in self.artifacts.items()])
         numbers = self.numbers
@@ -139,23 +141,23 @@ class _TaskRecord(msgspec.Struct, gc=False):
 
 
 class TaskTracker:
-    """All tasks of a session, up to `max_tasks`, and `max_finished` of those that are over; the one idle for longest
-    makes room."""
+    """All tasks of a session, up to `max_tasks`, of them at most `max_finished` finished ones; beyond that, the task
+    that was idle longest is dropped."""
 
     def __init__(self, max_tasks: int = MAX_TASKS, max_finished: int = MAX_FINISHED_TASKS) -> None:
         self._max_tasks = max_tasks
         self._max_finished = max_finished
         self._records: dict[TaskKey, _TaskRecord] = {}
-        """The one idle for longest first."""
+        """Records by task, the longest idle first."""
         self._finished: dict[TaskKey, None] = {}
-        """Those of them that are over, in the same order."""
+        """Keys of the finished tasks, in the same order."""
         self._owners: dict[str, str] = {}
-        """Task id -> the agent seen with it last, for webhooks."""
+        """Task id -> the last agent seen with it, for webhooks."""
         self._changed: dict[TaskKey, _TaskRecord] = {}
         self._healed: list[tuple[str, MissedGenerations]] = []
 
     def apply(self, frame: Frame, exchange: TaskExchangeView) -> None:
-        """Learn from one frame. Called for every frame: most return at once."""
+        """Update the records from one frame. Called for every frame; most calls return at once."""
         kind = frame.kind
         if kind is _REQUEST:
             self._apply_request(frame, exchange)
@@ -166,7 +168,8 @@ class TaskTracker:
                 self._apply_response(each, exchange)
 
     def pop_changed_tasks(self) -> list[Task]:
-        """Snapshots of the tasks that changed since the last call. Then those that are over may be forgotten."""
+        """Return snapshots of the tasks that changed since the last call; the finished ones may be forgotten
+        afterwards."""
         tasks = [track.snapshot() for track in self._changed.values()]
         for key, record in self._changed.items():
             self._file_if_finished(key, record)
@@ -174,16 +177,17 @@ class TaskTracker:
         return tasks
 
     def pop_healed_gaps(self) -> list[tuple[str, MissedGenerations]]:
-        """Task id and gap, of the gaps in generations that were made good since the last call."""
+        """Return task id and gap for each gap in generations that was closed since the last call."""
         found, self._healed = self._healed, []
         return found
 
     def touch(self) -> None:
-        """All tasks count as changed."""
+        """Count all tasks as changed."""
         self._changed = dict(self._records)
 
     def load(self, tasks: Iterable[Task]) -> None:
-        """Take up tasks of an earlier run, the one idle for longest first; those followed from their start stay."""
+        """Load the tasks of an earlier run, the longest idle first; tasks that were followed from their start are
+        kept."""
         known, self._records, self._finished = self._records, {}, {}
         for task in tasks:
             followed = known.get((task.agent, task.task_id))
@@ -205,15 +209,15 @@ class TaskTracker:
             self._file_if_finished(key, record)
 
     def save(self) -> list[dict[str, Any]]:
-        """Plain values of the tasks touched last, the one idle for longest first.
+        """Return plain values of the most recently touched tasks, the longest idle first.
 
-        They hold hashes of Python's: only a process with the same hash seed can use them.
+        They contain hashes of Python strings and bytes, so only a process with the same hash seed can restore them.
         """
         return [msgspec.to_builtins(record) for record in list(self._records.values())[-MAX_SAVED:]]
 
     @classmethod
     def restore(cls, state: list[dict[str, Any]]) -> TaskTracker:
-        """The tracker that gave `state`, without the older tasks."""
+        """Return the tracker that saved `state`, without the tasks that `save` left out."""
         tracker = cls()
         for saved in state:
             record = msgspec.convert(saved, _TaskRecord)
@@ -223,7 +227,7 @@ class TaskTracker:
     # --- from frames --------------------------------------------------------------------------------------------
 
     def _apply_request(self, frame: Frame, exchange: TaskExchangeView) -> None:
-        """A client's call touches a task that is known; it makes none, for the id may be wrong."""
+        """Update a known task from a client's request; an unknown task is not created, because the id may be wrong."""
         task_id = frame.task_id or exchange.task_id
         record = self._records.get((exchange.agent, task_id)) if task_id else None
         if record is None:
@@ -233,19 +237,25 @@ class TaskTracker:
 
     def _apply_response(self, frame: Frame, exchange: TaskExchangeView) -> None:
         agent = exchange.agent
-        if exchange.binding is _WEBHOOK:  # its receiver is not the agent: the task's id tells whose it is
+        if exchange.binding is _WEBHOOK:  # the receiver is not the agent: the task id determines the agent
             agent = self._owners.get(frame.task_id, agent)
         record = self._records.get((agent, frame.task_id))
         if record is None:
             record = _TaskRecord(agent, frame.task_id, first=frame.at)
         self._touch_record(record, frame, exchange, from_agent=True)
         if not record.context_id:
-            # 0.1 names the session in the call only.
+            # 0.1 has the session only in the request.
             record.context_id = frame.context_id or exchange.context_id
         if record.numbers is not None or frame.generation > 0 or (not record.support and exchange.dialect is _V1_1):
             self._apply_generation(record, frame, exchange)
         if frame.state:
-            _apply_state(record, frame, exchange)
+            states = record.states
+            if (
+                not states
+                or states[-1][1] != frame.state
+                or record.exchanges[exchange.id] != len(states) - 1 + record.dropped
+            ):
+                _apply_state(record, frame, exchange)
         self._count_message(record, frame)
         if frame.event is _ARTIFACT:
             _apply_artifact(record, frame)
@@ -253,7 +263,7 @@ class TaskTracker:
             _apply_snapshot(record, frame)
 
     def _apply_generation(self, record: _TaskRecord, frame: Frame, exchange: TaskExchangeView) -> None:
-        """Before the state is learned: a status update that changes none may have no number of its own."""
+        """Apply a generation, before the state: a status update that changes no state may have no number of its own."""
         numbers, event = record.numbers, frame.event
         if frame.generation <= 0:
             if event not in _NUMBERED_EVENTS:
@@ -287,13 +297,13 @@ class TaskTracker:
     def _add_exchange(record: _TaskRecord, exchange: TaskExchangeView, from_agent: bool) -> None:
         record.exchanges[exchange.id] = -1
         if from_agent and exchange.operation in _SENDING_OPERATIONS:
-            # The message that made the task named none: it is counted now.
+            # The message that created the task had no task id, so it is counted here.
             record.messages += exchange.requests
         if len(record.exchanges) > MAX_EXCHANGES:
             del record.exchanges[next(iter(record.exchanges))]
 
     def _store_record(self, key: TaskKey, record: _TaskRecord) -> None:
-        """Put it last in the order of idleness; make room."""
+        """Store the record as the most recently touched, and drop the longest idle task if there are too many."""
         self._records.pop(key, None)
         self._records[key] = record
         self._owners[record.task_id] = record.agent
@@ -301,7 +311,7 @@ class TaskTracker:
             self._forget_task(next(iter(self._records)))
 
     def _file_if_finished(self, key: TaskKey, record: _TaskRecord) -> None:
-        """Nothing is to be told of it now: where it is over, it is followed as the last of those only."""
+        """File the record as the most recent finished task if it is finished; its changes have been reported."""
         self._finished.pop(key, None)
         if record.states and record.states[-1][1] in _TERMINAL_STATES and key in self._records:
             self._finished[key] = None
@@ -309,7 +319,7 @@ class TaskTracker:
                 self._forget_task(next(iter(self._finished)))
 
     def _forget_task(self, key: TaskKey) -> None:
-        """Follow it no longer. Who owns it is known for a while: a push may be late."""
+        """Stop following a task. Its agent stays known for a while, because a push may be late."""
         del self._records[key]
         self._finished.pop(key, None)
         agent, task_id = key
@@ -319,7 +329,7 @@ class TaskTracker:
                 self._forget_oldest_owner()
 
     def _forget_oldest_owner(self) -> None:
-        """That of the task forgotten first; those of tasks that are followed go to the end meanwhile."""
+        """Forget the agent of the task forgotten first; entries of tasks that are followed move to the end."""
         while True:
             task_id, agent = next(iter(self._owners.items()))
             del self._owners[task_id]
@@ -329,7 +339,8 @@ class TaskTracker:
 
     @staticmethod
     def _count_message(record: _TaskRecord, frame: Frame) -> None:
-        """Count a message once, on however many streams and snapshots it comes; in 0.1 messages have no id."""
+        """Count a message once, on however many streams and snapshots it appears; 0.1 messages have no id, each
+        counts."""
         if not frame.message_id:
             record.messages += frame.event is EventKind.MESSAGE
             return
@@ -349,7 +360,7 @@ class TaskTracker:
 
 
 def _apply_state(record: _TaskRecord, frame: Frame, exchange: TaskExchangeView) -> None:
-    """Record a change of state, unless this stream only repeats what another one has shown since it stood there."""
+    """Record a change of state, unless this stream only repeats a state that another one has shown in the meantime."""
     states, shown = record.states, record.exchanges
     if not states:
         record.states, shown[exchange.id] = ((frame.at, frame.state),), 0
@@ -371,13 +382,13 @@ def _apply_state(record: _TaskRecord, frame: Frame, exchange: TaskExchangeView) 
 
 
 def _place(track: _TaskRecord, exchange: int) -> int:
-    """Index in `states` up to which this exchange has shown the task; -1 where it has shown none."""
+    """Return the index in `states` up to which this exchange has shown the task, or -1 if it has shown none."""
     count = track.exchanges.get(exchange, -1)
     return max(0, count - track.dropped) if count >= 0 else -1
 
 
 def _last_shown_state(record: _TaskRecord, exchange: int) -> int:
-    """The state in which this exchange has shown the task last; 0 for none."""
+    """Return the last state of the task that this exchange has shown, or 0 if it has shown none."""
     place = _place(record, exchange)
     return record.states[place][1] if 0 <= place < len(record.states) else 0
 
@@ -400,7 +411,7 @@ def _apply_artifact(record: _TaskRecord, frame: Frame) -> None:
 
 
 def _is_repeated_content(state: _TrackedArtifact, content: int, exchange: int) -> bool:
-    """Another stream has shown this content at least as often as this one now has."""
+    """Count the content for this exchange; whether another stream has already shown it at least as often."""
     shown = state.shown
     most, key = shown.get(content, 0), hash((content, exchange))
     if len(shown) < 2 * MAX_KNOWN_CHUNKS or key in shown:
@@ -411,7 +422,7 @@ def _is_repeated_content(state: _TrackedArtifact, content: int, exchange: int) -
 
 
 def _apply_snapshot(record: _TaskRecord, frame: Frame) -> None:
-    """Artifacts in a Task are whole; their numbers go before what was added up, unless the snapshot is older."""
+    """Artifacts in a Task are complete: their sizes replace the sums of the chunks, unless the snapshot is older."""
     for chunk in chunks_of_frame(frame):
         state = record.artifacts.setdefault(chunk.artifact_id, _TrackedArtifact(first=frame.at))
         state.last, state.told = frame.at, None

@@ -1,4 +1,4 @@
-"""The tasks in the answer to ListTasks, each as a frame of its own would tell it."""
+"""The tasks in the response to ListTasks, each as a frame of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from a2a_proxy.protocol.summary import Summary
 
 
 class _Listing(msgspec.Struct, gc=False):
-    """REST has the list at the top, JSON-RPC inside the result."""
+    """A task list: REST has it at the top level, JSON-RPC inside the result."""
 
     tasks: list[ResultShape] | None = None
     result: _Listing | None = None
@@ -26,7 +26,7 @@ _decode_listing = msgspec.json.Decoder(_Listing).decode
 
 
 def split_task_list(frame: Frame) -> list[Frame]:
-    """One frame per task of a listing, without payload; empty where it cannot be read."""
+    """Return one frame without payload per task of a list; empty if the list cannot be read."""
     try:
         summaries = _summaries_of(frame)
     except (*UNREADABLE_ERRORS, DecodeError, KeyError):

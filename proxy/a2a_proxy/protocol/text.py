@@ -1,4 +1,4 @@
-"""Peers' text made fit for one line of a terminal, and for JSON that strict readers and terminals take."""
+"""Peers' text made safe for one line of a terminal, and for JSON that strict readers and terminals accept."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ _CONTROL_PICTURES = {code: chr(0x2400 + code) for code in range(32)} | {0x7F: "â
 _HIDDEN_CHARACTERS = re.compile(
     "[\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-"""What acts on a terminal, or cannot be seen in it, and may stand in JSON as it is."""
+"""Characters that control a terminal or are invisible in it, but are allowed unescaped in JSON."""
 
 
 def strict_json(value: Any, indent: int | None = None) -> str:
-    """`value` as JSON. What a peer sent may be no Unicode, and strict readers refuse the half of a pair: it becomes a
-    question mark. Characters that act on a terminal are escaped, all others stand as they are."""
+    """Return `value` as JSON. A lone surrogate in a peer's text, which strict readers reject, becomes a question mark;
+    characters that control a terminal are escaped; all others are written unescaped."""
     text = json.dumps(value, indent=indent, ensure_ascii=False).encode("utf-8", "replace").decode()
     return escape_hidden(text)
 
 
 def escape_hidden(text: str) -> str:
-    """Return JSON text with characters that act on a terminal or cannot be seen as `\\uXXXX`: the same value."""
+    """Return JSON text of the same value in which terminal control characters and invisible ones are `\\uXXXX`."""
     return _HIDDEN_CHARACTERS.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def make_visible(text: str) -> str:
-    """Give `text` without a character that could act on a terminal: controls and formatting marks become symbols."""
+    """Return `text` with symbols in place of the characters that could control a terminal (controls, formatting
+    marks)."""
     return text if text.isprintable() else "".join(map(_visible_character, text))
 
 
 def shell_line(*words: str) -> str:
-    """Return the command line that a shell reads as these words, on one line and fit for a terminal.
+    """Return the command line that a shell splits into these words, on one line and safe for a terminal.
 
-    What cannot be printed stands as octal escapes in `$'...'`, which bash, zsh and ksh read.
+    Unprintable characters are written as octal escapes in `$'...'`, which bash, zsh and ksh read.
     """
     return " ".join(map(_shell_word, words))
 
@@ -57,7 +58,7 @@ def _escaped(character: str) -> str:
 
 
 def to_one_line(text: str, limit: int = 160) -> str:
-    """The same, cut to `limit` characters of the original with an ellipsis."""
+    """Return the visible form of `text` (`make_visible`), cut to `limit` characters including the ellipsis."""
     return make_visible(text[: limit - 1] + "â€¦" if len(text) > limit else text)
 
 

@@ -1,5 +1,5 @@
-"""The recording: SQLite as the working store, cassettes (JSON lines) as the file that people commit.
+"""Recordings: SQLite is the working store, cassettes (JSON lines) are the files that people commit.
 
-`writer` stores what the observer yields, `reader` gives the same values back, `cassette` carries them between files.
-Nothing here decodes traffic.
+`write` stores the values that the observer yields, `read` returns the same values, `cassette` converts between the two
+kinds of file. Nothing here decodes traffic.
 """

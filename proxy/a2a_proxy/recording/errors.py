@@ -1,10 +1,10 @@
-"""What can go wrong with a recording file, in words for the person who named it."""
+"""Errors of a recording file, worded for the user who named it."""
 
 from __future__ import annotations
 
 
 class RecordingError(Exception):
-    """The recording cannot be used. `str()` is the message; `hint` says what to do next."""
+    """The recording cannot be used. `str()` is the message; `hint` names the next step."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -13,8 +13,8 @@ class RecordingError(Exception):
 
 
 class CassetteChanged(RecordingError):
-    """A cassette whose counts or digests no longer fit its lines: it was edited by hand, or damaged."""
+    """The counts or digests of a cassette no longer match its lines: it was edited by hand, or damaged."""
 
 
 class PositionConflict(Exception):
-    """Another recorder has advanced the journal position of this session; nothing was stored."""
+    """Another recorder has advanced the journal position of this session. Nothing was stored."""

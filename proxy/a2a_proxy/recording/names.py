@@ -1,4 +1,4 @@
-"""Names of recording files within a folder that the caller gives."""
+"""Names of recording files in a folder."""
 
 from __future__ import annotations
 
@@ -8,23 +8,25 @@ from pathlib import Path
 RECORDING_SUFFIX = ".a2a.db"
 _READABLE_SUFFIXES = (".db", ".a2a.jsonl")
 _MAX_SUGGESTIONS = 3
-"""Names that are told."""
+"""Maximum number of names in a suggestion."""
 
 
 def recording_name(at: int) -> str:
-    """The name of a recording that begins at `at` (ns since the epoch), in UTC: `a2a-20261121-063000.123.a2a.db`."""
+    """Return the name of a recording that begins at `at` (ns since the epoch), in UTC:
+    `a2a-20261121-063000.123.a2a.db`.
+    """
     moment = datetime.fromtimestamp(at // 1_000_000_000, UTC)
     return f"a2a-{moment:%Y%m%d-%H%M%S}.{at // 1_000_000 % 1000:03d}{RECORDING_SUFFIX}"
 
 
 def newest_recording(folder: Path) -> Path | None:
-    """The recording in this folder that was written to last; None where there is none."""
+    """Return the most recently written recording in this folder, or None if the folder has no recording."""
     found = [(_last_write_time(path), path) for path in folder.glob(f"*{RECORDING_SUFFIX}")] if folder.is_dir() else []
     return max(found)[1] if found else None
 
 
 def suggest_names(missing: Path) -> str:
-    """A hint for the name of a recording that is not there: those in its folder that are called nearly so."""
+    """Return a hint for the name of a missing recording: the recordings in its folder with similar names."""
     from difflib import get_close_matches
 
     try:
@@ -42,14 +44,17 @@ def suggest_names(missing: Path) -> str:
 
 
 def _name_stem(name: str) -> str:
-    """What tells files of a kind apart."""
+    """Return the name without the suffix of recordings and cassettes."""
     for suffix in (RECORDING_SUFFIX, *_READABLE_SUFFIXES):
         name = name.removesuffix(suffix)
     return name
 
 
 def _last_write_time(path: Path) -> float:
-    """When the recording last grew: while it is written, its write-ahead log tells."""
+    """Return the time of the last write, in seconds since the epoch.
+
+    While a recording is written, only its write-ahead log changes.
+    """
     times = []
     for file in (path, path.with_name(path.name + "-wal")):
         try:

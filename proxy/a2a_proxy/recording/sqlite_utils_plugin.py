@@ -1,4 +1,4 @@
-"""The plug-in of `sqlite-utils`: its commands can call `payload()` on a recording. Imported by that tool only."""
+"""Plug-in of `sqlite-utils`: its commands can call `payload()` on a recording. Imported only by that tool."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from a2a_proxy.recording.store.sql_functions import register_functions
 
 @hookimpl
 def prepare_connection(conn: sqlite3.Connection) -> None:
-    """Give the connection the functions of a recording; harmless on any other database."""
+    """Register the functions of a recording on the connection. Harmless on any other database."""
     register_functions(conn)

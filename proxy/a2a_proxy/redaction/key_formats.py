@@ -231,6 +231,8 @@ _RUN: Final = 16
 _SHORTEST: Final = 16
 """Characters that follow every prefix, at least."""
 _TOGETHER: Final = 6
+_ANY: Final = r"[\s\S]"
+"""The character after the anchor, which is consumed before the lookbehinds."""
 _NO_WORD: Final = r"(?<![ac-ik-qs-wy][a-z0-9].k\-)"
 """Not in `task-1` or `disk-1`. In protobuf a tag and a length stand before a string: `b`, `j`, `r`, `z` may be tags."""
 
@@ -253,19 +255,22 @@ def sieves() -> dict[str, list[str]]:
                 quick.setdefault(anchor, []).append(re.escape(right) + whole + run)
             else:
                 group = behind.setdefault(anchor, {}).setdefault(left[-1:], [])
-                group.append(f"(?<={near}{re.escape(left + anchor)}){run}")
+                group.append(f"(?<={near}{re.escape(left + anchor)}{_ANY}){_shorten_run(run)}")
     return {anchor: quick.get(anchor, []) + _grouped(anchor, behind.get(anchor, {})) for anchor in quick | behind}
 
 
 def _grouped(anchor: str, behind: dict[str, list[str]]) -> list[str]:
-    """Lookbehinds, first for several characters before the anchor, then for one, where enough characters follow."""
+    """Return lookbehinds, first for several characters before the anchor, then for one, if enough characters follow.
+
+    The first of these characters is consumed before the lookbehinds: the `re` module tests it without a call.
+    """
     found = behind.pop("", [])
     last = sorted(behind)
     for at in range(0, len(last), _TOGETHER):
         some = last[at : at + _TOGETHER]
-        each = "|".join(f"(?<={one + anchor})(?:{'|'.join(behind[one])})" for one in some)
-        found.append(f"(?<=[{''.join(some)}]{anchor})(?:{each})")
-    return [rf"(?=[\w\-+=]{{{_SHORTEST}}})(?:{'|'.join(found)})"] if found else []
+        each = "|".join(f"(?<={one + anchor}{_ANY})(?:{'|'.join(behind[one])})" for one in some)
+        found.append(f"(?<=[{''.join(some)}]{anchor}{_ANY})(?:{each})")
+    return [rf"[\w\-+=](?=[\w\-+=]{{{_SHORTEST - 1}}})(?:{'|'.join(found)})"] if found else []
 
 
 def _split(prefix: str) -> tuple[str, str, str]:
@@ -280,6 +285,11 @@ def _split(prefix: str) -> tuple[str, str, str]:
 
 def _run(form: KeyFormat, fold: Callable[[str], str]) -> str:
     return fold(form.after) if form.after else f"[{fold(form.alphabet)}]{{{min(_RUN, form.length)}}}"
+
+
+def _shorten_run(run: str) -> str:
+    """Return a run, or what follows a prefix, without its first character."""
+    return re.sub(r"\{(\d+)", lambda count: f"{{{int(count[1]) - 1}", run, count=1)
 
 
 def _folded(expression: str) -> str:

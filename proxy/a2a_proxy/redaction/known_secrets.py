@@ -5,6 +5,7 @@ Each secret is looked for as it is, JSON-escaped, percent-encoded, and in base64
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode, urlsafe_b64encode
 from urllib.parse import quote_from_bytes
 
@@ -23,6 +24,9 @@ _WORD = 8
 _LONG = 2 * _WORD - 1
 """From this length on, a form covers at least one aligned 8-byte word wherever it lies."""
 _FEW = 5
+
+_ADDRESS = re.compile(rb"\[?(?:\d{1,3}(?:\.\d{1,3}){3}|[\da-fA-F]{0,4}(?::[\da-fA-F]{0,4}){2,7})\]?(?::\d{1,5})?")
+"""An IPv4 or IPv6 address, with or without a port."""
 
 _VOCABULARY = frozenset(
     b"submitted working completed failed canceled cancelled rejected unknown input-required auth-required message "
@@ -156,7 +160,12 @@ class KnownSecrets:
 
 
 def _ordinary(secret: bytes) -> bool:
-    """Whether this could be a word or a number of everybody's text: `because`, `Berlin`, `123456`, `two words`."""
+    """Whether ordinary text may contain it: `because`, `Berlin`, `123456`, `two words`, `192.0.2.1`, `127.0.0.1:80`.
+
+    A peer that sent its address as a password would otherwise hide every address in the recording.
+    """
+    if _ADDRESS.fullmatch(secret):
+        return True
     if b" " in secret:
         return len(secret) < 16
     return len(secret) < 12 and (secret.isdigit() or (secret.isalpha() and secret[1:].islower()))

@@ -1,4 +1,4 @@
-"""An editor at work between the two sides of a connection: bytes in, timers, bytes out. Knows no protocol."""
+"""Runs an editor between the two legs of a connection: bytes in, timers, bytes out. Independent of the protocol."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, Editor, EditPlan, 
 Write = Callable[[bytes], object]
 
 WORK_AT_ONCE = 8192
-"""Units of work (`Editor.budget`) of a connection for bytes that come within one millisecond: some 400 small requests,
-more than it can do in that time unless it holds up the others. The rest is queued."""
+"""Units of work (`Editor.budget`) that a connection may do for bytes received within one millisecond: about 400 small
+requests, which is more than it can do in that time without delaying others. The rest is queued."""
 WORK_PER_STEP = 1024
-"""Units of queued work of one connection before it is the next one's turn."""
+"""Units of queued work of one connection before the next connection gets its turn."""
 WORK_PER_TURN = 4096
 """Units of queued work of all connections in one turn of the event loop: about 1 ms."""
 
@@ -31,11 +31,11 @@ class _Backlog(msgspec.Struct, frozen=True):
 
     data: bytes
     start: int
-    """Bytes of `data` before this index are handled."""
+    """Index in `data` up to which the bytes are handled."""
 
 
 class WorkQueue:
-    """Work of all connections that is left for the following turns of the event loop. Connections take it in turns."""
+    """Work of all connections that is deferred to later turns of the event loop. Connections take turns."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -43,7 +43,7 @@ class WorkQueue:
         self._scheduled = False
 
     def add(self, step: Callable[[], int]) -> None:
-        """Call `step` once, in another turn. It returns the units of work that it did."""
+        """Call `step` once, in a later turn. It returns the units of work that it did."""
         self._waiting.append(step)
         self._schedule()
 
@@ -63,10 +63,10 @@ class WorkQueue:
 
 
 class EditLine:
-    """Feeds one editor. Its methods return what changed, for the journal.
+    """Feeds one editor. Its methods return the edits to record in the journal.
 
-    Of bytes that come, WORK_AT_ONCE is done at once. The others wait in a backlog, which is handled in order through
-    the queue; `delay` tells the caller to stop reading meanwhile.
+    Of the bytes received in one turn, WORK_AT_ONCE units are processed immediately. The others wait in a backlog that
+    the queue processes in order; `delay` tells the caller to stop reading meanwhile.
     """
 
     def __init__(
@@ -79,11 +79,12 @@ class EditLine:
         on_edits: Callable[[list[EditFact]], None],
         delay: Callable[[Direction, bool], None],
     ) -> None:
-        """Both pairs are for the agent and the client: `forwards` as fast as may be, for bytes of the peer that has
-        just sent some; `writes` at any time, also when nobody takes them any more. `on_edits` gets what changed while
-        no
-        bytes came in. `delay` is called with True when a direction gets a backlog, and with False when that is empty
-        again."""
+        """Create the line. Each pair holds the function for the agent and the one for the client.
+
+        `forwards` are the fast functions for bytes of a peer that has just sent some. `writes` may be called at any
+        time, also when the receiver is gone. `on_edits` gets the edits made while no bytes arrived. `delay` is called
+        with True when a direction gets a backlog, and with False when the backlog is empty again.
+        """
         self._editor = editor
         self._feed_editor, self._take_edits = editor.feed, editor.take_edits
         self._pass_to_agent = editor.pass_to_agent if isinstance(editor, QuickEditor) else _never_pass
@@ -98,35 +99,35 @@ class EditLine:
         self._backlogs: list[_Backlog | None] = [None, None]
 
     def forward_to_agent(self, data: bytes) -> list[EditFact] | None:
-        """Bytes of the client."""
+        """Forward bytes of the client and return the edits made."""
         if self._backlogs[0] is None and self._pass_to_agent(data):
             self._forward_to_agent(data)
             return None
         return self._take(_TO_AGENT, data)
 
     def forward_to_client(self, data: bytes) -> list[EditFact] | None:
-        """Bytes of the agent."""
+        """Forward bytes of the agent and return the edits made."""
         if self._backlogs[1] is None and self._pass_to_client(data):
             self._forward_to_client(data)
             return None
         return self._take(_TO_CLIENT, data)
 
     def eof(self, direction: Direction) -> list[EditFact]:
-        """The sender of `direction` sends no more."""
+        """Handle the FIN sent by the sender of `direction` and return the edits made."""
         return self._write_outputs(self._editor.eof(direction, self._loop_time()))
 
     @property
     def is_active(self) -> bool:
-        """The editor still has something to do."""
+        """Whether the editor may still edit or holds bytes."""
         return self._editor.is_active
 
     def stop(self) -> None:
-        """End at once: the connection is gone."""
+        """Stop at once, because the connection is closed."""
         self._disarm()
         self._backlogs = [None, None]
 
     def finish(self) -> None:
-        """End where nothing is edited any more: a backlog passes as it is."""
+        """Stop after editing has ended: backlogs are forwarded unchanged."""
         backlogs = self._backlogs
         self.stop()
         for direction, backlog in zip(Direction, backlogs, strict=True):
@@ -136,11 +137,11 @@ class EditLine:
 
     def _take(self, direction: Direction, data: bytes) -> list[EditFact] | None:
         backlog = self._backlogs[direction]
-        if backlog is not None:  # reading is paused, but the last bytes before a reset come all the same
+        if backlog is not None:  # reading is paused, but the last bytes before a reset still arrive
             self._backlogs[direction] = _Backlog(backlog.data + data, backlog.start)
             return None
         now = self._loop_time()
-        if now != self._turn:  # uvloop reads up to 32 times in one turn; its clock counts ms and stands still meanwhile
+        if now != self._turn:  # uvloop reads up to 32 times in one turn, at the same clock time (ms)
             self._turn, self._editor.budget = now, WORK_AT_ONCE
         facts = self._work(direction, data, 0, now)
         if self._backlogs[direction] is not None:
@@ -149,7 +150,7 @@ class EditLine:
 
     def _go_on(self, direction: Direction) -> int:
         backlog, now = self._backlogs[direction], self._loop_time()
-        if backlog is None:  # the connection is gone, or nothing is edited any more
+        if backlog is None:  # the connection is closed, or editing has ended
             return 0
         self._turn, self._editor.budget = now, WORK_PER_STEP
         if facts := self._work(direction, backlog.data, backlog.start, now):
@@ -196,7 +197,7 @@ def _never_pass(_: bytes) -> bool:
 
 
 def make_editor(http2: bool, plan: EditPlan) -> Editor:
-    """The editor of a connection that begins with the HTTP/2 preface, or not."""
+    """Return the editor for a connection: `http2` says whether it begins with the HTTP/2 preface."""
     if http2:
         from a2a_proxy.relay.edits.http2 import Http2Editor
 
@@ -207,15 +208,15 @@ def make_editor(http2: bool, plan: EditPlan) -> Editor:
 
 
 def encode_edit_record(fact: EditFact) -> bytes | None:
-    """The data of its EDIT record; None where no byte changed."""
+    """Return the data of the EDIT record of `fact`, or None if no byte changed."""
     if fact.kind not in _RECORDED_KINDS:
         return None
     return msgspec.json.encode({"kind": fact.kind, "offset": fact.offset, **fact.detail})
 
 
 def note_for_edit(fact: EditFact) -> ConsoleNote | None:
-    """The line for the user, where what was wanted could not be done."""
+    """Return a note for the user if an edit could not be made, else None."""
     if fact.kind != "untouched":
         return None
-    text = f"an agent card was passed on untouched: {fact.detail.get('reason')}"
-    return ConsoleNote(text, "clients that follow it leave the proxy", loud=True)
+    text = f"an agent card was forwarded unchanged: {fact.detail.get('reason')}"
+    return ConsoleNote(text, "clients that follow its URLs bypass the proxy", loud=True)

@@ -1,1 +1,2 @@
-"""A recording played back: `core` decides what to say when, without I/O; `load` makes its script of a recording."""
+"""Playback of a recording. `core` decides what to send and when, without I/O; `load` builds its script from a
+recording."""

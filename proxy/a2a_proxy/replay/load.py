@@ -1,4 +1,4 @@
-"""A recording as a script: its calls in canonical form, and what of it cannot be played."""
+"""Building of a replay script: the calls of a recording in canonical form, and the calls that cannot be replayed."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _LINE_KINDS = {
     FrameKind.UNDECODABLE: LineKind.MESSAGE,
     FrameKind.END: LineKind.END,
 }
-"""Lines of a log are not replayed: nothing A2A is in them."""
+"""Script line for each kind of frame. Log lines are absent because they carry no A2A message and are not replayed."""
 _RESET_ENDS = ("reset", "rst_stream")
 _BROKEN_ENDS = frozenset({"", "connection lost", "proxy stopped", "proxy killed"})
-"""How a call ends that was not captured to its end."""
+"""Values of `Exchange.how` for a call whose end was not captured."""
 _MAX_LISTED = 3
-"""Places that an error names."""
+"""Maximum number of places listed in an error."""
 _EVENT_STREAMS = (Binding.JSONRPC, Binding.REST)
 _EVENT_ID = re.compile(r"^id:[ ]?([^\r\n\0]*)", re.MULTILINE)
 
@@ -58,10 +58,10 @@ def load_script(
     allow_incomplete: bool = False,
     allow_redacted: bool = False,
 ) -> ReplayScript:
-    """Read a recording, one session of it or what one agent said in it. All payloads are held in memory.
+    """Read a recording into a script, optionally limited to one session or to the calls of one agent.
 
-    Raises RecordingError where it cannot be read, or may not be played: it has no payloads, is incomplete, or labels
-    would be delivered where credentials stood.
+    All payloads are held in memory. Raises RecordingError if the recording cannot be read or must not be replayed: it
+    has no payloads, is incomplete, or would deliver redaction labels in place of credentials.
     """
     loader = _ScriptLoader(recording, session, agent)
     _refuse_payloadless(recording, loader)
@@ -76,7 +76,7 @@ def load_script(
 def _refuse_payloadless(recording: Recording, loader: _ScriptLoader) -> None:
     if any(METADATA_ONLY in row.facts.redaction for row in loader.sessions):
         raise RecordingError(
-            f"{recording.path} holds no payloads (metadata only): nobody knows what was said",
+            f"{recording.path} has no payloads (it was recorded with metadata only) and cannot be replayed",
             "record it again without --redact metadata-only",
         )
 
@@ -89,8 +89,8 @@ def _refuse_incomplete(recording: Recording, loader: _ScriptLoader) -> None:
         why.append(f"not captured to the end: {places}")
     if why:
         raise RecordingError(
-            f"{recording.path} is no complete capture: {'; '.join(dict.fromkeys(why))}",
-            "record it again; or play what there is, its cuts as cuts: --allow-incomplete",
+            f"{recording.path} is not a complete capture: {'; '.join(dict.fromkeys(why))}",
+            "record it again, or replay the incomplete calls up to where they break off: --allow-incomplete",
         )
 
 
@@ -100,9 +100,9 @@ def _refuse_redacted(recording: Recording, script: ReplayScript) -> None:
         labels = ", ".join(f"{place} ({label})" for place, label in found[:_MAX_LISTED])
         more = f" and {len(found) - _MAX_LISTED} more" if len(found) > _MAX_LISTED else ""
         raise RecordingError(
-            f"{recording.path} would deliver labels where credentials stood: {labels}{more}; no client has said them"
-            " before, so what they stand for is not known",
-            "deliver the labels as they are: --allow-redacted",
+            f"{recording.path} would deliver redaction labels in place of credentials: {labels}{more}; no client sent"
+            " these credentials before, so the replay cannot fill them in",
+            "deliver the labels unchanged: --allow-redacted",
         )
 
 
@@ -113,16 +113,17 @@ class _ScriptLoader:
         if not self.sessions:
             which = f"session {session}" if session is not None else "session"
             raise RecordingError(
-                f"{recording.path} has no {which}", f"see: {shell_line('a2a-inspect', 'show', str(recording.path))}"
+                f"{recording.path} has no {which}",
+                f"see: {shell_line('a2a-inspect', 'show', str(recording.path))}",
             )
         self._agent = agent
         self._agents: set[str] = set()
         self._unservable: list[UnservableCall] = []
         self._findings: dict[tuple[int, int, int], list[str]] = defaultdict(list)
-        """By session, exchange and frame: rules."""
+        """Rule ids of the findings, by session, exchange and frame number."""
         self._pins: dict[tuple[int, int, int], int] = {}
         self.broken: list[str] = []
-        """Calls that were not captured to their end."""
+        """Places of the calls whose end was not captured."""
 
     def load(self) -> ReplayScript:
         calls: list[RecordedCall] = []
@@ -138,7 +139,7 @@ class _ScriptLoader:
         if self._agent and not calls:
             said = ", ".join(sorted(self._agents)) or "none"
             raise RecordingError(
-                f"{self._recording.path} has no call of the agent {self._agent}", f"the agents that it has: {said}"
+                f"{self._recording.path} has no call to the agent {self._agent}", f"its agents are: {said}"
             )
         calls.sort(key=lambda call: call.began)
         return ReplayScript(
@@ -152,7 +153,7 @@ class _ScriptLoader:
         )
 
     def _load_remarks(self, session: int) -> None:
-        """What rules have found, and gates that people have pinned."""
+        """Read the findings and the pinned gates of a session."""
         for row in self._recording.findings(session):
             found = row.finding
             if found.exchange and found.seq >= 0:
@@ -208,7 +209,7 @@ class _ScriptLoader:
                 and exchange.operation not in LIVE_OPERATIONS
                 and frame.kind is not FrameKind.CUT
             ):
-                continue  # its request is whole: there is nothing to wait for
+                continue  # the request is complete, so the agent waits for nothing more
             line = self._load_line(row, frame, side)
             if line is not None:
                 ended = (
@@ -216,7 +217,7 @@ class _ScriptLoader:
                 )
                 yield line
                 if side is ScriptSide.CLIENT and line.what in (LineKind.RESET, LineKind.CUT):
-                    return  # what its agent says after that, nobody hears
+                    return  # the agent's lines after the client broke the call off reached no client
         if not ended:
             number = frames[-1].seq + 1 if frames else 1
             at = max((exchange.closed or exchange.last_event or exchange.started) - exchange.started, 0)
@@ -281,7 +282,8 @@ class _ScriptLoader:
 
 
 def _canonical_value(frame: Frame, exchange: Exchange) -> Any:
-    """In canonical form; of an answer to an unknown method without the envelope of that call."""
+    """Return the frame's payload in canonical form; for an unknown JSON-RPC method, without the envelope of its
+    response."""
     value = canonical_payload(frame, exchange)
     if not exchange.operation and isinstance(value, dict) and "jsonrpc" in value:
         return {name: item for name, item in value.items() if name in ("result", "error")}
@@ -289,13 +291,13 @@ def _canonical_value(frame: Frame, exchange: Exchange) -> Any:
 
 
 def _unservable_reason(exchange: Exchange, first: Frame | None, frames: list[Frame]) -> str:
-    """Why a call cannot be played; empty where it can."""
+    """Return why a call cannot be replayed, or an empty string if it can."""
     if exchange.binding is Binding.OTHER or (not exchange.method and not exchange.operation):
-        return f"{exchange.method} {exchange.target} is no call of A2A"
+        return f"{exchange.method} {exchange.target} is not an A2A call"
     if exchange.ours:
         return "the proxy answered, not the agent"
     if first is None:
         return "its request was not recorded"
     if any(frame.truncated for frame in frames):
-        return "a message of it was too large to be stored whole"
+        return "one of its messages was too large to be stored whole"
     return ""

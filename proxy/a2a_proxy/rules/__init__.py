@@ -1,1 +1,1 @@
-"""Rules: protocol violations found in passing traffic. Pure: values in, findings out, time as an argument."""
+"""Rules that detect protocol violations in recorded traffic. Pure: no I/O, and time is an argument."""

@@ -1,4 +1,4 @@
-"""What a rule sees: one frame (or exchange) with everything around it, decoded when it is asked for."""
+"""The context given to a rule: one frame or exchange, with lazily decoded payloads and the state of the session."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from a2a_proxy.protocol.request import canonical_request
 from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
 from a2a_proxy.protocol.schema import MEDIA_SCHEMA_SET
 from a2a_proxy.redaction.labels import withheld
-from a2a_proxy.rules.define.rule import ENVELOPE, FrameFlag
+from a2a_proxy.rules.define.conditions import ENVELOPE, FrameFlag
 from a2a_proxy.rules.facts import failure
 from a2a_proxy.rules.facts.failure import Failure
 from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary, decode_status
@@ -33,31 +33,31 @@ _UNSET: Any = object()
 
 
 class RuleContext:
-    """Handed to one rule after the other; rules read it and change nothing but notes."""
+    """Context of one exchange, passed to each of its rules in turn. Rules read it and change only notes."""
 
     frame_or_none: Frame | None = None
-    """The frame; None at `HEADS`, `CLOSED` and when a time is due."""
+    """The current frame; None at `HEADS`, at `CLOSED` and when a deadline is due."""
     task: TaskRecord | None = None
-    """The task that the frame is about."""
+    """The task the frame refers to."""
     gate_result: GateResult = False
-    """What the gate saw of the frame, where it was asked; see `status`."""
+    """Result of the gate for this frame, if the gate was run; see `status_summary`."""
     flags = 0
     state_before = 0
-    """The state that the task was in before this frame; 0 where unknown."""
+    """State of the task before this frame; 0 if unknown."""
     stream_state_before = 0
-    """The state that this exchange had shown before this frame; 0 where it had shown none."""
+    """State last shown by this exchange before this frame; 0 if it had shown none."""
     context_before = ""
-    """The context that the task had before this frame."""
+    """Context id of the task before this frame."""
     generation_before = 0
-    """The generation that this exchange had shown before this frame."""
+    """Generation last shown by this exchange before this frame."""
     due_seq = -1
-    """Of the frame at which the rule asked for this deadline."""
+    """Sequence number of the frame at which the rule scheduled this deadline."""
     due_note = ""
-    """What the rule gave to `schedule_due`."""
+    """The note passed to `schedule_due`."""
     _agent: AgentRecord | None = None
     _cache: dict[str, Any] | None = None
     _request_header_map: dict[str, bytes] | None = None
-    """The first header field of each name; rules about heads look at many of them."""
+    """The first header field of each name, cached because rules about heads read many of them."""
     _response_header_map: dict[str, bytes] | None = None
     _value: Any = _UNSET
     _body: Any = _UNSET
@@ -75,15 +75,15 @@ class RuleContext:
     ):
         self.session = session
         self.record = record
-        """The exchange's own history."""
+        """The history of this exchange."""
         self.exchange = exchange
-        """Heads, operation and dialect. How it ended is known at `HookPoint.CLOSED` only."""
+        """Heads, operation and dialect. The way the exchange ended is known only at `HookPoint.CLOSED`."""
         self.at = at
-        """Now, ns."""
+        """Current time, ns."""
         self._schedule = schedule
 
     def set_frame(self, frame: Frame | None, task: TaskRecord | None = None, flags: int = 0) -> None:
-        """Go on to a frame."""
+        """Move to another frame and drop everything decoded from the previous one."""
         self.frame_or_none = without_payload(frame) if frame is not None and withheld(frame) else frame
         self.task, self.flags = task, flags
         self.gate_result = False
@@ -92,36 +92,39 @@ class RuleContext:
 
     @property
     def cache(self) -> dict[str, Any]:
-        """What rules worked out about this frame, for those that come after."""
+        """Intermediate results for this frame, shared with the rules that run after this one."""
         if self._cache is None:
             self._cache = {}
         return self._cache
 
     @property
     def frame(self) -> Frame:
-        """The frame, for rules that are asked about one."""
+        """The current frame, for rules that run on a frame."""
         assert self.frame_or_none is not None
         return self.frame_or_none
 
     # --- the frame ----------------------------------------------------------------------------------------------
 
     def needs_payload(self) -> None:
-        """For rules that go by what the payloads of this task said before: where those were not recorded, nobody can
-        tell. Raises MissingPayload then, which the engine expects."""
+        """Raise MissingPayload if the frame's payload was not recorded; the engine then skips the rule.
+
+        Called by rules that depend on earlier payloads of the task: without them the rule has no evidence.
+        """
         if self.frame_or_none is not None:
             _ = self.frame_or_none.payload
 
     @property
     def value(self) -> Any:
-        """The payload as plain JSON, in its own dialect; None where it cannot be read. Protobuf as ProtoJSON."""
+        """The payload as plain JSON in its own dialect (protobuf as ProtoJSON); None if it cannot be decoded."""
         if self._value is _UNSET:
             self._value = decode_payload(self.frame.payload, self.frame.schema) if self.frame.payload else None
         return self._value
 
     @property
     def body(self) -> Any:
-        """What the binding wraps: `params` of a JSON-RPC request, `result` of a response, on a live stream with media
-        the request or event inside; else `value`."""
+        """The content inside the binding's envelope: `params` of a JSON-RPC request, `result` of a JSON-RPC response,
+        the request or event inside a live stream with media; otherwise `value`.
+        """
         if self._body is _UNSET:
             value, root = self.value, self.root
             self._body = value.get(root[:-1]) if root and isinstance(value, dict) else value
@@ -129,19 +132,19 @@ class RuleContext:
 
     @property
     def root(self) -> str:
-        """Path of `body` in the payload, with a dot where it is not empty."""
+        """Path of `body` in the payload, with a trailing dot if it is not empty."""
         if self.frame.schema.endswith(f"@{MEDIA_SCHEMA_SET}"):
             return "message." if self.frame.direction is Direction.TO_AGENT else "event."
         return f"{self._body_member}." if self.is_enveloped else ""
 
     @property
     def _body_member(self) -> str:
-        """Where the envelope has the body: requests and notifications have parameters."""
+        """Envelope member that holds the body: requests and notifications have parameters."""
         return "params" if self.frame.direction is Direction.TO_AGENT or self.is_notification else "result"
 
     @property
     def event(self) -> dict[str, Any]:
-        """The answer in the 1.0 form whatever the dialect: `{"statusUpdate": {...}}`; empty where it is none."""
+        """The answer in the 1.0 form for every dialect: `{"statusUpdate": {...}}`; empty if it is not an A2A object."""
         if self._event is _UNSET:
             frame, exchange = self.frame, self.exchange
             self._event = normalise(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
@@ -150,13 +153,13 @@ class RuleContext:
 
     @property
     def object(self) -> dict[str, Any]:
-        """What the event wraps: the task, the message, the update itself; empty where there is none."""
+        """The object inside the event (task, message or update); empty if there is none."""
         found = next((each for each in self.event.values() if isinstance(each, dict)), None)
         return found or {}
 
     @property
     def status_summary(self) -> StatusSummary:
-        """A quick look at the status of a task or an update."""
+        """Timestamp and message content of the status of a task or an update."""
         return self.gate_result if type(self.gate_result) is StatusSummary else decode_status(self.frame)
 
     @property
@@ -174,52 +177,52 @@ class RuleContext:
         return found
 
     def has_flag(self, flags: FrameFlag) -> bool:
-        """The frame has one of these."""
+        """Whether the frame has at least one of `flags`."""
         return bool(self.flags & int(flags))
 
     # --- the exchange -------------------------------------------------------------------------------------------
 
     @property
     def agent(self) -> AgentRecord:
-        """Who answers."""
+        """The agent that answers this exchange."""
         if self._agent is None:
             self._agent = self.session.agent_record(self.record.upstream)
         return self._agent
 
     @property
     def operation(self) -> str:
-        """The 1.0 name; empty where it is none of A2A's."""
+        """Operation by its 1.0 name; empty if the call is not an A2A operation."""
         return self.exchange.operation
 
     @property
     def binding(self) -> Binding:
-        """How it is carried."""
+        """Binding of the exchange."""
         return self.exchange.binding
 
     @property
     def is_enveloped(self) -> bool:
-        """Its messages are JSON-RPC."""
+        """Whether the messages are JSON-RPC."""
         return self.exchange.binding in ENVELOPE
 
     @property
     def is_notification(self) -> bool:
-        """The agent says it as a notification, not as a response (manual/protocol.md "Stdio streams")."""
+        """Whether the frame is a notification instead of a response (manual/protocol.md "Stdio streams")."""
         return self.frame.note in NOTIFICATIONS and self.exchange.binding is Binding.STDIO
 
     @property
     def is_v1(self) -> bool:
-        """It speaks 1.0 or later."""
+        """Whether the dialect is 1.0 or later."""
         return self.exchange.dialect in (Dialect.V1_0, Dialect.V1_1)
 
     @property
     def request(self) -> Frame | None:
-        """The first request; None where there is none yet."""
+        """The first request; None if none has been received yet."""
         found = self.record.request
         return without_payload(found) if found is not None and withheld(found) else found
 
     @property
     def params(self) -> dict[str, Any]:
-        """The first request's parameters in the 1.0 form; of REST those in path and query as well, as text."""
+        """Parameters of the first request in the 1.0 form. On REST they include path and query parameters, as text."""
         if self._params is _UNSET:
             self._params = self._read_params()
         found: dict[str, Any] = self._params
@@ -252,51 +255,52 @@ class RuleContext:
 
     @property
     def rest_match(self) -> RestMatch | None:
-        """What the request line says, where it is REST."""
+        """The parsed request line of a REST call; None for any other request."""
         return match_request_line(self.exchange.method, self.exchange.target.encode("latin-1"))
 
     @property
     def is_success(self) -> bool:
-        """The frame is an answer that is no error."""
+        """Whether the frame is an answer without an error."""
         return self.frame.kind in (FrameKind.RESPONSE, FrameKind.EVENT) and not self.flags & int(FrameFlag.ERROR)
 
     def request_header(self, name: str) -> str:
-        """The first request header field of this name (lower case); empty where there is none."""
+        """Return the first request header field of this name (lower case), or an empty string."""
         if self._request_header_map is None:
             self._request_header_map = _map_first_headers(self.exchange.request_headers)
         return self._request_header_map.get(name, b"").decode("latin-1").strip()
 
     def request_headers(self, name: str) -> list[str]:
-        """All of them."""
+        """Return all request header fields of this name (lower case), in order."""
         return header_values(self.exchange.request_headers, name)
 
     def response_header(self, name: str) -> str:
-        """The first response header field of this name (lower case); empty where there is none."""
+        """Return the first response header field of this name (lower case), or an empty string."""
         if self._response_header_map is None:
             self._response_header_map = _map_first_headers(self.exchange.response_headers)
         return self._response_header_map.get(name, b"").decode("latin-1").strip()
 
     def response_headers(self, name: str) -> list[str]:
-        """All of them."""
+        """Return all response header fields of this name (lower case), in order."""
         return header_values(self.exchange.response_headers, name)
 
     @property
     def media_type(self) -> str:
-        """Of the response, lower case, without parameters."""
+        """Media type of the response in lower case, without parameters."""
         return strip_parameters(self.response_header("content-type"))
 
     @property
     def declarations(self) -> CardDeclarations | None:
-        """What the agent's cards said when the exchange began; None where none had been seen."""
+        """Declarations of the agent's cards as known when the exchange began; None if no card had been seen."""
         found = self.agent.declarations
         return found if found is not None and found.at < self.record.started else None
 
     # --- time ---------------------------------------------------------------------------------------------------
 
     def schedule_due(self, seconds: float, note: str = "", record: ExchangeRecord | None = None) -> None:
-        """Call the rule's `due` after `seconds`, for this exchange or for `record`; `note` comes back as `due_note`.
+        """Call the rule's `due` after `seconds` for this exchange or for `record`; `note` becomes `due_note`.
 
-        At least 1 ns passes: a rule that schedules itself again for the rest of a time ends, however small the rest.
+        The delay is at least 1 ns, so a rule that keeps rescheduling itself for a remaining time terminates however
+        small the remainder is.
         """
         self._schedule(self, self.at + max(1, int(seconds * 1e9)), note, record or self.record)
 
@@ -311,19 +315,19 @@ def _lower_header_name(name: bytes) -> str:
 
 
 def first_header(headers: Headers, name: str) -> str:
-    """The first field of this name; empty where there is none."""
+    """Return the first field of this name, or an empty string."""
     found = header_values(headers, name)
     return found[0] if found else ""
 
 
 def header_values(headers: Headers, name: str) -> list[str]:
-    """All fields of this name (lower case), in order."""
+    """Return all fields of this name (lower case), in order."""
     header_name = name.encode("latin-1")
     return [value.decode("latin-1").strip() for key, value in headers if key.lower() == header_name]
 
 
 def strip_parameters(value: str) -> str:
-    """Without parameters, lower case."""
+    """Return the value in lower case without its parameters."""
     return value.partition(";")[0].strip().lower()
 
 

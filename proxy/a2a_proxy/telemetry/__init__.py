@@ -1,6 +1,6 @@
-"""What was recorded as traces, logs and metrics of OpenTelemetry, live and long after by the same code.
+"""Traces, logs and metrics of OpenTelemetry from recorded traffic, live and later by the same code.
 
-`span` makes a span of what is known of a call (pure, as are `values`, `ids`, `attributes`, `events`, `otlp_json`);
-`reading` gets that from a recording; `sdk` is the only place that knows the OpenTelemetry packages; `sender` keeps on
-trying; `consumer` follows a recording.
+`span` builds a span from the facts about a call (without I/O, like `values`, `ids`, `attributes`, `events` and
+`otlp_json`); `span_reader` reads these facts from a recording; `sdk` is the only module that uses the OpenTelemetry
+packages; `retry_sender` sends with retries; `consumer` follows a recording.
 """

@@ -1,6 +1,6 @@
-"""Entry of the process that exports live: `python -m a2a_proxy.telemetry RECORDING --otlp SETTINGS --ledger FD ...`.
+"""Entry point of the live export process: `python -m a2a_proxy.telemetry RECORDING --otlp SETTINGS --ledger FD ...`.
 
-Only the keeper calls it.
+Called only by `keeper`.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from a2a_proxy.telemetry.settings import decode
 
 
 def main() -> int:
-    """Follow the recording until there is nothing more."""
+    """Follow the recording to its end and return the exit code."""
     return run_follower("a2a_proxy.telemetry", "--otlp", export_session)
 
 
 def export_session(job: FollowerJob) -> FollowerFailed | None:
-    """Export to the end; what keeps it from that."""
+    """Export the session to its end; return the failure that prevented it, or None."""
     settings = decode(job.program_args)
     count = CallTally()
     try:

@@ -1,6 +1,6 @@
-"""The attributes of a call's span: names of the OpenTelemetry drafts where there are any, else `a2a_proxy.*`. Pure.
+"""The attributes of a call's span: names of the OpenTelemetry drafts if there are any, else `a2a_proxy.*`. No I/O.
 
-An attribute of which nothing is known is left out. The text of messages is in none of them, unless it was asked for.
+Unknown values are left out. No attribute contains the text of messages, unless the user has enabled it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from a2a_proxy.telemetry.events import CallEvents
 from a2a_proxy.telemetry.values import Attributes, Value, shorten_value
 
 UNKNOWN_OPERATION = "unknown"
-"""Name of a span that is no operation of A2A: peers could make up any number of names."""
+"""Span name of a call that is not an A2A operation. Fixed, because peers could send any number of names."""
 PUSH_OPERATION = "push_notification"
 _BINDING_LABELS = {
     Binding.REST: "http+json",
@@ -29,7 +29,7 @@ _BINDING_LABELS = {
     Binding.OTHER: "http",
 }
 _RPC_BINDINGS = (Binding.GRPC, Binding.JSONRPC, Binding.STDIO)
-"""Bindings that say a method's name."""
+"""Bindings whose requests name a method."""
 _CUT_ERROR_TYPES = {"client cancel": "client_cancelled", "proxy stopped": "proxy_stop", "proxy killed": "proxy_stop"}
 _CLOSE_REASONS = {
     "complete": "server_end",
@@ -40,25 +40,25 @@ _CLOSE_REASONS = {
 }
 _LOST_AGENT = ("agent gone", "agent reset")
 _IDLE_NS = 30_000_000_000
-"""ns of silence after which a connection that is lost counts as closed for being idle: what stands between says not
-why, and closes after a minute mostly."""
+"""ns of silence after which a lost connection counts as closed for being idle: a proxy in between closes it without a
+reason, usually after one minute."""
 
 
 def span_name(exchange: Exchange) -> str:
-    """The name of its span, one of few."""
+    """Return the name of the call's span, one of a small set."""
     if exchange.binding is Binding.WEBHOOK:
         return PUSH_OPERATION
     return exchange.operation or UNKNOWN_OPERATION
 
 
 def binding_label(exchange: Exchange) -> str:
-    """How it was carried: `grpc`, `jsonrpc`, `http+json`, `stdio`."""
+    """Return the label of the binding: `grpc`, `jsonrpc`, `http+json`, `stdio`."""
     return _BINDING_LABELS.get(exchange.binding, exchange.binding.value)
 
 
 def error_type(exchange: Exchange) -> str:
-    """What went wrong in one word of few: an A2A error, a JSON-RPC code, a gRPC status, an HTTP status, or how it was
-    broken off. Empty where nothing did; a task that failed is no error of the call."""
+    """Return the error in one word of a small set: an A2A error, a JSON-RPC code, a gRPC status, an HTTP status, or how
+    the call was cut. Empty on success; a failed task is not an error of the call."""
     if exchange.ours:
         return "refused"
     if exchange.error:
@@ -80,7 +80,7 @@ def _reported_error(exchange: Exchange) -> str:
 
 
 def call_attributes(facts: CallFacts, events: CallEvents) -> Attributes:
-    """All of them."""
+    """Return all attributes of a call."""
     exchange = facts.exchange
     made: dict[str, Value | None] = {
         "a2a.method.name": span_name(exchange),
@@ -138,7 +138,7 @@ def _rpc_attributes(exchange: Exchange) -> dict[str, Value | None]:
 
 
 def _rpc_id_text(rpc_id: str) -> str:
-    """A JSON-RPC id as text: without the quotes that it has in JSON."""
+    """Return a JSON-RPC id as text, without its JSON quotes."""
     try:
         found = msgspec.json.decode(rpc_id)
     except (msgspec.DecodeError, UnicodeEncodeError):
@@ -167,7 +167,7 @@ def _network_attributes(facts: CallFacts) -> dict[str, Value | None]:
 
 
 def path_template(exchange: Exchange) -> str:
-    """The path without what differs from call to call: `/v1/tasks/{id}`."""
+    """Return the path with placeholders for ids: `/v1/tasks/{id}`."""
     path = exchange.target.partition("?")[0]
     found = (
         match_request_line(exchange.method, path.encode("latin-1", "replace"))
@@ -187,7 +187,7 @@ def path_template(exchange: Exchange) -> str:
 
 
 def split_address(text: str) -> tuple[str, int | None]:
-    """Host and port of an address or URL, as far as it has them."""
+    """Return host and port of an address or URL; empty and None if it has none."""
     try:
         parts = urlsplit(text if "://" in text else f"//{text}")
         return parts.hostname or "", parts.port or {"https": 443, "http": 80}.get(parts.scheme)
@@ -212,12 +212,13 @@ def _stream_attributes(exchange: Exchange, events: CallEvents) -> dict[str, Valu
 
 
 def _elapsed_ms(started: int, at: int) -> float | None:
-    """Time between two moments in ns, ms; None where the second has not come."""
+    """Return the time from `started` to `at` (both ns) in ms, or None if `at` is not set."""
     return max(at - started, 0) / 1e6 if at else None
 
 
 def close_reason(exchange: Exchange, last_heard: int) -> str:
-    """How it was over, in one word of few; empty while it is open. `heard`: when the agent sent something last, ns."""
+    """Return how the call ended, in one word of a small set; empty while it is open. `last_heard` is the time of the
+    agent's last frame, ns."""
     silent = exchange.closed - max(last_heard, exchange.response_started, exchange.request_ended, exchange.started)
     if exchange.how in _LOST_AGENT and exchange.streaming and silent >= _IDLE_NS:
         return "idle"
@@ -225,7 +226,7 @@ def close_reason(exchange: Exchange, last_heard: int) -> str:
 
 
 def _special_attributes(facts: CallFacts) -> dict[str, Value | None]:
-    """What only some calls have: a card, an attempt, a stream before it."""
+    """Return the attributes that only some calls have: of an agent card, a push delivery, a resumed stream."""
     fetch, delivery = facts.fetch, facts.delivery
     return {
         "a2a_proxy.stream.resumed_from": facts.resumed_from or None,
@@ -238,7 +239,7 @@ def _special_attributes(facts: CallFacts) -> dict[str, Value | None]:
 
 
 def session_resource(session: SessionRow, environ: Mapping[str, str]) -> Attributes:
-    """What made the spans of a session. `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME` count as everywhere."""
+    """Return the resource of a session's spans, with `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME` applied."""
     tool, _, version = session.facts.tool.partition(" ")
     made: Attributes = {"service.name": tool or "a2a-proxy", "a2a_proxy.session.id": session.facts.uuid}
     if version:

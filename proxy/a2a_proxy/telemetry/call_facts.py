@@ -1,4 +1,4 @@
-"""What is known of a call before it becomes a span. Pure."""
+"""Facts about a call from which its span is built. No I/O."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from a2a_proxy.telemetry.values import SpanContextIds, SpanLink
 
 
 class CardIdentity(msgspec.Struct, frozen=True):
-    """Who an agent says it is."""
+    """Identity of an agent according to its card."""
 
     name: str
     version: str
     signed: bool = False
-    """It has signatures; whether they are good nobody has looked."""
+    """Whether the card has signatures; they are not verified."""
     digest: bytes = b""
-    """Of all but the signatures."""
+    """SHA-256 of the card without its signatures."""
 
 
 class CardFetch(msgspec.Struct, frozen=True):
-    """A call that brought a card."""
+    """A call that returned a card."""
 
     card: CardIdentity
     changed: bool | None = None
-    """It differs from the one that was seen there before; None where there was none."""
+    """Whether the card differs from the previous one at this address; None if there was no previous one."""
 
 
 class PushDelivery(msgspec.Struct, frozen=True):
-    """A push notification, as far as other calls tell of it."""
+    """A push notification and its relation to earlier calls."""
 
     attempt: int
-    """From 1: how often this was delivered, since it was taken last."""
+    """Number of the attempt, from 1, counted since the receiver last accepted this notification."""
     token: bool | None = None
-    """The token is that of the push configuration; None where neither has one, or no configuration was seen."""
+    """Whether the token is that of the push configuration; None if neither has one, or no configuration was seen."""
 
 
 class RequestFacts(msgspec.Struct, frozen=True):
-    """What the first message of a client says about the call."""
+    """Facts from the first client message of a call."""
 
     message_id: str = ""
     references: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class RequestFacts(msgspec.Struct, frozen=True):
 
 
 class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A call, and what other rows say about it."""
+    """A call with the related facts from other rows."""
 
     exchange: Exchange
     connection: Connection | None
@@ -61,17 +61,17 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     context: SpanContextIds
     parent: SpanContextIds | None
     card: CardIdentity | None = None
-    """The last one that was seen of its agent."""
+    """The last card seen of its agent."""
     fetch: CardFetch | None = None
     delivery: PushDelivery | None = None
     resumed_from: int = 0
-    """Number of the stream that was cut, and with which this one goes on; 0 where there is none."""
+    """Number of the cut stream that this one continues; 0 if there is none."""
     content: MessageContent = NO_CONTENT
     links: tuple[SpanLink, ...] = ()
 
 
 def parse_request(value: Any, message_id: str) -> RequestFacts:
-    """Read the parameters of a call, in 1.0 form (`protocol.decoded`); a JSON-RPC envelope may be around them."""
+    """Read the parameters of a call in 1.0 form (`protocol.decoded`), with or without a JSON-RPC envelope."""
     if isinstance(value, dict) and "jsonrpc" in value:
         value = value.get("params")
     if not isinstance(value, dict):
@@ -95,7 +95,7 @@ _TRACE_HEADERS = ("traceparent", "tracestate")
 
 
 def context_of_headers(exchange: Exchange) -> SpanContextIds | None:
-    """The caller's span as header fields, or gRPC metadata, name it."""
+    """Return the caller's span from the header fields or gRPC metadata, or None."""
     if not exchange.traceparent:
         return None
     states = (value for name, value in exchange.request_headers if name.lower() == b"tracestate")
@@ -103,11 +103,11 @@ def context_of_headers(exchange: Exchange) -> SpanContextIds | None:
 
 
 def parse_trace_context(traceparent: str, tracestate: str) -> SpanContextIds | None:
-    """The caller's span of two texts of W3C Trace Context; None where the first is none."""
+    """Return the caller's span from two W3C Trace Context values, or None if the first is invalid."""
     found = parse_traceparent(traceparent)
     return msgspec.structs.replace(found, state=parse_tracestate(tracestate)) if found is not None else None
 
 
 def state_label(number: int) -> str:
-    """A state as people say it; a number of no known state as it is."""
+    """Return the label of a task state, or its number if the state is unknown."""
     return TaskState(number).label if number in TaskState._value2member_map_ else str(number)

@@ -1,4 +1,4 @@
-"""Agent cards of a session: who an agent says it is, and whether that changed from one fetch to the next."""
+"""Agent cards of a session: the identity of an agent, and whether its card changed from one fetch to the next."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
 from a2a_proxy.telemetry.call_facts import CardFetch, CardIdentity
 
 _MAX_CARDS = 4096
-"""Cards of one address that are remembered, and calls of all of them."""
+"""Limit of remembered cards per address, and of remembered calls in total."""
 
 
 class _ChangedCard(msgspec.Struct, frozen=True):
-    """A card that was not the one before, when it was brought."""
+    """A card that differed from the previous one when it was fetched."""
 
     exchange: int
     at: int
@@ -28,17 +28,17 @@ class _ChangedCard(msgspec.Struct, frozen=True):
 
 
 class CardHistory:
-    """The cards that were brought so far, by the address where their connections came in: gRPC may go to another port
-    of the agent than its card did."""
+    """The cards fetched so far, by the listen address of their connections, because gRPC may use another port of the
+    agent than its card."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._cards: dict[str, list[_ChangedCard]] = {}
         self._read_calls: dict[int, CardIdentity | None] = {}
-        """What a call brought that is over, by its key."""
+        """Key of a finished call -> the card it returned, or None."""
 
     def card_calls(self, session: SessionRow) -> list[ExchangeRow]:
-        """The calls of a session that ask for a card."""
+        """Return the calls of a session that request a card."""
         names = "(SELECT id FROM text WHERE value IN (?, ?))"
         query = f"SELECT id FROM exchange WHERE id >= ? AND id < ? AND operation IN {names} ORDER BY id"
         span = make_key(session.id, 0), make_key(session.id + 1, 0)
@@ -46,7 +46,7 @@ class CardHistory:
         return [row for row in map(self._recording.exchange, numbers) if row is not None]
 
     def add_call(self, row: ExchangeRow, connection: Connection | None) -> None:
-        """What a call brought that is over."""
+        """Add the card that a finished call returned, if any."""
         card = self._fetched_card(row) if connection is not None and row.exchange.closed else None
         if card is None or connection is None:
             return
@@ -58,13 +58,13 @@ class CardHistory:
             del known[:-_MAX_CARDS]
 
     def latest_card(self, connection: Connection | None, until: int) -> CardIdentity | None:
-        """The one that was brought last until then, ns."""
+        """Return the last card fetched up to the time `until` (ns), or None."""
         seen = self._cards.get(connection.listen, []) if connection is not None else []
         before = [each.card for each in seen if each.at <= until]
         return before[-1] if before else None
 
     def card_fetch(self, row: ExchangeRow, connection: Connection | None) -> CardFetch | None:
-        """What a call brought, beside what one like it brought before; None where it brought none."""
+        """Return the card of a call, compared with that of the previous such call, or None if it returned no card."""
         card = self._fetched_card(row) if connection is not None and row.exchange.operation in CARD_OPERATIONS else None
         if card is None or connection is None:
             return None

@@ -1,7 +1,7 @@
-"""The second span of a call that the proxy sent on with a `traceparent` of its own (`--propagate`). Pure.
+"""The second span of a call that the proxy forwarded with its own `traceparent` (`--propagate`). No I/O.
 
-The id that the agent was sent is in the recording, so that each export gives the same two spans: of the call as it came
-in, and of the call as it went on, whose id the agent knows as its caller's.
+The id sent to the agent is recorded, so every export has the same two spans: one for the call as received, and one for
+the call as forwarded, whose id the agent knows as its parent's.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ _COPIED_PREFIXES = (
     *("a2a.", "gen_ai.agent.", "gen_ai.conversation.", "rpc.", "jsonrpc.", "http.", "url.", "server.", "network."),
     *("error.type", "a2a_proxy.binding", "a2a_proxy.wire.", "a2a_proxy.exchange"),
 )
-"""How the attributes begin that both spans have."""
+"""Prefixes of the attributes that both spans have."""
 
 
 def forwarded_context(exchange: Exchange) -> SpanContextIds | None:
-    """The span that the agent knows as its caller's, where it is one of the proxy's; None where nothing was changed."""
+    """Return the proxy's span that the agent knows as its parent, or None if the header was not changed."""
     return None if exchange.ours else parse_traceparent(exchange.sent_traceparent)
 
 
 def caller_context(sent: SpanContextIds, header: SpanContextIds | None) -> SpanContextIds | None:
-    """The caller's span of a call that went on: the one in the header where its trace went on."""
+    """Return the caller's span of a forwarded call, if the proxy continued the trace of its header, else None."""
     return header if header is not None and header.trace == sent.trace else None
 
 
 def message_link(context: SpanContextIds, message: SpanContextIds | None) -> tuple[SpanLink, ...]:
-    """A link to the trace that a message names and the call is not in: the proxy reads header fields only."""
+    """Return a link to the trace in a message if the call is in another trace, because the proxy reads only headers."""
     if message is None or message.trace == context.trace:
         return ()
     return (SpanLink(message, {"a2a_proxy.link": _MESSAGE_RELATION}),)
 
 
 def client_span(span: SpanValue, sent: SpanContextIds) -> SpanValue:
-    """The call as it went on. What happened in it is told by the span that it came in with."""
+    """Return the span of the call as forwarded, without the events, which are on the span of the call as received."""
     told = {name: value for name, value in span.attributes.items() if name.startswith(_COPIED_PREFIXES)}
     return msgspec.structs.replace(
         span,

@@ -1,4 +1,4 @@
-"""Names that other tools look for, beside the span's own: `--compat` (offline), `--otlp-compat` (live). Pure."""
+"""Attribute names of other tools, added to the span's own: `--compat` (offline), `--otlp-compat` (live). No I/O."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SSE_BINDINGS = ("jsonrpc", "http+json")
 
 
 def compat_attributes(attributes: Mapping[str, Value], content: MessageContent, compat: Iterable[Compat]) -> Attributes:
-    """The other names of what the attributes of a call's span say; where that says nothing, none."""
+    """Return the attributes of a call's span under the names of other tools, without empty ones."""
     made: dict[str, Value | None] = {}
     for each in compat:
         if each == "kong":

@@ -1,4 +1,4 @@
-"""Follows a session for a backend: a span for each call when it is over, word of those that go on for long, metrics."""
+"""Export a session to a backend while it is recorded: spans of finished calls, log records of long calls, metrics."""
 
 from __future__ import annotations
 
@@ -24,37 +24,37 @@ from a2a_proxy.telemetry.span_reader import SpanReader, is_late_finding
 from a2a_proxy.telemetry.values import Attributes, LogValue, SpanValue
 
 LONG_CALL_NS = 10_000_000_000
-"""ns after which a call that goes on is told."""
+"""Duration in ns after which an open call is logged."""
 ALIVE_INTERVAL_NS = 60_000_000_000
-"""ns after which it is told again, and again."""
+"""Interval in ns between further log records of an open call."""
 SEGMENT_GRACE_NS = 5_000_000_000
-"""ns that a segment's end is past before it is sent: its last frames are on their way into the recording until then."""
+"""ns after the end of a segment before it is sent, because its last frames may not be in the recording yet."""
 _POLL_INTERVAL_NS = 5_000_000_000
-"""ns between two looks at calls that go on."""
+"""ns between two polls of open calls."""
 _MAX_OPEN_CALLS = 4096
-"""Calls that one look tells at most."""
+"""Maximum number of open calls processed in one poll."""
 
 
 class FollowerMemory(Protocol):
-    """What outlives the process: `Follower`."""
+    """State that outlives the process: `Follower`."""
 
     @property
     def notes(self) -> dict[int, int]:
-        """Segments that were sent, by the key of their call."""
+        """Number of segments that were sent, by the key of their call."""
 
     def save_notes(self) -> None:
-        """From now on it is so."""
+        """Store the notes durably."""
 
     @property
     def done(self) -> int:
-        """Spans of the batch that are settled: another process may have brought them."""
+        """Number of spans of the batch that are settled; an earlier process may have sent them."""
 
     def save_done(self, count: int) -> None:
-        """From now on so many are."""
+        """Store durably that `count` spans of the batch are settled."""
 
 
 class OtlpConsumer:
-    """Takes the rows of one session. A batch is done when the backend has its spans, or they are given up."""
+    """Consumes the rows of one session. A batch is finished when its spans have been accepted or given up."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class OtlpConsumer:
         self._began = clock()
         self._last_poll = 0
         self._last_logged: dict[int, int] = {}
-        """Calls that were told as going on, and when last."""
+        """Open calls that were logged, and the time of the last log record, ns."""
         self._path = ""
         self._file_identity = (0, 0)
         self._recording: Recording
@@ -85,16 +85,16 @@ class OtlpConsumer:
 
     @property
     def row_kinds(self) -> frozenset[RowKind]:
-        """What spans and metrics are made of; frames are read with their call."""
+        """Kinds of rows that spans and metrics are built from; frames are read with their call."""
         return frozenset({RowKind.EXCHANGE, RowKind.HANDOFF, RowKind.FINDING})
 
     @property
     def takes_batches(self) -> bool:
-        """One request has many spans."""
+        """Whether rows are consumed in batches: always, because one request has many spans."""
         return True
 
     def start(self, recording: str, session: SessionRow) -> None:
-        """The session, before anything else."""
+        """Open the recording of the session; called before any other method."""
         self._path = recording
         self._open_recording(session)
         self._resource = session_resource(session, os.environ)
@@ -102,7 +102,7 @@ class OtlpConsumer:
             self._metrics = SessionMetrics(self._settings.target, self._resource)
 
     def add_row(self, kind: RowKind, value: Any) -> None:
-        """One value of the model."""
+        """Add one row of the recording."""
         if self._file_identity != _file_identity_of(self._path):
             self._reopen_recording()
         if kind is RowKind.HANDOFF:
@@ -113,7 +113,8 @@ class OtlpConsumer:
             self._add_finding(value)
 
     def finish_batch(self) -> bool:
-        """Send what the batch has; False where it is time to stop and spans are left. Log records go once or never."""
+        """Send the batch; return False if the process must stop before all spans are sent. Log records are sent
+        once."""
         spans, self._batch = self._batch, []
         logs, self._logs = self._logs, []
         over, self._finished_calls = self._finished_calls, []
@@ -123,12 +124,12 @@ class OtlpConsumer:
         ):
             return False
         for each in over:
-            self._memory.notes.pop(each, None)  # kept with the batch
+            self._memory.notes.pop(each, None)  # stored with the batch
         self._sender.send_logs(self._resource, logs)
         return True
 
     def poll(self, unfinished: list[int]) -> None:
-        """Tell of calls that go on for long."""
+        """Log and count open calls, and send their finished segments."""
         now = self._clock()
         if now - self._last_poll < _POLL_INTERVAL_NS:
             return
@@ -146,14 +147,14 @@ class OtlpConsumer:
         self._sender.send_logs(self._resource, [log for each in calls for log in self._open_call_logs(each, now)])
 
     def close(self) -> None:
-        """There is no more."""
+        """Finish the export: no rows follow."""
         self._record_snapshot([])
         if self._metrics is not None:
             self._metrics.close()
         self._recording.close()
 
     def _record_snapshot(self, calls: list[Exchange]) -> None:
-        """For the metrics: calls that go on, tasks, and what was not recorded."""
+        """Record the current numbers for the metrics: open calls, tasks, and lost bytes."""
         if self._metrics is None:
             return
         upstreams = Counter(self._spans.upstream_address(each) for each in calls)
@@ -168,7 +169,7 @@ class OtlpConsumer:
         self._spans = SpanReader(self._recording, session, self._settings.shape, late_apart=self._settings.logs)
 
     def _reopen_recording(self) -> None:
-        """The recording was deleted, and its recorder has begun it anew."""
+        """Open the recording again, because it was deleted and its recorder has created a new one."""
         self._recording.close()
         uuid = self._session.facts.uuid
         with open_recording_or_cassette(self._path) as fresh:
@@ -189,7 +190,7 @@ class OtlpConsumer:
             self._metrics.record_call(exchange, made.events, self._spans.upstream_address(exchange), made.task)
 
     def _send_segments(self, rows: list[ExchangeRow], now: int) -> None:
-        """Those that are over of calls that go on, each once: what was sent is noted at once."""
+        """Send the finished segments of open calls, each once: a sent segment is noted at once."""
         notes = self._memory.notes
         for row in rows if self._settings.shape.segment else ():
             if row.exchange.closed:
@@ -200,7 +201,8 @@ class OtlpConsumer:
                 self._memory.save_notes()
 
     def _add_finding(self, finding: Finding) -> None:
-        """It is an event of its call's span where it was made before that was over: `SpanReader` does that."""
+        """Add a finding. It is an event of the call's span (`SpanReader`), unless it was found after the end of the
+        call."""
         if self._metrics is not None:
             self._metrics.record_finding(finding)
         row = self._recording.exchange(make_key(self._session.id, finding.exchange)) if finding.exchange else None
@@ -208,7 +210,8 @@ class OtlpConsumer:
             self._logs.append(finding_log(finding, self._spans.span_context(row.exchange)))
 
     def _open_call_logs(self, exchange: Exchange, now: int) -> list[LogValue]:
-        """What is to be told of it now. What was due before this process began, another one has told."""
+        """Return the log records that are due now. Those due before this process started were sent by an earlier
+        one."""
         due = exchange.started + LONG_CALL_NS
         last = self._last_logged.get(exchange.id)
         if exchange.closed or now < due:
@@ -223,7 +226,7 @@ class OtlpConsumer:
 
 
 def _file_identity_of(path: str) -> tuple[int, int]:
-    """Which file has this name now."""
+    """Return device and inode of the file that has this path now, or zeros."""
     try:
         found = os.stat(path)
     except OSError:

@@ -1,7 +1,7 @@
-"""Links between the calls of several recordings: of proxies that each saw one hop of a conversation.
+"""Links between the calls of several recordings, of proxies that each recorded one hop of a conversation.
 
-The recordings are joined in memory, as `show` does it, and what is found there is told by the spans that each recording
-has by itself: their ids do not change. A trace that the agents passed on is one trace without any of this.
+The recordings are joined in memory, as by `show`, and the relations found there become links of the spans of each
+recording, whose ids do not change. A trace that the agents propagated is one trace without these links.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from a2a_proxy.telemetry.span_reader import OtherRecordingLinks, SpanReader
 from a2a_proxy.telemetry.values import SpanContextIds, SpanLink
 
 _JOINED_SESSION = 1
-"""The only session of the joined recording."""
+"""Number of the only session of the joined recording."""
 
 
 class RecordingLinks:
-    """Several recordings, each known by its place among them."""
+    """Links between several recordings, which are identified by their position."""
 
     def __init__(self, recordings: Sequence[Recording], joined: Recording, numbers: NumberMap) -> None:
         self._recordings = recordings
@@ -37,7 +37,7 @@ class RecordingLinks:
         self._spans: dict[Origin, SpanReader] = {}
 
     def session_links(self, file: int) -> Callable[[int], OtherRecordingLinks]:
-        """For the sessions of a file, by their number."""
+        """Return a function from the number of a session in a file to the links of its exchanges."""
         return lambda session: partial(self._links_of_exchange, (file, session))
 
     def _links_of_exchange(self, exchange: Origin, number: int) -> Iterator[SpanLink]:
@@ -54,14 +54,14 @@ class RecordingLinks:
                 yield handoff_link(context, handoff)
 
     def _first_exchange_of_task(self, exchange: int) -> tuple[int, str]:
-        """The exchange of the joined recording that touched the task of this one first, and the task's id."""
+        """Return the first exchange of the joined recording that touched the task of `exchange`, and the task's id."""
         row = self._joined.exchange(make_key(_JOINED_SESSION, exchange))
         task_id = row.exchange.task_id if row is not None else ""
         tasks = (each.task for each in self._joined.task(task_id, session=_JOINED_SESSION)) if task_id else ()
         return next((task.exchanges[0] for task in tasks if exchange in task.exchanges), 0), task_id
 
     def _span_context(self, joined: int, own_origin: Origin) -> SpanContextIds | None:
-        """Of the span of this exchange of the joined recording; None where it is of the same session."""
+        """Return the span context of an exchange of the joined recording, or None if it is in the same session."""
         origin = self._numbers.origin(joined)
         if origin is None or origin[0] == own_origin:
             return None
@@ -78,14 +78,14 @@ class RecordingLinks:
 
 @contextlib.contextmanager
 def open_recording_links(recordings: Sequence[Recording]) -> Iterator[RecordingLinks]:
-    """Of these, which stay open as long. Raises RecordingError."""
+    """Yield the links of these recordings, which must stay open meanwhile. Raises RecordingError."""
     members = [MultiReaderFile(number, "", recording) for number, recording in enumerate(recordings)]
     with join_members(members) as (joined, numbers):
         yield RecordingLinks(recordings, joined, numbers)
 
 
 def own_sessions(recordings: Sequence[Recording]) -> list[set[int]]:
-    """Of each recording the sessions that are exported from it: one that several files hold from one of them."""
+    """Return the sessions to export from each recording; a session in several files is exported from one of them."""
     members = [MultiReaderFile(number, "", recording) for number, recording in enumerate(recordings)]
     found: list[set[int]] = [set() for _ in recordings]
     for member, row in best_sessions(members):

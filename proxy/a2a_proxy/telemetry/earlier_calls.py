@@ -1,4 +1,4 @@
-"""What the calls before one tell of it: how often a push notification was tried, with which stream one goes on."""
+"""Facts about a call from earlier calls: the attempts of a push notification, the stream that a call continues."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ _TOKEN_HEADER = b"x-a2a-notification-token"
 _CREATE_CONFIG = "CreateTaskPushNotificationConfig"
 _SEND_OPERATIONS = ("SendMessage", "SendStreamingMessage")
 _MAX_EARLIER_CALLS = 64
-"""Calls of the task that one looks at, the last ones before it."""
+"""Maximum number of earlier calls of the task that are read, the most recent ones."""
 
 
 class EarlierCalls:
-    """Looks into one session."""
+    """Reads the earlier calls of one session."""
 
     def __init__(self, recording: Recording, session: SessionRow) -> None:
         self._recording = recording
         self._session = session
 
     def push_delivery(self, exchange: Exchange, task: Task | None) -> PushDelivery | None:
-        """Of a push notification; None where the call is none."""
+        """Return the delivery of a push notification; None for other calls."""
         if exchange.binding is not Binding.WEBHOOK:
             return None
         rows = self._earlier_calls_of_task(exchange, task)
         return PushDelivery(self._attempt_number(exchange, rows), self._is_token_valid(exchange, rows))
 
     def interrupted_stream(self, exchange: Exchange, task: Task | None) -> int:
-        """The number of the task's last stream that was broken off before this one asked for the rest; 0 where there is
-        none. One that says which event it had last goes on with any."""
+        """Return the number of the task's last stream that was cut before this call resumed it; 0 if there is none. A
+        call with `Last-Event-ID` continues any earlier stream, also a complete one."""
         asks = bool(header_value(exchange.request_headers, b"last-event-id"))
         if not exchange.streaming or not (asks or exchange.operation == "SubscribeToTask"):
             return 0
@@ -47,7 +47,7 @@ class EarlierCalls:
         return 0
 
     def _earlier_calls_of_task(self, exchange: Exchange, task: Task | None) -> list[ExchangeRow]:
-        """Calls of the same task that began before it, the last one first."""
+        """Return calls of the same task that began before this exchange, the last one first."""
         numbers = [each for each in task.exchanges if each < exchange.id] if task is not None else []
         keys = [make_key(self._session.id, each) for each in reversed(numbers[-_MAX_EARLIER_CALLS:])]
         return [row for row in map(self._recording.exchange, keys) if row is not None]
@@ -66,7 +66,8 @@ class EarlierCalls:
         return attempt
 
     def _is_token_valid(self, exchange: Exchange, rows: list[ExchangeRow]) -> bool | None:
-        """Whether it is the one that the client gave. A recording has labels there: the same for the same token."""
+        """Return whether the token is the client's, or None if unknown. Recordings have equal labels for equal
+        tokens."""
         sent = header_value(exchange.request_headers, _TOKEN_HEADER).decode("latin-1")
         for row in rows:
             if row.exchange.operation in (_CREATE_CONFIG, *_SEND_OPERATIONS):
@@ -78,7 +79,7 @@ class EarlierCalls:
         return None
 
     def _push_config(self, row: ExchangeRow) -> dict[str, Any]:
-        """The push configuration in a request, in 1.0 form; empty where there is none."""
+        """Return the push configuration in a request, in 1.0 form; empty if there is none."""
         found = next(iter(self._recording.frames(row.key, limit=1)), None)
         value = readable_payload(found.frame, row.exchange) if found is not None else None
         for name in () if row.exchange.operation == _CREATE_CONFIG else ("configuration", "taskPushNotificationConfig"):
@@ -95,7 +96,7 @@ def _push_target(exchange: Exchange) -> tuple[str, str]:
 
 
 def _is_config_target(config: dict[str, Any], target: str) -> bool:
-    """The configuration wants notifications there; its host may be called otherwise where a proxy listens."""
+    """Whether the configuration has this target; its host is ignored, because a proxy may listen under another name."""
     url = config.get("url")
     try:
         parts = urlsplit(url) if isinstance(url, str) else None

@@ -1,10 +1,10 @@
-"""What keeps an export from its work."""
+"""The error of a failed export."""
 
 from __future__ import annotations
 
 
 class TelemetryError(Exception):
-    """One line about what is wrong, one about what to do."""
+    """One line that describes the error, and one with the next action."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""What happened within a call: its frames and findings as events of its span, and measures of its stream. Pure."""
+"""Events of a call's span from its frames and findings, and measures of its stream. No I/O."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from a2a_proxy.telemetry.call_facts import state_label
 from a2a_proxy.telemetry.values import MAX_EVENTS, Attributes, SpanEvent, cut_text
 
 AGENT_MESSAGE_KINDS = frozenset({FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR})
-"""Frames in which an agent says something."""
+"""Kinds of the agent's messages."""
 _END_KINDS = frozenset({FrameKind.END, FrameKind.CUT})
 
 
 class CallEvents:
-    """Takes the frames of one call in order, then what was found about it."""
+    """Collects the frames of one call in order, then its findings."""
 
     def __init__(self, state: str = "", last: int = 0) -> None:
-        """`state`: the one that the task was in before; empty where nobody knows. `last`: when the agent sent its last
-        message before, ns; 0 where there was none."""
+        """`state` is the earlier state of the task, empty if unknown. `last` is the time of the agent's previous
+        message, ns; 0 if there was none."""
         self.max_gap = 0
         """The longest time between two messages of the agent, ns."""
         self.gaps: list[int] = []
-        """All of those times, at most `MAX_EVENTS`."""
+        """All of these times, at most `MAX_EVENTS`."""
         self.frames = 0
         self.last_heard = 0
-        """When the agent sent something last, whatever it was, ns."""
+        """Time of the agent's last frame of any kind, ns."""
         self._state = state
         self.last = last
-        """When the agent sent its last message, ns."""
+        """Time of the agent's last message, ns."""
         self._finding_events: list[SpanEvent] = []
         self._frame_events: list[SpanEvent] = []
         self._dropped = 0
 
     @property
     def state(self) -> str:
-        """The one that the task is in now; empty where nobody knows."""
+        """Current state of the task; empty if unknown."""
         return self._state
 
     def add_frame(self, frame: Frame) -> None:
-        """The next frame."""
+        """Add the next frame."""
         self.frames += 1
         if frame.truncated:
             self._add_frame_event(SpanEvent("a2a_proxy.truncated", frame.at, {"a2a_proxy.frame.size": frame.size}))
@@ -64,7 +64,7 @@ class CallEvents:
             self._apply_state(frame)
 
     def add_finding(self, finding: Finding) -> None:
-        """The next finding."""
+        """Add the next finding."""
         told: Attributes = {
             "a2a_proxy.finding.rule": cut_text(finding.rule),
             "a2a_proxy.finding.severity": finding.severity.name.lower(),
@@ -77,7 +77,7 @@ class CallEvents:
             self._append_event(self._finding_events, SpanEvent("a2a_proxy.generation_gap", finding.at, numbers))
 
     def events(self) -> tuple[tuple[SpanEvent, ...], int]:
-        """The events by time, and how many were left out: what was found goes before what was seen."""
+        """Return the events by time, and the number of omitted ones; findings take precedence over frames."""
         room = MAX_EVENTS - len(self._finding_events)
         kept: Iterable[SpanEvent] = [*self._frame_events[:room], *self._finding_events]
         return tuple(sorted(kept, key=attrgetter("at"))), self._dropped + max(len(self._frame_events) - room, 0)

@@ -1,4 +1,4 @@
-"""Ids of traces and spans: those on the wire, else made from session and call, the same at every export. Pure."""
+"""Ids of traces and spans: from the wire, else derived from session and call, so every export has the same. No I/O."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ _MAX_MEMBERS = 32
 
 
 def parse_traceparent(text: str) -> SpanContextIds | None:
-    """The caller's span as a W3C `traceparent` names it; None where it is none, which the standard has one ignore."""
+    """Return the caller's span from a W3C `traceparent`, or None if it is invalid, which the standard says to
+    ignore."""
     found = trace_context.parse_traceparent(text)
     return SpanContextIds(found.trace, found.span) if found is not None else None
 
 
 def parse_tracestate(text: str) -> str:
-    """A W3C `tracestate`, its members one by one; empty where one is wrong, or a key comes twice: then none counts."""
+    """Return a normalised W3C `tracestate`; empty if a member is invalid or a key is repeated: then it is discarded."""
     members = [each for part in text.split(",") if (each := part.strip(" \t"))]
     keys = {each.partition("=")[0] for each in members}
     if len(members) > _MAX_MEMBERS or len(keys) < len(members) or not all(map(_MEMBER.fullmatch, members)):
@@ -29,22 +30,22 @@ def parse_tracestate(text: str) -> str:
 
 
 def span_id(session: str, exchange: int) -> str:
-    """The id of the span of an exchange; `session` is the session's uuid."""
+    """Return the span id of an exchange; `session` is the session's uuid."""
     return _digest_id("span", session, exchange)[:16]
 
 
 def trace_id(session: str, first: int) -> str:
-    """The id of the trace that a task's first exchange began, where its caller named none."""
+    """Return the id of the trace that a task's first exchange began, if its caller sent none."""
     return _digest_id("trace", session, first)[:32]
 
 
 def step_id(session: str, exchange: int, number: int) -> str:
-    """The id of the span of a step that an agent reports of itself, the number-th of the call, from 0."""
+    """Return the span id of a step that an agent reports about itself; `number` counts the steps of the call from 0."""
     return _digest_id(f"step {number}", session, exchange)[:16]
 
 
 def segment_id(session: str, exchange: int, number: int) -> str:
-    """The id of the span of a segment of a long call after its first, from 2; that has the call's."""
+    """Return the span id of a segment of a long call, from segment 2 on; the first one has the call's span id."""
     return _digest_id(f"segment {number}", session, exchange)[:16]
 
 

@@ -1,6 +1,6 @@
-"""The side of whoever starts a live export: its process, and the file that says how far it is.
+"""Starts the process of a live export and keeps its checkpoint file.
 
-The file outlives the process, and the proxy where not everything went out: what is left can be sent later.
+The file outlives the process, and the proxy if not everything was sent, so the rest can be sent later.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from a2a_proxy.follower.keeper import FollowerProgram, HookKeeper, HookReport, N
 from a2a_proxy.telemetry.settings import OtlpSettings, encode
 
 _STUCK_SECONDS = 60.0
-"""Seconds for which a request may take: longer than any timeout that people set."""
+"""Seconds that a request may take: longer than any usual timeout."""
 
 
 class OtlpKeeper(HookKeeper):
     """Keeps the process of one export alive."""
 
     def __init__(self, settings: OtlpSettings, recording: str, notify: NoticeCallback, session: str) -> None:
-        """Raises OSError: the state directory cannot be used."""
+        """Raises OSError if the state directory cannot be used."""
         self._path = checkpoint_path(session)
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(file, fcntl.LOCK_SH)
@@ -35,7 +35,7 @@ class OtlpKeeper(HookKeeper):
         super().__init__("otlp", recording, notify, session=session, follow=True, program=program)
 
     def finish(self) -> HookReport:
-        """`HookKeeper.finish`; the file goes where all of it has been sent."""
+        """Finish as `HookKeeper.finish`, and delete the checkpoint if everything has been sent."""
         report = super().finish()
         if report.outcome == "done":
             self._path.unlink(missing_ok=True)
@@ -43,5 +43,5 @@ class OtlpKeeper(HookKeeper):
 
 
 def checkpoint_path(session: str) -> Path:
-    """Where it is kept how far the export of the session of this uuid is. Raises OSError."""
+    """Return the path of the checkpoint of the session with this uuid. Raises OSError."""
     return file_layout.otlp_dir() / f"{session}.ledger"

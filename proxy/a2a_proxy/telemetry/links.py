@@ -1,4 +1,4 @@
-"""Links from one call to another: of the task's first one, of the one in which an agent handed over."""
+"""Links from a call to another call: the task's first one, or the one in which an agent handed over."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.telemetry.values import SpanContextIds, SpanLink, cut_text
 
 _MAX_EARLIER_CALLS = 64
-"""Calls before the new one, the last ones, among which is the one that the agent was at."""
+"""Maximum number of calls before the new one that are searched for the agent's active call."""
 
 
 def handoff_source(recording: Recording, session: int, handoff: Handoff) -> int:
-    """The exchange of the agent who hands off: the evidence, or what began its task where the evidence is in the new
-    call itself; 0 where nobody knows."""
+    """Return the exchange of the agent that hands off: that of the evidence, or the first of its task if the evidence
+    is in the new call itself; 0 if unknown."""
     if handoff.exchange != handoff.to_exchange:
         return handoff.exchange
     if not handoff.task_id:
@@ -26,8 +26,8 @@ def handoff_source(recording: Recording, session: int, handoff: Handoff) -> int:
 
 
 def _active_exchange(recording: Recording, session: int, handoff: Handoff) -> int:
-    """What the agent was at when it handed over, while nobody had told its task: the only call of this agent and
-    context that was open then; 0 where there is none, or another could be it."""
+    """Return the exchange that the agent was working on when it handed over, before its task was known: the only open
+    call of this agent and context at that time; 0 if there is none or more than one."""
     first = max(handoff.to_exchange - _MAX_EARLIER_CALLS, 1)
     limit = handoff.to_exchange - first
     rows = recording.exchanges(session, after=make_key(session, first) - 1, limit=limit, headers=False)
@@ -41,7 +41,7 @@ def _active_exchange(recording: Recording, session: int, handoff: Handoff) -> in
 
 
 def _is_unanswered(exchange: Exchange, handoff: Handoff) -> bool:
-    """A message was sent, and not all of its answer had come when the agent handed over."""
+    """Whether the exchange had sent a message and was not completely answered at the time of the hand-off."""
     open_then = exchange.started <= handoff.at and (not exchange.closed or exchange.closed >= handoff.at)
     contexts = {exchange.context_id, handoff.context_id} - {""}
     return open_then and exchange.operation in SENDING_OPERATIONS and len(contexts) <= 1
@@ -53,12 +53,12 @@ def _is_exchange_of_agent(recording: Recording, session: int, exchange: Exchange
 
 
 def task_link(context: SpanContextIds, task_id: str) -> SpanLink:
-    """To what touched the task first."""
+    """Return a link to the first call of the task."""
     return SpanLink(context, {"a2a_proxy.link": "task", "a2a.task.id": cut_text(task_id)})
 
 
 def handoff_link(context: SpanContextIds, handoff: Handoff) -> SpanLink:
-    """To the agent who handed off."""
+    """Return a link to the call of the agent that handed off."""
     told = {"kind": handoff.kind, "evidence": handoff.evidence, "agent": handoff.agent}
     return SpanLink(
         context,

@@ -1,4 +1,4 @@
-"""Log records: one per frame where they are wanted, and word of a call that goes on for long. Pure."""
+"""Log records: one per frame if enabled, and reports of long calls. No I/O."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SEVERITY_LEVELS = {Severity.INFO: LogLevel.INFO, Severity.WARNING: LogLevel.WAR
 
 
 def frame_log(frame: Frame, context: SpanContextIds) -> LogValue:
-    """One frame of a call, without its payload."""
+    """Return the record of one frame, without its payload."""
     told: dict[str, Value] = {
         "a2a_proxy.frame.seq": frame.seq,
         "a2a_proxy.frame.direction": "to agent" if frame.direction is Direction.TO_AGENT else "to client",
@@ -33,31 +33,31 @@ def frame_log(frame: Frame, context: SpanContextIds) -> LogValue:
 
 
 def started_log(exchange: Exchange, context: SpanContextIds) -> LogValue:
-    """A call that is not over for a while: its span comes when it is."""
+    """Return the record of a call that has been open for a while; its span is sent when it ends."""
     return LogValue(
         name="a2a.operation.started",
         at=exchange.started,
         level=LogLevel.INFO,
         context=context,
-        body=f"{span_name(exchange)} goes on",
+        body=f"{span_name(exchange)} is still running",
         attributes=_log_attributes(exchange),
     )
 
 
 def alive_log(exchange: Exchange, context: SpanContextIds, at: int) -> LogValue:
-    """The same call, still going on at `at`, ns."""
+    """Return the next record of a call that is still open at `at`, ns."""
     return LogValue(
         name="a2a.operation.alive",
         at=at,
         level=LogLevel.INFO,
         context=context,
-        body=f"{span_name(exchange)} goes on after {(at - exchange.started) // 1_000_000_000} s",
+        body=f"{span_name(exchange)} is still running after {(at - exchange.started) // 1_000_000_000} s",
         attributes={**_log_attributes(exchange), "a2a_proxy.stream.events": exchange.events},
     )
 
 
 def finding_log(finding: Finding, context: SpanContextIds) -> LogValue:
-    """A finding about a call whose span has gone out."""
+    """Return the record of a finding about a call whose span has already been sent."""
     told: Attributes = {"a2a_proxy.finding.rule": finding.rule}
     told["a2a_proxy.finding.severity"] = finding.severity.name.lower()
     level = _SEVERITY_LEVELS[finding.severity]

@@ -1,6 +1,6 @@
-"""What was said, as text, by the convention for messages of generative AI; only where the user wants it. Pure.
+"""Message texts in the semantic conventions for generative AI, only if the user enables them. No I/O.
 
-The text is that of the recording, so redacted as it is. Parts that are no text are named by their kind alone.
+The texts are those of the recording, with its redaction. Parts without text are represented by their kind only.
 """
 
 from __future__ import annotations
@@ -16,35 +16,36 @@ from a2a_proxy.protocol.artifact import assemble_artifacts
 from a2a_proxy.telemetry.values import Attributes
 
 MAX_TEXT = 16 << 10
-"""Bytes of text in UTF-8 that one direction of a call gets; what comes after them is cut, and counted."""
+"""Maximum bytes (UTF-8) of text per direction of a call; the rest is cut, and its bytes are counted."""
 MAX_PARTS = 256
-"""Parts of one direction; those after them are counted as bytes too."""
+"""Maximum number of parts per direction; the bytes of further parts are counted as cut."""
 MAX_FRAMES = 4096
-"""Frames of a call that are read for it."""
+"""Maximum number of frames of a call that are read."""
 _MAX_NAME = 128
-"""Characters of a name of an artifact, and of a media type."""
+"""Maximum characters of an artifact's name and of a media type."""
 
 
 class DirectionContent(msgspec.Struct, frozen=True):
-    """One direction of a call."""
+    """Content of one direction of a call."""
 
     messages: tuple[dict[str, Any], ...] = ()
     text: str = ""
-    """The same as plain text, an empty line between two messages."""
+    """The texts as plain text, with an empty line between two messages."""
     cut: int = 0
     """Bytes of text that were left out."""
 
 
 class MessageContent(msgspec.Struct, frozen=True):
-    """Both directions."""
+    """Content of both directions of a call."""
 
     input: DirectionContent = DirectionContent()
     output: DirectionContent = DirectionContent()
     unread: int = 0
-    """Frames that were not read: the recording has a part of them only, or there were too many."""
+    """Frames that were not read: they are truncated in the recording, or there were too many."""
 
     def attributes(self) -> Attributes:
-        """`gen_ai.input.messages` and `gen_ai.output.messages` as JSON text, and what was left out of them."""
+        """Return `gen_ai.input.messages` and `gen_ai.output.messages` as JSON, and the numbers of omitted bytes and
+        frames."""
         made: Attributes = {}
         for name, said in (("input", self.input), ("output", self.output)):
             if said.messages:
@@ -62,7 +63,7 @@ NO_CONTENT = MessageContent()
 def message_content(
     requests: Iterable[Message], events: Iterable[Event], *, finish: str, unread: int = 0
 ) -> MessageContent:
-    """Of the messages of the client and what the agent answered, in order; `finish` is why the agent's end."""
+    """Return the content of the client's messages and the agent's events, in order; `finish` is the finish reason."""
     return MessageContent(
         _direction_content(_request_messages(requests)),
         _direction_content(_response_messages(list(events), finish)),
@@ -71,12 +72,12 @@ def message_content(
 
 
 def finish_reason(failed: bool, states: tuple[str, ...]) -> str:
-    """Why the agent's messages end, as the convention says it: `stop`, or `error` where the call or the task failed."""
+    """Return the finish reason of the agent's messages: `stop`, or `error` if the call or the task failed."""
     return "error" if failed or states[-1:] == ("failed",) else "stop"
 
 
 _Message = tuple[dict[str, Any], list[Part]]
-"""A message without its parts, and those."""
+"""A message without its parts, and its parts."""
 
 
 def _request_messages(messages: Iterable[Message]) -> Iterator[_Message]:
@@ -85,7 +86,7 @@ def _request_messages(messages: Iterable[Message]) -> Iterator[_Message]:
 
 
 def _response_messages(events: list[Event], finish: str) -> Iterator[_Message]:
-    """Each message of the agent once, in the order in which they came, then the artifacts, put together."""
+    """Yield each message of the agent once, in order of arrival, followed by the assembled artifacts."""
     seen: set[str] = set()
     for message in _event_messages(events):
         if message.message_id and message.message_id in seen:
@@ -131,11 +132,11 @@ def _direction_content(messages: Iterable[_Message]) -> DirectionContent:
 
 
 def _other_part(part: Part) -> dict[str, Any]:
-    """What is no text: its kind, and of what type it is."""
+    """Return a part without text as its kind and media type."""
     kind = "raw" if part.raw is not None else "url" if part.url is not None else "data"
     return {"type": kind, **({"mime_type": part.media_type[:_MAX_NAME]} if part.media_type else {})}
 
 
 def _truncate_text(text: str, max_bytes: int) -> str:
-    """The beginning of it that has so many bytes, in whole characters; what is no Unicode becomes `?`."""
+    """Return the beginning of at most `max_bytes` bytes, in whole characters; lone surrogates become `?`."""
     return text.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")

@@ -1,6 +1,6 @@
-"""Metrics of what passes, by the metrics SDK: it cannot date them back, so there are none of a finished recording.
+"""Metrics of live traffic, through the metrics SDK, which cannot backdate: finished recordings have none.
 
-Labels are few: method, binding, state, outcome, upstream; never an id.
+Labels are of a small set: method, binding, state, outcome, upstream; never an id.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _TERMINAL = frozenset(state.value for state in TaskState if state.terminal)
 
 
 class MetricsSnapshot(msgspec.Struct, frozen=True):
-    """How things stand at one time."""
+    """Current numbers at one time."""
 
     open: Mapping[str, int] = {}
-    """Calls that go on, by upstream."""
+    """Number of open calls by upstream."""
     tasks: Mapping[str, int] = {}
-    """Tasks by state."""
+    """Number of tasks by state."""
     dropped: int = 0
-    """Bytes that passed and were not recorded."""
+    """Bytes that were relayed but not recorded."""
 
 
 class SessionMetrics:
-    """Of one session. Sends by itself, every `OTEL_METRIC_EXPORT_INTERVAL`."""
+    """Metrics of one session, sent by a thread of the SDK every `OTEL_METRIC_EXPORT_INTERVAL`."""
 
     def __init__(self, target: OtlpTarget, resource: Attributes) -> None:
         from opentelemetry.sdk.metrics import MeterProvider
@@ -54,30 +54,30 @@ class SessionMetrics:
         meter = self._provider.get_meter(SCOPE, __version__)
         make = meter.create_histogram
         times: list[tuple[str, str, Sequence[float]]] = [
-            ("operation.duration", "From first byte to the end.", CALL_BUCKETS),
-            ("stream.first_event", "Until the agent's first message.", WAIT_BUCKETS),
-            ("stream.event_gap", "Between two messages of the agent.", WAIT_BUCKETS),
-            ("task.duration", "From first sight to a terminal state.", TASK_BUCKETS),
+            ("operation.duration", "Time from the first byte to the end of a call.", CALL_BUCKETS),
+            ("stream.first_event", "Time until the agent's first message.", WAIT_BUCKETS),
+            ("stream.event_gap", "Time between two messages of the agent.", WAIT_BUCKETS),
+            ("task.duration", "Time from a task's first frame to its terminal state.", TASK_BUCKETS),
         ]
         self._duration, self._first_event, self._event_gap, self._task = (
             make(f"a2a_proxy.{name}", "s", told, explicit_bucket_boundaries_advisory=of) for name, told, of in times
         )
         self._frames, self._bytes = _LabelledCounts(), _LabelledCounts()
-        frames, data = "Frames of calls that are over.", "Bytes of calls that are over."
+        frames, data = "Frames of finished calls.", "Bytes of finished calls."
         meter.create_observable_counter("a2a_proxy.frames", [self._frames.observe], "{frame}", frames)
         meter.create_observable_counter("a2a_proxy.bytes", [self._bytes.observe], "By", data)
-        self._findings = meter.create_counter("a2a_proxy.findings", "{finding}", "What the rules found.")
+        self._findings = meter.create_counter("a2a_proxy.findings", "{finding}", "Findings of the rules.")
         self._gaps = meter.create_counter("a2a_proxy.generation.gaps", "{gap}", "Gaps in generations.")
         self._snapshot = MetricsSnapshot()
         meter.create_observable_gauge(
-            "a2a_proxy.streams.open", [self._observe_open_calls], "{stream}", "Calls that go on."
+            "a2a_proxy.streams.open", [self._observe_open_calls], "{stream}", "Calls that are open."
         )
         meter.create_observable_gauge("a2a_proxy.tasks", [self._observe_tasks], "{task}", "Tasks by state.")
-        lost = "Bytes that passed and were not recorded."
+        lost = "Bytes that were relayed but not recorded."
         meter.create_observable_counter("a2a_proxy.recorder.dropped", [self._observe_dropped], "By", lost)
 
     def record_call(self, exchange: Exchange, events: CallEvents, upstream: str, task: Task | None) -> None:
-        """A call is over."""
+        """Record a finished call."""
         labels = {
             "a2a.method.name": span_name(exchange),
             "a2a_proxy.binding": binding_label(exchange),
@@ -98,17 +98,17 @@ class SessionMetrics:
             self._task.record(histogram_seconds(at - task.first), told)
 
     def record_finding(self, finding: Finding) -> None:
-        """The rules found something."""
+        """Record a finding."""
         self._findings.add(1, {"rule": finding.rule, "severity": finding.severity.name.lower()})
         if finding.rule == GAP_RULE:
             self._gaps.add(1)
 
     def record_snapshot(self, snapshot: MetricsSnapshot) -> None:
-        """How things stand now; it is sent by another thread."""
+        """Store the current numbers, which another thread sends."""
         self._snapshot = snapshot
 
     def close(self) -> None:
-        """Send what there is, and end."""
+        """Send the remaining values and shut down."""
         self._provider.shutdown()
 
     def _observe_open_calls(self, _: CallbackOptions) -> Iterable[Observation]:
@@ -128,25 +128,25 @@ class SessionMetrics:
 
 
 class _LabelledCounts:
-    """Counts by labels, which the SDK asks for when it sends. Its own counters, added to three times a call, took a
-    tenth of the export's processor time."""
+    """Counts by labels, which the SDK reads when it sends. The SDK's own counters, with three additions per call, used
+    a tenth of the export's processor time."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[tuple[str, str | int], ...]] = Counter()
 
     def add(self, count: int, labels: Mapping[str, str | int], *more: tuple[str, str]) -> None:
-        """So many more."""
+        """Add to the count of these labels."""
         self._counts[*labels.items(), *more] += count
 
     def observe(self, _: CallbackOptions) -> Iterable[Observation]:
-        """Called by the thread that sends."""
+        """Return the observations; called by the sending thread."""
         from opentelemetry.metrics import Observation
 
         return [Observation(count, dict(labels)) for labels, count in self._counts.copy().items()]
 
 
 def _task_end(task: Task | None, exchange: Exchange) -> int:
-    """When the task came to its end, ns, where this call was the one that told it; else 0: polls tell it again."""
+    """Return the end of the task in ns if this call was the first to show it, else 0, because polls show it again."""
     if task is None or not task.states or task.states[-1][1] not in _TERMINAL:
         return 0
     at = task.states[-1][0]
@@ -154,6 +154,6 @@ def _task_end(task: Task | None, exchange: Exchange) -> int:
 
 
 def _server_attributes(upstream: str) -> dict[str, str | int]:
-    """The agent's address as spans have it; the command of a stdio agent."""
+    """Return the agent's address as in spans, or the command of a stdio agent."""
     host, port = split_address(upstream)
     return {"server.address": upstream} if port is None else {"server.address": host, "server.port": port}

@@ -1,4 +1,4 @@
-"""The spans of a recording to a backend or a file, long after: recorded times, the same ids at every export."""
+"""Export a finished recording's spans to a backend or a file, with recorded times and the same ids every time."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ _Value = TypeVar("_Value")
 
 
 class SpanSink(Protocol):
-    """Where spans go."""
+    """Destination of spans."""
 
     def spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> None:
-        """Take some spans of one session. Raises TelemetryError."""
+        """Write spans of one session. Raises TelemetryError."""
 
     def logs(self, resource: Attributes, logs: Sequence[LogValue]) -> None:
-        """Take some log records of one session. Raises TelemetryError."""
+        """Write log records of one session. Raises TelemetryError."""
 
 
 class ExportTotals(msgspec.Struct):
-    """How much went out."""
+    """Numbers of exported items."""
 
     spans: int = 0
     logs: int = 0
     open: int = 0
-    """Calls that were not over: they have no span."""
+    """Calls that were still open and so have no span."""
 
 
 class JsonLinesSink:
-    """Writes OTLP JSON, one line for what one request would hold."""
+    """Writes OTLP JSON, one line per request."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -62,7 +62,7 @@ class JsonLinesSink:
 
 
 class BackendSink:
-    """Sends to a backend, and ends where it does not take something."""
+    """Sends to a backend; the first failure ends the export."""
 
     def __init__(self, backend: SdkBackend) -> None:
         self._backend = backend
@@ -81,14 +81,14 @@ class BackendSink:
             return
         where = self._backend.target.shown
         if outcome.result is RequestResult.LATER:
-            hint = "check the endpoint, and --protocol: grpc is mostly at port 4317, http/protobuf at 4318"
+            hint = "check the endpoint and --protocol: grpc usually has port 4317, http/protobuf 4318"
             raise TelemetryError(f"no answer from the OTLP backend {where}: {outcome.why}", hint)
         hint = "check the endpoint, its credentials (OTEL_EXPORTER_OTLP_HEADERS) and --protocol"
-        raise TelemetryError(f"the OTLP backend {where} refuses: {outcome.why}", hint)
+        raise TelemetryError(f"the OTLP backend {where} refused the request: {outcome.why}", hint)
 
 
 class RecordingExport:
-    """One export of one recording."""
+    """Export of one recording."""
 
     def __init__(
         self,
@@ -100,18 +100,18 @@ class RecordingExport:
         beyond: Callable[[int], OtherRecordingLinks] | None = None,
         done: ExportTotals | None = None,
     ) -> None:
-        """`frames`: a log record for each frame as well. `beyond`: by session, links to spans of other recordings.
-        `done`: what went out before is counted there."""
+        """`frames` also exports a log record for each frame. `beyond` returns the links to spans of other recordings
+        for a session. `done` counts the exported items, also those of previous exports."""
         self._recording = recording
         self._sink = sink
         self._shape = shape
         self._frames = frames
         self._other_links = beyond
         self.done = done if done is not None else ExportTotals()
-        """What went out until now, also where the export was ended."""
+        """Numbers of items exported so far, also if the export fails."""
 
     def run(self, keys: set[int] | None, only: set[int] | None = None) -> None:
-        """Send the calls of these keys, of `only` these sessions; with None all. Raises TelemetryError,
+        """Send the calls with these keys, of `only` these sessions; None means all. Raises TelemetryError,
         RecordingError."""
         for session in self._recording.sessions():
             if only is not None and session.id not in only:

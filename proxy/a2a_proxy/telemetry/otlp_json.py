@@ -1,6 +1,6 @@
-"""Spans and log records as OTLP JSON: one object is what one request to a backend would hold. Pure.
+"""Spans and log records as OTLP JSON: one object has the content of one request to a backend. No I/O.
 
-Ids are hexadecimal there, 64-bit numbers are strings, enumerations numbers, and names in lowerCamelCase.
+In OTLP JSON, ids are hexadecimal, 64-bit numbers are strings, enumerations are numbers, and names are lowerCamelCase.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _SCOPE_OBJECT = {"name": SCOPE, "version": __version__}
 
 
 def spans_object(resource: Mapping[str, Value], spans: Iterable[SpanValue]) -> dict[str, Any]:
-    """An ExportTraceServiceRequest."""
+    """Return an ExportTraceServiceRequest."""
     scope = {"scope": _SCOPE_OBJECT, "spans": [_span_object(each) for each in spans], "schemaUrl": SCHEMA_URL}
     return {"resourceSpans": [{"resource": {"attributes": _attribute_objects(resource)}, "scopeSpans": [scope]}]}
 
 
 def logs_object(resource: Mapping[str, Value], logs: Iterable[LogValue]) -> dict[str, Any]:
-    """An ExportLogsServiceRequest."""
+    """Return an ExportLogsServiceRequest."""
     scope = {"scope": _SCOPE_OBJECT, "logRecords": [_log_object(each) for each in logs], "schemaUrl": SCHEMA_URL}
     return {"resourceLogs": [{"resource": {"attributes": _attribute_objects(resource)}, "scopeLogs": [scope]}]}
 

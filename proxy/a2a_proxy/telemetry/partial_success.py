@@ -1,4 +1,4 @@
-"""What a backend says it did not take of a request that it took: the exporters of the SDK pass over it."""
+"""Spans that a backend rejected from a request that it accepted: the exporters of the SDK ignore them."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from a2a_proxy.telemetry.session import own_session
 
 
 class PartialSuccessListener:
-    """Listens to the answers of one exporter of spans."""
+    """Reads the responses to one span exporter."""
 
     def __init__(self) -> None:
         self.rejected = 0
-        """Spans of the last request that the backend did not take."""
+        """Number of spans of the last request that the backend rejected."""
         self.why = ""
 
     def clear(self) -> None:
-        """A request begins."""
+        """Reset before a request."""
         self.rejected, self.why = 0, ""
 
     def wrap_grpc_exporter(self, exporter: Any) -> Any:
-        """The same class, heard: its stub answers what the backend has answered, and is made anew now and then."""
+        """Return a subclass of the exporter whose stub reports its responses; the SDK recreates the stub at times."""
         partial = self
 
         class Heard(exporter):  # type: ignore[misc]
@@ -32,14 +32,14 @@ class PartialSuccessListener:
         return Heard
 
     def http_session(self, variables: Mapping[str, str]) -> Any:
-        """A session that is heard; None where the SDK is to make one that variables describe."""
+        """Return a session that reports its responses, or None if the SDK must create the session from variables."""
         session = own_session(variables)
         if session is not None:
             session.hooks["response"].append(self._on_http_response)
         return session
 
     def add_response(self, response: Any) -> None:
-        """An ExportTraceServiceResponse."""
+        """Read an ExportTraceServiceResponse."""
         self.rejected = max(response.partial_success.rejected_spans, 0)
         self.why = " ".join(response.partial_success.error_message.split())
 
@@ -51,7 +51,7 @@ class PartialSuccessListener:
             try:
                 self.add_response(ExportTraceServiceResponse.FromString(response.content))
             except DecodeError:
-                return  # a backend that answers in words of its own: it took all
+                return  # a response of another form: the backend has accepted all spans
 
 
 class _ListeningStub:

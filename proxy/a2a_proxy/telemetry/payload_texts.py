@@ -1,4 +1,4 @@
-"""What the payloads of a call say, read only where somebody wants it: text, and the agent's report of its steps."""
+"""Texts and reported steps in the payloads of a call, read only if enabled."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _AGENT_MESSAGE_KINDS = (FrameKind.EVENT, FrameKind.RESPONSE)
 
 
 class PayloadTexts(msgspec.Struct, frozen=True):
-    """See the module."""
+    """Message content of a call, and the agent's reports of its steps."""
 
     content: MessageContent = NO_CONTENT
     reports: tuple[StepReport, ...] = ()
 
 
 def read_payload_texts(recording: Recording, row: ExchangeRow, *, content: bool) -> PayloadTexts:
-    """Of a call that is over. Steps are looked for where the client asked for them, by the extension's URI."""
+    """Read a finished call. Steps are read if the client requested the extension by its URI."""
     exchange = row.exchange
     asks = EXTENSION in exchange.extensions
     if not (content or asks) or not (exchange.operation or exchange.binding is Binding.WEBHOOK):
@@ -57,7 +57,7 @@ def read_payload_texts(recording: Recording, row: ExchangeRow, *, content: bool)
 
 
 def _request_messages(frame: Frame, exchange: Exchange) -> list[Message]:
-    """The message of a request, in a list; empty where it has none."""
+    """Return the message of a request in a list, which is empty if it has none."""
     value: Any = normalise(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind).get("message")
     message = event_from_json({"message": value}).message if isinstance(value, dict) else None
     return [message] if message is not None else []

@@ -1,4 +1,4 @@
-"""How a request to a backend went: what the exporters' log says of it, which is the only place where they say it."""
+"""Outcome of a request to a backend, read from the exporters' log, the only place where the SDK reports it."""
 
 from __future__ import annotations
 
@@ -23,45 +23,45 @@ _RETRIED_STATUSES = (
     "UNAVAILABLE",
     "DATA_LOSS",
 )
-"""gRPC statuses after which one tries again."""
+"""gRPC statuses after which the request is tried again."""
 _TOO_LARGE = "larger than max"
-"""In the words of gRPC for a message that is larger than its peer takes; mostly 4 MiB."""
+"""Text of gRPC for a message that exceeds the receiver's limit, usually 4 MiB."""
 _RETRIED_HTTP = (408, 429)
 _TOO_LARGE_HTTP = 413
 _ERRNO = re.compile(r"\[Errno -?\d+\] ([\w ]+)")
 
 
 class RequestResult(Enum):
-    """How a request went."""
+    """Result of a request."""
 
     SENT = "sent"
     LATER = "later"
-    """Nobody was there, or the backend asks for patience."""
+    """No answer, or the backend asks to try later."""
     FAILED = "failed"
-    """The backend failed with this one: it may fail again, or not."""
+    """The backend failed on this request; a retry may succeed."""
     REFUSED = "refused"
-    """It does not want it, now or later."""
+    """The backend does not accept the request, now or later."""
     LARGE = "large"
-    """It would take less at once."""
+    """The request is too large for the backend."""
 
 
 class RequestOutcome(msgspec.Struct, frozen=True):
-    """How a request went, and why."""
+    """Result of a request, and the reason."""
 
     result: RequestResult
     why: str = ""
     rejected: int = 0
-    """Spans of a request that was SENT which the backend did not take all the same: `partial_success`."""
+    """Spans of a SENT request that the backend rejected nevertheless: `partial_success`."""
 
 
 SENT = RequestOutcome(RequestResult.SENT)
 
 
 class ExporterLogHandler(logging.Handler):
-    """Hears from the exporters' log why a request failed: they say it nowhere else."""
+    """Reads the reason of a failed request from the exporters' log, because they report it nowhere else."""
 
     def __init__(self) -> None:
-        """The exporters are about to be made."""
+        """Attach to the log; call this before the exporters are created."""
         super().__init__(logging.WARNING)
         self.begin()
         self._has_exporters = self._bad_headers = False
@@ -70,34 +70,34 @@ class ExporterLogHandler(logging.Handler):
         self._logger.propagate = False
 
     def listen(self) -> None:
-        """The exporters are there: they filter what they say, a second error of a kind within a minute. Raises
-        TelemetryError: they leave out a header that was given."""
+        """Remove the exporters' log filters, which drop a second error of a kind within a minute; call this after they
+        have been created. Raises TelemetryError if they ignore a header that the user set."""
         self._has_exporters = True
         if self._bad_headers:
             self.leave()
-            hint = "NAME=VALUE, with commas between them, and %20 for a blank in a value"
-            raise TelemetryError("OTEL_EXPORTER_OTLP_HEADERS has what is no header", hint)
+            hint = "write NAME=VALUE pairs separated by commas, with %20 for a space in a value"
+            raise TelemetryError("OTEL_EXPORTER_OTLP_HEADERS contains an invalid header", hint)
         for name in list(logging.root.manager.loggerDict):
             if name.startswith("opentelemetry.exporter"):
                 logging.getLogger(name).filters.clear()
 
     def begin(self) -> None:
-        """A request begins, in this thread: metrics are sent in another one."""
+        """Begin a request in this thread; records of other threads, which send metrics, are ignored."""
         self._thread = threading.get_ident()
         self._outcome = RequestOutcome(RequestResult.LATER, "no answer")
         self._too_large: RequestOutcome | None = None
         self._reason = ""
 
     def leave(self) -> None:
-        """Hear no more."""
+        """Detach from the log."""
         self._logger.removeHandler(self)
 
     def outcome(self) -> RequestOutcome:
-        """What was said last."""
+        """Return the last reported outcome of the request."""
         return self._outcome
 
     def emit(self, record: logging.LogRecord) -> None:
-        """`logging.Handler`."""
+        """Handle a log record (`logging.Handler`)."""
         if record.thread != self._thread:
             return
         if not self._has_exporters:
@@ -105,10 +105,10 @@ class ExporterLogHandler(logging.Handler):
             return
         arguments = record.args if isinstance(record.args, tuple) else ()
         if record.levelno < logging.ERROR:
-            if "max_request_size" in record.msg:  # the exporter does not try, and says nothing more
+            if "max_request_size" in record.msg:  # the exporter does not send the request and logs nothing else
                 self._outcome = RequestOutcome(RequestResult.LARGE, " ".join(record.getMessage().split()))
             tried = _failure_outcome(arguments, "")
-            if tried.result is RequestResult.LARGE:  # it is tried again all the same, until nobody waits for the answer
+            if tried.result is RequestResult.LARGE:  # the exporter retries until its timeout all the same
                 self._too_large = tried
             self._reason = _retry_reason(arguments) or self._reason
             return
@@ -117,7 +117,7 @@ class ExporterLogHandler(logging.Handler):
         )
 
     def _on_setup_warning(self, record: logging.LogRecord) -> None:
-        """About a variable. The text of a header is a secret; the rest is said as it would be without this."""
+        """Handle a warning about a variable. Header texts are secrets; other warnings are logged as usual."""
         if is_header_error(record.getMessage()):
             self._bad_headers = True
         elif logging.lastResort is not None:
@@ -126,7 +126,7 @@ class ExporterLogHandler(logging.Handler):
 
 
 def _retry_reason(arguments: tuple[Any, ...]) -> str:
-    """What a warning about one try says: first of all the error; of one of the system, its words."""
+    """Return the error in a warning about one try; for an error of the operating system, its description."""
     said = " ".join(str(arguments[0]).split()) if arguments else ""
     found = _ERRNO.search(said)
     return found[1].lower() if found else said

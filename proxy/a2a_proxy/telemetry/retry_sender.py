@@ -1,8 +1,8 @@
-"""Brings requests to a backend, again and again where it does not answer. The recording is the queue.
+"""Send requests to a backend, with retries while it does not answer. The recording is the queue.
 
-What a backend refuses is given up at once, what it fails with after a while, both counted. What nobody answers waits,
-and so does what comes after something refused: where credentials are wrong the next request is refused too, and what is
-not offered yet is neither lost nor made in vain.
+A refused request is given up at once, a failing one after a while, and both are counted. An unanswered request waits.
+After a refusal the next request waits too: if the credentials are wrong it would be refused as well, and a request that
+has not been sent is not lost.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from a2a_proxy.telemetry.request_outcome import RequestOutcome, RequestResult
 from a2a_proxy.telemetry.values import Attributes, LogValue, SpanValue
 
 MAX_BATCH = 512
-"""Spans, or log records, of one request."""
+"""Maximum number of spans or log records in one request."""
 MAX_REQUEST_BYTES = 2 << 20
-"""Bytes of text in the spans of one request, about: receivers of gRPC refuse messages of more than 4 MiB."""
+"""Approximate maximum bytes of text in the spans of one request: gRPC receivers refuse messages of more than 4 MiB."""
 _PAUSE_SECONDS = (0.5, 1.0, 2.0, 5.0)
-"""Seconds before the next try, and after what was refused before the next request; the last one holds."""
+"""Seconds before the next try, and after a refusal before the next request; the last value repeats."""
 _GIVE_UP_SECONDS = 120.0
-"""Seconds for which a request is tried again that the backend answers with a failure."""
+"""Seconds for which a request is retried if the backend answers with a failure."""
 _SLEEP_SECONDS = 0.1
 
 
 class Backend(Protocol):
-    """What sends: `sdk.Backend`."""
+    """Sends requests: `sdk.SdkBackend`."""
 
     def send_spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> RequestOutcome:
-        """One request."""
+        """Send one request."""
 
     def send_logs(self, resource: Attributes, logs: Sequence[LogValue]) -> RequestOutcome:
-        """One request."""
+        """Send one request."""
 
 
 class SenderClock(msgspec.Struct, frozen=True):
-    """Time, as the sender; told to stop -> stopped sees it."""
+    """Clock of the sender, replaceable in tests."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
 
 class RetrySender:
-    """For one backend. `stopping` and `alive` are set by whoever follows the recording."""
+    """Sends to one backend. The follower of the recording sets `is_stopping` and `report_alive`."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class RetrySender:
         notify: Callable[[Status], None],
         clock: SenderClock | None = None,
     ) -> None:
-        """`backend_name` is what the backend is called; `tally` has calls by the span that ends each, lost ones as
+        """`backend_name` is the name for users; `tally` counts calls by the span that ends each, lost ones as
         errors."""
         self._backend = backend
         self._backend_name = backend_name
@@ -68,7 +68,7 @@ class RetrySender:
         self._is_failing = False
         self._refused_kinds: set[str] = set()
         self._refusals = 0
-        """Requests with spans that were refused since one was taken."""
+        """Consecutive requests with spans that were refused."""
         self._takes_logs = True
         self.is_stopping: Callable[[], bool] = lambda: False
         self.report_alive: Callable[[], None] = lambda: None
@@ -76,8 +76,8 @@ class RetrySender:
     def send_spans(
         self, resource: Attributes, spans: Sequence[SpanValue], on_done: Callable[[int], None] = lambda _: None
     ) -> bool:
-        """Bring them; True where that is settled, one way or the other, False where it was told to stop. `on_done` is
-        told after each request how many are."""
+        """Send spans; return True if they are settled (sent or given up), False if the process must stop. `on_done` is
+        called after each request with the number of settled spans."""
         done = 0
         for some in split_requests(spans):
             if not self._send_request(resource, some):
@@ -86,7 +86,7 @@ class RetrySender:
         return True
 
     def _send_request(self, resource: Attributes, spans: Sequence[SpanValue]) -> bool:
-        """One request, or more where a backend takes less at once; False where it was told to stop."""
+        """Send one request, or several if it is too large for the backend; return False if the process must stop."""
 
         def send(part: Sequence[SpanValue]) -> RequestOutcome:
             if self._refusals:
@@ -106,7 +106,7 @@ class RetrySender:
         return True
 
     def send_logs(self, resource: Attributes, logs: Sequence[LogValue]) -> None:
-        """The same for log records, which are not counted. A backend that refuses them once gets no more."""
+        """Send log records, which are not counted. After one refusal no more are sent."""
         for start in range(0, len(logs), MAX_BATCH):
             if not self._takes_logs:
                 return
@@ -117,7 +117,7 @@ class RetrySender:
             self._takes_logs = outcome.result is not RequestResult.REFUSED
 
     def _send_with_retries(self, send: Callable[[], RequestOutcome]) -> RequestOutcome:
-        """SENT; REFUSED, FAILED or LARGE where it is not tried again; LATER where it was told to stop before."""
+        """Return SENT; REFUSED, FAILED or LARGE if the request is given up; LATER if the process must stop."""
         began, tries = self._clock.now(), 0
         while not self.is_stopping():
             self.report_alive()
@@ -140,29 +140,27 @@ class RetrySender:
 
     def _report_recovery(self) -> None:
         if self._is_failing:
-            self._notify(FollowerNotice(f"OTLP: {self._backend_name} takes spans again"))
+            self._notify(FollowerNotice(f"OTLP: {self._backend_name} accepts spans again"))
         self._is_failing = False
 
     def _report_failure(self, outcome: RequestOutcome) -> None:
         if not self._is_failing:
             self._is_failing = True
-            message = f"OTLP: {self._backend_name} takes nothing: {outcome.why}"
-            self._notify(
-                FollowerNotice(message, "traffic and recording go on; what is not sent waits in the recording")
-            )
+            message = f"OTLP: {self._backend_name} accepts nothing: {outcome.why}"
+            self._notify(FollowerNotice(message, "traffic and recording continue; unsent spans wait in the recording"))
 
     def _report_refusal(self, kind: str, outcome: RequestOutcome) -> None:
         if kind in self._refused_kinds:
             return
         self._refused_kinds.add(kind)
-        hint = "what it refuses is counted and given up; check the endpoint and OTEL_EXPORTER_OTLP_HEADERS"
+        hint = "refused spans are counted and given up; check the endpoint and OTEL_EXPORTER_OTLP_HEADERS"
         if kind != "spans":
-            hint = "it gets no more of them; OTEL_LOGS_EXPORTER=none does not offer them"
+            hint = "no more log records are sent to it; turn them off with OTEL_LOGS_EXPORTER=none"
         self._notify(FollowerNotice(f"OTLP: {self._backend_name} refuses {kind}: {outcome.why}", hint))
 
 
 def split_requests(spans: Sequence[SpanValue]) -> Iterator[list[SpanValue]]:
-    """The spans in groups that one request can have each; one that is larger goes alone."""
+    """Yield the spans in groups that fit one request; a span above the limit is alone in its group."""
     some: list[SpanValue] = []
     room = MAX_REQUEST_BYTES
     for span in spans:
@@ -179,8 +177,8 @@ def split_requests(spans: Sequence[SpanValue]) -> Iterator[list[SpanValue]]:
 def send_in_parts(
     spans: Sequence[SpanValue], send: Callable[[Sequence[SpanValue]], RequestOutcome]
 ) -> Iterator[tuple[Sequence[SpanValue], RequestOutcome]]:
-    """Send them, where that is too much for the backend each half, and so on: what was sent at once, and how that
-    went. What is not asked for is not sent."""
+    """Send the spans, in halves (recursively) if they are too large for the backend. Yield each part with its outcome;
+    parts are sent only as the iterator advances."""
     outcome = send(spans)
     if outcome.result is RequestResult.LARGE and len(spans) > 1:
         half = len(spans) // 2
@@ -191,11 +189,11 @@ def send_in_parts(
 
 
 def _estimated_size(span: SpanValue) -> int:
-    """Bytes of its attributes and those of its events and links, about."""
+    """Return the approximate bytes of a span's attributes, with those of its events and links."""
     held = [span.attributes, *(each.attributes for each in span.events), *(each.attributes for each in span.links)]
     pairs = (pair for each in held for pair in each.items())
     return sum(_ATTRIBUTE_OVERHEAD + len(name) + len(str(value).encode("utf-8", "replace")) for name, value in pairs)
 
 
 _ATTRIBUTE_OVERHEAD = 16
-"""Bytes of an attribute besides its name and value; of a number more than it has."""
+"""Bytes of an attribute besides its name and value; for a number this is an overestimate."""

@@ -1,6 +1,6 @@
-"""The only place that knows the OpenTelemetry packages: values become theirs, their exporters send them.
+"""The only module that uses the OpenTelemetry packages: converts values to their types and sends with their exporters.
 
-Imported where something is sent; the packages are an extra.
+Imported only where something is sent, because the packages are an optional extra.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
 
 _PACKAGES = ("sdk.trace", "exporter.otlp.proto.grpc", "exporter.otlp.proto.http")
-"""Below `opentelemetry`."""
+"""Modules below `opentelemetry`."""
 
 
 def check_installed() -> None:
-    """Raises TelemetryError where the extra is not installed."""
+    """Raise TelemetryError if the extra is not installed."""
     for name in _PACKAGES:
         try:
             found = find_spec(f"opentelemetry.{name}")
@@ -56,10 +56,10 @@ def check_installed() -> None:
 
 
 class SdkBackend:
-    """Sends to one backend. Not for two threads at once."""
+    """Sends to one backend. Not thread-safe."""
 
     def __init__(self, target: OtlpTarget) -> None:
-        """Raises TelemetryError: not installed, or a variable of OpenTelemetry cannot be read."""
+        """Raises TelemetryError if the packages are missing or a variable of OpenTelemetry is invalid."""
         check_installed()
         bypass_proxies(os.environ)
         self.target = target
@@ -76,7 +76,7 @@ class SdkBackend:
         self._log_handler.listen()
 
     def send_spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> RequestOutcome:
-        """One request, tried for as long as `OTEL_EXPORTER_OTLP_TIMEOUT` says."""
+        """Send one request, retried for at most `OTEL_EXPORTER_OTLP_TIMEOUT`."""
         made = sdk_resource(resource)
         readable = [readable_span(each, made) for each in spans]
         self._partial_success.clear()
@@ -90,13 +90,13 @@ class SdkBackend:
         return outcome
 
     def send_logs(self, resource: Attributes, logs: Sequence[LogValue]) -> RequestOutcome:
-        """The same for log records."""
+        """Send one request with log records."""
         made = sdk_resource(resource)
         readable = [readable_log(each, made) for each in logs]
         return self._export_outcome(lambda: self._exporter_of_logs.export(readable).name)
 
     def close(self) -> None:
-        """End it; a request that waits for its next try waits no more."""
+        """Shut down; a request that waits for its next try is given up."""
         self._exporter_of_spans.shutdown()
         self._exporter_of_logs.shutdown()  # type: ignore[no-untyped-call]
         self._log_handler.leave()
@@ -130,7 +130,7 @@ def _log_exporter(target: OtlpTarget) -> LogRecordExporter:
 
 
 def metric_exporter(target: OtlpTarget) -> MetricExporter:
-    """For a reader of the metrics SDK."""
+    """Return the exporter for a reader of the metrics SDK."""
     if target.protocol == "grpc":
         from opentelemetry.exporter.otlp.proto.grpc.metric_exporter import OTLPMetricExporter as Grpc
 
@@ -141,14 +141,14 @@ def metric_exporter(target: OtlpTarget) -> MetricExporter:
 
 
 def sdk_resource(resource: Attributes) -> Resource:
-    """As the SDK has it; without what its detectors would add about this process."""
+    """Return a resource of the SDK, without the attributes of this process that its detectors would add."""
     from opentelemetry.sdk.resources import Resource
 
     return Resource(_sdk_attributes(resource))
 
 
 def readable_span(span: SpanValue, resource: Resource) -> ReadableSpan:
-    """The span as the SDK has those that are over."""
+    """Return the span as a finished span of the SDK."""
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.util import BoundedList
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
@@ -173,7 +173,7 @@ def readable_span(span: SpanValue, resource: Resource) -> ReadableSpan:
 
 
 def readable_log(log: LogValue, resource: Resource) -> ReadableLogRecord:
-    """The log record as the SDK has those that are on their way."""
+    """Return the log record as a record of the SDK that is ready to export."""
     from opentelemetry._logs import LogRecord, SeverityNumber
     from opentelemetry.sdk._logs import ReadableLogRecord
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope

@@ -1,7 +1,7 @@
-"""Calls that go on for long as several spans, for backends that lose what ends late: `--segment 5m`. Pure.
+"""Long calls as several spans, for backends that lose spans that end late: `--segment 5m`. No I/O.
 
-The first segment has the ids of the call; the others are below it. The times of the recording alone say where one ends,
-and it says what was known then: so a live export and one long after send the same.
+The first segment has the ids of the call; the others are its children. Segments depend only on recorded times and
+contain only facts known at their end, so a live export and a later one send the same.
 """
 
 from __future__ import annotations
@@ -18,31 +18,31 @@ from a2a_proxy.telemetry.ids import segment_id
 from a2a_proxy.telemetry.values import SpanContextIds, SpanValue
 
 MAX_SEGMENTS = 10_000
-"""Of one call: the last one has all that is left of it."""
+"""Maximum number of segments of one call; the last one covers the rest of the call."""
 _MAX_STATES = 32
-"""States of a call that are told, as `Exchange.states`."""
+"""Maximum number of states of a call, as in `Exchange.states`."""
 
 
 class SegmentWindow(msgspec.Struct, frozen=True):
-    """The time of one segment."""
+    """Time range of one segment."""
 
     number: int
-    """From 1."""
+    """Number of the segment, from 1."""
     begin: int
-    """ns."""
+    """Begin in ns."""
     end: int
-    """ns; what comes at this very time is in the next one."""
+    """End in ns, exclusive."""
     last: bool = False
-    """The call ends in it."""
+    """Whether the call ends in this segment."""
 
     @property
     def is_whole_call(self) -> bool:
-        """It is all of the call."""
+        """Whether the segment covers the whole call."""
         return self.last and self.number == 1
 
 
 def finished_call_windows(exchange: Exchange, interval: int, sent_count: int = 0) -> Iterator[SegmentWindow]:
-    """The segments of a call that is over, after so many that were sent; the last one is always among them."""
+    """Yield the segments of a finished call after `sent_count` sent ones; the last segment is always included."""
     number, begin = sent_count + 1, exchange.started + sent_count * interval
     end = max(exchange.closed, exchange.started)
     while interval and number < MAX_SEGMENTS and begin + interval < end:
@@ -52,7 +52,7 @@ def finished_call_windows(exchange: Exchange, interval: int, sent_count: int = 0
 
 
 def open_call_windows(exchange: Exchange, interval: int, now: int, sent_count: int = 0) -> Iterator[SegmentWindow]:
-    """Those of a call that goes on which are over at `now`, ns."""
+    """Yield the segments of an open call that have ended at `now` (ns), after `sent_count` sent ones."""
     number, begin = sent_count + 1, exchange.started + sent_count * interval
     while interval and number < MAX_SEGMENTS and begin + interval <= now:
         yield SegmentWindow(number, begin, begin + interval)
@@ -60,7 +60,7 @@ def open_call_windows(exchange: Exchange, interval: int, now: int, sent_count: i
 
 
 class PartialCall:
-    """A call as it was at some moment, made from the frames until then."""
+    """State of a call at an earlier time, from the frames up to it."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
@@ -70,11 +70,11 @@ class PartialCall:
 
     @property
     def state(self) -> str:
-        """The state that was told last; empty before one."""
+        """Last state of the task; empty before the first."""
         return self._states[-1] if self._states else ""
 
     def add_frame(self, frame: Frame) -> None:
-        """The next frame."""
+        """Add the next frame."""
         self._task = self._task or frame.task_id
         self._context = self._context or frame.context_id
         if frame.kind in AGENT_MESSAGE_KINDS:
@@ -85,7 +85,7 @@ class PartialCall:
             self._states.append(state)
 
     def exchange_at(self, end: int) -> Exchange:
-        """The call as it was at `end`, ns."""
+        """Return the exchange as known at `end`, ns."""
         known = self._exchange
         answered = 0 < known.response_started < end
         return msgspec.structs.replace(
@@ -109,7 +109,7 @@ class PartialCall:
 def segment_span(
     span: SpanValue, window: SegmentWindow, session: str, exchange: int, call_events: CallEvents
 ) -> SpanValue:
-    """The span of a call, or of what of it was known, as that of a segment with what happened in it."""
+    """Return the span of a segment, from the span of the call as known at its end and the events within it."""
     if window.is_whole_call:
         return span
     events, dropped = call_events.events()

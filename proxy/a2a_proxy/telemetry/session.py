@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 _PROVIDER = "CREDENTIAL_PROVIDER"
-"""In the names of variables by which the SDK is given a session of somebody's own."""
+"""Part of the names of variables that give the SDK a session of the user's own."""
 
 
 def own_session(variables: Mapping[str, str]) -> Any:
-    """One that trusts what `OTEL_EXPORTER_OTLP_CERTIFICATE` names; those of `requests` trust what `REQUESTS_CA_BUNDLE`
-    names instead, where that is set too. None where the SDK is to make one that variables describe."""
+    """Return a session that trusts the certificates in `OTEL_EXPORTER_OTLP_CERTIFICATE`, which a plain `requests`
+    session ignores if `REQUESTS_CA_BUNDLE` is set. None if the SDK must create a session from variables."""
     if any(_PROVIDER in name for name in variables):
         return None
     import requests
 
     class Session(requests.Session):
         def merge_environment_settings(self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any) -> Any:
-            trusted = self.verify if verify is None else verify  # the exporter sets it; a file goes before the bundle
+            trusted = self.verify if verify is None else verify  # set by the exporter: a file precedes the bundle
             return super().merge_environment_settings(url, proxies, stream, trusted, cert)
 
     return Session()

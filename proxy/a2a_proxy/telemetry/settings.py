@@ -1,4 +1,4 @@
-"""What a live export is to do, as it is handed to its process."""
+"""Settings of a live export, as passed to its process."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from a2a_proxy.telemetry.target import OtlpTarget
 
 
 class OtlpSettings(msgspec.Struct, frozen=True):
-    """See the module."""
+    """Settings of a live export."""
 
     target: OtlpTarget
     shape: SpanOptions = DEFAULT_SPAN_OPTIONS
     frames: bool = False
-    """A log record for each frame as well."""
+    """Whether to send a log record for each frame as well."""
     metrics: bool = True
     logs: bool = True
-    """Word of calls that go on for long, and `frames`."""
+    """Whether to send log records: of long calls, and of frames if `frames` is set."""
 
 
 encode = msgspec.json.encode
-"""Settings -> one word of a command line. No secrets: headers are in the environment."""
+"""Encode settings as one command-line word. Contains no secrets: headers are in the environment."""
 
 
 def decode(word: str) -> OtlpSettings:
-    """Inverse of `encode`."""
+    """Decode a word that `encode` returned."""
     return msgspec.json.decode(word, type=OtlpSettings)

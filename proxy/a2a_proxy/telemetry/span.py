@@ -1,4 +1,4 @@
-"""A call as a span. Pure."""
+"""The span of a call. No I/O."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from a2a_proxy.telemetry.values import SpanKind, SpanValue, cut_text
 
 
 def call_span(facts: CallFacts, call_events: CallEvents, shape: SpanOptions = DEFAULT_SPAN_OPTIONS) -> SpanValue:
-    """The span of a call that is over, or of one as far as it has come. A push delivery is a CONSUMER.
+    """Return the span of a finished call, or of an open one as known so far. A push delivery is a CONSUMER span.
 
-    Only what the protocol or the transport calls a failure is an error: a task that failed is an answer.
+    Only failures of the protocol or the transport are errors: a failed task is a valid answer.
     """
     exchange = facts.exchange
     events, dropped = call_events.events()
@@ -37,7 +37,7 @@ def call_span(facts: CallFacts, call_events: CallEvents, shape: SpanOptions = DE
 
 
 def _span_kind(exchange: Exchange, shape: SpanOptions) -> SpanKind:
-    """Of the span that a call comes in with: where it goes on with another one, the proxy serves it."""
+    """Return the kind of the span of the call as received: SERVER if a second span has the call as forwarded."""
     if exchange.binding is Binding.WEBHOOK:
         return SpanKind.CONSUMER
     return SpanKind.SERVER if forwarded_context(exchange) is not None else SpanKind[shape.kind.upper()]

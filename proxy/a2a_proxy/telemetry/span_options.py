@@ -1,4 +1,4 @@
-"""What a user wants spans to say besides what they always say. Pure."""
+"""User options for the content of spans. No I/O."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ Compat = Literal["kong", "openinference", "langfuse"]
 
 
 class SpanOptions(msgspec.Struct, frozen=True):
-    """The same for a live export and for one long after, so that both make the same spans."""
+    """Options for both live and later exports, so that they build the same spans."""
 
     kind: SpanKind = "internal"
-    """Of calls. `server` where neither clients nor agents send spans of their own."""
+    """Kind of the spans of calls: `server` if neither clients nor agents send spans of their own."""
     content: bool = False
-    """The text of messages and artifacts as well, as it was recorded."""
+    """Whether to include the text of messages and artifacts, as recorded."""
     compat: tuple[Compat, ...] = ()
-    """Whose names the attributes have as well (`compat`)."""
+    """Tools whose attribute names are added (`compat`)."""
     segment: int = 0
-    """ns after which a call that goes on gets a span, and again (`segments`); 0: one span when it is over."""
+    """Duration of a segment of an open call in ns (`segments`); 0: one span when the call ends."""
 
 
 DEFAULT_SPAN_OPTIONS = SpanOptions()

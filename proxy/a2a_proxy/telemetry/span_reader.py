@@ -1,4 +1,4 @@
-"""Spans out of the rows of a recording, one session at a time."""
+"""Build spans from the rows of a recording, one session at a time."""
 
 from __future__ import annotations
 
@@ -38,32 +38,32 @@ from a2a_proxy.telemetry.steps import step_spans
 from a2a_proxy.telemetry.values import SpanContextIds, SpanLink, SpanValue
 
 _MAX_CACHED = 4096
-"""Rows of each kind that are remembered."""
+"""Limit of each cache."""
 _MAX_TASK_EXCHANGES = 256
-"""Exchanges that a task's row names at most: the last ones."""
+"""Maximum number of exchanges in a task's row: the most recent ones."""
 
 OtherRecordingLinks = Callable[[int], Iterable[SpanLink]]
-"""Links of an exchange of one session to spans of other recordings."""
+"""Function that returns the links of an exchange of one session to spans of other recordings."""
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
 class CallSpans(msgspec.Struct, frozen=True):
-    """The spans of one call, and what its frames said."""
+    """The spans of one call, and the events from its frames."""
 
     exchange: int
-    """Its number."""
+    """Number of the exchange."""
     context: SpanContextIds
-    """Of the call: that of its span, or of its first segment."""
+    """Context of the call's span, or of its first segment."""
     spans: tuple[SpanValue, ...]
     events: CallEvents
     task: Task | None
-    """Of the call, as the session knows it."""
+    """The task of the call, as the session has it."""
 
 
 class SpanReader:
-    """Makes the spans of one session. Reads only."""
+    """Builds the spans of one session. Only reads the recording."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class SpanReader:
         late_apart: bool = False,
         other_links: OtherRecordingLinks = lambda _: (),
     ) -> None:
-        """`late_apart`: what was found after a call was over is told apart from its span."""
+        """`late_apart` excludes findings made after the end of a call from its span."""
         self._late_apart = late_apart
         self._other_links = other_links
         self._recording = recording
@@ -87,18 +87,18 @@ class SpanReader:
         self._cards = CardHistory(recording)
         self._earlier_calls = EarlierCalls(recording, session)
         self._handoffs: dict[int, dict[int, Handoff]] = {}
-        """Those that led to an exchange, by their number."""
+        """Exchange number -> the hand-offs that led to it, by id."""
         for row in self._cards.card_calls(session):
             self._cards.add_call(row, self._find_connection(row.exchange.connection))
         for handoff in recording.handoffs(session.id):
             self.add_handoff(handoff.handoff)
 
     def add_handoff(self, handoff: Handoff) -> None:
-        """A hand-off that came after this was made, or that is known and told again."""
+        """Add a hand-off that was recorded later, or replace an older version of it."""
         self._handoffs.setdefault(handoff.to_exchange, {})[handoff.id] = handoff
 
     def call_spans(self, exchange: Exchange, sent_count: int = 0) -> CallSpans | None:
-        """The spans of an exchange, after so many segments that were sent; None where it is not over."""
+        """Return the spans of an exchange after `sent_count` sent segments; None if it is open."""
         if not exchange.closed:
             return None
         row = ExchangeRow(make_key(self._session.id, exchange.id), self._session.id, exchange)
@@ -107,7 +107,7 @@ class SpanReader:
         return self._make_call_spans(row, sent_count)
 
     def open_call_segments(self, row: ExchangeRow, now: int, sent_count: int) -> list[SpanValue]:
-        """The segments of a call that goes on which are over at `now` (ns), after so many that were sent."""
+        """Return the segments of an open call that have ended at `now` (ns), after `sent_count` sent ones."""
         cuts = list(open_call_windows(row.exchange, self._shape.segment, now, sent_count))
         if not cuts:
             return []
@@ -115,11 +115,11 @@ class SpanReader:
         return self._segment_spans(row, self._call_facts(row, PayloadTexts(), task), cuts, task)
 
     def span_context(self, exchange: Exchange) -> SpanContextIds:
-        """The ids of its span, also while it goes on."""
+        """Return the ids of the call's span, also while the call is open."""
         return self._span_contexts(exchange, self._request_facts(exchange))[0]
 
     def _task_of_exchange(self, exchange: Exchange) -> Task | None:
-        """Its task as this session knows it."""
+        """Return the task of the call, as this session has it."""
         connection = self._find_connection(exchange.connection)
         if not exchange.task_id or connection is None:
             return None
@@ -129,8 +129,8 @@ class SpanReader:
         return rows[0].task if rows else None
 
     def _task_of_push(self, task_id: str, receiver: str) -> Task | None:
-        """The task of a push notification: its id tells the agent, as the receiver is none. A notification that came
-        before the agent's own answer counts as one of the receiver's."""
+        """Return the task of a push notification. Its id determines the agent, because the receiver is not the agent. A
+        notification that preceded the agent's own answer was recorded as the receiver's task."""
         tasks = [row.task for row in self._recording.task(task_id, session=self._session.id)]
         tasks.sort(key=lambda task: task.agent == receiver)
         if not tasks:
@@ -139,7 +139,7 @@ class SpanReader:
         return msgspec.structs.replace(tasks[0], exchanges=tuple(exchanges))
 
     def upstream_address(self, exchange: Exchange) -> str:
-        """Address of its agent; empty where the connection is not known."""
+        """Return the address of the call's agent; empty if the connection is unknown."""
         connection = self._find_connection(exchange.connection)
         return connection.upstream if connection is not None else ""
 
@@ -159,7 +159,7 @@ class SpanReader:
         return CallSpans(row.exchange.id, facts.context, (*spans, *onward, *steps), whole, task)
 
     def _call_events(self, row: ExchangeRow, task: Task | None) -> CallEvents:
-        """All that happened in it."""
+        """Return the events of the whole call."""
         passage = CallEvents(_state_before(task, row.exchange.started))
         for frame in self._recording.frames(row.key, payloads=False):
             passage.add_frame(frame.frame)
@@ -179,7 +179,7 @@ class SpanReader:
         task: Task | None,
         whole_span: SpanValue | None = None,
     ) -> list[SpanValue]:
-        """One span for each; `whole_span` is that of the call, where it is over."""
+        """Return one span per window; `whole_span` is the span of a finished call."""
         made: list[SpanValue] = []
         progress = PartialCall(row.exchange)
         passage = CallEvents(_state_before(task, row.exchange.started))
@@ -251,7 +251,7 @@ class SpanReader:
         return _cached_value(self._contexts, number, find)
 
     def _first_exchange(self, exchange: Exchange) -> int:
-        """The number of the exchange that was the first to touch its task; its own where it has none."""
+        """Return the number of the first exchange that touched the call's task; its own number without a task."""
         if not exchange.task_id:
             return exchange.id
         known = (self.upstream_address(exchange), exchange.task_id)
@@ -275,7 +275,7 @@ class SpanReader:
         return _cached_value(self._connections, number, find)
 
     def _request_facts(self, exchange: Exchange) -> RequestFacts:
-        """What its first message says; the payload is read for that."""
+        """Return the facts of the call's first message, whose payload is decoded for this."""
         row = next(iter(self._recording.frames(make_key(self._session.id, exchange.id), limit=1)), None)
         if row is None or row.frame.kind is not FrameKind.REQUEST:
             return RequestFacts()
@@ -283,7 +283,8 @@ class SpanReader:
 
 
 def is_late_finding(finding: Finding, exchange: Exchange) -> bool:
-    """It was made when the call was over. Time tells it, so that a process begun anew tells the same."""
+    """Whether the finding was made after the end of the call. Decided by times, so a restarted process decides
+    alike."""
     return bool(exchange.closed) and finding.at > exchange.closed
 
 
@@ -293,7 +294,7 @@ def _state_before(task: Task | None, at: int) -> str:
 
 
 def _cached_value(cache: dict[_Key, _Value], name: _Key, find: Callable[[], _Value]) -> _Value:
-    """What is remembered under a name, found where it is not."""
+    """Return a cached value, computed by `find` if it is missing."""
     if name not in cache:
         if len(cache) >= _MAX_CACHED:
             cache.clear()

@@ -1,7 +1,7 @@
-"""What an agent reports of its own steps (the traceability extension, v1), as spans below that of the call. Pure.
+"""Steps that an agent reports about itself (the traceability extension, v1), as spans below the call's. No I/O.
 
-The agent says it of itself: nothing of it was seen on the wire. So times may be those of another clock or none, parents
-may not exist or go in circles, and a report may come several times. Each step has one span whatever is said.
+The reports are claims of the agent, not observed on the wire: times may be of another clock or invalid, parents may not
+exist or form cycles, and a report may be repeated. Every step gets exactly one span, whatever is reported.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from a2a_proxy.telemetry.ids import step_id
 from a2a_proxy.telemetry.values import SpanContextIds, SpanKind, SpanValue, Value
 
 EXTENSION = "traceability"
-"""What the URI of the extension has in it, whatever its version."""
+"""Part of the extension's URI in every version."""
 MAX_STEPS = 128
-"""Steps of one call; what is left out is counted."""
+"""Maximum number of steps of one call; the omitted ones are counted."""
 _MAX_DEPTH = 8
-"""Reports within reports that are read: of an agent that the agent called."""
+"""Maximum nesting of reports that are read: a nested report is of an agent that the agent called."""
 _MAX_NAME = 64
-"""Characters of a name."""
+"""Maximum characters of a name."""
 _MAX_CLOCK_DIFFERENCE = 86_400_000_000_000
-"""ns between a step and its call; what is farther away is no time."""
+"""Maximum distance in ns between a step and its call; a time farther away is invalid."""
 _INTEGER = re.compile(r"-?[0-9]{1,19}")
 _INT64_LIMIT = 1 << 63
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _StepKey = tuple[str, str]
-"""What the agent calls a trace, and a step in it."""
+"""The agent's ids of a trace and of a step in it."""
 
 
 class StepReport(msgspec.Struct, frozen=True):
-    """What one frame reports."""
+    """The report in one frame."""
 
     at: int
-    """When the frame came, ns."""
+    """Time of the frame, ns."""
     trace: str
-    """What the agent calls the trace."""
+    """The agent's id of the trace."""
     steps: tuple[Any, ...]
-    """As the agent wrote them."""
+    """The steps as the agent wrote them."""
 
 
 class _Step(msgspec.Struct):
-    """One of them, and below which one it is said to be."""
+    """One step, and its reported parent."""
 
     fields: dict[str, Any]
     at: int
@@ -58,7 +58,7 @@ class _Step(msgspec.Struct):
 
 
 def step_reports(at: int, event: Event) -> Iterator[StepReport]:
-    """The reports in an event of this time (ns): in metadata of messages and artifacts, or as data of an artifact."""
+    """Yield the reports in an event of time `at` (ns): in metadata of messages and artifacts, or as artifact data."""
     for holder in _metadata_owners(event):
         for value in (holder.metadata or {}).values():
             yield from _parse_reports(at, value)
@@ -69,9 +69,9 @@ def step_reports(at: int, event: Event) -> Iterator[StepReport]:
 def step_spans(
     call: SpanValue, reports: Iterable[StepReport], exchange: int, session: str
 ) -> tuple[list[SpanValue], int]:
-    """The spans of the steps below the call's, and how many steps were left out.
+    """Return the spans of the steps below the call's, and the number of omitted steps.
 
-    A step that has been told already is told no more. One whose parent is not told, or is below itself, is one of the
+    A repeated step is ignored. A step whose parent is unknown, or that is its own ancestor, becomes a child of the
     call.
     """
     kept: list[_Step] = []
@@ -98,7 +98,7 @@ def step_spans(
 
 
 def _parent_indexes(steps: list[_Step]) -> list[int | None]:
-    """Which step each is below; None is the call."""
+    """Return the index of each step's parent; None is the call."""
     known: dict[_StepKey, int] = {}
     for number, step in enumerate(steps):
         if step.place[1]:
@@ -130,7 +130,7 @@ def _parse_reports(at: int, value: Any) -> Iterator[StepReport]:
 
 
 def _flatten_steps(reports: Iterable[StepReport]) -> Iterator[_Step]:
-    """All of them, those of reports within a report after its own."""
+    """Yield all steps; those of nested reports follow those of the report itself."""
     for report in reports:
         waiting: list[tuple[StepReport, _StepKey | None, int]] = [(report, None, 0)]
         for one, root, depth in waiting:
@@ -168,7 +168,7 @@ def _step_span(step: _Step, call: SpanValue, context: SpanContextIds, parent: Sp
 
 
 def _kind_and_name(fields: dict[str, Any]) -> tuple[str, str]:
-    """`tool`, `agent` or `step`, and which one."""
+    """Return `tool`, `agent` or `step`, and its name."""
     action = _object_field(fields, "step_action")
     tool, agent = _object_field(action, "tool_invocation"), _object_field(action, "agent_invocation")
     kind = {"AGENT": "agent", "1": "agent", "TOOL": "tool", "2": "tool"}.get(_text_field(fields, "call_type"), "")
@@ -177,7 +177,7 @@ def _kind_and_name(fields: dict[str, Any]) -> tuple[str, str]:
 
 
 def _step_times(fields: dict[str, Any], call: SpanValue) -> tuple[int, int]:
-    """Start and end, ns; 0 and 0 where they are not told, or are none."""
+    """Return start and end in ns; 0 and 0 if they are missing or invalid."""
     start, end = _parse_time(_find_field(fields, "start_time")), _parse_time(_find_field(fields, "end_time"))
     start, end = start or end, end or start
     near = call.started - _MAX_CLOCK_DIFFERENCE <= start <= end <= call.ended + _MAX_CLOCK_DIFFERENCE
@@ -198,7 +198,7 @@ def _parse_time(value: Any) -> int:
 
 
 def _parse_integer(value: Any) -> int:
-    """A number of 64 bits, also one that stands in text as JSON has those; 0 where it is none."""
+    """Return a 64-bit integer, also from a decimal string as in ProtoJSON; 0 if it is not one."""
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _INT64_LIMIT else 0
@@ -225,6 +225,6 @@ def _nested_reports(fields: dict[str, Any]) -> Any:
 
 
 def _find_field(fields: dict[str, Any], name: str) -> Any:
-    """By its name in protobuf, or the one that JSON makes of it."""
+    """Return a field by its protobuf name or its JSON name."""
     head, *rest = name.split("_")
     return fields.get(name, fields.get(head + "".join(map(str.capitalize, rest))))

@@ -1,4 +1,4 @@
-"""Where an export goes: what was typed, then the variables of OpenTelemetry. Pure."""
+"""Destination of an export: the user's options, then the variables of OpenTelemetry. No I/O."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Signal = Literal["traces", "logs", "metrics"]
 OtlpProtocol = Literal["grpc", "http/protobuf"]
 
 GRPC_PORT, HTTP_PORT = 4317, 4318
-"""On which collectors listen."""
+"""Usual ports of collectors."""
 _PROTOCOL_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
 _ENDPOINT_VARIABLES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 
@@ -24,12 +24,12 @@ class OtlpTarget(msgspec.Struct, frozen=True):
 
     protocol: OtlpProtocol
     endpoint: str = ""
-    """As typed; empty where the exporters shall read it from their variables."""
+    """Endpoint as typed; empty if the exporters read it from their variables."""
     shown: str = ""
-    """As it is told to people: host and port, nothing that could be a secret."""
+    """Name for users: host and port, without anything that could be a secret."""
 
     def endpoint_of_signal(self, signal: Signal) -> str | None:
-        """The endpoint of one signal; None where the exporter finds it itself."""
+        """Return the endpoint of one signal, or None if the exporter determines it."""
         if not self.endpoint:
             return None
         if self.protocol == "grpc":
@@ -41,7 +41,7 @@ class OtlpTarget(msgspec.Struct, frozen=True):
 
 
 def otlp_target(typed_endpoint: str, protocol: str, environ: Mapping[str, str]) -> OtlpTarget:
-    """What was typed (both may be empty) goes before what is in the environment. Raises TelemetryError."""
+    """Return the target from the options (both may be empty), then the environment. Raises TelemetryError."""
     variable = next((environ[name] for name in _ENDPOINT_VARIABLES if environ.get(name)), "")
     typed_endpoint = typed_endpoint.strip()
     endpoint = typed_endpoint if "://" in typed_endpoint or not typed_endpoint else f"http://{typed_endpoint}"
@@ -49,13 +49,13 @@ def otlp_target(typed_endpoint: str, protocol: str, environ: Mapping[str, str]) 
     protocol = protocol or next((environ[name] for name in _PROTOCOL_VARIABLES if environ.get(name)), "")
     protocol = protocol or ("grpc" if port == GRPC_PORT else "http/protobuf")
     if protocol not in ("grpc", "http/protobuf"):
-        raise TelemetryError(f"OTLP protocol {protocol!r} is not known here", "use grpc or http/protobuf")
+        raise TelemetryError(f"unknown OTLP protocol {protocol!r}", "use grpc or http/protobuf")
     usual = GRPC_PORT if protocol == "grpc" else HTTP_PORT
     return OtlpTarget(protocol, endpoint, shown if endpoint or variable else f"localhost:{usual}")  # type: ignore[arg-type]
 
 
 def sdk_disabled(environ: Mapping[str, str]) -> bool:
-    """OpenTelemetry is turned off for all programs that have this environment."""
+    """Whether OpenTelemetry is turned off for all programs with this environment."""
     return environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true"
 
 
@@ -64,7 +64,7 @@ _LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
 
 
 def bypass_proxies(environ: MutableMapping[str, str]) -> None:
-    """A backend on this machine is found past a proxy that variables name: no proxy leads back here."""
+    """Exclude this machine from the proxies in the variables, because a proxy cannot reach this machine's loopback."""
     known = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
     if known.strip() == "*" or not any(environ.get(each) or environ.get(each.upper()) for each in _PROXY_VARIABLES):
         return
@@ -78,14 +78,14 @@ def _split_endpoint(endpoint: str) -> tuple[str, int | None]:
         parts = urlsplit(endpoint)
         port = parts.port
     except ValueError:
-        raise TelemetryError(f"{_endpoint_without_password(endpoint)!r} is no OTLP endpoint", hint) from None
+        raise TelemetryError(f"{_endpoint_without_password(endpoint)!r} is not an OTLP endpoint", hint) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise TelemetryError(f"{_endpoint_without_password(endpoint)!r} is no OTLP endpoint", hint)
+        raise TelemetryError(f"{_endpoint_without_password(endpoint)!r} is not an OTLP endpoint", hint)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return (f"{host}:{port}" if port else host), port
 
 
 def _endpoint_without_password(endpoint: str) -> str:
-    """Without the password that may be in it."""
+    """Return the endpoint without a user name and password."""
     scheme, found, rest = endpoint.rpartition("://")
     return f"{scheme}{found}{rest.rpartition('@')[2]}"

@@ -1,4 +1,4 @@
-"""What a live export has left, sent later: it goes on where that one stopped, so nothing is sent twice."""
+"""Send the rest of an incomplete live export later. It continues at the checkpoint, so nothing is sent twice."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from a2a_proxy.telemetry.settings import OtlpSettings
 
 
 def send_unsent(recording: str, session: str, settings: OtlpSettings) -> CallTally | None:
-    """Send what is left of the session of this uuid; spans sent now and refused. None where nothing is left.
+    """Send the rest of the session with this uuid; return the sent and refused spans, or None if nothing is left.
 
     Raises:
-        TelemetryError: the backend takes nothing, or a live export is at work.
+        TelemetryError: the backend accepts nothing, or a live export is running.
         RecordingError: the recording cannot be read.
         OSError: the state directory cannot be used.
     """
@@ -38,7 +38,7 @@ def send_unsent(recording: str, session: str, settings: OtlpSettings) -> CallTal
 
 
 class _UnsentExport:
-    """What one ledger says."""
+    """The rest of the export with one checkpoint file."""
 
     def __init__(self, path: Path, file: int) -> None:
         self._path = path
@@ -50,7 +50,7 @@ class _UnsentExport:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise TelemetryError("a proxy is sending these spans now", "let it end, or leave out --unsent") from None
+            raise TelemetryError("a proxy is sending these spans now", "wait until it ends, or omit --unsent") from None
         ledger = CheckpointFile(self._file)
         before = ledger.read_mark()
         count = CallTally()
@@ -65,12 +65,12 @@ class _UnsentExport:
         finally:
             backend.close()
         if follower.stopping and self._failure is not None:
-            raise TelemetryError(self._failure.message, "check the endpoint; what was not sent can be sent later")
+            raise TelemetryError(self._failure.message, "check the endpoint; the unsent spans can be sent later")
         self._path.unlink(missing_ok=True)
         return CallTally(count.calls - before.calls, count.errors - before.errors)
 
     def _on_status(self, status: Status) -> None:
-        """The backend takes nothing: who waits here is told, and may come again."""
+        """Stop when the backend accepts nothing: the command reports that, and the user can try again."""
         if isinstance(status, FollowerNotice):
             self._failure = status
             self._follower.stopping = True

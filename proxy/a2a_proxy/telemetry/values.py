@@ -1,4 +1,4 @@
-"""Spans and log records as values, in the terms of OTLP; nothing of any library. Pure."""
+"""Spans and log records as values in the terms of OTLP, independent of any library. No I/O."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ Value = str | int | float | bool | tuple[str, ...]
 Attributes = dict[str, Value]
 
 MAX_TEXT = 4096
-"""Characters of a text that a peer has chosen: a name or a message that is longer is cut."""
+"""Maximum characters of a text from a peer; a longer name or message is cut."""
 MAX_EVENTS = 128
-"""Events of one span; what is left out is counted."""
+"""Maximum number of events of one span; the omitted ones are counted."""
 SCOPE = "a2a-proxy"
 """Name of the instrumentation scope."""
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
-"""The conventions whose names the attributes have; those of the A2A draft (`a2a.*`) have no schema yet."""
+"""Version of the conventions that define the attribute names; the A2A draft (`a2a.*`) has no schema yet."""
 
 
 class SpanKind(IntEnum):
@@ -38,34 +38,34 @@ class LogLevel(IntEnum):
 
 
 class SpanContextIds(msgspec.Struct, frozen=True):
-    """Where a span is: two ids in lower-case hexadecimal digits."""
+    """Identity of a span: two ids in lower-case hexadecimal digits."""
 
     trace: str
     """32 digits."""
     span: str
     """16 digits."""
     state: str = ""
-    """The `tracestate` that the caller's vendors keep beside them (W3C); empty where there is none."""
+    """The caller's W3C `tracestate`; empty if there is none."""
 
 
 class SpanEvent(msgspec.Struct, frozen=True):
-    """Something at one moment of a span."""
+    """An event at one time of a span."""
 
     name: str
     at: int
-    """ns since the Unix epoch, as are all times here."""
+    """Time in ns since the Unix epoch, as all times in this module."""
     attributes: Attributes = {}
 
 
 class SpanLink(msgspec.Struct, frozen=True):
-    """Another span that this one has to do with, though neither caused the other."""
+    """A related span, of which neither caused the other."""
 
     context: SpanContextIds
     attributes: Attributes = {}
 
 
 class SpanValue(msgspec.Struct, frozen=True, kw_only=True):
-    """One call that is over."""
+    """One finished call, or a part of a call (`part`)."""
 
     name: str
     kind: SpanKind
@@ -78,16 +78,16 @@ class SpanValue(msgspec.Struct, frozen=True, kw_only=True):
     dropped_events: int = 0
     links: tuple[SpanLink, ...] = ()
     error: str = ""
-    """Empty: the status is unset. Else it is ERROR, and this says why."""
+    """Reason of an ERROR status; empty if the status is unset."""
     part: bool = False
-    """One call has several: this one is none that ends it, and does not count as a call."""
+    """Whether it is one of several spans of a call and not the one that ends it, so it does not count as a call."""
 
 
 class LogValue(msgspec.Struct, frozen=True, kw_only=True):
     """One log record."""
 
     name: str
-    """The event's name: `a2a.frame`."""
+    """Name of the event: `a2a.frame`."""
     at: int
     level: LogLevel
     context: SpanContextIds
@@ -96,24 +96,25 @@ class LogValue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cut_text(text: str) -> str:
-    """The text, or the beginning of it: a backend refuses what has megabytes, and all that comes with it."""
+    """Return the text, cut to `MAX_TEXT`: backends refuse requests with megabytes of text, with all other spans in
+    them."""
     return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "\u2026"
 
 
 def shorten_value(value: Value) -> Value:
-    """The value with its texts cut, at most `MAX_EVENTS` of them."""
+    """Return the value with its texts cut, at most `MAX_EVENTS` of them."""
     if isinstance(value, str):
         return cut_text(value)
     return tuple(map(cut_text, value[:MAX_EVENTS])) if isinstance(value, tuple) else value
 
 
 def clamp_time(at: int) -> int:
-    """A time as OTLP can carry it: recordings have others too, of clocks that were wrong or made up."""
+    """Return a time that OTLP can represent; recordings may have others, from wrong clocks or generated data."""
     return min(max(at, 0), (1 << 63) - 1)
 
 
 def valid_value(value: Value) -> Value:
-    """The value as OTLP can carry it: text is Unicode, a number has 64 bits. Peers send others as well."""
+    """Return a value that OTLP can represent: valid Unicode, 64-bit numbers. Peers may send others."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:

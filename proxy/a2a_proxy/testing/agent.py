@@ -1,4 +1,4 @@
-"""What the fixtures `a2a_agent` and `a2a_live` give to a test."""
+"""The value of the fixtures `a2a_agent` and `a2a_live`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import Any
 
 _CARDS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
-"""Where a card lies (A2A 1.0 section 8.2), the newer place first."""
+"""Paths of the agent card (A2A 1.0 section 8.2), the newer path first."""
 _TIMEOUT_SECONDS = 30.0
-"""Seconds."""
+"""Timeout of a request for the card, in seconds."""
 
 
 class Agent:
-    """An agent on a port of this machine, for clients in this process and in others."""
+    """An agent on a local port, for clients in this process and in others."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -23,19 +23,19 @@ class Agent:
 
     @property
     def url(self) -> str:
-        """Where HTTP clients go, without a slash at its end: `http://127.0.0.1:40123`."""
+        """Base URL for HTTP clients, without a trailing slash: `http://127.0.0.1:40123`."""
         return f"http://{self._address}"
 
     @property
     def grpc_target(self) -> str:
-        """Where gRPC clients go, without TLS: `127.0.0.1:40123`."""
+        """Target for gRPC clients, without TLS: `127.0.0.1:40123`."""
         return self._address
 
     @cached_property
     def card(self) -> dict[str, Any]:
-        """The agent card, fetched when it is first asked for; its URLs lead here.
+        """The agent card, fetched on first access; its URLs have the address of this agent.
 
-        Raises LookupError where the agent has none.
+        Raises LookupError if the agent has no card.
         """
         import urllib.error
         import urllib.request

@@ -1,4 +1,4 @@
-"""One agent of one test: opened by a fixture, told about while the test runs, judged when it is over."""
+"""One agent of one test: opened by a fixture, queried while the test runs, checked when it is over."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from a2a_proxy.testing.plan import CassetteWrite, RecordPlan
 from a2a_proxy.testing.settings import PluginSettings
 
 _MAX_LISTED = 20
-"""Findings, differences or calls that are told one by one."""
+"""Maximum number of findings, differences or calls listed."""
 RECORDING, NEW_RECORDING = "recording.a2a.db", "answered-live.a2a.db"
 NEW_CASSETTE = "new.a2a.jsonl"
-"""What a command that is told calls the cassette that it makes."""
+"""Name of the new cassette in the command that is suggested to create it."""
 
 
 class AgentSession:
-    """An agent and what passes between it and the test."""
+    """An agent and its traffic with the test."""
 
     def __init__(
         self,
@@ -34,14 +34,14 @@ class AgentSession:
         cassettes: list[Path],
         test: str,
     ) -> None:
-        """`folder`: empty, of this scene alone. `test` is the id of the test. Raises Refused."""
+        """`folder`: an empty folder for this session alone. `test` is the id of the test. Raises CommandRefused."""
         self.recording = folder / RECORDING
         self.is_empty = False
-        """There was nothing to make a cassette of; after `close`."""
+        """Whether there was no traffic to write into a cassette; set by `close`."""
         self.lost_notes: list[str] = []
-        """Notes of a cassette that was recorded anew which have no place any more; after `close`."""
+        """Notes of a re-recorded cassette whose place no longer exists; set by `close`."""
         self.aside_note = ""
-        """How many calls went into no cassette, and the command that makes one of them; after `close`."""
+        """The number of calls that are in no cassette and the command that adds them; set by `close`."""
         self._folder, self._process, self._plan, self._settings = folder, process, plan, settings
         self._cassettes = cassettes
         self._test = test
@@ -49,7 +49,7 @@ class AgentSession:
         self._status = ReplayStatus()
 
     def open_agent(self, upstream: str) -> Agent:
-        """The agent answers from now on. Raises Refused."""
+        """Start the agent and return it. Raises CommandRefused."""
         plan = self._plan
         answer = self._process.send_order(
             OpenAgent(
@@ -71,11 +71,11 @@ class AgentSession:
         return Agent(answer.address)
 
     def store_traffic(self) -> None:
-        """Everything that has passed is in the recording. Raises Refused."""
+        """Write all traffic so far into the recording. Raises CommandRefused."""
         self._update_status(self._process.send_order(StoreTraffic(self._agent)))
 
     def report_text(self) -> str:
-        """For the report of a failed test: what was replayed, what was missed, where the recording will be."""
+        """Return the text for the report of a failed test: what was replayed, the misses, the path of the recording."""
         if self._agent >= 0:
             self._update_status(self._process.send_order(QueryReplay(self._agent)))
         lines = [f"replayed: {display_path(path)}" for path in self._cassettes] if self._plan.replay else []
@@ -83,15 +83,16 @@ class AgentSession:
             lines += [*self._status.misses, self._record_hint()]
         if self._status.forwarded:
             lines.append(f"calls that the live agent answered: {self._status.forwarded}")
-        lines += [f"answered though it differs: {each}" for each in self._status.loose]
+        lines += [f"answered despite differences: {each}" for each in self._status.loose]
         lines += [make_visible(note) for note in self._status.notes]
-        lines.append(f"recording of what passed: {self.recording}\nlook at it with: a2a-inspect {self.recording}")
+        lines.append(f"recording of the traffic: {self.recording}\ninspect it: a2a-inspect {self.recording}")
         return "\n".join(lines)
 
     def close(self, *, passed: bool, failed: bool) -> list[str]:
-        """The test is over: what is wrong though it passed. The recording stays where something is, or it failed.
+        """Stop the agent and return the problems of a passed test. The recording is kept if there are any, or the test
+        failed.
 
-        Raises Refused, RecordingError.
+        Raises CommandRefused, RecordingError.
         """
         GUARD.forget(*self._allowed_place)
         self._update_status(self._process.send_order(QueryReplay(self._agent)))
@@ -109,7 +110,7 @@ class AgentSession:
 
     @property
     def unused_calls(self) -> tuple[str, ...]:
-        """Recorded calls that nobody asked for; after `close`."""
+        """Recorded calls that the test did not make; available after `close`."""
         return self._status.unused
 
     @property
@@ -126,13 +127,13 @@ class AgentSession:
             wrong.append("\n".join([*self._status.misses, self._record_hint()]))
         if self._settings.fail_unused and self._status.unused:
             unused = list_lines(list(self._status.unused), "see the cassette")
-            wrong.append(f"recorded, and never asked for:\n{unused}")
+            wrong.append(f"recorded calls that the test did not make:\n{unused}")
         return wrong
 
     def _record_hint(self) -> str:
         mode = "new_episodes" if len(self._cassettes) == 1 else "rewrite"
         command = f"pytest {shlex.quote(self._test)} --a2a-record-mode={mode} --a2a-upstream=URL"
-        return f"hint: if the test should ask that, record it: {command}"
+        return f"hint: if the test should make this call, record it: {command}"
 
     def _recording_problems(self) -> list[str]:
         if not self._plan.compare:
@@ -144,7 +145,7 @@ class AgentSession:
             return []
         cassette = display_path(self._cassettes[0])
         how = f"a2a-inspect diff {cassette} {self.recording}"
-        return [f"the agent does not answer as in {cassette}:\n{list_lines(found, how)}\nsee: {how}"]
+        return [f"the agent's answers differ from {cassette}:\n{list_lines(found, how)}\nsee: {how}"]
 
     def _write_cassette(self) -> None:
         from a2a_proxy.testing import teardown
@@ -161,7 +162,7 @@ class AgentSession:
             self.aside_note = self._make_aside_note(new if self._plan.replay else self.recording)
 
     def _make_aside_note(self, recording: Path) -> str:
-        """What became of the live agent's answers where the cassette stays as it is."""
+        """Return the number of calls of the live agent that are in no cassette, and the command that adds them."""
         from a2a_proxy.testing import teardown
 
         count = teardown.count_calls(recording) if recording.exists() else 0
@@ -175,7 +176,7 @@ class AgentSession:
 
 
 def list_lines(lines: list[str], more: str) -> str:
-    """The first of some lines, indented, and how many follow."""
+    """Return the first of some lines, indented, and how many follow."""
     shown_lines = [f"  {line}" for line in lines[:_MAX_LISTED]]
     return "\n".join(
         shown_lines + ([f"  and {len(lines) - _MAX_LISTED} more: {more}"] if len(lines) > _MAX_LISTED else [])
@@ -183,7 +184,7 @@ def list_lines(lines: list[str], more: str) -> str:
 
 
 class LiveAgentSession(AgentSession):
-    """The same for `a2a_live`: what passed must break no rule."""
+    """The session of `a2a_live`, whose traffic must not violate any rule."""
 
     def _recording_problems(self) -> list[str]:
         from a2a_proxy.testing import teardown

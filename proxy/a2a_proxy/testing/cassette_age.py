@@ -1,4 +1,4 @@
-"""How old a cassette is, and whether that is too old. Reads its first line only; the time now is handed in."""
+"""Age of a cassette and its limit. Reads only the first line of the file; the current time is an argument."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 from a2a_proxy.recording.query.kinds import InvalidValue, parse_length
 
 _MAX_FIRST_LINE = 1 << 24
-"""Bytes of a first line that are read; a longer one is none of a cassette of ours."""
+"""Maximum number of bytes of a first line; a longer one does not belong to a cassette."""
 
 
 def parse_age(age: object) -> float:
-    """`max_age` as it may be written: `"30d"`, `"12h"`, a timedelta, a number of seconds. Raises ValueError."""
+    """Parse `max_age`: `"30d"`, `"12h"`, a timedelta, or a number of seconds. Raises ValueError."""
     if isinstance(age, timedelta):
         return age.total_seconds()
     if isinstance(age, int | float) and not isinstance(age, bool) and age > 0:
@@ -21,11 +21,12 @@ def parse_age(age: object) -> float:
     try:
         return parse_length(age if isinstance(age, str) else "") / 1e9
     except InvalidValue:
-        raise ValueError(f"max_age {age!r} is no age: write '30d', '12h' or a timedelta") from None
+        raise ValueError(f"max_age {age!r} is not an age: write '30d', '12h' or a timedelta") from None
 
 
 def recording_time(cassette: Path) -> float | None:
-    """When the oldest session of a cassette was recorded, seconds since the epoch; None where the file does not say."""
+    """Return when the oldest session of a cassette was recorded, in seconds since the Unix epoch; None if the file has
+    no time."""
     try:
         with cassette.open("rb") as file:
             header = json.loads(file.readline(_MAX_FIRST_LINE))
@@ -35,7 +36,7 @@ def recording_time(cassette: Path) -> float | None:
 
 
 def excess_age(cassette: Path, max_age: object, now: float) -> str:
-    """In words how old it is, where that is more than `max_age`; else empty. Raises ValueError."""
+    """Return the age in words if it is more than `max_age`, else an empty string. Raises ValueError."""
     limit, at = parse_age(max_age), recording_time(cassette)
     if at is None or now - at <= limit:
         return ""

@@ -1,4 +1,4 @@
-"""Which file is a test's cassette: `{testdir}/cassettes/{module}/{test}.a2a.jsonl`, as in pytest-recording."""
+"""Path of a test's cassette: `{testdir}/cassettes/{module}/{test}.a2a.jsonl`, as in pytest-recording."""
 
 from __future__ import annotations
 
@@ -13,33 +13,34 @@ from a2a_proxy.protocol.text import make_visible
 FOLDER, SUFFIX = "cassettes", ".a2a.jsonl"
 _UNSAFE_CHARS = re.compile(r"[^A-Za-z0-9_.\[\],=+-]")
 _MAX_NAME_LENGTH = 160
-"""Characters of a name; file systems take 255 bytes, and a temporary name beside it is longer."""
+"""Maximum number of characters of a name; file systems allow 255 bytes, and a temporary file has a longer name."""
 _HASH_LENGTH = 8
-"""Hexadecimal digits that tell names apart which would be the same."""
+"""Number of hexadecimal digits that distinguish names which would otherwise be equal."""
 
 
 def default_cassette(test_file: Path, names: Iterable[str]) -> Path:
-    """The cassette of a test that names none. `names`: its class, if any, and its own with its parameters."""
+    """Return the cassette of a test without a named one. `names`: its class, if any, and its own name with its
+    parameters."""
     return folder_of(test_file) / f"{file_name('.'.join(names))}{SUFFIX}"
 
 
 def folder_of(test_file: Path) -> Path:
-    """Where the cassettes of a module's tests are."""
+    """Return the folder of the cassettes of a module's tests."""
     return test_file.parent / FOLDER / test_file.stem
 
 
 def named_cassette(test_file: Path, name: str) -> Path:
-    """A cassette that a marker names: beside the test file, unless the path is absolute."""
+    """Return a cassette named by a marker: relative to the test file's folder, unless the path is absolute."""
     return test_file.parent / name
 
 
 def display_path(path: Path) -> str:
-    """A path as a person types it: from the current folder where it lies in that. No character acts on a terminal."""
+    """Return a path for display: relative to the current folder if it is inside, and without control characters."""
     return make_visible(os.path.relpath(path) if path.is_relative_to(Path.cwd()) else os.fspath(path))
 
 
 def file_name(name: str) -> str:
-    """The name of a test as one of a file; two names never give the same one."""
+    """Return the file name for the name of a test; two names never have the same one."""
     plain = _UNSAFE_CHARS.sub("-", name)
     if plain == name and len(plain) <= _MAX_NAME_LENGTH:
         return plain

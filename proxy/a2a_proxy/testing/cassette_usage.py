@@ -1,4 +1,4 @@
-"""Which cassettes the collected tests have, and what they tell together: markers that do nothing, files of no test."""
+"""Cassettes of the collected tests; markers without effect and cassettes without a test."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.testing.cassette_paths import SUFFIX, default_cassette, folder_of, named_cassette
-from a2a_proxy.testing.plugin import MARKER
+from a2a_proxy.testing.plugin_state import MARKER
 
 
 def cassettes_of(node: pytest.Item) -> list[Path]:
-    """The cassettes of a test: those that the markers name, or the one of the convention."""
+    """Return the cassettes of a test: those of its markers, or the one by convention."""
     names = [name for marker in node.iter_markers(MARKER) for name in marker.args]
     if names:
         return [named_cassette(node.path, str(name)) for name in dict.fromkeys(names)]
@@ -21,17 +21,17 @@ def cassettes_of(node: pytest.Item) -> list[Path]:
 
 
 def warn_idle_markers(items: Iterable[pytest.Item]) -> None:
-    """Warn of tests that have cassettes and no agent to play them."""
+    """Warn about tests that have cassettes but no agent to replay them."""
     for item in items:
         own = any(each.name == MARKER for each in item.own_markers)
         if own and not {"a2a_agent", "a2a_live"} & set(getattr(item, "fixturenames", ())):
-            item.warn(pytest.PytestWarning(f"{MARKER} does nothing here: the test does not use the fixture a2a_agent"))
+            item.warn(pytest.PytestWarning(f"{MARKER} has no effect here: the test does not use the fixture a2a_agent"))
 
 
 def find_orphans(arguments: Iterable[str], items: Iterable[pytest.Item]) -> Iterator[Path]:
-    """Cassettes in the folders of collected modules that none of their tests has.
+    """Yield the cassettes in the folders of collected modules that none of their tests uses.
 
-    A module of which only some tests were asked for by their ids is left out.
+    A module of which only some tests were selected by their ids is left out.
     """
     partly = {Path(each.partition("::")[0]).name for each in arguments if "::" in each}
     used: set[Path] = set()

@@ -1,4 +1,4 @@
-"""What the process of the tests says to the one behind the fixtures, and what that answers: one JSON object a line."""
+"""Messages between the process of the tests and the process behind the fixtures: one JSON object a line."""
 
 from __future__ import annotations
 
@@ -9,75 +9,75 @@ import msgspec
 
 
 class OpenAgent(msgspec.Struct, frozen=True, tag="open"):
-    """Put an agent on a port: a live one, a replayed one, or a replayed one with a live one behind it."""
+    """Start an agent on a port: a live one, a replayed one, or a replayed one that forwards to a live one."""
 
     recording: str
-    """Where the recording of what passes will be."""
+    """Path of the recording of the traffic."""
     command: tuple[str, ...] = ()
-    """What the recording says that it was made by."""
+    """Command that the recording names as its origin."""
     cassettes: tuple[str, ...] = ()
-    """What is replayed, in this order; empty: nothing is, the live agent answers."""
+    """Cassettes to replay, in this order; empty: the live agent answers."""
     replay: dict[str, Any] = {}
-    """Options of the replay by their names."""
+    """Options of the replay by name."""
     upstream: str = ""
-    """The live agent; with cassettes, it answers what they do not."""
+    """Address of the live agent; with cassettes, it answers the calls that they do not."""
     upstream_grpc: str = ""
-    """Where HTTP/2 goes, if the agent has two ports."""
+    """Address for HTTP/2, if the agent has two ports."""
     redact: tuple[str, ...] = ()
-    """What is not recorded besides credentials, as words of a policy."""
+    """What to redact besides credentials, as words of a policy."""
     new_recording: str = ""
-    """Where the recording of that which the live agent answered will be."""
+    """Path of the recording of the calls that the live agent answers."""
 
 
 class StoreTraffic(msgspec.Struct, frozen=True, tag="settle"):
-    """Store all that has passed until now."""
+    """Store all traffic so far."""
 
     agent: int
 
 
 class QueryReplay(msgspec.Struct, frozen=True, tag="ask"):
-    """Tell how the replay stands."""
+    """Return the state of the replay."""
 
     agent: int
 
 
 class StopAgent(msgspec.Struct, frozen=True, tag="stop"):
-    """The test is over."""
+    """Stop an agent because its test is over."""
 
     agent: int
     keep: bool
-    """Finish the recordings; else what is not stored is dropped."""
+    """Finish the recordings; otherwise traffic that is not stored is discarded."""
 
 
 Order = OpenAgent | StoreTraffic | QueryReplay | StopAgent
 
 
 class AgentOpened(msgspec.Struct, frozen=True, tag="opened"):
-    """The agent answers."""
+    """The agent was started."""
 
     agent: int
-    """Its number."""
+    """Number of the agent."""
     address: str
     """`127.0.0.1:PORT`, for HTTP and gRPC."""
 
 
 class ReplayStatus(msgspec.Struct, frozen=True, tag="standing"):
-    """How things are."""
+    """State of an agent."""
 
     misses: tuple[str, ...] = ()
-    """What was asked and not found in the cassettes, each with its reason."""
+    """Calls that were not found in the cassettes, each with its reason."""
     unused: tuple[str, ...] = ()
-    """Recorded calls that nobody has asked for."""
+    """Recorded calls that the test has not made."""
     loose: tuple[str, ...] = ()
-    """What was answered though it differs from what was recorded, as `match="loose"` allows."""
+    """Calls that were answered despite differences from the recording, as `match="loose"` allows."""
     notes: tuple[str, ...] = ()
-    """What the relay or the replay had to say, as of signed cards."""
+    """Notes of the relay or the replay, for example about signed cards."""
     forwarded: int = 0
-    """Calls that the live agent behind a replay has answered."""
+    """Number of calls that the live agent behind a replay has answered."""
 
 
 class CommandFailed(msgspec.Struct, frozen=True, tag="failed"):
-    """It cannot be done."""
+    """The order failed."""
 
     message: str
     hint: str = ""
@@ -87,6 +87,6 @@ Answer = AgentOpened | ReplayStatus | CommandFailed
 
 encode = msgspec.json.Encoder().encode
 decode_order: Callable[[bytes], Order] = msgspec.json.Decoder(Order).decode
-"""One line -> Order; raises msgspec.DecodeError."""
+"""Decode one line to an Order; raises msgspec.DecodeError."""
 decode_answer: Callable[[bytes], Answer] = msgspec.json.Decoder(Answer).decode
-"""One line -> Answer; raises msgspec.DecodeError."""
+"""Decode one line to an Answer; raises msgspec.DecodeError."""

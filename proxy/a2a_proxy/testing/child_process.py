@@ -1,4 +1,4 @@
-"""The process behind the fixtures, as the tests' process sees it: one per worker, started when it is first needed."""
+"""The process behind the fixtures, as the tests' process uses it: one per worker, started on first use."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _STOP_SECONDS = 30.0
 
 
 class CommandRefused(Exception):
-    """The order cannot be done: the message, and what to do next."""
+    """The order failed: the message, and a hint."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(f"{message}\nhint: {hint}" if hint else message)
 
 
 class ChildProcess:
-    """Orders in, answers out, for any thread: nothing here belongs to an event loop."""
+    """Sends orders and returns answers, for any thread: nothing here belongs to an event loop."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -30,7 +30,7 @@ class ChildProcess:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
 
     def send_order(self, order: Order) -> Answer:
-        """What the process answers. Raises Refused where it cannot do it, or is gone."""
+        """Send an order and return its answer. Raises CommandRefused if the order fails or the process has ended."""
         with self._lock:
             answer = self._exchange_order(order)
         if isinstance(answer, CommandFailed):
@@ -39,7 +39,7 @@ class ChildProcess:
 
     def _exchange_order(self, order: Order) -> Answer:
         if self._process is None:
-            # A session of its own: a Ctrl-C is for pytest, which ends this process in its own time.
+            # A session of its own, because a Ctrl-C is for pytest, which then ends this process.
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "a2a_proxy.testing.child"],
                 stdin=subprocess.PIPE,
@@ -61,10 +61,10 @@ class ChildProcess:
     def _error_output(self) -> str:
         self._errors.seek(0)
         lines = self._errors.read().decode("utf-8", "replace").splitlines()
-        return lines[-1] if lines else "it said nothing"
+        return lines[-1] if lines else "without an error message"
 
     def stop(self) -> None:
-        """End it with all its agents."""
+        """End the process with all its agents."""
         with self._lock:
             running, self._process = self._process, None
         if running is not None:

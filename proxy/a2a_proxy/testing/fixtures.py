@@ -1,4 +1,4 @@
-"""What the fixtures do: from a test and its settings to an agent, and from its end to a verdict."""
+"""Implementation of the fixtures: opens the agent of a test by its settings, and checks it when the test ends."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from a2a_proxy.testing.cassette_usage import cassettes_of
 from a2a_proxy.testing.child_process import ChildProcess, CommandRefused
 from a2a_proxy.testing.network_guard import GUARD
 from a2a_proxy.testing.plan import CannotPlay, CassetteWrite, RecordPlan, make_plan
-from a2a_proxy.testing.plugin import (
+from a2a_proxy.testing.plugin_state import (
     FORWARDED_TITLE,
     MARKER,
     PHASE_KEY,
@@ -39,7 +39,7 @@ _RECORD_PLAN = RecordPlan(replay=False, live=True)
 
 
 def open_agent(request: _Request) -> Iterator[Agent]:
-    """`a2a_agent`."""
+    """Implement `a2a_agent`."""
     settings, cassettes = _settings_of(request), cassettes_of(request.node)
     try:
         chosen = _make_plan(request, settings, cassettes)
@@ -51,23 +51,23 @@ def open_agent(request: _Request) -> Iterator[Agent]:
 
 
 def open_live_agent(request: _Request) -> Iterator[Agent]:
-    """`a2a_live`."""
+    """Implement `a2a_live`."""
     yield from _open_session(request, LiveAgentSession, _RECORD_PLAN, _settings_of(request), [])
 
 
 def open_recording(request: _Request) -> Iterator[LiveRecording]:
-    """`a2a_recording`."""
-    scenes = request.node.stash.get(SESSIONS_KEY, [])
-    if not scenes:
-        _fail_test("a2a_recording is of an agent: the test also needs a2a_agent or a2a_live")
+    """Implement `a2a_recording`."""
+    sessions = request.node.stash.get(SESSIONS_KEY, [])
+    if not sessions:
+        _fail_test("a2a_recording needs an agent: request a2a_agent or a2a_live in the test as well")
 
     from a2a_proxy.testing.live_recording import LiveRecording  # and with it SQLite and the decoders
 
     def settle() -> None:
-        for session in scenes:
+        for session in sessions:
             session.store_traffic()
 
-    found = LiveRecording(settle, *(scene.recording for scene in scenes))
+    found = LiveRecording(settle, *(session.recording for session in sessions))
     try:
         yield found
     finally:
@@ -101,10 +101,10 @@ def _open_session(
     except RecordingError as trouble:
         _fail_test(str(CommandRefused(trouble.message, trouble.hint)))
     if session.is_empty:
-        node.warn(pytest.PytestWarning("the test has asked its agent nothing: there is no cassette to write"))
+        node.warn(pytest.PytestWarning("the test made no call to its agent: no cassette was written"))
     if session.lost_notes:
         lost = "; ".join(session.lost_notes)
-        node.warn(pytest.PytestWarning(f"notes whose place did not come again when the cassette was recorded: {lost}"))
+        node.warn(pytest.PytestWarning(f"notes whose place does not exist in the new cassette: {lost}"))
     if session.unused_calls and phase == "passed":
         node.stash.setdefault(SUMMARY_KEY, []).append(
             (UNUSED_TITLE, f"{node.nodeid}: {', '.join(session.unused_calls)}")
@@ -116,27 +116,27 @@ def _open_session(
 
 
 def _make_plan(request: _Request, settings: PluginSettings, cassettes: list[Path]) -> RecordPlan:
-    """Raises CannotPlay."""
+    """Return the plan of a test. Raises CannotPlay."""
     first = cassettes[0]
     missing = next((path for path in cassettes[1:] if not path.exists()), None)
     if missing is not None:
-        hint = "only the first one that a test names is recorded"
-        raise CannotPlay(f"there is no cassette {display_path(missing)}\nhint: {hint}")
+        hint = "only the first cassette that a test names is recorded"
+        raise CannotPlay(f"the cassette {display_path(missing)} does not exist\nhint: {hint}")
     exists = first.exists()
     old = excess_age(first, settings.max_age, time.time()) if exists and settings.max_age is not None else ""
     chosen = make_plan(settings, display_path(first), exists=exists, too_old=old)
     sharing = _recording_targets(request.session).get(first, [])
     if exists and chosen.write in (CassetteWrite.REPLACE, CassetteWrite.APPEND) and len(sharing) > 1:
         raise CannotPlay(
-            f"{len(sharing)} tests share {display_path(first)}, and one would record over what the others need: "
-            f"{', '.join(sharing[:3])}\nhint: record it with one of them alone: "
+            f"{len(sharing)} tests share {display_path(first)}, and each would overwrite the recording of the others: "
+            f"{', '.join(sharing[:3])}\nhint: record it with only one of them: "
             f"pytest --a2a-record-mode={settings.record_mode} TEST_ID"
         )
     return chosen
 
 
 def _recording_targets(session: pytest.Session) -> dict[Path, list[str]]:
-    """The cassettes that the tests of this run would record, each with the tests that would."""
+    """Return the cassettes that the tests of this run would record, each with its tests."""
     if _TARGETS_KEY not in session.stash:
         found: dict[Path, list[str]] = {}
         for item in session.items:
@@ -158,12 +158,12 @@ def _settings_of(request: _Request) -> PluginSettings:
 
 
 def _marker_layers(node: pytest.Item) -> list[tuple[pytest.Item, pytest.Mark]]:
-    """The markers of a test with what they stand at, the widest first."""
+    """Return the markers of a test with their nodes, the widest first."""
     return list(reversed(list(node.iter_markers_with_node(MARKER))))  # type: ignore[arg-type]
 
 
 def command_line_settings(config: pytest.Config, hosts: tuple[str, ...] = ()) -> dict[str, Any]:
-    """What was typed; hosts come to those that are allowed already."""
+    """Return the settings of the command line; its hosts are added to `hosts`."""
     typed: dict[str, Any] = {"allowed_hosts": (*hosts, *typed_hosts(config))}
     if config.option.a2a_record_mode is not None:
         typed["record_mode"] = config.option.a2a_record_mode
@@ -177,14 +177,14 @@ def _upstream_of(request: _Request, settings: PluginSettings) -> str:
     found = request.getfixturevalue("a2a_upstream")
     if not found:
         _fail_test(
-            f"there is no live agent to {'record' if settings.record_mode != 'verify' else 'compare with'}\n"
-            "hint: name it: --a2a-upstream=http://HOST:PORT, a2a_upstream in the ini file, or a fixture a2a_upstream"
+            f"no live agent is configured to {'record' if settings.record_mode != 'verify' else 'compare with'}\n"
+            "hint: configure it: --a2a-upstream=http://HOST:PORT, a2a_upstream in the ini file, or fixture a2a_upstream"
         )
     return str(found)
 
 
 def _fail_test(message: str) -> NoReturn:
-    """The test fails for this, without the frames that led here."""
+    """Fail the test with a message, without a traceback."""
     raise pytest.fail.Exception(message, pytrace=False) from None
 
 

@@ -1,4 +1,4 @@
-"""`a2a_recording`: a `Recording` that has all that passed until it is asked."""
+"""The value of `a2a_recording`: a `Recording` that includes all traffic up to each query."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from a2a_proxy.api import Exchange, Finding, Frame, Handover, Recording, Session
 
 
 class LiveRecording(Recording):
-    """Of the agents that a test talks to. Each question first stores what has passed since the last one."""
+    """The traffic of the agents of a test. Each query first stores the traffic since the last one."""
 
     def __init__(self, store_traffic: Callable[[], None], *paths: str | os.PathLike[str]) -> None:
-        """`store_traffic` stores what has passed."""
+        """`store_traffic` stores the traffic so far."""
         store_traffic()
         self._store_traffic = store_traffic
         super().__init__(*paths)

@@ -1,8 +1,8 @@
-"""Nobody in the process of the tests connects to anywhere but where the tests may.
+"""Network guard: blocks connections of the process of the tests to hosts that are not allowed.
 
-Python tells its audit hooks of each connection before it is made, whoever makes it: asyncio, aiohttp, httpx, requests.
-Channels of gRPC are refused when they are created: its core dials by itself. Not seen: connections of uvloop and of
-other extensions, and of other processes.
+Python reports each connection to its audit hooks before it is made, for all libraries: asyncio, aiohttp, httpx,
+requests. gRPC channels are refused when they are created, because the gRPC core connects on its own. Not covered:
+connections of uvloop and of other extensions, and of other processes.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ _RESOLVERS = ("dns", "ipv4", "ipv6")
 
 
 class NetworkBlocked(RuntimeError):
-    """A test wanted to connect to somewhere."""
+    """A test tried to connect to a blocked host."""
 
 
 class NetworkGuard:
-    """Allowed hosts, and what was tried beyond them."""
+    """The allowed hosts, and the blocked attempts."""
 
     def __init__(self) -> None:
         self.is_active = False
         self.blocked_attempts: list[str] = []
-        """What was refused since the last `start`."""
+        """Connections refused since the last `start`."""
         self._hosts: frozenset[str] = frozenset()
         self._agent_places: set[tuple[str, int]] = set()
         self._is_installed = False
         self._address_cache = ""
-        """The host that was looked up last: where a connection goes is an address already."""
+        """The host name that was resolved last, because a connection only has an address."""
         self._resolving = threading.local()
 
     def start(self, hosts: Iterable[str]) -> None:
-        """Refuse from now on what is not allowed."""
+        """Refuse all connections except those to `hosts` and to the agents of the fixtures."""
         self._hosts = frozenset(each.strip().strip("[]").lower() for each in hosts if each.strip())
         self.blocked_attempts = []
         self.is_active = True
@@ -48,19 +48,19 @@ class NetworkGuard:
             _guard_grpc_channels(self)
 
     def stop(self) -> None:
-        """Refuse nothing."""
+        """Stop refusing connections."""
         self.is_active = False
 
     def allow(self, host: str, port: int) -> None:
-        """An agent of a fixture is there."""
+        """Allow connections to an agent of a fixture."""
         self._agent_places.add((host, port))
 
     def forget(self, host: str, port: int) -> None:
-        """It is there no longer."""
+        """No longer allow connections to an agent."""
         self._agent_places.discard((host, port))
 
     def check(self, host: str, port: int, how: str) -> None:
-        """Raises NetworkBlocked where a test may not go there."""
+        """Check a connection. Raises NetworkBlocked if it is not allowed."""
         host = host.strip("[]").partition("%")[0].lower()
         if not self.is_active or (host, port) in self._agent_places or self._is_allowed(host, port):
             return
@@ -69,7 +69,7 @@ class NetworkGuard:
         told = f"{how} to {where}" + (f" ({name})" if name != host else "")
         self._address_cache = ""
         self.blocked_attempts.append(told)
-        raise NetworkBlocked(f"{told} is blocked; if the test may go there: --a2a-allowed-hosts={name}")
+        raise NetworkBlocked(f"{told} is blocked; to allow it: --a2a-allowed-hosts={name}")
 
     def _is_allowed(self, host: str, port: int) -> bool:
         if {host, f"{host}:{port}"} & self._hosts:
@@ -101,7 +101,7 @@ class NetworkGuard:
 
 
 def _is_numeric(host: str) -> bool:
-    """It is an address of numbers."""
+    """Whether the host is a numeric address."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -110,7 +110,8 @@ def _is_numeric(host: str) -> bool:
 
 
 def parse_grpc_target(target: str) -> tuple[str, int] | None:
-    """Host and port of a target of gRPC (`dns:///host:port`, `ipv4:1.2.3.4:5`, `host`); None where it is no network."""
+    """Return host and port of a gRPC target (`dns:///host:port`, `ipv4:1.2.3.4:5`, `host`); None if it is not a network
+    one."""
     scheme, colon, rest = target.partition(":")
     if colon and scheme in _LOCAL_SCHEMES:
         return None
@@ -124,7 +125,7 @@ def parse_grpc_target(target: str) -> tuple[str, int] | None:
 
 
 def _guard_grpc_channels(guard: NetworkGuard) -> None:
-    """Every channel passes `__init__` of these two classes, whatever name it was imported by."""
+    """Wrap the two channel classes of gRPC. Every channel runs their `__init__`, whatever name it was imported by."""
     from grpc import _channel
     from grpc.aio import _channel as _aio_channel
 
@@ -145,4 +146,4 @@ def _wrap_channel_class(kind: Any, guard: NetworkGuard) -> None:
 
 
 GUARD = NetworkGuard()
-"""Of this process: audit hooks stay until it ends."""
+"""The guard of this process; audit hooks stay until it ends."""

@@ -1,4 +1,4 @@
-"""What people wrote into a cassette, pinned gates above all, goes on into the recording that takes its place."""
+"""Migration of the notes of a cassette, above all pinned gates, into the recording that replaces it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ _Path = str | os.PathLike[str]
 
 
 def migrate_notes(old: _Path, new: _Path) -> list[str]:
-    """Write the notes of `old`, a cassette, into `new`, a recording, each where its call and frame are now.
+    """Write the notes of `old`, a cassette, into `new`, a recording, each at the matching call and frame.
 
-    Gives what could not be placed, each in words: its call or frame did not come again. Raises RecordingError.
+    Returns the notes that could not be placed, in words, because their call or frame does not exist in `new`. Raises
+    RecordingError.
     """
     with open_recording_or_cassette(old) as before:
         notes = before.notes()
@@ -42,7 +43,7 @@ def migrate_notes(old: _Path, new: _Path) -> list[str]:
 
 
 class _PlaceMap:
-    """Where calls and frames of one run are in another."""
+    """Map from the calls and frames of one run to those of another."""
 
     def __init__(self, before: Recording, after: Recording, first: int) -> None:
         self._before, self._after, self._first = before, after, first
@@ -52,7 +53,7 @@ class _PlaceMap:
         self._frames: dict[int, dict[int, int]] = {}
 
     def place_of_note(self, row: NoteRow) -> tuple[NotePlace | None, str]:
-        """The place of a note, and its text, which may name a place itself."""
+        """Return the new place of a note, and its text, which may itself name a place."""
         note = row.note
         if not note.exchange:
             return NotePlace(self._first), note.text
@@ -68,7 +69,7 @@ class _PlaceMap:
         return NotePlace(call.session, call.exchange.id, seq), text
 
     def _pair_frames(self, left: ExchangeRow, right: ExchangeRow) -> dict[int, int]:
-        """Which frame of one call is which of the other: in order, by who speaks and what it is."""
+        """Pair the frames of two calls in order, by direction and kind."""
         if left.key not in self._frames:
             sides = list(_frame_tokens(self._before, left)), list(_frame_tokens(self._after, right))
             pairs = align_sequences([token for _, token in sides[0]], [token for _, token in sides[1]]).pairs
@@ -83,7 +84,7 @@ def _frame_tokens(recording: Recording, row: ExchangeRow) -> Iterator[tuple[int,
 
 
 def _migrate_pin(note: Note, call: ExchangeRow, frames: dict[int, int]) -> str | None:
-    """The text; of a pinned gate with the place where the client's line is now, None where it did not come."""
+    """Return the text of a note; in a pinned gate with the new place of the client's line, None if there is none."""
     pin = PINNED_GATE.fullmatch(note.text.strip())
     if pin is None or int(pin[1]) != note.exchange:
         return note.text

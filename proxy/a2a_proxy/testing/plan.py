@@ -1,4 +1,4 @@
-"""What is done for a test, by its record mode: a table. Pure."""
+"""Table of the record modes: what is done for a test. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from a2a_proxy.testing.settings import PluginSettings
 
 
 class CassetteWrite(Enum):
-    """What becomes of the cassette where the test passes."""
+    """What happens to the cassette if the test passes."""
 
     NOT = "not"
     REPLACE = "replace"
     APPEND = "append"
-    """What the live agent answered comes behind what was there."""
+    """Append the calls that the live agent answered to the cassette."""
     ASIDE = "aside"
-    """The cassette stays as it is; what the live agent answered is kept as a recording, and told at the end."""
+    """Leave the cassette unchanged; the calls that the live agent answered are kept as a recording and reported at the
+    end."""
 
 
 class CannotPlay(Exception):
-    """The test cannot run like this: the text says why, and what to type."""
+    """The test cannot run with these settings: the message says why, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,12 @@ class RecordPlan:
     """Who answers, and what is kept."""
 
     replay: bool
-    """The cassettes answer."""
+    """Whether the cassettes answer."""
     live: bool
-    """The live agent answers; with `replay`, what the cassettes do not."""
+    """Whether the live agent answers; with `replay`, only the calls that the cassettes do not answer."""
     write: CassetteWrite = CassetteWrite.NOT
     compare: bool = False
-    """What passed must be what the cassette has."""
+    """Whether the traffic must equal the cassette."""
     warning: str = ""
 
 
@@ -50,11 +51,11 @@ _PLANS_BY_MODE: dict[str, tuple[RecordPlan | None, RecordPlan | None]] = {
         RecordPlan(replay=False, live=True, write=CassetteWrite.ASIDE),
     ),
 }
-"""Record mode -> what is done where the cassette is there, and where it is not; None: the test cannot run."""
+"""For each record mode, the plan if the cassette exists and the plan if it does not; None: the test cannot run."""
 
 
 def make_plan(settings: PluginSettings, cassette: str, *, exists: bool, too_old: str) -> RecordPlan:
-    """What is done. `too_old`: in words how old the cassette is, where that is too old.
+    """Return the plan. `too_old`: the age of the cassette in words, if it is too old.
 
     Raises CannotPlay.
     """
@@ -62,7 +63,7 @@ def make_plan(settings: PluginSettings, cassette: str, *, exists: bool, too_old:
     found = _PLANS_BY_MODE[mode][0 if exists else 1]
     if found is None:
         raise CannotPlay(
-            f"there is no cassette {cassette}\n"
+            f"the cassette {cassette} does not exist\n"
             "hint: record it from a live agent: pytest --a2a-record-mode=once --a2a-upstream=http://HOST:PORT"
         )
     if not (too_old and found.replay):

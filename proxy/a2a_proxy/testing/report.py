@@ -1,18 +1,19 @@
-"""What the reports of a failed test say about its agents, and where the recording is, also in JUnit."""
+"""Information about its agents in the report of a failed test: their replay, and the path of the recording, also in
+JUnit."""
 
 from __future__ import annotations
 
 import pytest
 
 from a2a_proxy.testing.child_process import CommandRefused
-from a2a_proxy.testing.plugin import SESSIONS_KEY, SUMMARY_ATTRIBUTE, SUMMARY_KEY
+from a2a_proxy.testing.plugin_state import SESSIONS_KEY, SUMMARY_ATTRIBUTE, SUMMARY_KEY
 
 SECTION_TITLE = "a2a"
 JUNIT_PROPERTY = "a2a_recording"
 
 
 def complete_report(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Add it."""
+    """Add the information to the report."""
     if report.when == "teardown":
         setattr(report, SUMMARY_ATTRIBUTE, item.stash.get(SUMMARY_KEY, []))
     if not report.failed or report.when == "setup":

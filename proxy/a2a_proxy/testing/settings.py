@@ -1,6 +1,6 @@
-"""What a test wants: defaults, `a2a_config`, the markers from the widest to the narrowest, the command line.
+"""Settings of a test: defaults, `a2a_config`, the markers from the widest to the narrowest, the command line.
 
-Pure: nothing here asks pytest, the file system or the clock.
+Does not use pytest, the file system or the clock.
 """
 
 from __future__ import annotations
@@ -26,54 +26,54 @@ KeepExchange = Callable[["Exchange"], object]
 
 
 class WrongSetting(Exception):
-    """A setting that there is not, or that cannot have this value; the text says what can be written."""
+    """A setting that does not exist, or an invalid value; the message lists what is allowed."""
 
 
 @dataclass(frozen=True)
 class PluginSettings:
-    """Everything that `a2a_config` and `@pytest.mark.a2a_cassette` may set."""
+    """All settings of `a2a_config` and `@pytest.mark.a2a_cassette`."""
 
     record_mode: str = "none"
     """One of MODES."""
     upstream_grpc: str = ""
-    """`HOST:PORT` to which HTTP/2 goes, where the live agent has two ports and its card does not say so."""
+    """`HOST:PORT` for HTTP/2, if the live agent has two ports and its card does not name them."""
     fail_unused: bool = False
-    """A recorded call that the test never asks for fails it."""
+    """Fail a test that does not make all recorded calls."""
     fail_on: str = "error"
-    """From which severity on a finding fails a test that uses `a2a_live`."""
+    """Lowest severity of a finding that fails a test that uses `a2a_live`."""
     ignore: tuple[str, ...] = ()
-    """Rules that do not: `A2A-CARD-007`, or the beginning of an id, `A2A-CARD`."""
+    """Rules whose findings never fail a test: `A2A-CARD-007`, or the prefix of an id, `A2A-CARD`."""
     before_record: KeepExchange | None = None
-    """Asked of each call before a cassette is written: those that it is not true of are left out."""
+    """Filter called with each call before a cassette is written; calls for which it is false are left out."""
     redact: tuple[str, ...] = ()
-    """What is not recorded besides credentials: words of `a2a-proxy --redact`."""
+    """What to redact besides credentials: words of `a2a-proxy --redact`."""
     max_age: object = None
-    """How old a cassette may be: `"30d"`, `"12h"`, a timedelta, seconds. None: as old as it likes."""
+    """Maximum age of a cassette: `"30d"`, `"12h"`, a timedelta, seconds. None: no limit."""
     on_expiry: str = "warn"
-    """What happens to an older one: one of ON_EXPIRY."""
+    """What happens to an older cassette: one of ON_EXPIRY."""
     block_network: bool = False
-    """The process of the tests connects to nobody but agents of the fixtures."""
+    """Block connections of the process of the tests, except to the agents of the fixtures."""
     allowed_hosts: tuple[str, ...] = ()
-    """And to these: `localhost`, `10.0.0.7`, `db.internal:5432`."""
+    """Hosts that are allowed as well: `localhost`, `10.0.0.7`, `db.internal:5432`."""
     match: str = "default"
-    """What of a request must be as recorded: one of PRESETS."""
+    """Which parts of a request must be as recorded: one of PRESETS."""
     speed: str | float = "instant"
-    """Pauses between events: `instant`, `recorded`, or how many times faster."""
+    """Pauses between events: `instant`, `recorded`, or a speed factor."""
     policies: Mapping[str, str] = field(default_factory=dict)
-    """By operation, what a request gets that comes again: one of POLICIES."""
+    """By operation, how a repeated request is answered: one of POLICIES."""
     lenient: bool = False
-    """A client that leaves the recording within a stream is told of, and the stream goes on."""
+    """Report a client that leaves the recording within a stream, and continue the stream."""
     faults: tuple[str, ...] = ()
-    """What goes wrong on purpose: `drop #3.4`, `stall 30s before #3.6`."""
+    """Faults to inject: `drop #3.4`, `stall 30s before #3.6`."""
     keep_times: bool = False
-    """Timestamps stay as recorded; else they are shifted to now."""
+    """Leave timestamps as recorded instead of shifting them to the present."""
     allow_redacted: bool = False
-    """Labels are delivered where credentials stood."""
+    """Deliver redaction labels in place of credentials."""
     allow_incomplete: bool = False
-    """A cassette that lacks something of what passed is replayed all the same."""
+    """Replay a cassette even if its recording is incomplete."""
 
     def replay(self) -> dict[str, Any]:
-        """What the replay is told."""
+        """Return the settings of the replay."""
         return {name: getattr(self, name) for name in REPLAY_SETTINGS}
 
 
@@ -93,9 +93,9 @@ _LIST_SETTINGS = ("ignore", "allowed_hosts", "faults", "redact")
 
 
 def merge_settings(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> PluginSettings:
-    """Settings from layers, the widest first: what a later one says replaces what an earlier one said.
+    """Merge settings from layers, the widest first: a later layer replaces the values of an earlier one.
 
-    Each layer comes with its name for the message. Raises WrongSetting.
+    Each layer has a name for the error message. Raises WrongSetting.
     """
     settings = PluginSettings()
     for where, layer in layers:
@@ -106,23 +106,23 @@ def merge_settings(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> PluginSet
 def _check_value(where: str, name: str, value: Any) -> Any:
     if name not in SETTING_NAMES:
         near = difflib.get_close_matches(str(name), SETTING_NAMES, 1)
-        meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(SETTING_NAMES)}"
+        meant = f"did you mean {near[0]}?" if near else f"the settings are {', '.join(SETTING_NAMES)}"
         raise WrongSetting(f"{where} has no setting {name!r}: {meant}")
     if name in _LIST_SETTINGS:
         return (value,) if isinstance(value, str) else tuple(value)
     if name in _ALLOWED_VALUES and value not in _ALLOWED_VALUES[name]:
-        raise WrongSetting(f"{where}: {name} {value!r} is none of {', '.join(_ALLOWED_VALUES[name])}")
+        raise WrongSetting(f"{where}: {name} {value!r} is not one of {', '.join(_ALLOWED_VALUES[name])}")
     if name == "max_age" and value is not None:
         try:
             parse_age(value)
         except ValueError as wrong:
             raise WrongSetting(f"{where}: {wrong}") from None
     if name == "before_record" and value is not None and not callable(value):
-        raise WrongSetting(f"{where}: before_record {value!r} is no function of a call")
+        raise WrongSetting(f"{where}: before_record {value!r} is not a function of a call")
     if name == "policies" and (odd := [each for each in value.values() if each not in POLICIES]):
-        raise WrongSetting(f"{where}: policy {odd[0]!r} is none of {', '.join(POLICIES)}")
+        raise WrongSetting(f"{where}: policy {odd[0]!r} is not one of {', '.join(POLICIES)}")
     if name == "speed" and not _is_speed(value):
-        raise WrongSetting(f"{where}: speed {value!r} is none: write 'instant', 'recorded' or a number above 0")
+        raise WrongSetting(f"{where}: speed {value!r} is not a speed: write 'instant', 'recorded' or a number above 0")
     return value
 
 

@@ -1,4 +1,4 @@
-"""What is done with a recording when its test is over: judged, compared, kept as a cassette. Files in, words out."""
+"""Processing of a recording when its test is over: findings, comparison, cassette. Reads files and returns texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from a2a_proxy.testing.settings import KeepExchange
 
 
 def list_violations(path: Path, fail_on: str, ignore: Iterable[str]) -> list[str]:
-    """What the rules found that is grave enough, each in a line: `A2A-GEN-001 #3 SendMessage: 4 did not come`."""
+    """Return the findings of at least the severity `fail_on`, each as a line: `A2A-GEN-001 #3 SendMessage: 4 is
+    missing`."""
     least, left_out = Severity[fail_on.upper()], tuple(ignore)
     with Recording(path) as recording:
         operations = {row.exchange.id: row.exchange.operation for row in recording.exchanges()}
@@ -42,7 +43,7 @@ def _violation_text(finding: Finding, operation: str) -> str:
 
 
 def list_differences(cassette: Path, recording: Path) -> list[str]:
-    """What differs between what was recorded and what passed now, each in a line; empty where nothing does."""
+    """Return the differences between a cassette and a recording, each as a line."""
     with open_recording_or_cassette(cassette) as left, Recording(recording) as right:
         found = compare_runs(take_run(left, left.exchanges()), take_run(right, right.exchanges()))
     return [make_visible(line) for line in _difference_texts(found)]
@@ -63,7 +64,7 @@ def _difference_texts(found: RunDifference) -> Iterator[str]:
 
 def _change_text(row: DifferenceRow) -> str:
     if row.change is ValueChange.LEFT:
-        return f"recorded {row.before!r}, not there now"
+        return f"recorded {row.before!r}, now missing"
     if row.change is ValueChange.RIGHT:
         return f"now {row.after!r}, not recorded"
     moved = ", at another position" if row.change is ValueChange.MOVED else ""
@@ -72,7 +73,7 @@ def _change_text(row: DifferenceRow) -> str:
 
 def _match_title(match: CallPair) -> str:
     if match.left is None or match.right is None:
-        row, said = (match.right, "was not recorded") if match.left is None else (match.left, "did not come")
+        row, said = (match.right, "was not recorded") if match.left is None else (match.left, "was not made")
         assert row is not None
         return f"#{row.exchange.id} {row.exchange.operation or row.exchange.method} {said}"
     left, right = match.left.exchange, match.right.exchange
@@ -80,13 +81,13 @@ def _match_title(match: CallPair) -> str:
 
 
 def count_calls(path: Path, keep: KeepExchange | None = None) -> int:
-    """How many calls a recording has, of those that `keep` is true of."""
+    """Return the number of calls of a recording for which `keep` is true."""
     with open_recording_or_cassette(filter_calls(path, keep)) as recording:
         return recording.counts().exchanges
 
 
 def filter_calls(recording: Path, keep: KeepExchange | None) -> Path:
-    """The recording, or a cassette beside it of the calls that `keep` is true of. Raises RecordingError."""
+    """Return the recording, or a cassette next to it of the calls for which `keep` is true. Raises RecordingError."""
     if keep is None:
         return recording
     from a2a_proxy.api import Recording as Told
@@ -101,26 +102,28 @@ def filter_calls(recording: Path, keep: KeepExchange | None) -> Path:
 
 
 def commit_cassette(recording: Path, cassette: Path) -> None:
-    """The recording becomes the cassette, whole or not at all. Raises RecordingError."""
+    """Write the recording as the cassette, completely or not at all. Raises RecordingError."""
     cassette.parent.mkdir(parents=True, exist_ok=True)
     with open_recording_or_cassette(recording) as stored:
         write_cassette(stored, cassette, overwrite=True)
 
 
 def replace_cassette(recording: Path, cassette: Path, keep: KeepExchange | None = None) -> list[str]:
-    """The same; notes of the cassette that was there go on. Gives those that found no place. Raises RecordingError."""
+    """Replace the cassette by the recording and keep its notes; return the notes without a place. Raises
+    RecordingError."""
     lost: list[str] = []
     if cassette.exists():
         from a2a_proxy.testing.note_migration import migrate_notes  # and with it the replay's words
 
-        with contextlib.suppress(RecordingError):  # one that cannot be read has nothing to go on
+        with contextlib.suppress(RecordingError):  # an unreadable cassette has no notes to keep
             lost = migrate_notes(cassette, recording)
     commit_cassette(filter_calls(recording, keep), cassette)
     return lost
 
 
 def append_session(recording: Path, cassette: Path, keep: KeepExchange | None = None) -> None:
-    """What the cassette has, then a session more. `recording` lies in a folder of its own. Raises RecordingError."""
+    """Append the recording to the cassette as a session. `recording` must be in its own folder. Raises
+    RecordingError."""
     together = recording.with_name("together.a2a.db")
     with MultiReader([os.fspath(cassette), os.fspath(filter_calls(recording, keep))]) as both:
         merge_sessions(both, together, overwrite=True)

@@ -273,8 +273,8 @@ def test_wrong_bytes_are_found_once_a_direction() -> None:
 
     assert len(unread) == 5
     assert {asked.rule, answered.rule} == {"UNDECODABLE"}
-    assert asked.summary == "expected a SendMessageRequest, got 2 bytes that are none"
-    assert answered.summary == "expected a StreamResponse, got 2 bytes that are none"
+    assert asked.summary == "expected a SendMessageRequest, got 2 bytes that do not parse as one"
+    assert answered.summary == "expected a StreamResponse, got 2 bytes that do not parse as one"
     assert [(each.seq, each.evidence["offset"]) for each in (asked, answered)] == [
         (each.seq, str(each.start)) for each in (unread[0], unread[2])
     ]
@@ -292,7 +292,7 @@ def test_a_message_that_ends_early_is_found() -> None:
 
 
 def test_plain_http_answer() -> None:
-    """A gateway's HTML error in place of gRPC is kept as it is."""
+    """A gateway's HTML error instead of gRPC is kept as it is."""
     script = Grpc().open(_STREAM).send(v1("SendMessageRequest", ask()))
     script.agent(script._headers(TO_CLIENT, [(":status", "502"), ("content-type", "text/html")], 1, 4))
     script.agent(frame(0, 1, 1, b"<h1>Bad</h1>"))
@@ -302,7 +302,7 @@ def test_plain_http_answer() -> None:
         (FrameKind.OTHER, b"<h1>Bad</h1>"),
         (FrameKind.END, b""),
     ]
-    assert played.exchange.error == "HTTP 502 in place of gRPC"
+    assert played.exchange.error == "HTTP 502 instead of gRPC"
 
 
 def test_other_services() -> None:

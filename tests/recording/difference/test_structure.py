@@ -205,7 +205,7 @@ def test_a_skill_of_a_card_is_no_identifier() -> None:
 def test_limits_are_told() -> None:
     """Rows, values and depth are bounded, and what was left out is said."""
     many = compare_values({str(n): n for n in range(1, 50)}, {}, limits=CompareLimits(rows=10))
-    assert (len(many.rows), many.cut) == (10, ("more than 10 differences: the others are not told",))
+    assert (len(many.rows), many.cut) == (10, ("more than 10 differences: the others are not shown",))
     assert compare_values([[1], [2]], [[1], [3]], limits=CompareLimits(values=2)).cut
     deep: Any = 1
     for _ in range(500):

@@ -124,7 +124,9 @@ def test_a_client_that_says_more_diverges() -> None:
     play.on_client_message(message("and now"), stage.now)
     sends = play.take_due(stage.now)
     assert said(sends) == ["miss"]
-    assert "the client says more than the recorded one" in stage.player.misses[0].full_text()
+    assert (
+        "the client sends more than the recorded client, which half-closed here" in stage.player.misses[0].full_text()
+    )
 
 
 def test_a_client_that_half_closes_early_hears_all_up_to_the_gate() -> None:
@@ -188,9 +190,9 @@ def test_a_client_that_never_answers_gets_a_miss_in_the_end() -> None:
     stage = begun(patience=2_000 * MS)
     play = stage.ask("SendLiveMessage", message("deploy"))
     assert said(stage.run(play, 1999)) == BEFORE
-    assert play.wait_reason == "#1.5 waits for what the client said in #1.4"
+    assert play.wait_reason == "#1.5 waits for the client's message #1.4"
     assert said(stage.run(play, 2)) == ["miss"]
-    assert "nothing came for 2 s" in stage.player.misses[0].full_text()
+    assert "the client sent nothing for 2 s" in stage.player.misses[0].full_text()
 
 
 def test_without_patience_it_waits_for_ever() -> None:
@@ -220,7 +222,7 @@ def test_the_recorded_client_left_and_this_one_stays() -> None:
     play = stage.ask("SendLiveMessage", message("deploy"))
     assert said(stage.run(play, 999)) == ["task working"]
     assert said(stage.run(play, 1)) == ["miss"]
-    assert "the recorded client broke the call off here (#1.2)" in stage.player.misses[0].full_text()
+    assert "the recorded client cancelled the call here (#1.2)" in stage.player.misses[0].full_text()
 
 
 def test_pauses_count_from_what_was_sent_last() -> None:

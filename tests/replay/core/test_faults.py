@@ -71,10 +71,10 @@ def test_several_faults() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("explode #3.1", "is no fault; the forms are: drop #3.4"),
+        ("explode #3.1", "is not a fault; the forms are: drop #3.4"),
         ("drop #4.1", "has no call #4"),
-        ("drop #3.9", "#3.9 is no line of the agent"),
-        ("gen+1 at #3.3", "#3.3 tells no generation"),
+        ("drop #3.9", "#3.9 is not a line of the agent"),
+        ("gen+1 at #3.3", "#3.3 has no generation"),
         ("swap #3.1 #4.1", "lines of two calls"),
     ],
 )

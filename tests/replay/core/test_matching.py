@@ -151,6 +151,21 @@ def test_strict_looks_at_metadata_and_headers() -> None:
     assert isinstance(Player(script(recorded), strict).begin_call(again(recorded, value=SENT.request), 0), Miss)
 
 
+def test_a_strict_difference_of_headers_names_the_header() -> None:
+    """Its path begins with `headers`, on both sides, in the text and for programs."""
+    then = ((b"x-changed", b"red"), (b"x-removed", b"1"))
+    now = ((b"x-changed", b"blue"), (b"x-added", b"2"))
+    recorded = call(1, "GetTask", {"id": "t"}, ("s", 1, "end"), headers=then)
+    miss = Player(script(recorded), ReplayOptions(match=MatchPreset.STRICT)).begin_call(again(recorded, headers=now), 0)
+    assert isinstance(miss, Miss)
+    paths = {("headers", name) for name in ("x-changed", "x-removed", "x-added")}
+    assert [{row.left for row in miss.rows}, {row.right for row in miss.rows}] == [paths, paths]
+    assert '    $.headers.x-changed: recorded "red", requested "blue"' in miss.full_text().splitlines()
+    assert {row["path"] for row in miss.error_detail()["differences"]} == {
+        f"$.headers.{name}" for name in ("x-changed", "x-removed", "x-added")
+    }
+
+
 def test_by_operation_asks_for_nothing_else() -> None:
     stage = Stage(script(SENT, ASKED), match=MatchPreset.BY_OPERATION)
     assert stage.ask("SendMessage", message("anything")).call is SENT

@@ -22,27 +22,27 @@ def test_an_operation_that_the_recording_does_not_have() -> None:
         "replay miss (unknown-operation): CancelTask of task t-1\n"
         "  the recording has no call of CancelTask\n"
         "  recorded: SendMessage x1, GetTask x1\n"
-        "  hint: see what it has: a2a-inspect ls talk.a2a.db\n"
-        "  hint: record it again where the agent or the client has changed"
+        "  hint: list its calls: a2a-inspect ls talk.a2a.db\n"
+        "  hint: record it again if the agent or the client has changed"
     )
 
 
 def test_a_poll_that_nobody_recorded_may_follow_the_streams() -> None:
     stream = call(5, "SendStreamingMessage", message("plan"), ("s", 5, task()), ("s", 6, "end"))
-    hint = "  hint: answer with what streams have told of the task: --policy GetTask=by-progress"
+    hint = "  hint: answer from the task's streams: --policy GetTask=by-progress"
     assert hint in Stage(script(stream)).miss("GetTask", {"id": TASK}).full_text().splitlines()
     assert "by-progress" not in Stage(script(SENT)).miss("GetTask", {"id": TASK}).full_text()
 
 
 def test_a_request_that_nobody_can_read() -> None:
     text = Stage(script(SENT)).miss("SendMessage", "{bad").full_text()
-    assert "  nobody can read it as what SendMessage takes" in text.splitlines()
-    assert 'asked "{bad"' in text
+    assert "  it cannot be read as a request of SendMessage" in text.splitlines()
+    assert 'requested "{bad"' in text
 
 
 def test_a_method_that_is_none() -> None:
     miss = Stage(script(SENT)).miss("tasks/frobnicate", {})
-    assert "tasks/frobnicate is no operation of A2A, and the recording has no such call either" in miss.full_text()
+    assert "tasks/frobnicate is not an A2A operation, and the recording has no such call either" in miss.full_text()
 
 
 def test_a_call_that_is_not_replayed_says_why() -> None:
@@ -62,12 +62,12 @@ def test_arguments_that_differ() -> None:
     assert miss.full_text() == (
         'replay miss (arguments-differ): SendMessage "Book two tables by the water" of task t-1\n'
         "  nearest: #3, which differs in:\n"
-        '    $.message.taskId: asked "t-1", not recorded\n'
-        '    $.message.parts[0].text: recorded "Book a table by the water", asked "Book two tables by the water"\n'
-        "  hint: see it: a2a-inspect show talk.a2a.db 3\n"
-        "  hint: the task is another one than the recorded call's: ask about the one that this replay has told of\n"
-        "  hint: answer it all the same: --match loose, or --match by-operation\n"
-        "  hint: record it again where the agent or the client has changed"
+        '    $.message.taskId: requested "t-1", not recorded\n'
+        '    $.message.parts[0].text: recorded "Book a table by the water", requested "Book two tables by the water"\n'
+        "  hint: show it: a2a-inspect show talk.a2a.db 3\n"
+        "  hint: the task is not the recorded call's: use the task id that this replay has sent\n"
+        "  hint: answer it nevertheless: --match loose, or --match by-operation\n"
+        "  hint: record it again if the agent or the client has changed"
     )
 
 
@@ -99,7 +99,7 @@ def test_exhausted_never_says_that_nothing_differs_and_stops_there() -> None:
         "  nothing differs from #3, but it was recorded once and has been played once\n"
         "  nearest: #3\n"
         "  hint: let the last answer repeat: --policy SendMessage=last-sticky\n"
-        "  hint: record it again where the agent or the client has changed"
+        "  hint: record it again if the agent or the client has changed"
     )
 
 
@@ -117,11 +117,11 @@ def test_diverged_names_the_line() -> None:
     play.on_client_message(message("no"), stage.now)
     assert stage.player.misses[0].full_text() == (
         'replay miss (diverged): SendLiveMessage "no"\n'
-        "  the client says something else than the recorded one\n"
+        "  the client sends a different message than the recorded client\n"
         "  nearest: #7.2, which differs in:\n"
-        '    $.message.parts[0].text: recorded "yes", asked "no"\n'
-        "  hint: see it: a2a-inspect show talk.a2a.db 7\n"
-        "  hint: go on all the same: --lenient"
+        '    $.message.parts[0].text: recorded "yes", requested "no"\n'
+        "  hint: show it: a2a-inspect show talk.a2a.db 7\n"
+        "  hint: continue nevertheless: --lenient"
     )
     silent = Stage(script(asks))
     waiting = silent.ask("SendLiveMessage", message("deploy"))

@@ -80,7 +80,7 @@ def test_pages() -> None:
 def test_what_is_said() -> None:
     """Of a signature that breaks, of a card that is kept, of one that is missing; else nothing."""
     signed = {**NEW, "signatures": [{"protected": "e30", "signature": "c2ln"}]}
-    assert "does not verify" in cards(signed).card_notes()[0][0]
+    assert "its signature is no longer valid" in cards(signed).card_notes()[0][0]
     (kept,) = cards(signed, keep=True).card_notes()
     assert "leave the mock" in kept[0]
     assert cards(signed, keep=True).localise_card(signed, HERE) == signed

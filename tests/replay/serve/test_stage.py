@@ -47,7 +47,7 @@ async def test_what_is_answered_all_the_same_is_told_with_what_differs() -> None
     (allowed,) = told
     assert isinstance(allowed, AllowedCall)
     assert allowed.miss.allowed_text().splitlines() == [
-        'answered all the same (arguments-differ): SendMessage "hello"',
+        'answered nevertheless (arguments-differ): SendMessage "hello"',
         "  nearest: #2, which differs in:",
-        '    $.message.parts[0].text: recorded "hi", asked "hello"',
+        '    $.message.parts[0].text: recorded "hi", requested "hello"',
     ]

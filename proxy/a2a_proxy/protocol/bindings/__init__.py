@@ -1,1 +1,1 @@
-"""How A2A is carried: one module per binding, from wire events of one stream to frames."""
+"""The bindings of A2A: one module per binding, which decodes the wire events of one stream into frames."""

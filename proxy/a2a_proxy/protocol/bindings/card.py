@@ -1,55 +1,50 @@
-"""The agent card by plain GET: discovery (A2A 1.0 section 8.2)."""
+"""The agent card fetched by a plain GET: discovery (A2A 1.0 section 8.2)."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, Out
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, ExchangeDecoder, Out
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.summary import NO_SUMMARY, make_summary
-
-if TYPE_CHECKING:
-    from a2a_proxy.protocol.bindings.http import HttpCall
 
 _WELL_KNOWN_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 _EXTENDED_CARD_PATH_0_2 = "/agent/authenticatedExtendedCard"
 
 
 def is_card_path(method: str, target: str) -> bool:
-    """The request line asks for a card."""
+    """Whether the request line fetches an agent card."""
     return method in ("GET", "HEAD") and target.partition("?")[0].endswith(
         (*_WELL_KNOWN_PATHS, _EXTENDED_CARD_PATH_0_2)
     )
 
 
 def is_card(data: bytes) -> bool:
-    """A body that is a card wherever it comes from: it has `skills`."""
+    """Whether a body is an agent card, regardless of its URL: it has `skills` and a name."""
     found = read_card(data) if b'"skills"' in data else None
     return found is not None and isinstance(found.get("skills"), list) and "name" in found
 
 
-def name_exchange(call: HttpCall) -> None:
-    """Name the exchange."""
+def name_exchange(call: ExchangeDecoder) -> None:
+    """Set the exchange's operation, and the dialect if the path determines it."""
     extended = call.exchange.target.partition("?")[0].endswith(_EXTENDED_CARD_PATH_0_2)
     call.exchange.operation = "GetExtendedAgentCard" if extended else "GetAgentCard"
     if extended:
         call.exchange.dialect = Dialect.V0_2
 
 
-def read_request(call: HttpCall, body: ByteSpan, out: Out) -> None:
-    """The fetch."""
+def read_request(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
+    """Emit the request."""
     call.emit(out, TO_AGENT, FrameKind.REQUEST, body, JSON if body.size else "", NO_SUMMARY)
 
 
-def read_response(call: HttpCall, body: ByteSpan, out: Out) -> None:
-    """The card, 304, or an error."""
+def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
+    """Emit the response: the card, 304, or an error."""
     card = read_card(body.data) if call.exchange.status < 400 else None
     if card is None:
         other.read_response(call, body, out)
@@ -58,8 +53,8 @@ def read_response(call: HttpCall, body: ByteSpan, out: Out) -> None:
     call.emit(out, TO_CLIENT, FrameKind.RESPONSE, body, JSON, make_summary(EventKind.CARD))
 
 
-def learn_card(call: HttpCall, card: dict[str, object]) -> None:
-    """Remember the card for the calls to come, and what it says of the dialect."""
+def learn_card(call: ExchangeDecoder, card: dict[str, object]) -> None:
+    """Store the card for later calls, and set the dialect that it shows."""
     shared, agent = call.link.shared, call.link.facts.upstream
     shared.learn_card(agent, card)
     if "supportedInterfaces" in card:
@@ -69,7 +64,7 @@ def learn_card(call: HttpCall, card: dict[str, object]) -> None:
 
 
 def read_card(data: bytes) -> dict[str, object] | None:
-    """A JSON object that looks like a card (it has `skills`, or names itself and says where it is); None for others."""
+    """Return a JSON object that looks like a card (it has `skills`, or a name and a URL), or None."""
     try:
         card = msgspec.json.decode(data)
     except UNREADABLE_ERRORS:

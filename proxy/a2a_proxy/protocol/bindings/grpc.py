@@ -1,6 +1,6 @@
 """gRPC over HTTP/2 (manual/protocol.md "gRPC framing"): length-prefixed messages both ways, status in the trailers.
 
-Also carries gRPC services that are none of A2A's, as frames of kind OTHER.
+Calls of gRPC services other than A2A are decoded too, as frames of kind OTHER.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from a2a_proxy.wire.body import BodyCollector
 from a2a_proxy.wire.grpc import GrpcMessage, GrpcReassembler
 
 _MAX_FOREIGN_BODY = 64 * 1024
-"""Bytes kept of an answer that is no gRPC."""
+"""Bytes kept of a response that is not gRPC."""
 
 
 def is_grpc(headers: Headers) -> bool:
-    """The content type of native gRPC (not gRPC-Web)."""
+    """Whether the content type is that of native gRPC (not gRPC-Web)."""
     kind = header_value(headers, b"content-type").lower()
     return kind.startswith(b"application/grpc") and not kind.startswith(b"application/grpc-web")
 
 
 def open_call(link: ConnectionLink, exchange: ExchangeState) -> GrpcCall:
-    """The call of a gRPC request head."""
+    """Return the call of a gRPC request head."""
     row = GRPC_METHODS.get(exchange.target)
     exchange.method = exchange.target.rpartition("/")[2]
     if row is not None or exchange.target.rpartition("/")[0] in ("/lf.a2a.v1.A2AService", "/a2a.v1.A2AService"):
@@ -55,27 +55,26 @@ def open_call(link: ConnectionLink, exchange: ExchangeState) -> GrpcCall:
 
 
 class GrpcCall(HttpStreamCall):
-    """One RPC."""
+    """One gRPC call."""
 
     kind = "grpc"
 
     def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
         super().__init__(link, exchange)
         self._operation: Operation | None = OPERATION_BY_NAME.get(exchange.operation)
-        self._line = ""
         self._readers: list[GrpcReassembler | None] = [_make_reassembler(exchange.request_headers), None]
         self._decoders: list[MessageDecoder | None] = [None, None]
         self._answer = _answer_frame_kind(self._operation)
         self._live = LiveReading(link.shared.live) if exchange.operation == "SendLiveMessage" else None
-        """Of a live stream: which payload it carries."""
+        """Payload detection of a live stream; None for other calls."""
         self._tail: SpanPiece | None = None
         self._foreign: BodyCollector | None = None
-        """The body of an answer that is no gRPC."""
+        """Body of a response that is not gRPC."""
 
     # --- messages -----------------------------------------------------------------------------------------------
 
     def body(self, event: Body, out: Out) -> None:
-        """Bytes of messages, any number of them, cut anywhere."""
+        """Decode a piece of the message stream, which may contain any number of messages and parts of messages."""
         direction = event.direction
         exchange = self.exchange
         if direction == TO_CLIENT:
@@ -123,24 +122,24 @@ class GrpcCall(HttpStreamCall):
     def _report_unreadable(
         self, message: GrpcMessage, direction: Any, kind: FrameKind, how: MessageDecoder, out: Out
     ) -> None:
-        """A message that its class refuses: cut for storage, or wrong."""
+        """Emit a message that its class cannot parse: truncated for storage, or invalid."""
         if message.truncated:
             self.emit(out, direction, kind, message, how.schema, NO_SUMMARY, note="too large to read")
             return
         name = how.schema.partition("@")[0].rpartition(".")[2]
         other = self._note_of_other_payload(direction, message.data)
         self.emit(out, direction, FrameKind.UNDECODABLE, message, BYTES, NO_SUMMARY, note=other or f"not a {name}")
-        got = f"{message.size} bytes that are none" + (f": {other}" if other else "")
+        got = f"{message.size} bytes that do not parse as one" + (f": {other}" if other else "")
         self.report_unread(Undecodable(direction, message.at, message.start, f"a {name}", got), out)
 
     def _note_of_other_payload(self, direction: Any, data: bytes) -> str:
-        """Of a live stream that is read as the user said: what a message looks like, where that is something else."""
+        """Return a note if a message of a live stream looks like another payload than the one the user specified."""
         forced = self._live.fixed_payload if self._live is not None else ""
         found = detect_payload(direction, data) if forced else ""
         return f"looks like `{found}`, read as `--live {forced}`" if found not in ("", forced) else ""
 
     def _choose_decoder(self, direction: Any, data: bytes) -> MessageDecoder | None:
-        """Settle how messages of this direction are read; the first message of each side helps to."""
+        """Choose the decoder of the messages of a direction; the first message of either direction may decide it."""
         operation = self._operation
         if operation is None:
             return None
@@ -151,7 +150,7 @@ class GrpcCall(HttpStreamCall):
         return self._set_decoder(direction, schema_of(schema_set, name))
 
     def _choose_dialect(self, operation: Operation, direction: Any, data: bytes) -> None:
-        """0.3 and the release candidate share the package `a2a.v1`; the bytes tell them apart."""
+        """Set the dialect from the bytes, because 0.3 and the release candidate share the package `a2a.v1`."""
         shared, agent = self.link.shared, f"grpc {self.link.facts.upstream}"
         before: Literal["0.3", "rc"] = "rc" if shared.dialect(agent) is Dialect.RC else "0.3"
         name = message_names(operation, Dialect.V0_3)[direction]
@@ -160,7 +159,8 @@ class GrpcCall(HttpStreamCall):
         shared.learn_dialect(agent, self.exchange.dialect)
 
     def _choose_live_decoder(self, live: LiveReading, direction: Any, data: bytes) -> MessageDecoder:
-        """Three payloads go by the name SendLiveMessage; a message may change how the next are read."""
+        """Choose the decoder of a SendLiveMessage message: three payloads share the name, and each message may change
+        how later ones are read."""
         if live.learn_from(direction, data):
             self._decoders = [None, None]
         how: MessageDecoder | None = self._decoders[direction]
@@ -174,7 +174,7 @@ class GrpcCall(HttpStreamCall):
         return how
 
     def _learn_from_message(self, message: Any) -> None:
-        """Note what other calls need: tenant, push URLs, the card."""
+        """Store the facts that other calls need: tenant, push URLs, the agent card."""
         if message.DESCRIPTOR.name == "AgentCard":
             self.link.shared.learn_card(self.link.facts.upstream, to_dict(message))
             return
@@ -184,24 +184,24 @@ class GrpcCall(HttpStreamCall):
         if self.exchange.operation in _PUSH_URL_OPERATIONS:
             self.link.shared.learn_push_url(_find_push_url(message))
 
-    # --- the frame around them ----------------------------------------------------------------------------------
+    # --- heads, trailers and ends -------------------------------------------------------------------------------
 
     def head(self, event: Head) -> None:
-        """Response head or trailers; the block with `grpc-status` is the tail."""
+        """Handle the response head or the trailers; the block with `grpc-status` is the tail."""
         if event.role is HeadRole.TRAILERS or header_value(event.headers, b"grpc-status"):
             self._tail = SpanPiece(event.began, event.at, event.start, event.end)
         super().head(event)
 
     def on_response(self, event: Head) -> None:
-        """From here on the agent's messages; an answer of another type (a plain HTTP error) is kept as it is."""
+        """Start to decode the agent's messages; a response of another type (a plain HTTP error) is kept undecoded."""
         if is_grpc(event.headers) or header_value(event.headers, b"grpc-status"):
             self._readers[TO_CLIENT] = _make_reassembler(event.headers)
         else:
             self._foreign = BodyCollector(_MAX_FOREIGN_BODY)
-            self.fail(event.status, f"HTTP {event.status} in place of gRPC")
+            self.fail(event.status, f"HTTP {event.status} instead of gRPC")
 
     def on_end(self, event: End, out: Out) -> None:
-        """Half-close of the client, or the trailers."""
+        """Handle the half-close of the client, or the trailers."""
         self._finish_direction(event, out)
         if event.direction == TO_AGENT:
             place = SpanPiece(event.at, event.at, event.start, event.start)
@@ -215,7 +215,7 @@ class GrpcCall(HttpStreamCall):
         fields = exchange.response_headers if only else exchange.trailers
         outcome = GrpcOutcome(fields)
         exchange.grpc_status = outcome.status
-        if outcome.error_text and exchange.how != "client gone":  # where it is, this tells nobody anything
+        if outcome.error_text and exchange.how != "client gone":  # a client that is gone receives no error
             self.fail(outcome.status, outcome.error_text)
         if outcome.reason == GENERATION_MISMATCH:
             exchange.dialect = dialect_with_generation(exchange.dialect)
@@ -228,7 +228,7 @@ class GrpcCall(HttpStreamCall):
         self.emit(out, TO_CLIENT, FrameKind.END, span, schema, NO_SUMMARY, error_code=max(outcome.status, 0), note=note)
 
     def on_cut(self, event: Cut, out: Out) -> None:
-        """Give what there is of a message that broke off. The cut says why it is not whole: no fault of its bytes."""
+        """Emit the rest of a message that broke off. The cut explains why it is incomplete, so it is not reported."""
         self.unread.append(int(event.direction))
         self._finish_direction(event, out)
 
@@ -249,7 +249,7 @@ class GrpcCall(HttpStreamCall):
     # --- across a restart ---------------------------------------------------------------------------------------
 
     def save_framing(self) -> dict[str, object]:
-        """Rests of messages, and what was settled about them."""
+        """Return partial messages and the chosen decoders."""
         return {
             "readers": [reader and reader.save() for reader in self._readers],
             "schemas": [how and how.schema for how in self._decoders],
@@ -259,7 +259,7 @@ class GrpcCall(HttpStreamCall):
         }
 
     def load_framing(self, state: dict[str, Any]) -> None:
-        """Take over what `save_framing` gave."""
+        """Restore the state that `save_framing` returned."""
         self._readers = [saved and GrpcReassembler.restore(saved) for saved in state["readers"]]
         self._decoders = [schema and decoder_for(schema) for schema in state["schemas"]]
         self._live = state["live"] and LiveReading.restore(state["live"])
@@ -283,7 +283,7 @@ _PUSH_URL_OPERATIONS = frozenset(
 
 
 def _find_push_url(message: Any) -> str:
-    """The URL of a push configuration, wherever the line has it; empty where there is none."""
+    """Return the URL of a push configuration, wherever this schema has it, or an empty string."""
     for name in (
         "configuration",
         "config",

@@ -1,6 +1,6 @@
-"""A2A over plain HTTP: collects bodies, splits event streams, removes content codings, asks the binding what it means.
+"""A2A over plain HTTP: collect bodies, split event streams, remove content codings, and call the binding's reader.
 
-Which binding it is may be clear from the request line (REST, card), or only from the body (JSON-RPC, webhook).
+The binding may be clear from the request line (REST, agent card), or only from the body (JSON-RPC, webhook).
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from a2a_proxy.protocol.call import (
     TO_CLIENT,
     ByteSpan,
     ConnectionLink,
+    HttpExchange,
     HttpStreamCall,
     Out,
-    RpcExchange,
     SpanPiece,
 )
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.exchange import ExchangeState
-from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
+from a2a_proxy.protocol.rest_path import match_request_line
 from a2a_proxy.protocol.summary import NO_SUMMARY
 from a2a_proxy.wire.body import BodyCollector
 from a2a_proxy.wire.content import ContentDecoder
@@ -35,11 +35,11 @@ from a2a_proxy.wire.sse import SseEvent, SseSplitter
 
 _OTHER_BINDING = Binding.OTHER
 _MAX_OTHER_BODY = 64 * 1024
-"""Of a body that cannot be A2A only this much is kept."""
+"""Bytes kept of a body that cannot be A2A."""
 
 
 class _BindingReader(NamedTuple):
-    """What a binding does with whole messages."""
+    """Functions of a binding that decode whole messages."""
 
     request: Callable[[HttpCall, ByteSpan, Out], None]
     response: Callable[[HttpCall, ByteSpan, Out], None]
@@ -56,30 +56,28 @@ _READERS: dict[Binding, _BindingReader] = {
 
 
 def open_call(link: ConnectionLink, exchange: ExchangeState, head: Head) -> HttpCall:
-    """The call of a request head that is no gRPC."""
+    """Return the call of a request head that is not gRPC."""
     call = HttpCall(link, exchange)
     call.heads[TO_AGENT] = SpanPiece(head.began, head.at, head.start, head.end)
     call.bind_by_request_line()
     return call
 
 
-class HttpCall(HttpStreamCall, RpcExchange):
+class HttpCall(HttpStreamCall, HttpExchange):
     """One request with its response or event stream."""
 
     kind = "http"
 
     def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
         super().__init__(link, exchange)
-        self.path: RestMatch | None = None
-        """What the request line says, where it is REST."""
         self.heads: list[SpanPiece | None] = [None, None]
-        """Spans of the two heads: the place of a message without a body."""
+        """Byte ranges and times of the two heads, used for messages without a body."""
         self._bodies = [_BodyInlet(exchange.request_headers), _BodyInlet(())]
         self._events: SseSplitter | None = None
         self._is_bound = False
 
     def bind_by_request_line(self) -> None:
-        """What the request line alone decides."""
+        """Set the binding if the request line alone determines it."""
         exchange = self.exchange
         if card.is_card_path(exchange.method, exchange.target):
             exchange.binding = Binding.CARD
@@ -92,7 +90,7 @@ class HttpCall(HttpStreamCall, RpcExchange):
         self._is_bound = exchange.binding is not Binding.OTHER
 
     def bind_by_body(self, body: ByteSpan) -> None:
-        """What the body decides, where the line did not."""
+        """Set the binding from the request body, if the request line did not determine it."""
         if self._is_bound:
             return
         self._is_bound = True
@@ -102,8 +100,8 @@ class HttpCall(HttpStreamCall, RpcExchange):
             self.exchange.binding = Binding.WEBHOOK
 
     def bind_by_response(self, data: bytes) -> None:
-        """What the response shows, where the request did not: a card anywhere; JSON-RPC whose request is not over yet
-        or was no call at all (`{`, `[]`).
+        """Set the binding from the response, if the request did not determine it: an agent card at any URL, or JSON-RPC
+        whose request has not ended yet or is not a call (`{`, `[]`).
         """
         exchange = self.exchange
         if exchange.binding is not _OTHER_BINDING:
@@ -115,10 +113,10 @@ class HttpCall(HttpStreamCall, RpcExchange):
             exchange.binding = Binding.CARD
             exchange.operation = "GetAgentCard"
 
-    # --- from the wire ------------------------------------------------------------------------------------------
+    # --- wire events --------------------------------------------------------------------------------------------
 
     def body(self, event: Body, out: Out) -> None:
-        """Bytes of a body; an event stream gives its events at once."""
+        """Collect a piece of a body; the events of an event stream are emitted at once."""
         direction = event.direction
         self.count_bytes(event)
         inlet = self._bodies[direction]
@@ -144,19 +142,19 @@ class HttpCall(HttpStreamCall, RpcExchange):
             _READERS[self.exchange.binding].event(self, event, out)
 
     def head(self, event: Head) -> None:
-        """Response head or trailers."""
+        """Handle the response head or the trailers."""
         super().head(event)
         self.heads[TO_CLIENT] = SpanPiece(event.began, event.at, event.start, event.end)
 
     def on_response(self, event: Head) -> None:
-        """Decide how the response is read."""
+        """Prepare the decoding of the response body."""
         self._bodies[TO_CLIENT] = _BodyInlet(event.headers)
         streams = media_type(event.headers) == "text/event-stream"
         self.exchange.streaming = streams
         self._events = SseSplitter() if streams else None
 
     def on_end(self, event: End, out: Out) -> None:
-        """The request or the response is complete."""
+        """Handle the end of the request or the response."""
         direction = event.direction
         if direction == TO_CLIENT and self._events is not None:
             self._finish_stream(event, out)
@@ -176,7 +174,8 @@ class HttpCall(HttpStreamCall, RpcExchange):
             _READERS[self.exchange.binding].response(self, span, out)
 
     def _report_undecoded(self, direction: Direction, span: ByteSpan, out: Out) -> None:
-        """The content coding could not be taken off. That is a fault only where the bytes are not what they claim."""
+        """Emit a body whose content coding could not be removed; report it only if its bytes violate the declared
+        coding."""
         inlet = self._bodies[direction]
         self.emit(out, direction, FrameKind.UNDECODABLE, span, "bytes", NO_SUMMARY, note=inlet.problem)
         if inlet.is_malformed and other.may_carry_a2a(self.headers_of(direction)):
@@ -196,8 +195,8 @@ class HttpCall(HttpStreamCall, RpcExchange):
         self._deliver_events(found, out)
 
     def on_cut(self, event: Cut, out: Out) -> None:
-        """Give what there is of both messages: the one side's end is the other's too. But a client that has closed its
-        own side only may still read: what the agent is about to say goes on."""
+        """Emit the rest of both messages, because the end of one side ends the other. A client that has closed only its
+        own side may still read, however, so the agent's response continues."""
         reads_on = event.direction == TO_AGENT and event.how == "eof"
         for direction in (TO_AGENT, TO_CLIENT):
             if (direction in self.over and direction != event.direction) or (direction == TO_CLIENT and reads_on):
@@ -214,13 +213,13 @@ class HttpCall(HttpStreamCall, RpcExchange):
         self.emit(out, direction, FrameKind.UNDECODABLE, span, schema, NO_SUMMARY, note="body broke off")
 
     def headers_of(self, direction: Direction) -> Headers:
-        """The header fields of one side."""
+        """Return the header fields of the request or the response."""
         return self.exchange.request_headers if direction == TO_AGENT else self.exchange.response_headers
 
     # --- across a restart ---------------------------------------------------------------------------------------
 
     def save_framing(self) -> dict[str, object]:
-        """Partial bodies and events, and what was settled."""
+        """Return partial bodies and events, and the binding's state."""
         return {
             "guessed": self.guessed,
             "settled": self._is_bound,
@@ -231,7 +230,7 @@ class HttpCall(HttpStreamCall, RpcExchange):
         }
 
     def load_framing(self, state: dict[str, Any]) -> None:
-        """Take over what `save_framing` gave."""
+        """Restore the state that `save_framing` returned."""
         exchange = self.exchange
         if exchange.binding is Binding.REST:
             self.path = match_request_line(exchange.method, exchange.target.encode("latin-1"))
@@ -244,7 +243,7 @@ class HttpCall(HttpStreamCall, RpcExchange):
 
 
 class _BodyInlet:
-    """One side's body: content coding removed, collected."""
+    """Body of one direction: removes its content coding and collects it."""
 
     __slots__ = ("_collector", "_decoder")
 
@@ -254,40 +253,40 @@ class _BodyInlet:
         self._collector = BodyCollector() if other.may_carry_a2a(headers) else BodyCollector(_MAX_OTHER_BODY)
 
     def decode(self, data: bytes) -> bytes:
-        """Bytes without their content coding."""
+        """Return the bytes without their content coding."""
         return data if self._decoder is None else self._decoder.feed(data)
 
     def finish(self) -> None:
-        """The body is over."""
+        """Finish the body."""
         if self._decoder is not None:
             self._decoder.finish()
 
     def add(self, event: Body) -> None:
-        """Collect bytes."""
+        """Collect the bytes of an event."""
         self._collector.add(self.decode(event.data), event.at, event.start, event.end)
 
     @property
     def problem(self) -> str:
-        """Why the content coding could not be removed; empty where it could."""
+        """Reason why the content coding could not be removed; empty if it could."""
         return self._decoder.problem if self._decoder is not None else ""
 
     @property
     def is_malformed(self) -> bool:
-        """The bytes are not what Content-Encoding says."""
+        """Whether the bytes violate their Content-Encoding."""
         return self._decoder is not None and self._decoder.broken
 
     @property
     def collected_body(self) -> ByteSpan | None:
-        """The body so far; None where no byte came."""
+        """The body so far, or None if no bytes have arrived."""
         return self._collector if self._collector.began else None
 
     def save(self) -> dict[str, object]:
-        """Plain values for msgpack."""
+        """Return the state as plain values for msgpack."""
         return {"decoder": self._decoder and self._decoder.save(), "collector": self._collector.save()}
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> _BodyInlet:
-        """What `save` gave."""
+        """Return the inlet of a state that `save` returned."""
         inlet = cls(())
         inlet._decoder = state["decoder"] and ContentDecoder.restore(state["decoder"])
         inlet._collector = BodyCollector.restore(state["collector"])
@@ -295,5 +294,5 @@ class _BodyInlet:
 
 
 def media_type(headers: Headers) -> str:
-    """The media type in lower case, without parameters; empty where there is none."""
+    """Return the media type in lower case, without parameters; empty if there is no content type."""
     return header_value(headers, b"content-type").partition(b";")[0].strip().lower().decode("latin-1")

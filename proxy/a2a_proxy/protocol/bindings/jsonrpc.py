@@ -1,6 +1,6 @@
-"""JSON-RPC 2.0, all lines (A2A 1.0 sections 9.1 to 9.5), over HTTP and on a pipe.
+"""JSON-RPC 2.0 of all dialects (A2A 1.0 sections 9.1 to 9.5), over HTTP and on a pipe.
 
-What is no A2A has no operation.
+A call that is not A2A has no operation.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _CallShape(msgspec.Struct):
 
 
 class _ResponseShape(msgspec.Struct):
-    """A response whose result is none of the usual shapes."""
+    """A response whose result has an unusual shape."""
 
     jsonrpc: msgspec.Raw = msgspec.Raw()
     id: msgspec.Raw = msgspec.Raw()
@@ -70,7 +70,8 @@ _EVENT_ANSWERS = frozenset({ResponseKind.SEND, ResponseKind.TASK, ResponseKind.S
 
 
 def is_request(data: bytes) -> bool:
-    """The body is a JSON-RPC call, or a batch of them; also one whose `jsonrpc` member was forgotten."""
+    """Whether the body is a JSON-RPC call or a batch of calls; a missing `jsonrpc` member is tolerated for A2A
+    methods."""
     try:
         if data[:64].lstrip()[:1] == b"[":
             batch = _decode_batch(data)
@@ -82,7 +83,7 @@ def is_request(data: bytes) -> bool:
 
 
 def is_response(data: bytes) -> bool:
-    """The body is a JSON-RPC response, or a batch of them."""
+    """Whether the body is a JSON-RPC response or a batch of responses."""
     try:
         if data[:64].lstrip()[:1] == b"[":
             batch = _decode_batch(data)
@@ -96,7 +97,7 @@ def is_response(data: bytes) -> bool:
 
 
 def read_request(call: RpcExchange, body: ByteSpan, out: Out) -> None:
-    """One frame per call; the exchange is named after the first."""
+    """Emit one frame per call; the first call determines the exchange's operation."""
     data = body.data
     if data[:64].lstrip()[:1] != b"[":
         read_one_request(call, body, out)
@@ -110,7 +111,7 @@ def _span_of_item(body: ByteSpan, data: bytes) -> SpanPiece:
 
 
 def read_one_request(call: RpcExchange, body: ByteSpan, out: Out, note: str = "", framing: str = "") -> None:
-    """One call."""
+    """Emit one call."""
     try:
         shape = _decode_call(body.data)
     except UNREADABLE_ERRORS:
@@ -135,7 +136,7 @@ def read_one_request(call: RpcExchange, body: ByteSpan, out: Out, note: str = ""
 def _name_exchange(
     call: RpcExchange, shape: _CallShape, operation: Operation | None, proof: Dialect, rpc_id: str
 ) -> None:
-    """Give the exchange its method, operation and dialect."""
+    """Set the exchange's method, operation and dialect."""
     exchange = call.exchange
     exchange.method = shape.method or ""
     exchange.rpc_id = rpc_id
@@ -176,7 +177,7 @@ def _decode_untyped(data: bytes) -> object:
 
 
 def text_of_id(raw: msgspec.Raw) -> str:
-    """A JSON-RPC id as it stands there."""
+    """Return a JSON-RPC id as its JSON text."""
     return bytes(raw).decode("utf-8", "replace")
 
 
@@ -184,7 +185,7 @@ def text_of_id(raw: msgspec.Raw) -> str:
 
 
 def read_response(call: RpcExchange, body: ByteSpan, out: Out) -> None:
-    """The answer in one piece: one response, or a batch of them."""
+    """Emit a response that is not a stream: one response or a batch of them."""
     if not body.data:
         other.read_response(call, body, out)
         return
@@ -207,7 +208,7 @@ def _decode_batch_or_none(data: bytes) -> list[msgspec.Raw] | None:
 
 
 def read_event(call: RpcExchange, sse_event: SseEvent, out: Out) -> None:
-    """One event of a stream."""
+    """Emit one event of a stream."""
     note = "" if sse_event.complete else "unterminated"
     if sse_event.event:
         note = (
@@ -223,7 +224,7 @@ def read_event(call: RpcExchange, sse_event: SseEvent, out: Out) -> None:
 def read_one_response(
     call: RpcExchange, body: ByteSpan, kind: FrameKind, out: Out, note: str = "", framing: str = ""
 ) -> None:
-    """One response, or one event of a stream of them."""
+    """Emit one response, or one event of a stream."""
     try:
         envelope = decode_envelope(body.data)
     except UNREADABLE_ERRORS:
@@ -252,11 +253,11 @@ def read_one_response(
 _OTHER_ANSWER_OPERATIONS = frozenset(
     name for name, operation in OPERATION_BY_NAME.items() if operation.answer not in _EVENT_ANSWERS
 )
-"""Operations whose result is neither Task nor Message."""
+"""Operations whose result is neither a Task nor a Message."""
 
 
 def _correct_dialect(call: RpcExchange, envelope: Envelope) -> None:
-    """The first response settles a dialect that was a guess."""
+    """Correct a guessed dialect from the first response."""
     exchange = call.exchange
     if envelope.result is None or not exchange.operation:
         return
@@ -283,7 +284,7 @@ def _emit_error(
 
 
 def _read_odd_response(call: RpcExchange, body: ByteSpan, kind: FrameKind, out: Out, note: str, framing: str) -> None:
-    """What the typed decode does not take: other results, surprising types, no JSON-RPC at all."""
+    """Emit a response that the typed decode rejects: other results, unexpected types, or no JSON-RPC at all."""
     try:
         shape = _decode_response(body.data)
     except UNREADABLE_ERRORS:
@@ -314,7 +315,7 @@ def _summarise_odd_result(call: RpcExchange, rpc_id: str, kind: FrameKind, resul
 
 
 def _is_server_error(call: RpcExchange, shape: _ResponseShape) -> bool:
-    """An error of the HTTP server, not of the agent in it: `{"error": "Unauthorized", "message": ...}`."""
+    """Whether the error is one of the HTTP server, not of the agent: `{"error": "Unauthorized", "message": ...}`."""
     return call.exchange.status >= 400 and not shape.jsonrpc and bytes(shape.error)[:1] != b"{"
 
 
@@ -323,7 +324,7 @@ def _decode_odd_error(data: bytes) -> ErrorShape:
         return _decode_error(data)
     except UNREADABLE_ERRORS:
         value = _decode_untyped(data)
-        return ErrorShape(message=value if isinstance(value, str) else "an error that is no JSON-RPC error")
+        return ErrorShape(message=value if isinstance(value, str) else "the error is not a JSON-RPC error object")
 
 
 def _emit_without_envelope(call: RpcExchange, body: ByteSpan, kind: FrameKind, out: Out, framing: str) -> None:

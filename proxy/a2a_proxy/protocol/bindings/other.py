@@ -1,4 +1,4 @@
-"""HTTP that is not A2A, and the parts of A2A bindings that carry none: comments, answers of another type."""
+"""HTTP that is not A2A, and the parts of A2A bindings that are not: comments, responses of another type."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ from a2a_proxy.wire.sse import SseEvent
 
 
 def is_json(headers: Headers) -> bool:
-    """The content type is JSON, in any of its forms."""
+    """Whether the content type is JSON, also with a `+json` suffix."""
     kind = header_value(headers, b"content-type").partition(b";")[0].strip().lower()
     return kind == b"application/json" or kind.endswith(b"+json")
 
 
 def is_text(headers: Headers) -> bool:
-    """The body may be shown as text."""
+    """Whether the body can be shown as text."""
     return is_json(headers) or header_value(headers, b"content-type").strip().lower().startswith(
         (b"text/", b"application/xml")
     )
 
 
 def may_carry_a2a(headers: Headers) -> bool:
-    """The body may carry A2A: JSON, events, or no content type at all."""
+    """Whether the body may contain A2A: JSON, events, or no content type at all."""
     kind = header_value(headers, b"content-type").lower()
     return not kind or is_json(headers) or kind.startswith((b"text/event-stream", b"text/plain"))
 
 
 def schema_for(headers: Headers, span: ByteSpan) -> str:
-    """How a body that is not A2A is shown."""
+    """Return the schema of a body that is not A2A."""
     if not span.size:
         return ""
     return JSON if is_json(headers) else TEXT if is_text(headers) else BYTES
 
 
 def read_request(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
-    """A request that is none of A2A's."""
+    """Emit a request that is not A2A."""
     schema = schema_for(call.exchange.request_headers, body)
     call.emit(out, TO_AGENT, FrameKind.OTHER, body, schema, NO_SUMMARY)
 
 
 def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
-    """A response that is none of A2A's; to an A2A call an error status makes it an error."""
+    """Emit a response that is not A2A; it is an error if it answers an A2A call with an error status."""
     exchange = call.exchange
     schema = schema_for(exchange.response_headers, body)
     failed = exchange.status >= 400
@@ -66,7 +66,7 @@ def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
 
 
 def _error_message(status: int, body: ByteSpan, schema: str) -> str:
-    """An error status with what the body says of it (`parse_rest_error`), or with the usual phrase."""
+    """Return an error status with the body's error (`parse_rest_error`), or with the standard phrase."""
     if schema != JSON:
         return http_error_line(status)
     try:
@@ -79,7 +79,7 @@ def _error_message(status: int, body: ByteSpan, schema: str) -> str:
 
 
 def http_error_line(status: int) -> str:
-    """An HTTP status in words: `HTTP 404: Not Found`."""
+    """Format an HTTP status: `HTTP 404: Not Found`."""
     try:
         phrase = HTTPStatus(status).phrase
     except ValueError:
@@ -88,12 +88,13 @@ def http_error_line(status: int) -> str:
 
 
 def read_event(call: ExchangeDecoder, sse_event: SseEvent, out: Out) -> None:
-    """An event of a stream that is not A2A's."""
+    """Emit an event of a stream that is not A2A."""
     call.emit(out, TO_CLIENT, FrameKind.OTHER, sse_event, TEXT, NO_SUMMARY, framing=sse_event.framing)
 
 
 def read_comment(call: ExchangeDecoder, sse_event: SseEvent, out: Out) -> None:
-    """A comment, or an event without data. Its text is the payload where it has no data lines (`framing` has all)."""
+    """Emit a comment, or an event without data. The comment is the payload if there are no data lines (`framing` has
+    both)."""
     text = b"" if sse_event.lines else sse_event.comment.encode("utf-8", "replace")
     span = SpanPiece(sse_event.began, sse_event.at, sse_event.start, sse_event.end, text, len(text))
     call.emit(out, TO_CLIENT, FrameKind.COMMENT, span, TEXT if text else "", NO_SUMMARY, framing=sse_event.framing)

@@ -1,15 +1,13 @@
-"""HTTP+JSON (A2A 1.0 sections 11.1 to 11.7): the request line names the operation."""
+"""HTTP+JSON (A2A 1.0 sections 11.1 to 11.7): the request line determines the operation."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import card, other
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, Out
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, HttpExchange, Out
 from a2a_proxy.protocol.dialect import dialect_of_version, dialect_with_generation
 from a2a_proxy.protocol.errors import (
     GENERATION_MISMATCH,
@@ -34,14 +32,11 @@ from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.summary import NO_SUMMARY, Summary, generation_or_none, int64
 from a2a_proxy.wire.sse import SseEvent
 
-if TYPE_CHECKING:
-    from a2a_proxy.protocol.bindings.http import HttpCall
-
 _EVENT_ANSWERS = frozenset({ResponseKind.SEND, ResponseKind.TASK, ResponseKind.STREAM})
 
 
-def name_exchange(call: HttpCall, path: RestMatch) -> None:
-    """Name the exchange by its request line."""
+def name_exchange(call: HttpExchange, path: RestMatch) -> None:
+    """Set the exchange's operation, task, tenant and dialect from its request line."""
     exchange = call.exchange
     exchange.operation = path.operation.name
     exchange.streaming = path.operation.is_streaming
@@ -51,9 +46,9 @@ def name_exchange(call: HttpCall, path: RestMatch) -> None:
     exchange.dialect, call.guessed = _choose_dialect(call, path)
 
 
-def _choose_dialect(call: HttpCall, path: RestMatch) -> tuple[Dialect, bool]:
-    """`/v1` before the suffix is the 0.3 form, unless a 1.0 interface of the card ends so, or the version says else and
-    the card does not contradict it.
+def _choose_dialect(call: HttpExchange, path: RestMatch) -> tuple[Dialect, bool]:
+    """Return the dialect and whether it is a guess. `/v1` before the suffix is the 0.3 form, unless a 1.0 interface of
+    the card ends in it, or the version header says 1.x and the card does not contradict it.
     """
     version_dialect = dialect_of_version(call.exchange.version_header)
     new = version_dialect in (Dialect.V1_0, Dialect.V1_1)
@@ -67,8 +62,8 @@ def _choose_dialect(call: HttpCall, path: RestMatch) -> tuple[Dialect, bool]:
     return (version_dialect if new and not old else Dialect.V0_3), not new
 
 
-def read_request(call: HttpCall, body: ByteSpan, out: Out) -> None:
-    """The call: ids from the path first, then from query and body."""
+def read_request(call: HttpExchange, body: ByteSpan, out: Out) -> None:
+    """Emit the request, with ids from the path first, then from query and body."""
     path = call.path
     assert path is not None
     params = _decode_body_params(body.data) if body.size else ParamsShape()
@@ -102,13 +97,13 @@ def _decode_body_params(data: bytes) -> ParamsShape:
         params = decode_params(data)
     except UNREADABLE_ERRORS:
         return fit_params(_decode_untyped(data))
-    # snake_case is legal ProtoJSON too; the typed decode sees no ids in it.
+    # snake_case is legal ProtoJSON too, but the typed decode finds no ids in it.
     missed = params.message is not None and not params.message.message_id
     return fit_params(_decode_untyped(data)) if missed or params.message is None else params
 
 
-def read_response(call: HttpCall, body: ByteSpan, out: Out) -> None:
-    """The answer in one piece."""
+def read_response(call: HttpExchange, body: ByteSpan, out: Out) -> None:
+    """Emit a response that is not a stream."""
     if call.exchange.status >= 400:
         _emit_error(call, body, out, call.exchange.status)
         return
@@ -118,15 +113,17 @@ def read_response(call: HttpCall, body: ByteSpan, out: Out) -> None:
     _read_result(call, body, FrameKind.RESPONSE, out)
 
 
-def read_event(call: HttpCall, sse_event: SseEvent, out: Out) -> None:
-    """One event of a stream."""
+def read_event(call: HttpExchange, sse_event: SseEvent, out: Out) -> None:
+    """Emit one event of a stream."""
     note = "" if sse_event.complete else "unterminated"
     if sse_event.event:
         note = f"{note}, event: {sse_event.event}" if note else f"event: {sse_event.event}"
     _read_result(call, sse_event, FrameKind.EVENT, out, note, sse_event.framing)
 
 
-def _read_result(call: HttpCall, body: ByteSpan, kind: FrameKind, out: Out, note: str = "", framing: str = "") -> None:
+def _read_result(
+    call: HttpExchange, body: ByteSpan, kind: FrameKind, out: Out, note: str = "", framing: str = ""
+) -> None:
     path, exchange = call.path, call.exchange
     assert path is not None
     if kind is FrameKind.EVENT or path.operation.answer in _EVENT_ANSWERS:
@@ -145,8 +142,8 @@ def _read_result(call: HttpCall, body: ByteSpan, kind: FrameKind, out: Out, note
     _read_odd_result(call, body, kind, out, note, framing)
 
 
-def _read_odd_result(call: HttpCall, body: ByteSpan, kind: FrameKind, out: Out, note: str, framing: str) -> None:
-    """Errors in mid-stream, other answers, surprising types."""
+def _read_odd_result(call: HttpExchange, body: ByteSpan, kind: FrameKind, out: Out, note: str, framing: str) -> None:
+    """Emit a result that the typed decode rejects: mid-stream errors, other responses, unexpected types."""
     value = _decode_untyped(body.data)
     path = call.path
     assert path is not None
@@ -171,8 +168,8 @@ def _read_odd_result(call: HttpCall, body: ByteSpan, kind: FrameKind, out: Out, 
     call.emit(out, TO_CLIENT, kind, body, JSON, summary, "", 0, note, framing)
 
 
-def _correct_dialect(call: HttpCall, data: bytes) -> None:
-    """Look once into the first answer: the 0.3 form has `final`, `kind`, `content`."""
+def _correct_dialect(call: HttpExchange, data: bytes) -> None:
+    """Correct a guessed dialect from the first response: the 0.3 form has `final`, `kind`, `content`."""
     call.guessed = False
     exchange = call.exchange
     old = any(mark in data for mark in (b'"kind"', b'"final"', b'"content"', b"TASK_STATE_CANCELLED"))
@@ -180,7 +177,7 @@ def _correct_dialect(call: HttpCall, data: bytes) -> None:
         exchange.dialect = Dialect.V0_3
 
 
-def _emit_error(call: HttpCall, body: ByteSpan, out: Out, code: int, note: str = "", framing: str = "") -> None:
+def _emit_error(call: HttpExchange, body: ByteSpan, out: Out, code: int, note: str = "", framing: str = "") -> None:
     exchange = call.exchange
     value = _decode_untyped(body.data) if body.size else None
     reason, message = parse_rest_error(value)
@@ -195,7 +192,7 @@ def _emit_error(call: HttpCall, body: ByteSpan, out: Out, code: int, note: str =
         and exchange.dialect is Dialect.V1_0
         and not exchange.version_header
     ):
-        # Only the release candidate answers so under paths without /v1.
+        # Only the release candidate responds like this on paths without /v1.
         exchange.dialect = Dialect.RC
     line = error_line(reason, code or "", message) if reason or message else other.http_error_line(code)
     call.fail(code, line)

@@ -1,8 +1,8 @@
-"""A2A on a pipe (manual/protocol.md "Stdio"): many calls on one connection, told apart by their JSON-RPC ids.
+"""A2A on a pipe (manual/protocol.md "Stdio"): many calls on one connection, distinguished by their JSON-RPC ids.
 
-A streaming call has several responses with its id, and nothing says that it is over (Q-19). So a call is over
-with its first response; a streaming one with a terminal state, a Message, `final: true` or an error. A stream that
-shows an interrupted state *rests*: agents may end it there or go on with it (Q-01). It is over when the pipe is.
+A streaming call has several responses with the same id, and no message marks its end (Q-19). A unary call therefore
+ends with its first response; a streaming call with a terminal state, a Message, `final: true` or an error. A stream
+that shows an interrupted state *rests*: agents may end it there or continue it (Q-01). It ends with the pipe.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from a2a_proxy.protocol.schema import BYTES, JSON, TEXT
 from a2a_proxy.protocol.summary import NO_SUMMARY
 
 MAX_OPEN_CALLS = 10_000
-"""Calls that are open at once; beyond, the oldest is given up."""
+"""Maximum number of open calls; beyond that, the oldest is closed."""
 MAX_FINISHED_CALLS = 10_000
-"""Ids of calls that are over, and still known."""
+"""Number of ids of finished calls that are remembered."""
 STREAM_EVENT, STREAM_ERROR = "event/streamResponse", "event/streamError"
 NOTIFICATIONS = frozenset({STREAM_EVENT, STREAM_ERROR})
-"""Of the handshake variant (manual/protocol.md "Stdio streams"): an event of a stream, and its error."""
+"""Notifications of the handshake variant (manual/protocol.md "Stdio streams"): an event of a stream, and its error."""
 
 _MAX_EXACT_INTEGER = 2**53
-"""Below it a number with a point is the same in every JSON reader."""
+"""Below this, a number with a decimal point is the same in every JSON reader."""
 
 NOTE_UNKNOWN_ID = "unknown id"
 NOTE_AFTER_END = "after the end of the stream"
@@ -55,17 +55,17 @@ NOTE_FROM_AGENT = "from the agent"
 NOTE_NOT_JSON = "not JSON"
 NOTE_NOT_JSONRPC = "no JSON-RPC message"
 NOTE_TOO_LARGE = "too large to be read"
-"""Notes of messages that belong to no call; rules know them by these (`NOTE_ID_IN_FLIGHT`: of a call)."""
+"""Notes of messages that belong to no call, by which rules recognise them; `NOTE_ID_IN_FLIGHT` is a note of a call."""
 HOW_FORGOTTEN, HOW_ID_REUSED = "forgotten", "id used again"
-"""How calls end that nobody ended."""
+"""Values of `Exchange.how` for calls that no peer ended."""
 HOW_AGENT_EXITED = "agent exited"
 
 ReportUnassigned = Callable[[Framed, FrameKind, str, str, str, Out], None]
-"""Emits a message of the connection itself: its kind, schema, JSON-RPC id and note."""
+"""Function that emits a message of the connection itself, with its kind, schema, JSON-RPC id and note."""
 
 
 class _MessageKind(msgspec.Struct):
-    """What tells a message from others."""
+    """The members that determine the kind of a message."""
 
     jsonrpc: msgspec.Raw = msgspec.Raw()
     id: msgspec.Raw = msgspec.Raw()
@@ -91,23 +91,23 @@ _TERMINAL_STATES = frozenset(int(state) for state in TaskState if state.terminal
 
 
 class StdioCall(RpcExchange):
-    """One call."""
+    """One call on a pipe."""
 
     def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
         super().__init__(link, exchange)
         self.rests = False
-        """Its task is interrupted: nobody waits for more on it."""
+        """Whether its task is interrupted, so no further event is expected."""
         self.notified = False
-        """Its events come as notifications; its one response ends it."""
+        """Whether its events arrive as notifications; its only response ends it."""
         self.unclear = False
-        """Its id stood for another call that was open still."""
+        """Whether its id was also the id of another call that was still open."""
 
     def read_request(self, message: Framed, out: Out, note: str) -> None:
-        """The client's message."""
+        """Emit the client's message."""
         jsonrpc.read_one_request(self, message, out, note, message.framing)
 
     def read_response(self, message: Framed, out: Out) -> bool:
-        """A response of the agent; True where it is the last one."""
+        """Emit a response of the agent; return whether it is the last one."""
         streams = self.exchange.streaming and not self.notified
         self._count_response(message)
         kind = FrameKind.EVENT if streams else FrameKind.RESPONSE
@@ -115,7 +115,7 @@ class StdioCall(RpcExchange):
         return not streams or self._is_last_frame(out[-1])
 
     def read_notification(self, method: str, params: dict[str, Any], message: Framed, out: Out) -> bool:
-        """An event or an error as a notification; True where nothing follows."""
+        """Emit a notification, which is an event or an error of the stream; return whether it ends the call."""
         self.notified = True
         self._count_response(message)
         if method == STREAM_ERROR:
@@ -141,19 +141,19 @@ class StdioCall(RpcExchange):
         if not isinstance(frame, Frame):
             return False
         self.rests = frame.state in _INTERRUPTED_STATES or (self.rests and not frame.state)
-        # Among the events of a task a Message is a fault, and the task goes on.
+        # A Message among the events of a task is a fault, and the task continues.
         last = frame.kind is FrameKind.ERROR or (frame.event is EventKind.MESSAGE and not self.exchange.state)
         return last or frame.final or frame.state in _TERMINAL_STATES
 
     def save(self) -> dict[str, object]:
-        """Plain values for msgpack."""
+        """Return the state as plain values for msgpack."""
         exchange = msgspec.to_builtins(self.exchange, builtin_types=(bytes,))
         marks = {"guessed": self.guessed, "rests": self.rests, "notified": self.notified, "unclear": self.unclear}
         return {"exchange": exchange, "calls": dict(self.calls), **marks}
 
     @classmethod
     def restore(cls, link: ConnectionLink, state: dict[str, Any]) -> StdioCall:
-        """The call that gave `state`."""
+        """Return the call of a state that `save` returned."""
         call = cls(link, msgspec.convert(state["exchange"], ExchangeState, builtin_types=(bytes,)))
         call.calls = dict(state["calls"])
         for mark in ("guessed", "rests", "notified", "unclear"):
@@ -168,22 +168,22 @@ class Pipe:
         self._link = link
         self._report_unassigned = report_unassigned
         self.calls: dict[str, StdioCall] = {}
-        """Those that are open, by the keys of their ids; a notification of the client is over at once."""
+        """Open calls by the keys of their ids; a notification of the client is closed at once."""
         self._finished: dict[str, tuple[str, int]] = {}
-        """Keys of ids that are over -> the note of what comes for them, and the state that was shown last; the one
-        over first is the first."""
+        """Keys of the ids of finished calls -> the note for later messages with this id, and the last state; the first
+        finished comes first."""
         self._count = 0
         self._client_left = False
-        """The client closed the pipe, or passed a signal on."""
+        """Whether the client closed the pipe before the agent did."""
         self._has_signal = False
         self._output_closed = False
-        """The agent closed its output."""
+        """Whether the agent closed its output."""
         self._exit: ExitFacts | None = None
 
     # --- messages -------------------------------------------------------------------------------------------------
 
     def read_message(self, message: Framed, out: Out) -> None:
-        """One message of either side."""
+        """Decode one message of either side."""
         if message.broken or message.truncated:
             note = message.broken or NOTE_TOO_LARGE
             self._report_unassigned(message, FrameKind.UNDECODABLE, TEXT, "", note, out)
@@ -216,7 +216,7 @@ class Pipe:
         call.exchange.rpc_id = rpc_id
         call.unclear = bool(note)
         call.read_request(message, out, note)
-        if not rpc_id:  # a notification: nobody answers it
+        if not rpc_id:  # a notification has no response
             call.close(message.at, "complete")
             return
         self._finished.pop(key, None)
@@ -234,7 +234,7 @@ class Pipe:
             return
         key = _normalise_id(rpc_id)
         call = self.calls.get(key)
-        if call is None and rpc_id in ("null", "") and len(self.calls) == 1:  # it could not read the id
+        if call is None and rpc_id in ("null", "") and len(self.calls) == 1:  # the agent could not read the id
             key, call = next(iter(self.calls.items()))
         if call is None:
             note, state = self._finished.get(key, (NOTE_UNKNOWN_ID, 0))
@@ -245,7 +245,7 @@ class Pipe:
             self._finish_call(key, call, message.at, "complete")
 
     def _read_from_agent_with_method(self, message: Framed, rpc_id: str, out: Out) -> None:
-        """A message of the agent with a method: of a stream, where it tells so, or its own request."""
+        """Handle a message of the agent with a method: an event of a stream, or the agent's own request."""
         try:
             notice = _decode_notification(message.data)
         except UNREADABLE_ERRORS:
@@ -257,7 +257,7 @@ class Pipe:
             self._finish_call(found, self.calls[found], message.at, "complete")
 
     def _find_stream(self, notice: _Notification) -> str | None:
-        """The stream that a notification is about: it names the call or the task, or there is one stream only."""
+        """Return the key of a notification's stream: the one it names by call or task, or the only open stream."""
         if notice.method not in NOTIFICATIONS:
             return None
         streams = {rpc_id: call for rpc_id, call in self.calls.items() if call.exchange.streaming}
@@ -294,11 +294,12 @@ class Pipe:
     # --- ends -----------------------------------------------------------------------------------------------------
 
     def on_signal(self) -> None:
-        """A signal was passed on to the agent: it ends because its client wants it to."""
+        """Record that a signal was passed on to the agent: its exit is then intended by the client."""
         self._has_signal = True
 
     def on_end(self, event: End, out: Out) -> None:
-        """One side closed the pipe. The client may still read; what the agent's exit says may come yet."""
+        """Handle a side that closed the pipe. The client may still read, and the agent's exit status may still
+        arrive."""
         if event.direction is TO_AGENT:
             self._client_left = self._client_left or not self._output_closed
         else:
@@ -306,24 +307,24 @@ class Pipe:
             self._close_if_over(event.at, event.start, out)
 
     def on_exit(self, facts: ExitFacts, at: int, out: Out) -> None:
-        """The agent's process is over; what it wrote may come yet."""
+        """Record the exit of the agent's process; its last output may still arrive."""
         self._exit = facts
         self._close_if_over(at, 0, out)
 
     def on_cut(self, event: Cut, out: Out) -> None:
-        """A side broke off, or the proxy ended; after that nothing comes."""
+        """Close all calls, because a side broke off or the proxy ended; no events follow."""
         how, note = exchange_end_of_cut(event), event.how
         if event.how not in ("reset", "lost") and (self._exit is not None or self._output_closed):
             how, note = self._exit_outcome() if self._exit is not None else ("agent gone", "eof")
         self._cut_all_calls(SpanPiece(event.at, event.at, event.start, event.start), how, note, out)
 
     def _close_if_over(self, at: int, start: int, out: Out) -> None:
-        """Nothing more comes where the output is closed and the process over."""
+        """Close all calls if the output is closed and the process has ended, because nothing more can arrive."""
         if self._output_closed and self._exit is not None:
             self._cut_all_calls(SpanPiece(at, at, start, start), *self._exit_outcome(), out)
 
     def _exit_outcome(self) -> tuple[str, str]:
-        """How the calls end that the agent's exit leaves open, and the note about it."""
+        """Return `Exchange.how` for the calls that the agent's exit leaves open, and the note of their cuts."""
         assert self._exit is not None
         is_intended = self._has_signal or (self._client_left and self._exit.code == 0)
         return "client gone" if is_intended else HOW_AGENT_EXITED, self._exit.description
@@ -352,7 +353,7 @@ class Pipe:
     # --- across a restart -----------------------------------------------------------------------------------------
 
     def save(self) -> dict[str, object]:
-        """Plain values for msgpack."""
+        """Return the state as plain values for msgpack."""
         return {
             "calls": [[rpc_id, call.save()] for rpc_id, call in self.calls.items()],
             "done": [[rpc_id, note, state] for rpc_id, (note, state) in self._finished.items()],
@@ -362,7 +363,7 @@ class Pipe:
         }
 
     def load(self, state: dict[str, Any]) -> None:
-        """Take over what `save` gave."""
+        """Restore the state that `save` returned."""
         self.calls = {rpc_id: StdioCall.restore(self._link, saved) for rpc_id, saved in state["calls"]}
         self._finished = {rpc_id: (note, shown) for rpc_id, note, shown in state["done"]}
         self._count = state["count"]
@@ -371,7 +372,7 @@ class Pipe:
 
 
 def _normalise_id(rpc_id: str) -> str:
-    """The same text for ids of the same value, as JSON writers may spell them: `"a/b"` and `"a\\/b"`, 1 and 1.0."""
+    """Return the same text for ids of equal value in different JSON spellings: `"a/b"` and `"a\\/b"`, 1 and 1.0."""
     if rpc_id.removeprefix("-").isdigit() or (rpc_id[:1] == '"' and "\\" not in rpc_id):
         return rpc_id
     try:
@@ -387,7 +388,8 @@ def _note_of_odd_message(shape: _MessageKind) -> str:
 
 
 def _is_repeated_snapshot(result: msgspec.Raw, state: int) -> bool:
-    """It is a snapshot of the task in the state in which its stream ended, as some agents send at last."""
+    """Whether the result is a snapshot of the task in the state in which its stream ended; some agents send one
+    last."""
     try:
         event, *_, shown = summarise_leniently(msgspec.json.decode(result), True)[:6]
     except UNREADABLE_ERRORS:

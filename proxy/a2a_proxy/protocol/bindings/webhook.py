@@ -1,16 +1,14 @@
-"""Push notifications: the agent POSTs events to a URL that the client gave (A2A 1.0 section 4.3.3, Q-26).
+"""Push notifications: the agent POSTs events to a URL that the client configured (A2A 1.0 section 4.3.3, Q-26).
 
-Here the agent is the connection's client: its events travel in the direction TO_AGENT.
+The agent is the client of the connection, so its events travel in the direction TO_AGENT.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, Out
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, ExchangeDecoder, Out
 from a2a_proxy.protocol.dialect import dialect_of_result, dialect_with_generation
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS, ResultShape, decode_result
@@ -18,17 +16,14 @@ from a2a_proxy.protocol.json_summary import summarise, summarise_leniently
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.summary import NO_SUMMARY, Summary
 
-if TYPE_CHECKING:
-    from a2a_proxy.protocol.bindings.http import HttpCall
-
 _PUSHED_EVENTS = frozenset({EventKind.TASK, EventKind.MESSAGE, EventKind.STATUS, EventKind.ARTIFACT})
 
 
-def is_push(call: HttpCall, data: bytes) -> bool:
-    """The request is a push notification.
+def is_push(call: ExchangeDecoder, data: bytes) -> bool:
+    """Whether the request is a push notification.
 
-    Its body must be an A2A object; a bare one needs a second sign: the token header, `kind`, or a URL that a push
-    configuration named.
+    Its body must be an A2A object; a bare object needs a second sign: the token header, `kind`, or a URL from a push
+    configuration.
     """
     exchange = call.exchange
     if exchange.method != "POST":
@@ -49,8 +44,8 @@ def _decode_event(data: bytes) -> tuple[ResultShape | None, Summary]:
         return None, summarise_leniently(None, streaming=False)
 
 
-def read_request(call: HttpCall, body: ByteSpan, out: Out) -> None:
-    """The event."""
+def read_request(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
+    """Emit the event."""
     result, summary = _decode_event(body.data)
     exchange = call.exchange
     if result is not None:
@@ -61,8 +56,8 @@ def read_request(call: HttpCall, body: ByteSpan, out: Out) -> None:
     call.emit(out, TO_AGENT, FrameKind.EVENT, body, JSON, summary)
 
 
-def read_response(call: HttpCall, body: ByteSpan, out: Out) -> None:
-    """The receiver's answer: nothing of A2A, but an error where it refuses."""
+def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
+    """Emit the receiver's response, which is not A2A; an error status makes it an error."""
     exchange = call.exchange
     if exchange.status >= 400:
         other.read_response(call, body, out)

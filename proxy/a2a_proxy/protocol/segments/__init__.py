@@ -1,5 +1,5 @@
-"""Conversations cut into segments, turns, interruptions and hand-offs (manual/protocol.md "Segments").
+"""Conversations as segments, turns, interruptions and hand-offs (manual/protocol.md "Segments").
 
-`tracker` cuts while frames come, from what frames tell at a glance; `measures` makes turns and latencies of what was
-cut; `content` reads texts, tool calls and media out of payloads, for those who look at a recording.
+`tracker` builds segments while frames arrive, mostly from their summaries; `measures` computes turns and latencies from
+segments; `content` reads texts, tool calls and media from the payloads of a recording.
 """

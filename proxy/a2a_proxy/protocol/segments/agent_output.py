@@ -1,4 +1,4 @@
-"""What an agent's frame does to the conversation: which segment it belongs to, and whether that ends with it."""
+"""Effect of an agent's frame on the conversation: its segment, and whether the segment ends with it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ END_REASONS = {
     int(TaskState.INPUT_REQUIRED): "input",
     int(TaskState.AUTH_REQUIRED): "auth",
 }
-"""A state that ends an agent's segment -> why it ends."""
+"""Task state that ends an agent's segment -> the reason of its end."""
 _TERMINAL_STATES = frozenset(int(state) for state in TaskState if state.terminal)
 _CANCELED, _SUBMITTED = int(TaskState.CANCELED), int(TaskState.SUBMITTED)
 _MAX_SHOWN = 8192
-"""Events that are remembered to know them again on another stream of the task."""
+"""Limit of remembered event counts, by which repeats on another stream of the task are recognised."""
 _MAX_ARTIFACTS = 64
 _TASK, _STATUS, _ARTIFACT = EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT
 _MESSAGE, _NONE = EventKind.MESSAGE, EventKind.NONE
@@ -42,7 +42,7 @@ _RESPONSE = FrameKind.RESPONSE
 
 
 class AgentOutput:
-    """Puts agents' frames into segments."""
+    """Assigns agents' frames to segments."""
 
     def __init__(self, segments: SegmentBuilder, interruptions: Interruptions, handoffs: Handoffs) -> None:
         self._segments = segments
@@ -50,7 +50,7 @@ class AgentOutput:
         self._handoffs = handoffs
 
     def apply_event(self, conversation: ConversationState, call: OpenExchange, frame: Frame) -> bool:
-        """An event of the agent; False where it repeats what was told already, so that it belongs to no segment."""
+        """Apply an event of the agent; return False if it only repeats known facts and so belongs to no segment."""
         segment, state, event = conversation.said, frame.state, frame.event
         if (
             state
@@ -94,9 +94,10 @@ class AgentOutput:
         return True
 
     def apply_steady_status(self, conversation: ConversationState, segment: SegmentState, frame: Frame) -> bool:
-        """What `apply_event` does, for a status update on one stream that changes no state; False where it is none.
+        """Apply a status update that changes no state on the only stream, as `apply_event` would; False for other
+        events.
 
-        Most frames are such, so this does in one go what is split up elsewhere.
+        Most frames are such updates, so this function does in one pass what is split into several functions elsewhere.
         """
         if (
             segment.ended
@@ -132,7 +133,7 @@ class AgentOutput:
         return True
 
     def _segment_for(self, conversation: ConversationState, frame: Frame) -> SegmentState:
-        """The segment of this frame: the one that goes on, or a new one."""
+        """Return the segment of this frame: the open one, or a new one."""
         segment = conversation.said
         if segment is not None and not segment.ended:
             if segment.speaker == AGENT:
@@ -166,7 +167,7 @@ class AgentOutput:
             self._handoffs.end_awaited(conversation, at, at)
 
     def _apply_author_change(self, conversation: ConversationState, frame: Frame, evidence: FrameEvidence) -> None:
-        """Another agent speaks now, or will."""
+        """Apply a change of the author: another agent speaks now, or is about to."""
         if evidence.author and evidence.author != conversation.author:
             if conversation.author:
                 self._handoffs.begin_transfer(conversation, frame, evidence.author, "author")
@@ -181,7 +182,7 @@ class AgentOutput:
     def _end_if_complete(
         self, conversation: ConversationState, segment: SegmentState, frame: Frame, evidence: FrameEvidence
     ) -> None:
-        """Does the segment end with this frame?"""
+        """End the segment if it ends with this frame."""
         at, state = frame.at, frame.state
         if state:
             conversation.state = state
@@ -207,7 +208,8 @@ class AgentOutput:
             self._segments.end(segment, at, "transfer")
 
     def _learn_output(self, conversation: ConversationState, frame: Frame) -> bool:
-        """The frame carries content that is new (O in 8); learns how much the task's artifacts are."""
+        """Return whether the frame has new content (`O` in manual/protocol.md "Measures"); update the artifacts'
+        size."""
         event = frame.event
         if event is _ARTIFACT:
             conversation.byte_count = -1
@@ -224,19 +226,19 @@ class AgentOutput:
 
 
 def _artifact_bytes(frame: Frame) -> int:
-    """Of all artifacts in a snapshot."""
+    """Return the size in bytes of all artifacts in a snapshot."""
     if frame.state == _SUBMITTED or (frame.schema == JSON and b"rtifact" not in frame.payload):
         return 0
     return sum(chunk.size for chunk in chunks_of_frame(frame))
 
 
 def _has_progress(conversation: ConversationState, frame: Frame) -> bool:
-    """A snapshot that tells something new about the task."""
+    """Whether a snapshot has a new state or generation of the task."""
     return bool((frame.state and frame.state != conversation.state) or frame.generation > conversation.generation)
 
 
 def _is_repeated(shown: dict[str, int], frame: Frame) -> bool:
-    """Another stream of the task has shown this event as often as this one now has."""
+    """Count the event for its exchange; whether another stream of the task has shown it at least as often."""
     what = f"{frame.event:d}.{frame.state}.{frame.append:d}{frame.last_chunk:d}.{frame.generation}"
     event = f"{what}.{frame.artifact_id}.{frame.message_id}"
     here = f"{frame.exchange}:{event}"
@@ -250,7 +252,7 @@ def _is_repeated(shown: dict[str, int], frame: Frame) -> bool:
 
 
 def _track_artifact(conversation: ConversationState, frame: Frame) -> None:
-    """Which artifacts are in the making: appended to, no last chunk yet."""
+    """Update the artifacts that are being appended to and have had no last chunk yet."""
     name = frame.artifact_id
     if name not in conversation.artifacts and len(conversation.artifacts) < _MAX_ARTIFACTS:
         conversation.artifacts += (name,)

@@ -1,7 +1,8 @@
-"""The conversations of one trace or context in the order in which they began, and who of them makes the next call.
+"""The conversations of one trace or context in order of their beginning, and which of their agents makes the next call.
 
-Of a chain A -> B -> C all have the same trace: C is called by B, the last that is at work. Where agent A asks B and C
-at the same time, both requests may show that one and the same has sent them (manual/protocol.md "Hand-offs").
+In a chain A -> B -> C all conversations have the same trace, and C is called by B, the last agent at work. If agent A
+calls B and C at the same time, the two requests may show that they have the same sender (manual/protocol.md
+"Hand-offs").
 """
 
 from __future__ import annotations
@@ -12,35 +13,35 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.protocol.segments.state import ConversationState
 
 _MAX_STEPS = 16
-"""Conversations of a trail; what comes after is called by one of them."""
+"""Conversations of a chain; later ones are called by one of these."""
 _INACTIVE_STATES = frozenset(
     {TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED}
 ) | frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
-"""States in which an agent does nothing."""
+"""States in which an agent does not work."""
 _LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "[::1]", "::1")
 
 
 class ChainStep(msgspec.Struct, frozen=True, gc=False):
-    """A conversation of the trail."""
+    """A conversation of a chain."""
 
     conversation: ConversationState
     span: str = ""
-    """Parent id of its last request's `traceparent`: the span of who sent it."""
+    """Parent id in the `traceparent` of its last request: the span of the sender."""
 
 
 class PendingRequest(msgspec.Struct, frozen=True):
-    """What is known of a call whose sender is looked for."""
+    """Facts about a request whose sender is to be found."""
 
     agent: str
-    """Who is called."""
+    """The agent that receives the request."""
     client: str
-    """The address of who calls, `host:port`."""
+    """Address of the sender, `host:port`."""
     connection: int
     span: str = ""
-    """As `Step.span`."""
+    """Parent id in its `traceparent`, as `ChainStep.span`."""
 
     def may_come_from(self, conversation: ConversationState) -> bool:
-        """The agent of this conversation is at work, and may be who calls."""
+        """Whether the agent of this conversation is at work and may be the sender."""
         return (
             conversation.agent != self.agent
             and conversation.connection != self.connection
@@ -50,7 +51,7 @@ class PendingRequest(msgspec.Struct, frozen=True):
 
 
 def append_step(chain: list[ChainStep], step: ChainStep) -> None:
-    """One more conversation, the last one; those that are over leave, but not the first one."""
+    """Append a conversation; finished ones are removed, except the first."""
     if chain and chain[0].conversation is step.conversation:
         return
     chain[1:] = [
@@ -61,8 +62,8 @@ def append_step(chain: list[ChainStep], step: ChainStep) -> None:
 
 
 def find_caller(chain: list[ChainStep], request: PendingRequest) -> ConversationState | None:
-    """The conversation whose agent makes this request: the last one at work that began before whatever else the same
-    sender has sent."""
+    """Return the conversation whose agent makes this request: the last one at work that began before the other requests
+    of the same sender. None if there is no such conversation."""
     for step in reversed(_without_siblings(chain, request)):
         if request.may_come_from(step.conversation):
             return step.conversation
@@ -70,8 +71,8 @@ def find_caller(chain: list[ChainStep], request: PendingRequest) -> Conversation
 
 
 def _without_siblings(chain: list[ChainStep], request: PendingRequest) -> list[ChainStep]:
-    """Without what the sender of this request has begun itself, over the same connection or in the same span, and what
-    came after that. Agents that pass a `traceparent` on as it came all have the span of the first: that tells nothing.
+    """Return the chain up to the first request of the same sender (same connection or same span). Agents that forward a
+    `traceparent` unchanged all have the span of the first conversation, so that span is no evidence.
     """
     for place, step in enumerate(chain):
         in_its_span = request.span and step.span == request.span != chain[0].span
@@ -81,13 +82,13 @@ def _without_siblings(chain: list[ChainStep], request: PendingRequest) -> list[C
 
 
 def is_active(conversation: ConversationState) -> bool:
-    """Somebody waits for this agent, and it is at work."""
+    """Whether a client waits for this agent, and the agent is at work."""
     return bool(conversation.tellers) and conversation.state not in _INACTIVE_STATES
 
 
 def may_be_from(client: str, agent: str) -> bool:
-    """A call from `client` (`host:port`) may be one of the agent behind the upstream `agent`: not where both are
-    addresses and differ."""
+    """Whether a request from `client` (`host:port`) may come from the agent behind the upstream `agent`: True unless
+    both are addresses and differ."""
     here = client.rpartition(":")[0]
     there = agent.rpartition("//")[2].partition("/")[0].rpartition(":")[0]
     if here in _LOOPBACK_HOSTS or not _is_address(there):
@@ -100,11 +101,11 @@ def _is_address(host: str) -> bool:
 
 
 def trace_of(traceparent: str) -> str:
-    """The trace id of a W3C `traceparent`; empty where it is none."""
+    """Return the trace id of a W3C `traceparent`, or an empty string if it is invalid."""
     words = traceparent.split("-")
     return words[1] if len(words) >= 4 and len(words[1]) == 32 else ""
 
 
 def span_of(traceparent: str) -> str:
-    """The parent id of a W3C `traceparent`; empty where it is none."""
+    """Return the parent id of a W3C `traceparent`, or an empty string if it is invalid."""
     return traceparent.split("-")[2] if trace_of(traceparent) else ""

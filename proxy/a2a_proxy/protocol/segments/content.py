@@ -1,8 +1,8 @@
-"""What frames say, read out of their payloads: texts, tool calls, media.
+"""Content of frames, read from their payloads: texts, tool calls, media.
 
-What counts as a tool call is in manual/protocol.md "Tools and media".
+The definition of a tool call is in manual/protocol.md "Tools and media".
 
-For looking at recordings, not for the hot path.
+For display of recordings, not for the hot path.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from a2a_proxy.protocol.schema import JSON
 
 
 class Media(msgspec.Struct, frozen=True):
-    """A part with bytes, or with the address of some."""
+    """A part with bytes, or with a URL."""
 
     path: str
-    """Where it stands in the 1.0 form of the payload: `artifactUpdate.artifact.parts[0]`."""
+    """Path in the 1.0 form of the payload: `artifactUpdate.artifact.parts[0]`."""
     artifact_id: str
     media_type: str
     filename: str
     url: str
     data: bytes
-    """Empty where it is an address, which nobody fetches."""
+    """The bytes; empty for a URL, which is never fetched."""
     encoding: str
-    """How the frame has them: `base64`, `bytes` or `url`."""
+    """Encoding of the content in the frame: `base64`, `bytes` or `url`."""
 
     @property
     def sha256(self) -> str:
-        """Of the bytes; empty for an address."""
+        """SHA-256 of the bytes; empty for a URL."""
         return hashlib.sha256(self.data).hexdigest() if not self.url else ""
 
 
 class ToolEvent(msgspec.Struct, frozen=True):
-    """A tool was called, or has answered."""
+    """A call of a tool, or its response."""
 
     name: str
     id: str
@@ -51,16 +51,16 @@ class ToolEvent(msgspec.Struct, frozen=True):
 
 
 class FrameContent(msgspec.Struct):
-    """What one frame says."""
+    """Content of one frame."""
 
     texts: list[tuple[str, str]] = []
-    """Artifact or message, and what it says."""
+    """Id of the artifact or message, and its text."""
     media: list[Media] = []
     tools: list[ToolEvent] = []
 
 
 def content_of_frame(frame: Frame, dialect: Dialect, operation: str) -> FrameContent:
-    """Everything in a frame that a person, a tool or a device would take in; nothing where it cannot be read."""
+    """Return the texts, media and tool events of a frame; empty if it cannot be read."""
     content = FrameContent()
     encoding = "base64" if frame.schema == JSON else "bytes"
     for path, artifact_id, part in _parts_of_frame(frame, dialect, operation):
@@ -76,7 +76,7 @@ def content_of_frame(frame: Frame, dialect: Dialect, operation: str) -> FrameCon
 
 
 def _parts_of_frame(frame: Frame, dialect: Dialect, operation: str) -> Iterator[tuple[str, str, Part]]:
-    """Path, artifact and part, in order."""
+    """Yield path, artifact id and part, in order."""
     event, media = _event_of_frame(frame, dialect, operation)
     if media is not None:
         yield "frame.part", "", media
@@ -99,7 +99,7 @@ def _enumerate_parts(path: str, artifact_id: str, parts: list[Part]) -> Iterator
 
 
 def _event_of_frame(frame: Frame, dialect: Dialect, operation: str) -> tuple[Event, Part | None]:
-    """The event, or the client's message as one; and the part of a media frame."""
+    """Return the event of a frame, a client's message as an event, and the part of a media frame."""
     if "@live-" in frame.schema:
         value = decode_payload(frame.payload, frame.schema)
         value = value if isinstance(value, dict) else {}
@@ -130,7 +130,7 @@ def _part_of_media(media: Any) -> Part | None:
 
 
 def _decode_base64(raw: str) -> bytes | None:
-    """Base64 in any of its forms; None where it is none."""
+    """Decode base64 in standard or URL-safe form, padded or not; return None if it is invalid."""
     try:
         return base64.b64decode(raw.replace("-", "+").replace("_", "/") + "=" * (-len(raw) % 4), validate=True)
     except (binascii.Error, ValueError):
@@ -138,7 +138,7 @@ def _decode_base64(raw: str) -> bytes | None:
 
 
 def _tool_event(part: Part) -> ToolEvent | None:
-    """A data part about a tool: marked by its metadata, or with `name` and `args`."""
+    """Return the tool event of a data part that is marked by its metadata or has `name` and `args`; None for others."""
     data, metadata = part.data, part.metadata or {}
     kind = metadata.get("adk_type", metadata.get("type"))
     name, ident = data.get("name"), data.get("id")

@@ -1,7 +1,8 @@
-"""What only payloads tell about who speaks: authors, transfers, references, activity, media
+"""Evidence that only payloads contain: authors, transfers, references, activity, media
 (manual/protocol.md "Segments").
 
-Reading a payload costs more than all the rest, so every reader is behind a test of the bytes that most frames fail.
+Decoding a payload costs more than all other work, so each reader first tests the bytes for a mark that most frames
+lack.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from a2a_proxy.protocol.schema import decoder_for
 
 TRANSFER_TOOL = "transfer_to_agent"
 MAX_SEARCHED_FRAMES = 4
-"""Frames of an agent in each call whose bytes are searched; the rest only where one of them told something. To search
-all of them would cost as much as all that is done here besides."""
+"""Frames of an agent in each call whose bytes are searched; later frames only if one of these had evidence. A search of
+all frames would cost as much as all other work on segments."""
 _MAX_DEPTH = 24
 _MIN_CONTENT = 8
-"""Bytes of a text from which on it is evidence that two requests are about the same."""
+"""Minimum length of a text in characters to be evidence that two requests have the same subject."""
 _LIVE_1975 = "@live-1975"
 
 
@@ -31,20 +32,20 @@ class FrameEvidence(msgspec.Struct, frozen=True):
     """Evidence in one frame of an agent."""
 
     author: str = ""
-    """The agent behind the agent."""
+    """Name of the agent behind the agent."""
     transfer: str = ""
-    """To whom the transfer tool is asked to hand over."""
+    """Name of the agent to which the transfer tool hands over."""
     tool: bool = False
-    """It is about a tool: no output of whoever speaks."""
+    """Whether the frame is about a tool, so it is no output of the speaker."""
     interrupted: bool = False
-    """The agent says that it was interrupted."""
+    """Whether the agent reports that it was interrupted."""
 
 
 NO_EVIDENCE = FrameEvidence()
 
 
 def find_evidence(frame: Frame) -> FrameEvidence:
-    """What an agent's frame tells; most are not read."""
+    """Return the evidence in an agent's frame; most payloads are not decoded."""
     payload = frame.payload
     if b"author" not in payload and b"transfer_to_agent" not in payload and b"interrupted" not in payload:
         return NO_EVIDENCE
@@ -75,7 +76,7 @@ def _author_of(metadata: dict[str, Any]) -> str:
 
 
 def ends_activity(frame: Frame) -> bool:
-    """The client says that its activity is over, by a metadata key or a mark of its media flow."""
+    """Whether the client reports the end of its activity, by a metadata key or a mark of its media flow."""
     if b"activity_end" in frame.payload:
         return any(
             isinstance(metadata := holder.get("metadata"), dict)
@@ -90,7 +91,7 @@ MEDIA_START, MEDIA_DELTA, MEDIA_STOP, MEDIA_PAUSE, MEDIA_INTERRUPT = 1, 2, 3, 4,
 
 
 def media_mark(frame: Frame) -> int:
-    """The mark of a media frame, 0 for one without; -1 where the frame is none."""
+    """Return the mark of a media frame, 0 if it has none; -1 if the frame is not a media frame."""
     if not frame.schema.endswith(_LIVE_1975):
         return -1
     try:
@@ -103,7 +104,7 @@ def media_mark(frame: Frame) -> int:
 
 
 def is_message(frame: Frame) -> bool:
-    """A client's request on a live stream says something: it is not the form that only reconnects
+    """Whether a client's request on a live stream has content, unlike the form that only reconnects
     (manual/protocol.md "Live rules")."""
     for holder in _all_objects(decode_payload(frame.payload, frame.schema)):
         if "parts" in holder or "content" in holder or "artifact" in holder or "frame" in holder:
@@ -112,7 +113,7 @@ def is_message(frame: Frame) -> bool:
 
 
 def referenced_tasks(frame: Frame) -> tuple[str, ...]:
-    """`referenceTaskIds` of a request."""
+    """Return `referenceTaskIds` of a request."""
     found: list[str] = []
     for holder in _all_objects(decode_payload(frame.payload, frame.schema)):
         for name in ("referenceTaskIds", "reference_task_ids"):
@@ -123,7 +124,7 @@ def referenced_tasks(frame: Frame) -> tuple[str, ...]:
 
 
 def content_marks(payload: bytes, schema: str) -> frozenset[int]:
-    """CRC-32 of each part's text or bytes, those too short to mean anything left out."""
+    """Return the CRC-32 of each part's text or base64 text, except those too short to be evidence."""
     marks = set()
     for holder in _all_objects(decode_payload(payload, schema)):
         for name in ("text", "raw", "bytes", "fileWithBytes"):
@@ -134,7 +135,7 @@ def content_marks(payload: bytes, schema: str) -> frozenset[int]:
 
 
 def _all_objects(value: Any, depth: int = _MAX_DEPTH) -> Iterator[dict[str, Any]]:
-    """All objects within a JSON value, outer ones first."""
+    """Yield all objects within a JSON value, outer ones first."""
     if isinstance(value, dict):
         yield value
         members: Any = value.values()

@@ -1,4 +1,4 @@
-"""Hand-offs between agents: who hands over to whom, by which evidence (manual/protocol.md "Hand-offs")."""
+"""Hand-offs between agents: from which agent to which, by which evidence (manual/protocol.md "Hand-offs")."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from a2a_proxy.protocol.segments.index import ConversationIndex
 from a2a_proxy.protocol.segments.state import ConversationState, HandoffState
 
 _MAX_RECENT = 32
-"""Requests of which the content is remembered."""
+"""Number of requests whose content is remembered."""
 _MAX_COMPARED_BYTES = 32_768
-"""Bytes; the content of longer requests is not compared."""
+"""Maximum size in bytes of a request whose content is compared."""
 _MAX_AGENTS = 1000
 _MAX_UNNAMED = 1000
-"""Conversations; the one whose agent handed over first makes room."""
+"""Conversations without a task id whose hand-offs are remembered; the oldest is dropped first."""
 _MAX_UNNAMED_HANDOFFS = 32
-"""Hand-offs of one of them that are named later."""
+"""Hand-offs of one such conversation that get the task id later."""
 
 
 class Handoffs:
@@ -33,16 +33,17 @@ class Handoffs:
         self._last = 0
         self._changed: dict[int, HandoffState] = {}
         self._agents: dict[str, None] = {}
-        """Who has been spoken to."""
+        """Agents that clients have sent requests to."""
         self._recent: deque[tuple[ConversationState, bytes, str]] = deque(maxlen=_MAX_RECENT)
         """The last requests: conversation, payload and schema."""
         self._unnamed: dict[int, list[HandoffState]] = {}
-        """By the number of a conversation of which nobody has told the task yet: what its agent has handed over."""
+        """Number of a conversation whose task id is not known yet -> the hand-offs of its agent."""
 
     # --- between tasks ------------------------------------------------------------------------------------------
 
     def apply_request(self, conversation: ConversationState, frame: Frame, traceparent: str, client: str) -> None:
-        """A client (at `client`, `host:port`) speaks in `talk`: an agent that delegates, a client that moves on?"""
+        """Apply a request of a client (at `client`, `host:port`): it may be an agent that delegates, or a client that
+        continues the context at another agent."""
         if conversation.agent not in self._agents and len(self._agents) < _MAX_AGENTS:
             self._agents[conversation.agent] = None
         delegator = None
@@ -59,7 +60,7 @@ class Handoffs:
     def _find_handoff(
         self, conversation: ConversationState, frame: Frame, traceparent: str, request: PendingRequest
     ) -> ConversationState | None:
-        """Tell of it, where another agent has to do with it; for a delegation the conversation of who delegates."""
+        """Record a hand-off if another agent is involved; return the delegating conversation for a delegation."""
         kind = "delegation"
         parent, evidence = self._find_caller(conversation, frame, traceparent, request)
         if parent is None:
@@ -78,7 +79,7 @@ class Handoffs:
     def _find_caller(
         self, conversation: ConversationState, frame: Frame, traceparent: str, request: PendingRequest
     ) -> tuple[ConversationState | None, str]:
-        """The conversation whose agent asks for this one, by the strongest evidence."""
+        """Return the conversation whose agent sent this request, and the strongest evidence for it."""
         index = self._index
         if (traced := find_caller(index.trace_chain(traceparent), request)) is not None:
             return traced, "traceparent"
@@ -93,7 +94,7 @@ class Handoffs:
         return self._find_same_content(frame, request), "content"
 
     def _find_same_content(self, frame: Frame, request: PendingRequest) -> ConversationState | None:
-        """The last conversation that was asked for something with the same content."""
+        """Return the last conversation whose request had a part with the same content."""
         others = [each for each in self._recent if request.may_come_from(each[0])]
         if not others or frame.size > _MAX_COMPARED_BYTES:
             return None
@@ -107,9 +108,9 @@ class Handoffs:
     # --- within a task ------------------------------------------------------------------------------------------
 
     def begin_transfer(self, conversation: ConversationState, frame: Frame, new_agent: str, evidence: str) -> None:
-        """An agent's frame shows that another agent, called `new_agent`, takes over within the task."""
+        """Record that another agent, called `new_agent`, takes over within the task, as an agent's frame shows."""
         waiting = conversation.awaited
-        if waiting is not None and waiting.kind == "transfer":  # announced by the tool call before
+        if waiting is not None and waiting.kind == "transfer":  # announced by the preceding tool call
             waiting.to_agent = new_agent
             self._changed[waiting.id] = waiting
             return
@@ -147,8 +148,8 @@ class Handoffs:
         return made
 
     def name_task(self, conversation: ConversationState, known: ConversationState) -> None:
-        """What `talk` is about is known now, it is what `known` is about: so is what its agent has handed over before,
-        for an agent may ask the next one before it answers."""
+        """Set the task of hand-offs that were recorded before the conversation's task was known (the task of `known`):
+        an agent may call the next agent before it answers."""
         for made in self._unnamed.pop(conversation.number, ()):
             made.task_id, made.context_id = known.task_id, known.context_id
             self._changed[made.id] = made
@@ -160,7 +161,7 @@ class Handoffs:
         self._changed[made.id] = made
 
     def end_awaited(self, conversation: ConversationState, at: int, output: int) -> None:
-        """The new agent has said something at `output`, or it is clear that it will not (0)."""
+        """End the wait for the new agent's first output: it came at `output` (ns), or will not come (0)."""
         waiting, conversation.awaited = conversation.awaited, None
         if waiting is not None:
             waiting.first_output, waiting.ended = output, at
@@ -168,7 +169,7 @@ class Handoffs:
             self._changed[waiting.id] = waiting
 
     def adopt(self, known: list[Handoff], last: int, at: int) -> None:
-        """As `Cuts.adopt`."""
+        """Take over recorded hand-offs as in `SegmentBuilder.adopt`."""
         self._last = last
         for each in known:
             state = HandoffState(*msgspec.structs.astuple(each))
@@ -176,18 +177,18 @@ class Handoffs:
             self._changed[state.id] = state
 
     def pop_changed_handoffs(self) -> list[Handoff]:
-        """Snapshots of those that changed since the last call, in order."""
+        """Return snapshots of the hand-offs that changed since the last call, in order."""
         changed, self._changed = self._changed, {}
         return [changed[number].snapshot() for number in sorted(changed)]
 
     def touch(self, conversations: list[ConversationState]) -> None:
-        """What is open counts as changed."""
+        """Count open hand-offs as changed."""
         self._changed.update(
             (conversation.awaited.id, conversation.awaited) for conversation in conversations if conversation.awaited
         )
 
     def save(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the state as plain values."""
         known = self._index.all_conversations()
         return {
             "last": self._last,
@@ -202,7 +203,7 @@ class Handoffs:
         }
 
     def load(self, state: dict[str, Any], conversations: dict[int, ConversationState]) -> None:
-        """What `save` gave; `talks` are the restored conversations."""
+        """Restore the state that `save` returned; `conversations` are the restored conversations by number."""
         self._last = state["last"]
         open_now = {
             conversation.awaited.id: conversation.awaited

@@ -1,4 +1,4 @@
-"""All conversations that are followed, found by task, exchange, context and trace; bounded, saved and restored."""
+"""All conversations that are followed, by task, exchange, context and trace; bounded, saved and restored."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from a2a_proxy.protocol.segments.call_chain import ChainStep, append_step, span_
 from a2a_proxy.protocol.segments.state import ConversationState, OpenExchange
 
 MAX_CONVERSATIONS = 2000
-"""Tasks that are followed, those with an open call apart; the one that nobody has spoken in for longest makes room. Who
-speaks in it after that begins with turn 1 again. A task takes some 550 bytes."""
+"""Maximum number of tasks that are followed, not counting those with an open call. The task whose client was silent for
+longest is dropped first; its next message counts as turn 1 again. A task takes about 550 bytes."""
 MAX_CONTEXTS = MAX_TRACES = 2000
 _MAX_FORGET_TRIES = 8
 
@@ -23,41 +23,42 @@ class ConversationIndex:
         self._limit = limit
         self._last = 0
         self._conversations: dict[str, ConversationState] = {}
-        """By task id, the one that nobody has spoken in for longest first."""
+        """Conversations by task id, the one with the longest silent client first."""
         self.calls: dict[int, OpenExchange] = {}
         """Open exchanges by number."""
         self._contexts: dict[str, list[ChainStep]] = {}
-        """Context -> the conversation in it that a client spoke in last, then those that agents have begun in it."""
+        """Context id -> the conversation of the context with the last client message, then the conversations that
+        agents have begun in it."""
         self._traces: dict[str, list[ChainStep]] = {}
-        """Trace id -> the conversations whose requests had it; the first one stays."""
+        """Trace id -> the conversations whose requests had it; the first one is kept."""
 
     def make_conversation(self, agent: str, task_id: str, context_id: str) -> ConversationState:
-        """A conversation that is not yet known to be about a task."""
+        """Return a new conversation, whose task may not be known yet."""
         self._last += 1
         return ConversationState(self._last, agent, task_id, context_id)
 
     def conversation_of_task(self, agent: str, task_id: str) -> ConversationState | None:
-        """The conversation about a task; where `agent` is empty, of any agent."""
+        """Return the conversation about a task, of any agent if `agent` is empty."""
         conversation = self._conversations.get(task_id)
         while conversation is not None and agent and conversation.agent != agent:
             conversation = conversation.twin
         return conversation
 
     def add_to_task(self, conversation: ConversationState) -> None:
-        """It is about a task from now on, which nobody else talks about."""
+        """File a conversation under its task, which has no other conversation with this agent."""
         conversation.twin = self._conversations.pop(conversation.task_id, None)
         self._conversations[conversation.task_id] = conversation
         if len(self._conversations) > self._limit:
             self._make_room()
 
     def touch(self, conversation: ConversationState) -> None:
-        """The client speaks in it: the last to be forgotten."""
+        """Mark the conversation as the last one in which a client spoke, so it is dropped last."""
         first = self._conversations.pop(conversation.task_id, None)
         if first is not None:
             self._conversations[conversation.task_id] = first
 
     def _make_room(self) -> None:
-        """Forget one that has no open call; where the oldest all have, there are more for a while."""
+        """Drop the oldest conversation without an open call; if the oldest ones all have one, the limit is exceeded."""
         for _ in range(_MAX_FORGET_TRIES):
             task_id, conversation = next(iter(self._conversations.items()))
             del self._conversations[task_id]
@@ -66,17 +67,17 @@ class ConversationIndex:
             self._conversations[task_id] = conversation
 
     def conversation_of_context(self, context_id: str) -> ConversationState | None:
-        """The conversation of this context that a client spoke in last."""
+        """Return the conversation of this context with the last client message."""
         chain = self.context_chain(context_id)
         return chain[0].conversation if chain else None
 
     def context_chain(self, context_id: str) -> list[ChainStep]:
-        """That one, then the conversations that agents have begun in this context."""
+        """Return that conversation, followed by those that agents have begun in this context."""
         return self._contexts.get(context_id, []) if context_id else []
 
     def learn_context(self, conversation: ConversationState, caller: ConversationState | None = None) -> None:
-        """A client speaks in this conversation of its context; or the agent of `caller` does, as a client. One that has
-        not told its own context yet is in the one that it uses."""
+        """Record a message in this conversation's context, from a client, or from the agent of `caller` as a client. A
+        caller whose own context is not known yet counts as in the context that it uses."""
         chain = self.context_chain(conversation.context_id)
         if caller is not None and chain:
             append_step(chain, ChainStep(conversation))
@@ -91,23 +92,23 @@ class ConversationIndex:
             _drop_oldest(self._contexts, MAX_CONTEXTS)
 
     def name_context(self, conversation: ConversationState) -> None:
-        """The agent has told the context of this conversation."""
+        """Record the context of this conversation, which the agent has named."""
         if conversation.context_id not in self._contexts:
             self.learn_context(conversation)
 
     def trace_chain(self, traceparent: str) -> list[ChainStep]:
-        """The conversations whose requests had this trace."""
+        """Return the conversations whose requests had this trace."""
         return self._traces.get(trace_of(traceparent), []) if traceparent and self._traces else []
 
     def learn_trace(self, traceparent: str, conversation: ConversationState) -> None:
-        """A request of this conversation had this trace."""
+        """Record that a request of this conversation had this trace."""
         trace = trace_of(traceparent)
         if trace:
             append_step(self._traces.setdefault(trace, []), ChainStep(conversation, span_of(traceparent)))
             _drop_oldest(self._traces, MAX_TRACES)
 
     def all_conversations(self) -> dict[int, ConversationState]:
-        """Every conversation by its number."""
+        """Return every conversation by its number."""
         found = {call.conversation.number: call.conversation for call in self.calls.values()}
         for chain in self._conversations.values():
             conversation: ConversationState | None = chain
@@ -121,7 +122,7 @@ class ConversationIndex:
     # --- across a restart ---------------------------------------------------------------------------------------
 
     def save(self) -> dict[str, Any]:
-        """Plain values; conversations are named by their numbers."""
+        """Return the state as plain values, with conversations referred to by number."""
         return {
             "last": self._last,
             "talks": [_plain_conversation(conversation) for conversation in self.all_conversations().values()],
@@ -136,7 +137,7 @@ class ConversationIndex:
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> ConversationIndex:
-        """The book that gave `state`."""
+        """Return the index of a state that `save` returned."""
         index = cls()
         index._last = state["last"]
         conversations: dict[int, ConversationState] = {}

@@ -1,4 +1,4 @@
-"""Barge-in: the client speaks while the agent's output is open, and what becomes of it
+"""Barge-in: the client speaks while the agent's output is open, and the outcome of that
 (manual/protocol.md "Interruptions")."""
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from a2a_proxy.protocol.segments.state import ConversationState, InterruptionSta
 
 _WORKING_STATE = int(TaskState.WORKING)
 _FLOW_END_MARKS = (-1, MEDIA_START, MEDIA_STOP, MEDIA_INTERRUPT)
-"""What is none, or no more, of a media flow."""
+"""Marks at which a media flow is over, and -1 for a frame that is not media."""
 _MAX_ARTIFACTS = 64
-"""Artifacts of the interrupted output that are known again."""
+"""Artifacts of the interrupted output that are recognised later."""
 
 
 def is_output_open(conversation: ConversationState, at: int) -> bool:
-    """The agent is in the middle of its output: at work, or in no state at all, and not done with what it says."""
+    """Whether the agent is in the middle of its output: it is working, or in no state, and has unfinished output."""
     if conversation.state not in (0, _WORKING_STATE):
         return False
     return (
@@ -41,7 +41,7 @@ class Interruptions:
         self._changed: dict[int, InterruptionState] = {}
 
     def begin(self, conversation: ConversationState, frame: Frame, kind: str) -> None:
-        """`frame` of the client came while the output of `talk` was open."""
+        """Begin an interruption: `frame` of the client arrived while the output of `conversation` was open."""
         self.end(conversation, frame.at)
         self._last += 1
         conversation.busy = True
@@ -62,7 +62,7 @@ class Interruptions:
         self._changed[open_now.id] = open_now
 
     def apply_output(self, conversation: ConversationState, frame: Frame) -> None:
-        """The agent said something after the interruption of `talk`."""
+        """Apply a frame of the agent after the interruption of `conversation`."""
         interruption = conversation.interruption
         assert interruption is not None
         self._changed[interruption.id] = interruption
@@ -75,14 +75,14 @@ class Interruptions:
             interruption.reaction = frame.at
 
     def apply_cancel_response(self, conversation: ConversationState, at: int) -> None:
-        """The client has the answer to its cancel; a stream that is open still may bring more of the output."""
+        """Apply the response to the client's cancel; a stream that is still open may bring more of the output."""
         if conversation.interruption is None or not conversation.tellers:
             self.end(conversation, at, "canceled")
         else:
             conversation.interruption.outcome = "canceled"
 
     def end(self, conversation: ConversationState, at: int, outcome: str = "") -> None:
-        """The outcome of the open interruption, if there is one, is clear."""
+        """End the open interruption, if there is one, and set its outcome."""
         interruption, conversation.interruption = conversation.interruption, None
         if interruption is not None:
             late = interruption.last_residual - interruption.at > YIELD_WITHIN
@@ -91,7 +91,7 @@ class Interruptions:
             self._changed[interruption.id] = interruption
 
     def adopt(self, known: list[Interruption], last: int, at: int) -> None:
-        """As `Cuts.adopt`."""
+        """Take over recorded interruptions as in `SegmentBuilder.adopt`."""
         self._last = last
         for each in known:
             state = InterruptionState(*msgspec.structs.astuple(each))
@@ -100,12 +100,12 @@ class Interruptions:
             self._changed[state.id] = state
 
     def pop_changed_interruptions(self) -> list[Interruption]:
-        """Snapshots of those that changed since the last call, in order."""
+        """Return snapshots of the interruptions that changed since the last call, in order."""
         changed, self._changed = self._changed, {}
         return [changed[number].snapshot() for number in sorted(changed)]
 
     def touch(self, conversations: list[ConversationState]) -> None:
-        """What is open counts as changed."""
+        """Count open interruptions as changed."""
         self._changed.update(
             (conversation.interruption.id, conversation.interruption)
             for conversation in conversations
@@ -113,11 +113,11 @@ class Interruptions:
         )
 
     def save(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the state as plain values."""
         return {"last": self._last, "changed": [msgspec.to_builtins(each) for each in self._changed.values()]}
 
     def load(self, state: dict[str, Any], conversations: dict[int, ConversationState]) -> None:
-        """What `save` gave; `talks` are the restored conversations."""
+        """Restore the state that `save` returned; `conversations` are the restored conversations by number."""
         self._last = state["last"]
         open_now = {
             conversation.interruption.id: conversation.interruption
@@ -130,7 +130,7 @@ class Interruptions:
 
 
 def _is_residual(interruption: InterruptionState, frame: Frame) -> bool:
-    """The frame goes on with the interrupted output: the same artifact, message or media flow."""
+    """Whether the frame continues the interrupted output: the same artifact, message or media flow."""
     if frame.event is EventKind.ARTIFACT:
         return frame.artifact_id in interruption.artifacts
     if frame.event is EventKind.MESSAGE or frame.event is EventKind.STATUS:
@@ -142,14 +142,14 @@ def _is_residual(interruption: InterruptionState, frame: Frame) -> bool:
 
 
 def _content_size(frame: Frame) -> int:
-    """Bytes of text, raw and data in the frame."""
+    """Return the bytes of text, raw content and data in the frame."""
     if frame.event is EventKind.ARTIFACT:
         return sum(chunk.size for chunk in chunks_of_frame(frame))
     return _text_size(decode_payload(frame.payload, frame.schema))
 
 
 def _text_size(value: Any, depth: int = 24) -> int:
-    """Those of all texts and raw parts."""
+    """Return the bytes of all texts and raw parts in a JSON value."""
     if not depth:
         return 0
     if isinstance(value, list):

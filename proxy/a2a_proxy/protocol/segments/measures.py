@@ -1,4 +1,4 @@
-"""Turns and their latencies, worked out of segments (manual/protocol.md "Measures"). All times and spans are ns."""
+"""Turns and their latencies, computed from segments (manual/protocol.md "Measures"). All times and durations are ns."""
 
 from __future__ import annotations
 
@@ -14,43 +14,44 @@ _FINAL_REASONS = frozenset({"completed", "failed", "canceled", "rejected"})
 
 
 class Turn(msgspec.Struct, frozen=True):
-    """What the client says, and all that the agent says until the client speaks again.
+    """A client's segment and all segments of the agent until the client speaks again.
 
-    A measure is None where what it is made of did not happen.
+    A measure is None if an event that it is computed from did not happen.
     """
 
     segments: tuple[Segment, ...]
-    """In order; the client's first, but in turn 0."""
+    """The segments in order; the client's is first, except in turn 0."""
     number: int = 1
-    """Within the task, from 1; 0 for what an agent says before any client."""
+    """Number within the task, from 1; 0 for agent segments that precede any client segment."""
     human_wait: int | None = None
-    """From the agent's question (input or auth required) to the client's next words."""
+    """Time from the agent's question (input or auth required) to the client's next message."""
 
     @property
     def client(self) -> Segment | None:
-        """What the client says."""
+        """The client's segment, or None in turn 0."""
         first = self.segments[0]
         return first if first.speaker == CLIENT else None
 
     @property
     def agents(self) -> tuple[Segment, ...]:
-        """What the agent says."""
+        """The agent's segments."""
         return tuple(each for each in self.segments if each.speaker == AGENT)
 
     @property
     def first_event(self) -> int | None:
-        """TTFE: from the last byte of the client's words to the agent's first frame."""
+        """TTFE: from the last byte of the client's segment to the agent's first frame."""
         agents = self.agents
         return agents[0].start - self.client.end if self.client and agents else None
 
     @property
     def first_output(self) -> int | None:
-        """TTFO: from the last byte of the client's words to the agent's first output."""
+        """TTFO: from the last byte of the client's segment to the agent's first output."""
         return self._time_to_output(self.client.end) if self.client else None
 
     @property
     def response(self) -> int | None:
-        """Response latency: from the end of the client's activity, where it told one, to the agent's first output."""
+        """Response latency: from the end of the client's activity, if the client reported it, to the agent's first
+        output."""
         return self._time_to_output(self.client.activity_end or self.client.end) if self.client else None
 
     def _time_to_output(self, origin: int) -> int | None:
@@ -59,7 +60,7 @@ class Turn(msgspec.Struct, frozen=True):
 
     @property
     def duration(self) -> int | None:
-        """From the first byte of the client's words to the agent's last frame."""
+        """Time from the first byte of the client's segment to the agent's last frame."""
         agents = self.agents
         return max(each.end for each in agents) - self.client.began if self.client and agents else None
 
@@ -76,25 +77,25 @@ class Turn(msgspec.Struct, frozen=True):
 
     @property
     def idle_share(self) -> float | None:
-        """Share of the turn that is pauses of more than `IDLE` between two of the agent's frames."""
+        """Share of the turn that consists of pauses of more than `IDLE` between two of the agent's frames."""
         idle = sum(each.idle for each in self.agents) + sum(gap for gap in self.gaps if gap > IDLE)
         return idle / self.duration if self.duration else None
 
     @property
     def output_time(self) -> int:
-        """From the agent's first output to its last; 0 where there is but one, or none."""
+        """Time from the agent's first output to its last; 0 if there is at most one."""
         first = min((each.first_output for each in self.agents if each.first_output), default=0)
         return max((each.last_output for each in self.agents), default=0) - first if first else 0
 
     @property
     def close(self) -> int | None:
-        """Close latency: from the final state to the end of the stream that brought it."""
+        """Close latency: from the final state to the end of the stream that carried it."""
         last = next((each for each in reversed(self.segments) if each.reason in _FINAL_REASONS and each.closed), None)
         return last.closed - last.end if last is not None else None
 
 
 def turns_of(segments: Iterable[Segment]) -> list[Turn]:
-    """The turns of all conversations, in the order in which they began; `segments` come by their ids."""
+    """Return the turns of all conversations, in order of their beginning; `segments` are ordered by id."""
     talks: dict[tuple[str, str, int], list[list[Segment]]] = {}
     order: list[tuple[tuple[str, str, int], int]] = []
     for each in segments:
@@ -116,5 +117,6 @@ def _make_turn(members: list[list[Segment]], index: int) -> Turn:
 
 
 def percentile(values: list[int], share: float) -> int:
-    """The smallest value that at least `share` of them do not exceed; `values` are sorted and not empty."""
+    """Return the smallest of `values` that at least `share` of them do not exceed; `values` are sorted and not
+    empty."""
     return values[max(-(-len(values) * int(share * 1000) // 1000), 1) - 1]

@@ -1,4 +1,4 @@
-"""Segments begun, grown and ended, and which of them are to be told of."""
+"""Begin, extend and end segments, and collect the changed ones."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class SegmentBuilder:
     def __init__(self) -> None:
         self._last = 0
         self.grown: dict[int, SegmentState] = {}
-        """Those to be told of, by their ids."""
+        """Segments that changed since `pop_changed_segments`, by id."""
         self.due: list[tuple[int, int]] = []
-        """A heap: when a segment may be over by silence (or later, where it went on), and its id."""
+        """Heap of pairs: the earliest time (ns) at which a segment may end by silence, and its id."""
         self._conversation_of: dict[int, ConversationState] = {}
-        """Of the open segments in the heap, by their ids."""
+        """Segment id -> conversation, for the open segments in the heap."""
 
     def begin(
         self, conversation: ConversationState, speaker: str, frame: Frame, *, plain: bool = False
     ) -> SegmentState:
-        """The first frame of a segment."""
+        """Begin a segment with its first frame."""
         number = self._last = self._last + 1
         at = frame.at
         segment = conversation.said = SegmentState(
@@ -55,7 +55,7 @@ class SegmentBuilder:
         return segment
 
     def grow(self, segment: SegmentState, frame: Frame) -> None:
-        """One more frame."""
+        """Add a frame to a segment."""
         gap = frame.at - segment.end
         if gap > segment.gap:
             segment.gap = gap
@@ -69,31 +69,32 @@ class SegmentBuilder:
         self.grown[segment.id] = segment
 
     def end(self, segment: SegmentState, at: int, reason: str) -> None:
-        """It is over."""
+        """End a segment."""
         segment.ended, segment.reason = at, reason
         self._conversation_of.pop(segment.id, None)
         self.mark_changed(segment)
 
     def adopt(self, known: list[Segment], last: int, at: int) -> None:
-        """Segments that nobody follows any more, open until now, are over at `at`; new ones go on from `last`."""
+        """Take over recorded segments that were open when their tracker was lost: they end at `at`. New ones are
+        numbered from `last` on."""
         self._last = last
         for each in known:
             segment = SegmentState(*msgspec.structs.astuple(each))
             self.end(segment, max(at, segment.end), "broken")
 
     def mark_changed(self, segment: SegmentState) -> None:
-        """It has changed."""
+        """Mark a segment as changed."""
         if not segment.plain:
             self.grown[segment.id] = segment
 
     def move(self, segment: SegmentState, conversation: ConversationState) -> None:
-        """It turns out to be part of another conversation."""
+        """Move a segment that turns out to be part of another conversation."""
         if segment.id in self._conversation_of:
             self._conversation_of[segment.id] = conversation
         self.mark_changed(segment)
 
     def pop_silent(self, at: int) -> list[ConversationState]:
-        """Conversations whose open segment is over by silence at `at`, in order of that time."""
+        """Return the conversations whose open segment has ended by silence at `at`, in order of that time."""
         due, found = self.due, []
         while due and due[0][0] < at:
             _, number = heapq.heappop(due)
@@ -110,18 +111,18 @@ class SegmentBuilder:
         return found
 
     def pop_changed_segments(self) -> list[Segment]:
-        """Snapshots of those that changed since the last call, in order."""
+        """Return snapshots of the segments that changed since the last call, in order."""
         changed, self.grown = self.grown, {}
         return [changed[number].snapshot() for number in sorted(changed)]
 
     def touch(self, conversations: list[ConversationState]) -> None:
-        """What is open counts as changed."""
+        """Count open segments as changed."""
         for conversation in conversations:
             if conversation.said is not None:
                 self.mark_changed(conversation.said)
 
     def save(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the state as plain values."""
         return {
             "last": self._last,
             "changed": [msgspec.to_builtins(segment) for segment in self.grown.values()],
@@ -133,23 +134,23 @@ class SegmentBuilder:
         }
 
     def load(self, state: dict[str, Any], conversations: dict[int, ConversationState]) -> None:
-        """What `save` gave; `talks` are the restored conversations by number."""
+        """Restore the state that `save` returned; `conversations` are the restored conversations by number."""
         self._last = state["last"]
         open_now = {talk.said.id: talk.said for talk in conversations.values() if talk.said is not None}
         for saved in state["changed"]:
             segment = msgspec.convert(saved, SegmentState)
             self.grown[segment.id] = open_now.get(segment.id, segment)
-        for at, number, conversation in state["due"]:  # in the order of the heap; those whose talk is gone are over
+        for at, number, conversation in state["due"]:  # in heap order; a dropped conversation has no open segment
             if conversation in conversations:
                 heapq.heappush(self.due, (at, number))
                 self._conversation_of[number] = conversations[conversation]
 
 
 def silence_deadline(segment: SegmentState) -> int:
-    """When an open segment is over, if nothing more comes."""
+    """Return the time (ns) at which an open segment ends if no further frame arrives."""
     return segment.end + (GAP_CLIENT if segment.speaker == CLIENT else GAP_AGENT)
 
 
 def is_of_agent(segment: SegmentState | None) -> bool:
-    """An agent's segment."""
+    """Whether the segment is an agent's."""
     return segment is not None and segment.speaker == AGENT

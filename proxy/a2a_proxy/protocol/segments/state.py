@@ -1,4 +1,4 @@
-"""What is kept of a conversation while it is followed: the model's fields to be written to, and who is still talking.
+"""State of a conversation while it is followed: mutable versions of the model's values, and the open streams.
 
 A test compares the fields with the model's.
 """
@@ -13,7 +13,7 @@ from a2a_proxy.model.segment import Handoff, Interruption, Segment
 
 
 class SegmentState(msgspec.Struct, gc=False, omit_defaults=True):
-    """The fields of `Segment` in its order, then our own."""
+    """The fields of `Segment` in the same order, followed by fields of the tracker."""
 
     id: int
     agent: str
@@ -44,15 +44,16 @@ class SegmentState(msgspec.Struct, gc=False, omit_defaults=True):
     author: str = ""
 
     plain: bool = False
-    """Half of a turn that is one unary call: its exchange says it all, so it is not told of."""
+    """Whether it is half of a turn that is one unary call. Such a segment is not reported, because it only repeats its
+    exchange."""
 
     def snapshot(self) -> Segment:
-        """The segment as it stands."""
+        """Return the current segment."""
         return Segment(*_segment_values(self))
 
 
 class InterruptionState(msgspec.Struct, gc=False):
-    """The fields of `Interruption` in its order, then our own."""
+    """The fields of `Interruption` in the same order, followed by fields of the tracker."""
 
     id: int
     agent: str
@@ -72,19 +73,19 @@ class InterruptionState(msgspec.Struct, gc=False):
     reaction: int = 0
 
     artifacts: tuple[str, ...] = ()
-    """Of the interrupted output."""
+    """Artifacts of the interrupted output."""
     message_id: str = ""
-    """Of the interrupted output's last message."""
+    """Id of the last message of the interrupted output."""
     media: bool = False
-    """The interrupted output is a media flow, and has not been stopped."""
+    """Whether the interrupted output is a media flow that has not been stopped."""
 
     def snapshot(self) -> Interruption:
-        """The interruption as it stands."""
+        """Return the current interruption."""
         return Interruption(*_interruption_values(self))
 
 
 class HandoffState(msgspec.Struct, gc=False):
-    """The fields of `Handoff` in its order."""
+    """The fields of `Handoff` in the same order."""
 
     id: int
     kind: str
@@ -104,12 +105,12 @@ class HandoffState(msgspec.Struct, gc=False):
     briefing: int = 0
 
     def snapshot(self) -> Handoff:
-        """The hand-off as it stands."""
+        """Return the current hand-off."""
         return Handoff(*_handoff_values(self))
 
 
 class ConversationState(msgspec.Struct, gc=False, omit_defaults=True):
-    """A task's conversation; or that of one exchange, as long as no task is known."""
+    """Conversation of a task, or of one exchange as long as its task is not known."""
 
     number: int
     agent: str
@@ -119,59 +120,61 @@ class ConversationState(msgspec.Struct, gc=False, omit_defaults=True):
     state: int = 0
     generation: int = 0
     message_id: str = ""
-    """Of the agent's last message."""
+    """Id of the agent's last message."""
     byte_count: int = msgspec.field(default=0, name="octets")
-    """Of the artifacts in the last snapshot; -1 where updates have come since."""
+    """Size in bytes of the artifacts in the last snapshot; -1 if updates have arrived since."""
     last: int = 0
     """Id of the segment that began last."""
     last_output: int = 0
-    """When the agent's last output came."""
+    """Time of the agent's last output, ns."""
     spoke: int = 0
-    """When the client's last words came."""
+    """Time of the client's last message, ns."""
     last_agent: int = 0
     """Id of the agent's last segment."""
     artifacts: tuple[str, ...] = ()
-    """Of the agent's last segment."""
+    """Artifacts of the agent's last segment."""
     chains: tuple[str, ...] = ()
-    """Artifacts that were appended to, and have had no last chunk."""
+    """Artifacts that were appended to and have had no last chunk."""
     media: bool = False
-    """The agent's media flow: started, not stopped."""
+    """Whether a media flow of the agent has started and not stopped."""
     author: str = ""
     handing: bool = False
-    """The transfer tool was called, and the author that takes over has not spoken."""
+    """Whether the transfer tool was called and the new author has not spoken yet."""
     connection: int = 0
-    """Over which its client spoke last."""
+    """Connection of the client's last message."""
     said: SegmentState | None = None
-    """The segment that began last, until it is over and told of."""
+    """The segment that began last, until it has ended and been reported."""
     tellers: dict[int, None] = {}
-    """Exchanges that are open and tell of it as it goes on: not those that ask for a snapshot."""
+    """Open exchanges that stream the events of the task, unlike requests for a snapshot."""
     shown: dict[str, int] | None = None
-    """While several tell the same events: how often each event was shown by the one that did so most, and by each."""
+    """While several exchanges stream the same events: for each event its highest count on one exchange, and its count
+    on each exchange."""
     interruption: InterruptionState | None = None
     awaited: HandoffState | None = None
-    """A hand-off whose new agent has not said anything yet."""
+    """Hand-off whose new agent has had no output yet."""
     busy: bool = False
-    """The next frame needs a closer look: an interruption, a hand-off or another stream is open, or has just been."""
+    """Whether the next frame needs the full treatment: an interruption, a hand-off or another stream is or was open."""
     twin: ConversationState | None = None
-    """The task of this id of another agent."""
+    """Conversation of another agent about a task with the same id."""
 
     def __lt__(self, other: ConversationState) -> bool:
-        """Of two that are due at the same time for the same segment, which moved, one comes first."""
+        """Order the conversations in the heap by number, if their times and segments are equal because a segment
+        moved."""
         return self.number < other.number
 
 
 class OpenExchange(msgspec.Struct, gc=False):
-    """An exchange that is open."""
+    """An open exchange."""
 
     conversation: ConversationState
     role: str
-    """`send`, `live`, `watch` (a second look at a stream), `look` (a snapshot) or `cancel`."""
+    """`send`, `live`, `watch` (another subscription to a task), `look` (a snapshot) or `cancel`."""
     answered: int = 0
-    """Frames of the agent that were looked into, at most `evidence.MAX_SEARCHED_FRAMES` unless they tell something."""
+    """Number of frames of the agent that were processed, not counting steady status updates."""
     tells: bool = False
-    """The agent's frames tell of authors, or the like: all of them are looked into."""
+    """Whether frames of the agent had evidence such as authors, so all of its frames are searched."""
     steady: SegmentState | None = None
-    """The agent's segment that its last frame belongs to, where the next one needs no look."""
+    """The agent's segment of its last frame, if the next frame may use the fast path (`apply_steady_status`)."""
 
 
 _segment_values = attrgetter(*Segment.__struct_fields__)

@@ -1,9 +1,9 @@
-"""Frames in, segments, interruptions and hand-offs out (manual/protocol.md "Segments").
+"""Build segments, interruptions and hand-offs from frames (manual/protocol.md "Segments").
 
-Time comes with frames and ticks.
+Time is taken from frames and ticks, never from a clock.
 
-Reads what frames tell at a glance; payloads only where their bytes look as if they held evidence. Bounded: of
-tasks that nobody speaks in, the last ones are known.
+Uses the summaries of frames; payloads are decoded only if their bytes may contain evidence. Bounded: of the tasks
+without open calls, only the most recent ones are kept.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ROLE_OF_OPERATION = {
     "CancelTask": "cancel",
 }
 _STREAMING_ROLES = frozenset({"send", "live", "watch"})
-"""Roles of calls that tell of a task as it goes on."""
+"""Roles of calls that stream the events of a task."""
 _EVENT, _RESPONSE, _REQUEST, _ERROR = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.REQUEST, FrameKind.ERROR
 _END, _CUT = FrameKind.END, FrameKind.CUT
 _NO_EVENT, _TASK, _MESSAGE = EventKind.NONE, EventKind.TASK, EventKind.MESSAGE
@@ -51,11 +51,11 @@ _STATUS, _ARTIFACT = EventKind.STATUS, EventKind.ARTIFACT
 _TASK_EVENTS = frozenset({_TASK, _MESSAGE, _STATUS, _ARTIFACT})
 _WEBHOOK = Binding.WEBHOOK
 _FLOW_CONTINUATION_MARKS, _FLOW_END_MARKS = (0, MEDIA_DELTA), (MEDIA_STOP, MEDIA_PAUSE)
-"""Marks of a client's media that are no beginning: whose microphone is open all the time interrupts nobody by that."""
+"""Marks of a client's media that begin nothing: a microphone that is open all the time does not interrupt the agent."""
 
 
 class ExchangeView(Protocol):
-    """What the tracker looks at of an exchange."""
+    """The attributes of an exchange that the tracker reads."""
 
     @property
     def id(self) -> int: ...  # noqa: D102
@@ -75,9 +75,8 @@ class SegmentTracker:
     """All conversations of a session."""
 
     def __init__(self, name_agent: Callable[[str], str] = str, *, include_unary: bool = False) -> None:
-        """`name_agent` gives what an agent is called outside. Turns that are one unary call are told of only if
-        `include_unary`:
-        elsewhere their exchange says it all."""
+        """`name_agent` maps an agent to its public name. Turns that are one unary call are reported only with
+        `include_unary`, because they only repeat their exchange."""
         self._name_agent = name_agent
         self._include_unary = include_unary
         self._index = ConversationIndex()
@@ -86,12 +85,12 @@ class SegmentTracker:
         self._handoffs = Handoffs(self._index)
         self._agent_output = AgentOutput(self._segments, self._interruptions, self._handoffs)
         self._quiet: dict[int, ConversationState] = {}
-        """Conversations of which nothing is open, until they are told of."""
+        """Conversations that may have nothing open, until their changes have been reported."""
 
     def apply(self, frame: Frame, exchange: ExchangeView, client: str) -> ConversationState | None:
-        """Learn from one frame of a client at `client` (`host:port`), or of its agent.
+        """Apply one frame of a client at `client` (`host:port`), or of its agent.
 
-        Gives the conversation where the frame has become part of its `said`, else None.
+        Return the conversation if the frame has become part of its segment `said`, else None.
         """
         due = self._segments.due
         if due and due[0][0] < frame.at:
@@ -115,14 +114,15 @@ class SegmentTracker:
         return None
 
     def learn_sent_trace(self, exchange: ExchangeView) -> None:
-        """Its agent may have been sent another trace than the client had: then it hands over in that one."""
+        """Record the trace that the proxy sent, if it differs from the client's: the agent hands over within the sent
+        trace."""
         sent = exchange.sent_traceparent
         call = self._index.calls.get(exchange.id) if sent else None
         if call is not None and trace_of(sent) != trace_of(exchange.traceparent):
             self._index.learn_trace(sent, call.conversation)
 
     def tick(self, at: int) -> None:
-        """It is `at` (ns), and nothing came before that is not told: judge silence."""
+        """Advance the time to `at` (ns): all earlier frames have been applied, so segments may end by silence."""
         for conversation in self._segments.pop_silent(at):
             segment = conversation.said
             if segment is None or segment.ended:
@@ -135,7 +135,7 @@ class SegmentTracker:
             self._mark_quiet(conversation)
 
     def end(self, at: int) -> None:
-        """The session ends at `at` (ns): so does all that is open."""
+        """End the session at `at` (ns), and with it all that is open."""
         self.tick(at)
         for conversation in self._index.all_conversations().values():
             if conversation.said is not None and not conversation.said.ended:
@@ -144,7 +144,8 @@ class SegmentTracker:
             self._handoffs.end_awaited(conversation, at, 0)
 
     def pop_changes(self) -> tuple[list[Segment], list[Interruption], list[Handoff]]:
-        """Snapshots of what changed since the last call. Then conversations that are over may be forgotten."""
+        """Return snapshots of everything that changed since the last call. Finished conversations may be forgotten
+        then."""
         found = (
             self._segments.pop_changed_segments(),
             self._interruptions.pop_changed_interruptions(),
@@ -157,14 +158,14 @@ class SegmentTracker:
         return found
 
     def adopt(self, cut: Changes, last: tuple[int, int, int], at: int) -> None:
-        """Begin where another one was lost: what a recording has open of it in `cut` is over at `at` (ns), and new
-        segments, interruptions and hand-offs are numbered from `last` on."""
+        """Continue after a tracker that was lost: the values in `cut`, which a recording has as open, end at `at` (ns),
+        and new segments, interruptions and hand-offs are numbered from `last` on."""
         self._segments.adopt(cut.segments, last[0], at)
         self._interruptions.adopt(cut.interruptions, last[1], at)
         self._handoffs.adopt(cut.handoffs, last[2], at)
 
     def touch(self) -> None:
-        """All that is open counts as changed."""
+        """Count everything open as changed."""
         conversations = list(self._index.all_conversations().values())
         self._segments.touch(conversations)
         self._interruptions.touch(conversations)
@@ -192,7 +193,7 @@ class SegmentTracker:
     def _apply_client_message(
         self, frame: Frame, exchange: ExchangeView, client: str, call: OpenExchange | None, role: str
     ) -> ConversationState | None:
-        """A message of the client, or a request that only opens a stream again."""
+        """Apply a message of the client, or a request that only reconnects a stream."""
         first = call is None
         if call is None:
             agent = self._name_agent(exchange.agent)
@@ -216,7 +217,7 @@ class SegmentTracker:
         return conversation
 
     def _is_unary_turn(self, conversation: ConversationState, frame: Frame, exchange: ExchangeView) -> bool:
-        """It may become a turn of one unary call."""
+        """Whether the message may become a turn of one unary call."""
         return (
             not self._include_unary
             and exchange.operation == "SendMessage"
@@ -224,7 +225,8 @@ class SegmentTracker:
         )
 
     def _check_interruption(self, conversation: ConversationState, frame: Frame, mark: int) -> None:
-        """Does this message of the client come into the agent's output? Not where the client is in the middle of it."""
+        """Begin an interruption if the client's message arrives during the agent's output, and the client was not
+        already speaking."""
         segment = conversation.said
         if segment is not None and not segment.ended and segment.speaker == CLIENT and mark != MEDIA_INTERRUPT:
             return
@@ -249,7 +251,7 @@ class SegmentTracker:
         self._interruptions.begin(conversation, frame, kind)
 
     def _add_client_frame(self, conversation: ConversationState, frame: Frame, *, plain: bool) -> None:
-        """One more frame of the client's segment, or the first one of a new turn."""
+        """Add a frame to the client's segment, or begin a new turn with it."""
         segment = conversation.said
         conversation.spoke = frame.at
         if segment is not None and not segment.ended:
@@ -289,7 +291,7 @@ class SegmentTracker:
         return conversation if is_output else None
 
     def _apply_webhook_event(self, frame: Frame) -> ConversationState | None:
-        """An event at a webhook: of a task that nobody's stream shows."""
+        """Apply an event at a webhook, if no open stream shows its task."""
         conversation = self._index.conversation_of_task("", frame.task_id)
         if conversation is None or conversation.tellers:
             return None
@@ -298,12 +300,12 @@ class SegmentTracker:
         return conversation if is_output else None
 
     def _confirm_task(self, conversation: ConversationState) -> None:
-        """The agent answers about the task that the client named."""
+        """File the conversation under the task that the client named, after the agent's first answer about it."""
         if self._index.conversation_of_task(conversation.agent, conversation.task_id) is None:
             self._index.add_to_task(conversation)
 
     def _attach_to_task(self, call: OpenExchange, frame: Frame) -> ConversationState:
-        """The agent tells which task the call is about."""
+        """Attach the call to the task that the agent names, and return the conversation of the task."""
         conversation, index = call.conversation, self._index
         known = index.conversation_of_task(conversation.agent, frame.task_id)
         if known is None and (not conversation.task_id or not call.answered):
@@ -326,7 +328,7 @@ class SegmentTracker:
         return known
 
     def _name_open_segment(self, conversation: ConversationState) -> None:
-        """What was said before the task had an id belongs to it."""
+        """Set the task of the segment that began before the task had an id."""
         segment = conversation.said
         if segment is not None:
             segment.task_id, segment.context_id = conversation.task_id, conversation.context_id
@@ -335,7 +337,7 @@ class SegmentTracker:
             self._index.name_context(conversation)
 
     def _move_request(self, conversation: ConversationState, known: ConversationState) -> None:
-        """The client's words were for a task that was known already."""
+        """Move the client's segment to the task that it turned out to address."""
         segment = conversation.said
         if segment is not None:
             if known.said is not None and not known.said.ended:
@@ -364,7 +366,7 @@ class SegmentTracker:
         self._close_exchange(frame, call, "broken" if frame.kind is _CUT else "error" if failed else "closed")
 
     def _close_exchange(self, frame: Frame, call: OpenExchange, reason: str) -> None:
-        """An exchange answers no more."""
+        """Close an exchange, which has no further answers."""
         conversation, at = call.conversation, frame.at
         del self._index.calls[frame.exchange]
         self._remove_stream(conversation, frame.exchange)
@@ -383,7 +385,7 @@ class SegmentTracker:
         self._mark_quiet(conversation)
 
     def _close_segment(self, segment: SegmentState, frame: Frame, reason: str, *, alone: bool) -> None:
-        """The exchange of `frame` answers no more; `alone`: nor does another one."""
+        """Update the segment when the exchange of `frame` closes; `alone`: no other exchange is open."""
         own = segment.last_exchange == frame.exchange
         if not segment.ended:
             if alone or (own and reason == "error" and segment.speaker == CLIENT):
@@ -409,18 +411,18 @@ class SegmentTracker:
     @staticmethod
     def _remove_stream(conversation: ConversationState, number: int) -> None:
         conversation.tellers.pop(number, None)
-        if not conversation.tellers:  # the last one may still be behind those that are over
+        if not conversation.tellers:  # the last stream may still be behind the closed ones
             conversation.shown = None
 
     def _mark_quiet(self, conversation: ConversationState) -> None:
-        """Nothing of it may be open: look when it has been told of."""
+        """Mark the conversation as possibly finished; it is checked after its changes have been reported."""
         if not conversation.tellers:
             self._quiet[conversation.number] = conversation
 
     # --- across a restart ---------------------------------------------------------------------------------------
 
     def save(self) -> dict[str, Any]:
-        """Plain values from which `restore` goes on. They hold payloads, redacted ones."""
+        """Return the state as plain values for `restore`. They contain payloads, in redacted form."""
         return {
             "book": self._index.save(),
             "cuts": self._segments.save(),
@@ -433,7 +435,7 @@ class SegmentTracker:
     def restore(
         cls, state: dict[str, Any], name_agent: Callable[[str], str] = str, *, include_unary: bool = False
     ) -> SegmentTracker:
-        """The tracker that gave `state`."""
+        """Return the tracker of a state that `save` returned."""
         tracker = cls(name_agent, include_unary=include_unary)
         index = tracker._index = ConversationIndex.restore(state["book"])
         conversations = index.all_conversations()
@@ -447,7 +449,7 @@ class SegmentTracker:
 
 
 def _is_reconnect_only(frame: Frame, mark: int, *, first: bool) -> bool:
-    """A request on a live stream that is neither a message nor media: the form that only reconnects
+    """Whether a request on a live stream is neither a message nor media: the form that only reconnects
     (manual/protocol.md "Live rules")."""
     if frame.event is _NO_EVENT:
         return mark < 0

@@ -1,1 +1,1 @@
-"""Cassettes (`*.a2a.jsonl`): a recording as JSON lines, for review and version control."""
+"""Cassettes (`*.a2a.jsonl`): recordings as JSON lines, for review and version control."""

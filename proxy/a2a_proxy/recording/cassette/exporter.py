@@ -1,4 +1,4 @@
-"""A recording to the lines of a cassette. The format is described in `cassette`."""
+"""Export of a recording to the lines of a cassette. The format is described in `cassette.file`."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ from a2a_proxy.recording.read.rows import SessionRow, TaskRow, make_key
 from a2a_proxy.recording.store.codec import pack_json
 
 FORMAT_VERSION = 3
-"""2 has notes, 3 sessions that say what was redacted; a cassette without says 1, so that those who only know that can
-read it."""
+"""Version 2 added notes, version 3 the redaction of sessions. A cassette without them is written as version 1, so that
+older programs can read it.
+"""
 MIN_BLOB_BYTES = 65_536
-"""Bytes; a payload this big goes to a file of its own where that is asked for."""
+"""Bytes. A payload of at least this size goes to a file of its own if that is requested."""
 
 STATE_FIELDS = ("ended", "how", "complete", "lost", "edits")
-"""What a session's object has beside its facts."""
+"""Members of a session's object besides its facts."""
 COUNTED_KINDS = ("connection", "exchange", "frame", "task", "finding")
-"""The kinds of lines between the first and the last; notes are counted where there are any."""
+"""Kinds of lines between the first and the last. Notes are counted only if there are any."""
 
 
 class Selection:
-    """Some exchanges of a recording, whole, with the connections, tasks, findings and notes that belong to them."""
+    """Selected whole exchanges of a recording, with their connections, tasks, findings and notes."""
 
     def __init__(self, recording: Recording, keys: Iterable[int], remark: str) -> None:
         self._exchanges = set(keys)
@@ -40,24 +41,26 @@ class Selection:
             if row is not None:
                 self._connections.add(make_key(row.session, row.exchange.connection))
         self.remark = remark
-        """What is missing, in words: it stands in the sessions, so that nobody takes this for all there was."""
+        """Description of the selection. It is written to the sessions, so that the cassette is not taken for the whole
+        recording.
+        """
 
     def has_exchange(self, session: int, number: int) -> bool:
-        """The exchange is one of them."""
+        """Whether the exchange is selected."""
         return make_key(session, number) in self._exchanges
 
     def has_connection(self, session: int, number: int) -> bool:
-        """One of them came over this connection."""
+        """Whether a selected exchange used the connection."""
         return make_key(session, number) in self._connections
 
     def select_task(self, row: TaskRow) -> TaskRow | None:
-        """The task with those of its exchanges that are here; None where there is none."""
+        """Return the task with only its selected exchanges, or None if it has none."""
         kept = tuple(number for number in row.task.exchanges if self.has_exchange(row.session, number))
         return msgspec.structs.replace(row, task=msgspec.structs.replace(row.task, exchanges=kept)) if kept else None
 
 
 class Exporter:
-    """Writes one cassette, of all exchanges of some sessions or of a selection of them."""
+    """Writes one cassette of all exchanges of some sessions, or of a selection of them."""
 
     def __init__(
         self,
@@ -79,7 +82,7 @@ class Exporter:
         self._started = {row.id: row.facts.started for row in rows}
 
     def run(self) -> None:
-        """All lines."""
+        """Write all lines."""
         tool = self._rows[0].facts.tool if self._rows else ""
         notes = [
             row
@@ -107,7 +110,7 @@ class Exporter:
         self._write_line({"end": end, **digests})
 
     def _write_conversation(self) -> None:
-        """Frames, each after the connection and the exchange that it needs."""
+        """Write the frames, each after its connection and its exchange."""
         waiting = {row.id: _PendingLines(self, row.id) for row in self._rows}
         for row in self._filter_sessions(self.recording.frames_after(0, payloads=False)):
             if self._is_selected(row, row.frame.exchange):
@@ -124,7 +127,7 @@ class Exporter:
         return (value for value in values if value.session in self._places)
 
     def _is_selected(self, row: Any, exchange: int | None) -> bool:
-        """What belongs to this exchange is wanted; None is what belongs to the session."""
+        """Whether the objects of this exchange are selected. None means an object of the session."""
         return self.selection is None or exchange is None or self.selection.has_exchange(row.session, exchange)
 
     def _payload_member(self, frame: Frame) -> Line:
@@ -149,20 +152,20 @@ class Exporter:
         self._stream.write(data)
 
     def write_connection(self, row: Any) -> None:
-        """The line of a connection."""
+        """Write the line of a connection if it is selected."""
         if self.selection is None or self.selection.has_connection(row.session, row.connection.id):
             self._write_session_line(
                 row.session, json_objects.write_connection(row.connection, self._started[row.session])
             )
 
     def write_exchange(self, row: Any) -> None:
-        """The line of an exchange."""
+        """Write the line of an exchange if it is selected."""
         if self._is_selected(row, row.exchange.id):
             self._write_session_line(row.session, json_objects.write_exchange(row.exchange, self._started[row.session]))
 
 
 class _PendingLines:
-    """Connections and exchanges of one session that no line has needed yet, in order of their numbers."""
+    """Connections and exchanges of one session that have not been written yet, in order of their numbers."""
 
     def __init__(self, exporter: Exporter, session: int) -> None:
         recording = exporter.recording
@@ -173,7 +176,7 @@ class _PendingLines:
         self._exchange = next(self._exchanges, None)
 
     def write_up_to(self, connection: int, exchange: int) -> None:
-        """Write those up to these numbers."""
+        """Write the connections and exchanges up to these numbers."""
         while self._exchange is not None and self._exchange.exchange.id <= exchange:
             row, self._exchange = self._exchange, next(self._exchanges, None)
             self._write_connections_to(row.exchange.connection)
@@ -181,7 +184,7 @@ class _PendingLines:
         self._write_connections_to(connection)
 
     def write_rest(self) -> None:
-        """Write the rest."""
+        """Write all remaining lines."""
         self.write_up_to(1 << 62, 1 << 62)
 
     def _write_connections_to(self, number: int) -> None:
@@ -191,7 +194,7 @@ class _PendingLines:
 
 
 def _mark_partial(row: SessionRow, selection: Selection | None) -> SessionRow:
-    """A session that says that not all of it is here."""
+    """Return the session with a remark that it is a selection."""
     if selection is None:
         return row
     known = "" if row.complete in ("", "complete") else f"{row.complete}; "
@@ -199,7 +202,7 @@ def _mark_partial(row: SessionRow, selection: Selection | None) -> SessionRow:
 
 
 def session_line(row: SessionRow) -> Line:
-    """A session as the first line of a cassette has it."""
+    """Return a session as in the first line of a cassette."""
     facts = msgspec.to_builtins(row.facts)
     if not facts["redaction"]:
         del facts["redaction"]

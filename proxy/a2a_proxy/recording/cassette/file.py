@@ -1,4 +1,4 @@
-"""Cassettes: a recording as JSON lines, the file that people read, review and commit (`*.a2a.jsonl`).
+"""Cassettes: recordings as JSON lines, files for people to read, review and commit (`*.a2a.jsonl`).
 
     {"cassette":"a2a","version":1,"tool":...,"sessions":[...]}
     {"connection":1,...}                    before the first line that needs it
@@ -6,15 +6,15 @@
     {"frame":"request","at":1203400,...,"data":{...}}    in the order of storing, which is the order of the wire
     {"task":"...",...}
     {"finding":"A2A-GEN-001",...}
-    {"note":"look here",...}                what a person wrote; a cassette with such lines says `"version":2`
+    {"note":"look here",...}                written by a person; a cassette with such lines has `"version":2`
     {"end":{counts},"payloads":"<sha256 over all payloads>","sha256":"<sha256 over all lines before>"}
 
-Lines of another session than the first say which: `"session":2`. Times are ns relative to the start of their session.
-Lossless both ways but for what belongs to a live journal (position, snapshot). Segments, interruptions and hand-offs
-have no lines: they follow from the frames, and are cut again on reading. Writing and reading hold one line at a time,
-and as much of a recording as one transaction.
+Lines of any session except the first name it: `"session":2`. Times are ns relative to the start of their session. The
+conversion is lossless both ways, except for the state of a live journal (position, snapshot). Segments, interruptions
+and hand-offs have no lines: they are rebuilt from the frames on reading. Writing and reading hold one line at a time in
+memory, and as much of a recording as one transaction.
 
-Who opens a recording does not wait for the import of what reads and writes cassettes.
+The exporter and the importer are imported only when they are used, so that opening a recording does not wait for them.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _FIRST_BYTES = b'{"cassette":"a2a",'
 
 
 def is_cassette(path: str | os.PathLike[str]) -> bool:
-    """The file begins as a cassette does."""
+    """Whether the file begins like a cassette."""
     try:
         if not os.path.isfile(path):
-            return False  # the opening of a pipe waits until somebody writes into it
+            return False  # opening a pipe would block until another process writes to it
         with open(path, "rb") as file:
             return file.read(len(_FIRST_BYTES)) == _FIRST_BYTES
     except OSError:
@@ -49,7 +49,9 @@ def is_cassette(path: str | os.PathLike[str]) -> bool:
 
 
 def check_replaceable(file: Path, *, overwrite: bool) -> None:
-    """May a cassette be written here? With `overwrite` one may be there, or an empty file, but no other.
+    """Check that a cassette can be written here.
+
+    With `overwrite` it may replace a cassette or an empty file, but no other.
 
     Raises RecordingError.
     """
@@ -58,7 +60,7 @@ def check_replaceable(file: Path, *, overwrite: bool) -> None:
     if not overwrite:
         raise RecordingError(f"{file} exists", "name another file, or delete it first")
     if not file.is_file() or (file.stat().st_size and not is_cassette(file)):
-        raise RecordingError(f"{file} is not a cassette, and is not replaced by one", "name another file")
+        raise RecordingError(f"{file} is not a cassette, so it is not overwritten", "name another file")
 
 
 def write_cassette(
@@ -70,10 +72,11 @@ def write_cassette(
     blobs: bool = False,
     overwrite: bool = False,
 ) -> None:
-    """Write a recording, or some sessions or exchanges of it, as a cassette (0600), whole or not at all.
+    """Write a recording, or some of its sessions or exchanges, as a cassette (mode 0600), completely or not at all.
 
-    With `blobs`, payloads of BLOB_MIN bytes or more go to `blobs/<sha256>` beside it. With `overwrite` it replaces a
-    cassette, and nothing else that has something in it. Raises RecordingError where it may not, or cannot be written.
+    With `blobs`, payloads of MIN_BLOB_BYTES or more go to `blobs/<sha256>` in the same folder. With `overwrite` it
+    replaces a cassette or an empty file, but no other. Raises RecordingError if the file must not be replaced or cannot
+    be written.
     """
     file = Path(path)
     check_replaceable(file, overwrite=overwrite)
@@ -94,17 +97,17 @@ def write_cassette(
 
 
 def read_cassette(path: str | os.PathLike[str], into: str | os.PathLike[str], *, verify: bool = True) -> None:
-    """Make a recording of a cassette; `into` must not exist, and does not where anything goes wrong.
+    """Convert a cassette to a recording. `into` must not exist, and is not created if the conversion fails.
 
-    Raises RecordingError with the number of the line: truncated, changed (unless `verify` is False: for one edited by
-    hand), of a newer format, or senseless.
+    Raises RecordingError with the number of the line if the cassette is truncated, changed (unless `verify` is False:
+    for a cassette edited by hand), of a newer format, or not valid.
     """
     with create_atomically(into) as db:
         _import_lines(Path(path), db, verify)
 
 
 def open_recording_or_cassette(path: str | os.PathLike[str]) -> Recording:
-    """A recording, or a cassette as one (a private copy that is gone when it is closed). Raises RecordingError."""
+    """Open a recording, or a cassette as a private recording, deleted when closed. Raises RecordingError."""
     if not is_cassette(path):
         return Recording(path)
     db = open_private()

@@ -1,4 +1,4 @@
-"""The lines of a cassette to a recording. The format is described in `cassette`."""
+"""Import of the lines of a cassette to a recording. The format is described in `cassette.file`."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from a2a_proxy.recording.write.writer import Writer
 _BATCH_VALUES = 500
 _BATCH_BYTES = 4 << 20
 MAX_LINE_BYTES = 512 << 20
-"""Bytes of a line. A stored payload has 64 MiB at most; escaped as text it is six times that."""
+"""Maximum bytes of a line. A stored payload has 64 MiB at most; escaped as text it may be six times as long."""
 _MAX_REASON_CHARS = 300
-"""Characters of what an error says: it may repeat a value of the file."""
+"""Characters of an error's text that are shown, because it may repeat a value of the file."""
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -55,12 +55,12 @@ class Importer:
         self._starts: dict[int, int] = {}
         self._batch = _ImportBatch()
         self.version = 0
-        """Of the format, as the first line says."""
+        """Version of the format, from the first line."""
         self.blobs = False
-        """Some payloads lie beside it."""
+        """Whether some payloads are in the folder `blobs`."""
 
     def run(self) -> None:
-        """The whole file."""
+        """Import the whole file."""
         data = self._stream.readline(MAX_LINE_BYTES)
         self._line_number = 1
         self._read_header(self._parse_line(data))
@@ -74,7 +74,9 @@ class Importer:
                 return
             self._take_line(kind, line)
             self._digest.update(data)
-        raise self._make_error("it ends without its last line: truncated", "get it again, or restore it from git")
+        raise self._make_error(
+            "the file is truncated: its last line is missing", "get it again, or restore it from git"
+        )
 
     def _parse_line(self, data: bytes) -> Line:
         try:
@@ -86,7 +88,7 @@ class Importer:
         cut = not data.endswith(b"\n")
         if len(data) >= MAX_LINE_BYTES:
             raise self._make_error(
-                f"longer than {MAX_LINE_BYTES >> 20} MiB", "no recording has such a line: do not use this file"
+                f"longer than {MAX_LINE_BYTES >> 20} MiB", "a2a-proxy never writes such a line: do not use this file"
             )
         raise self._make_error(
             "truncated in the middle of a line" if cut else "not a JSON object", "restore it from git"
@@ -98,7 +100,7 @@ class Importer:
             raise self._make_error("not a cassette", "name a file that `a2a-inspect export` wrote")
         if version > FORMAT_VERSION:
             raise self._make_error(
-                f"made by a newer a2a-proxy (format {version}, this one knows {FORMAT_VERSION})",
+                f"written by a newer a2a-proxy (format {version}, this one reads up to {FORMAT_VERSION})",
                 "upgrade: pip install -U a2a-proxy",
             )
         self.version = version
@@ -143,7 +145,7 @@ class Importer:
         except OSError as error:
             raise self._make_error(f"blobs/{name} cannot be read: {error.strerror}", "check its permissions") from None
         if payload is None:
-            raise self._make_error(f"blobs/{name} is missing", "keep the folder `blobs` beside the cassette")
+            raise self._make_error(f"blobs/{name} is missing", "keep the folder `blobs` next to the cassette")
         if hashlib.sha256(payload).hexdigest() != name:
             raise self._make_error(f"blobs/{name} has been changed", "restore it from git")
         return payload
@@ -151,7 +153,7 @@ class Importer:
     def _flush_batch(self) -> None:
         batch, self._batch = self._batch, _ImportBatch()
         if batch.size:
-            with self._reject_nonsense(f"one of the {batch.size} lines before makes no sense"):
+            with self._reject_nonsense(f"one of the {batch.size} preceding lines is not valid"):
                 self._store_batch(batch)
 
     def _store_batch(self, batch: _ImportBatch) -> None:
@@ -165,13 +167,16 @@ class Importer:
         self._flush_batch()
         if self._stream.read(1):
             self._line_number += 1
-            raise self._make_error("there are lines after the last one", "restore it from git")
+            raise self._make_error("lines follow the end line", "restore it from git")
         if self._verify:
             self._check_counts(line)
         self.finish()
 
     def finish(self) -> None:
-        """End the sessions. For who takes a cassette that has `Changed` as it is: all its lines have been read."""
+        """End the sessions.
+
+        Also called to accept a cassette despite CassetteChanged: then all its lines have been read.
+        """
         with self._reject_nonsense():
             self._finish_sessions()
 
@@ -193,19 +198,17 @@ class Importer:
             raise self._make_error("lines are missing: the counts differ", self._repair_hint(), CassetteChanged)
         if line.get("sha256") != self._digest.hexdigest():
             raise self._make_error(
-                "it has been changed since it was written: the digest differs", self._repair_hint(), CassetteChanged
+                "the file was changed after it was written: the digest differs", self._repair_hint(), CassetteChanged
             )
         if line.get("payloads") != self._payloads.hexdigest():
-            raise self._make_error(
-                "payloads do not come out as they were recorded", "report this as a bug of a2a-proxy"
-            )
+            raise self._make_error("the payloads differ from the recorded ones", "report this as a bug of a2a-proxy")
 
     def _repair_hint(self) -> str:
         command = shell_line("a2a-inspect", "cassette", "fmt", str(self._path))
-        return f"restore it from git; if the change is yours, take it over with: {command}"
+        return f"restore it from git; if you changed it, accept the change with: {command}"
 
     @contextlib.contextmanager
-    def _reject_nonsense(self, what: str = "this line makes no sense") -> Iterator[None]:
+    def _reject_nonsense(self, what: str = "this line is not valid") -> Iterator[None]:
         try:
             yield
         except ROW_ERRORS as error:
@@ -217,7 +220,7 @@ class Importer:
 
 
 class _ImportBatch:
-    """Values of one session on their way into one transaction."""
+    """Values of one session that are stored in one transaction."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -230,7 +233,7 @@ class _ImportBatch:
         self.note: list[Note] = []
 
     def add(self, kind: str, value: Any) -> None:
-        """Keep a value."""
+        """Add a value."""
         getattr(self, kind).append(value)
         self.size += 1
         if kind == "frame":
@@ -238,7 +241,7 @@ class _ImportBatch:
 
     @property
     def is_full(self) -> bool:
-        """Enough for one transaction."""
+        """Whether there is enough for one transaction."""
         return self.size >= _BATCH_VALUES or self._payload_bytes >= _BATCH_BYTES
 
 

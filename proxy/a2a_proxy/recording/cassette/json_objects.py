@@ -1,7 +1,8 @@
-"""Values to JSON objects and back, for cassettes: one table of fields per kind of value, defaults left out.
+"""Conversion of values to JSON objects and back, for cassettes: one table of fields for each kind of value, defaults
+omitted.
 
-Times are ns relative to the start of the session. Keys come in the order of the model's fields, after the one that says
-what the line is.
+Times are ns relative to the start of the session. Keys are in the order of the model's fields, after the key that names
+the kind of line.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def _enum_names(kind: type[IntEnum]) -> tuple[_Convert, _Convert]:
 
 
 def _write_state(value: int, _: int = 0) -> Any:
-    """`input-required`; a number where the protocol has none such."""
+    """Return the label of a state, such as `input-required`, or the number of an unknown state."""
     return TaskState(value).label if value in TaskState._value2member_map_ else value
 
 
@@ -84,14 +85,14 @@ def _enum_values(kind: Callable[[Any], Any]) -> tuple[_Convert, _Convert]:
 
 
 def _check_type(kind: Any, write: _Convert, read: _Convert) -> tuple[_Convert, _Convert]:
-    """What is read as it is written must be of the field's type."""
+    """Wrap a converter so that a value read unchanged must have the field's type."""
     return write, (lambda value, _: msgspec.convert(value, kind)) if read is _keep_value else read
 
 
 def _struct_fields(
     kind: type[msgspec.Struct], first: str, /, **converters: tuple[_Convert, _Convert]
 ) -> tuple[_Field, ...]:
-    """The fields of a Struct; `first` is the one whose key names the kind of line."""
+    """Return the fields of a Struct. `first` is the field whose key names the kind of line."""
     fields_by_name = {
         field.name: _Field(
             field.name,
@@ -181,7 +182,7 @@ MEMBER_NAMES = {
     "finding": tuple(field.key for field in _FINDING_FIELDS),
     "note": tuple(field.key for field in _NOTE_FIELDS),
 }
-"""The members of each kind of line, and of what a task's line holds; the manual has them too."""
+"""Members of each kind of line, and of the objects in a task's line. The manual lists them too."""
 
 
 def _write_fields(fields: tuple[_Field, ...], value: Any, start: int) -> Line:
@@ -198,63 +199,65 @@ def _read_fields(fields: tuple[_Field, ...], line: Line, start: int) -> Line:
 
 
 def write_connection(value: Connection, start: int) -> Line:
-    """`{"connection": 1, ...}`."""
+    """Return `{"connection": 1, ...}`."""
     return _write_fields(_CONNECTION_FIELDS, value, start)
 
 
 def read_connection(line: Line, start: int) -> Connection:
-    """Inverse of `write_connection`; raises TypeError, KeyError or ValueError where the line makes no sense."""
+    """Inverse of `write_connection`. Raises TypeError, KeyError or ValueError if the line is not valid."""
     return Connection(**_read_fields(_CONNECTION_FIELDS, line, start))
 
 
 def write_exchange(value: Exchange, start: int) -> Line:
-    """`{"exchange": 1, ...}`."""
+    """Return `{"exchange": 1, ...}`."""
     return _write_fields(_EXCHANGE_FIELDS, value, start)
 
 
 def read_exchange(line: Line, start: int) -> Exchange:
-    """Inverse of `write_exchange`; raises as `read_connection`."""
+    """Inverse of `write_exchange`. Raises as `read_connection` does."""
     return Exchange(**_read_fields(_EXCHANGE_FIELDS, line, start))
 
 
 def write_task(value: Task, start: int) -> Line:
-    """`{"task": "id", ...}`."""
+    """Return `{"task": "id", ...}`."""
     line = _write_fields(_TASK_FIELDS, value, start)
-    if value.generation:  # also where it is empty: its absence tells version 1
+    if value.generation:  # also if it is empty: a line without it is of version 1
         line.setdefault("seen", [])
     return line
 
 
 def read_task(line: Line, start: int) -> Task:
-    """Inverse of `write_task`; raises as `read_connection`."""
-    if line.get("generation") and "seen" not in line:  # version 1: `missed` has the numbers themselves
+    """Inverse of `write_task`. Raises as `read_connection` does."""
+    if line.get("generation") and "seen" not in line:  # version 1: `missed` holds plain numbers
         seen = generation_ranges(line["generation"], line.get("missed", []))
         line = {**line, "seen": seen, "missed": [], "support": "yes"}
     return Task(**_read_fields(_TASK_FIELDS, line, start))
 
 
 def write_finding(value: Finding, start: int) -> Line:
-    """`{"finding": "A2A-GEN-001", ...}`."""
+    """Return `{"finding": "A2A-GEN-001", ...}`."""
     return _write_fields(_FINDING_FIELDS, value, start)
 
 
 def read_finding(line: Line, start: int) -> Finding:
-    """Inverse of `write_finding`; raises as `read_connection`."""
+    """Inverse of `write_finding`. Raises as `read_connection` does."""
     return Finding(**_read_fields(_FINDING_FIELDS, line, start))
 
 
 def write_note(value: Note, start: int) -> Line:
-    """`{"note": "what a person wrote", ...}`."""
+    """Return `{"note": "what a person wrote", ...}`."""
     return _write_fields(_NOTE_FIELDS, value, start)
 
 
 def read_note(line: Line, start: int) -> Note:
-    """Inverse of `write_note`; raises as `read_connection`."""
+    """Inverse of `write_note`. Raises as `read_connection` does."""
     return Note(**_read_fields(_NOTE_FIELDS, line, start))
 
 
 def write_frame(value: Frame, start: int, payload: Line) -> Line:
-    """`{"frame": "event", ...}`, `payload` last; `began` only where it differs from `at`, `size` from the payload's."""
+    """Return `{"frame": "event", ...}` with `payload` last; `began` only if it differs from `at`, `size` only if it
+    differs from the payload's.
+    """
     line = _write_fields(_FRAME_LINE_FIELDS, value, start)
     if value.began == value.at:
         del line["began"]
@@ -265,8 +268,10 @@ def write_frame(value: Frame, start: int, payload: Line) -> Line:
 
 
 def frame_members(frames: Sequence[Frame]) -> dict[str, list[Any]]:
-    """What `write_frame` says of many frames, member by member: None where it says nothing. Times are since the epoch,
-    `began` always stands, what tells of the payload never. Each value is converted once, however many frames have it.
+    """Return the members that `write_frame` writes for many frames, by name, with None for omitted ones.
+
+    Times are since the epoch, `began` is always present, members of the payload never. Each distinct value is converted
+    once.
     """
     members = {}
     for name, key, default, write, _ in _FRAME_LINE_FIELDS:
@@ -277,7 +282,7 @@ def frame_members(frames: Sequence[Frame]) -> dict[str, list[Any]]:
 
 
 def read_frame(line: Line, start: int, payload: bytes) -> Frame:
-    """Inverse of `write_frame`; raises as `read_connection`."""
+    """Inverse of `write_frame`. Raises as `read_connection` does."""
     members = _read_fields(_FRAME_LINE_FIELDS, line, start)
     members.setdefault("began", members["at"])
     return Frame(payload=payload, size=line.get("size", len(payload)), **members)

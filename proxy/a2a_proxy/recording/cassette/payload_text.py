@@ -1,6 +1,6 @@
-"""A payload as a person can read it in a line of JSON, and back to the same bytes.
+"""Payloads as readable members of a JSON line, and back to the same bytes.
 
-Each way of writing is tried on the payload itself, and used only if it gives these bytes again.
+Each representation is tried on the payload itself, and used only if it restores exactly these bytes.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _STYLES: dict[str, tuple[tuple[str, str], bool]] = {
     "ascii": ((",", ":"), True),
     "spaced-ascii": ((", ", ": "), True),
 }
-"""How peers write JSON: separators, and whether characters beyond ASCII are escaped. The member `json` names all but
-the first."""
+"""Styles of JSON: separators, and whether characters beyond ASCII are escaped. The member `json` names the style,
+except the first.
+"""
 _UNREADABLE = (ValueError, RecursionError)
 _RENDER_ERRORS = (ParseError, RenderError, KeyError, RecursionError)
 
 
 def write_payload(payload: bytes, schema: str) -> dict[str, Any]:
-    """The member that holds a payload: `data` (JSON, or ProtoJSON of a protobuf message), `text`, or `raw_b64`.
+    """Return the member that holds a payload: `data` (JSON, or ProtoJSON of a protobuf message), `text`, or `raw_b64`.
 
-    JSON that is not compact has `json` beside it, which says how it was written.
-
-    Where a protobuf message does not survive ProtoJSON, `view` shows it beside `raw_b64`; nobody reads it back.
+    JSON that is not compact also has `json`, the name of its style. If a protobuf message does not survive ProtoJSON,
+    `view` shows it in addition to `raw_b64`, for people only.
     """
     if not payload:
         return {}
@@ -44,7 +44,7 @@ def write_payload(payload: bytes, schema: str) -> dict[str, Any]:
 
 
 def read_payload(line: dict[str, Any], schema: str) -> bytes:
-    """The bytes that `write_payload` was given. Raises ValueError where the line has none that make sense."""
+    """Return the bytes that were passed to `write_payload`. Raises ValueError if the line has no valid payload."""
     if "raw_b64" in line:
         return b64decode(line["raw_b64"], validate=True)
     if "text" in line:
@@ -55,18 +55,18 @@ def read_payload(line: dict[str, Any], schema: str) -> bytes:
         return _serialize_protobuf(line["data"], schema)
     style = line.get("json", "")
     if style not in _STYLES:
-        raise ValueError(f"unknown way of writing JSON: {style}")
+        raise ValueError(f"unknown JSON style: {style}")
     return dump_json(line["data"], style).encode()
 
 
 def dump_json(value: Any, style: str = "") -> str:
-    """JSON in one of the styles, compact by default. Raises ValueError where it has no JSON (NaN, infinity)."""
+    """Return JSON in one of the styles, compact by default. Raises ValueError for NaN and infinity."""
     separators, ascii_only = _STYLES[style]
     return json.dumps(value, ensure_ascii=ascii_only, allow_nan=False, separators=separators)
 
 
 def _json_member(text: str) -> dict[str, Any] | None:
-    """The parsed value with the style that writes this text again, if there is one."""
+    """Return the parsed value with the style that restores this text, or None if no style does."""
     try:
         value = json.loads(text)
         if not _is_shallow(text, value):
@@ -80,7 +80,7 @@ def _json_member(text: str) -> dict[str, Any] | None:
 
 
 def _is_shallow(text: str, value: Any) -> bool:
-    """Every JSON parser can read it also where it is one level deeper, inside a line."""
+    """Whether every JSON parser can read the text, also one level deeper, inside a line."""
     return text.count("{") + text.count("[") <= _MAX_DEPTH or _depth_of(value) <= _MAX_DEPTH
 
 

@@ -1,4 +1,4 @@
-"""A cassette written once more, as this version writes it: after an edit by hand, or from an older format."""
+"""Rewriting of a cassette in this version's format: after an edit by hand, or from an older format."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from a2a_proxy.recording.store.database import open_private
 
 
 class RewriteResult(msgspec.Struct, frozen=True):
-    """What writing a cassette once more means."""
+    """The effect of rewriting a cassette."""
 
     changed: bool
-    """The file was, or would be, another one."""
+    """Whether the file was changed, or would be."""
     edited: bool
-    """Its counts or digests did not fit its lines."""
+    """Whether its counts or digests did not match its lines."""
     before: int
-    """Version of the format that the file says."""
+    """Version of the format in the file."""
     after: int
-    """Version that it says when it is written once more: the lowest that can hold what is in it."""
+    """Version of the format after rewriting: the lowest that can hold the content."""
 
 
 def rewrite_cassette(
     path: Path, *, blobs: bool | None = None, edited: bool = False, check: bool = False
 ) -> RewriteResult:
-    """Write the cassette in its place as this version writes it, and say what that changes; `check` only says it.
+    """Rewrite the cassette in place in this version's format and return the effect. `check` changes nothing.
 
-    `blobs`: large payloads lie beside it, or in it; None: as they do. With `edited` counts and digests need not fit.
-    The file is replaced as a whole, and keeps its permissions.
+    `blobs`: whether large payloads go to separate files; None keeps them as they are. With `edited`, counts and digests
+    need not match. The file is replaced atomically, and keeps its permissions.
 
     Raises:
-        RecordingError: it is no cassette, cannot be read or written, was changed, or is of a newer format.
+        RecordingError: the file is not a cassette, cannot be read or written, was changed, or is of a newer format.
     """
     file = Path(os.path.realpath(path))
     try:
@@ -62,13 +62,13 @@ def rewrite_cassette(
 
 
 def cassette_version(path: Path) -> int:
-    """Version of the format that a sound cassette says in its first line."""
+    """Return the version of the format in the first line of an intact cassette."""
     with path.open("rb") as stream:
         return int(msgspec.json.decode(stream.readline())["version"])
 
 
 def _import_cassette(path: Path, db: sqlite3.Connection, *, edited: bool) -> tuple[Importer, bool]:
-    """Store the cassette in `db`; what read it, and whether its counts and digests fit."""
+    """Store the cassette in `db`. Return its importer, and whether its counts and digests match."""
     if path.exists() and not is_cassette(path):
         raise RecordingError(f"{path} is not a cassette", "name a file that `a2a-inspect export` wrote")
     with path.open("rb") as stream:
@@ -76,7 +76,7 @@ def _import_cassette(path: Path, db: sqlite3.Connection, *, edited: bool) -> tup
         try:
             reader.run()
         except CassetteChanged:
-            # The check comes after the last line: everything is stored but the ends of the sessions.
+            # The check follows the last line: everything is stored except the ends of the sessions.
             if not edited:
                 raise
             reader.finish()

@@ -1,1 +1,4 @@
-"""What differs between two payloads, exchanges, tasks or runs. All but `view`, `exchanges`, `runs` is pure."""
+"""Differences between two payloads, exchanges, tasks or runs.
+
+All modules except `view`, `exchanges` and `runs` are pure.
+"""

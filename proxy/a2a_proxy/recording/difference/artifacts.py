@@ -1,4 +1,4 @@
-"""What an exchange brought of each artifact, put together: compared as one text, whatever chunks it came in."""
+"""Assembled artifacts of an exchange: each is compared as one text, independently of its chunks."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class ArtifactText(msgspec.Struct, frozen=True):
 
     text: str
     starts: tuple[tuple[int, int], ...]
-    """Where each chunk begins, in characters, and the frame that brought it."""
+    """Offset of each chunk, in characters, with the frame that carried it."""
     complete: bool
 
     def frame_at(self, at: int) -> int:
-        """The frame that brought the character at `at`."""
+        """Return the frame that carried the character at offset `at`."""
         return next((seq for start, seq in reversed(self.starts) if start <= at), -1)
 
 
@@ -37,7 +37,10 @@ class ArtifactTexts(msgspec.Struct, frozen=True):
 def compare_artifacts(
     left: ComparedExchange, right: ComparedExchange, ids: PairedIds
 ) -> tuple[list[DifferenceRow], tuple[ArtifactTexts, ...]]:
-    """Rows about artifacts, and the texts of those that both sides have. `ids` knows the exchanges' events already."""
+    """Return the differences of artifacts, and the texts of the artifacts that both sides have.
+
+    `ids` must already contain the pairs from the exchanges' events.
+    """
     mine, other = _artifact_texts(left), _artifact_texts(right)
     rows: list[DifferenceRow] = []
     both: list[ArtifactTexts] = []
@@ -78,7 +81,7 @@ def _artifact_row(
 
 
 def _artifact_texts(view: ComparedExchange) -> dict[tuple[str, str], ArtifactText]:
-    """By id and name; those that have text."""
+    """Return the artifacts that have text, by id and name."""
     brought = [entry for entry in view.events if entry.kind in (EventKind.ARTIFACT, EventKind.TASK)]
     found = assemble_artifacts((entry.seq, entry.event) for entry in brought)
     named = {(artifact, of.artifact.name or artifact): _join_parts(of) for artifact, of in found.items()}
@@ -86,7 +89,10 @@ def _artifact_texts(view: ComparedExchange) -> dict[tuple[str, str], ArtifactTex
 
 
 def _join_parts(assembled: AssembledArtifact[int]) -> ArtifactText:
-    """The parts' text in one. Which part came in which chunk follows from their order where each brought one part."""
+    """Return the text of all parts.
+
+    If each chunk carried one part, the order of the parts determines their chunks.
+    """
     parts = [part.text or "" for part in assembled.artifact.parts]
     chunks = assembled.chunks if len(assembled.chunks) == len(parts) else assembled.chunks[:1] * len(parts)
     starts: list[tuple[int, int]] = []

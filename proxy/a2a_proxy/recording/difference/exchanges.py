@@ -1,4 +1,4 @@
-"""What differs between two exchanges: how they went, what was found, what was asked, what was said."""
+"""Differences between two exchanges: outcome, findings, request and response."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ _PART_ORDER = tuple(ExchangePart)
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """Two exchanges, and what differs between them."""
+    """Two exchanges and their differences."""
 
     left: ExchangeRow
     right: ExchangeRow
     rows: tuple[DifferenceRow, ...]
-    """In the order of `Part`."""
+    """In the order of `ExchangePart`."""
     texts: tuple[ArtifactTexts, ...] = ()
-    """Of the artifacts that both sides have."""
+    """Texts of the artifacts that both sides have."""
     cut: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
-        """Differences that count."""
+        """Number of differences that count."""
         return sum(row.counts for row in self.rows)
 
     @property
     def ignored(self) -> int:
-        """Differences in canonical fields."""
+        """Number of differences in canonical fields."""
         return len(self.rows) - self.count
 
 
 def compare_exchanges(
     left: tuple[Recording, ExchangeRow], right: tuple[Recording, ExchangeRow], ids: PairedIds | None = None
 ) -> Difference:
-    """Compare two exchanges, of one recording or of two, in whatever bindings and dialects they are.
+    """Compare two exchanges of one recording or of two, in any bindings and dialects.
 
     Times are not compared. Raises RecordingError.
     """
@@ -58,7 +58,7 @@ def compare_exchanges(
 def compare_frames(
     left: tuple[Recording, ExchangeRow], right: tuple[Recording, ExchangeRow], frames: tuple[int, int]
 ) -> Difference:
-    """Compare what two frames carry, by their numbers. Raises RecordingError, also where there is no such frame."""
+    """Compare the payloads of two frames, by their numbers. Raises RecordingError, also if a frame does not exist."""
     one, other = (read_message(*side, number) for side, number in zip((left, right), frames, strict=True))
     found = compare_values(one.value, other.value, PairedIds(), _make_fields(left[1].exchange, right[1].exchange))
     rows = [msgspec.structs.replace(row, part=ExchangePart.EVENTS, frames=frames) for row in found.rows]
@@ -71,7 +71,7 @@ def _make_fields(left: Exchange, right: Exchange) -> CanonicalFields:
 
 
 class _ExchangeComparison:
-    """One comparison."""
+    """One comparison of two exchanges."""
 
     def __init__(
         self, left: tuple[Recording, ExchangeRow], right: tuple[Recording, ExchangeRow], ids: PairedIds
@@ -86,7 +86,7 @@ class _ExchangeComparison:
         self._cut: list[str] = [*self._left.cut, *self._right.cut]
 
     def difference(self) -> Difference:
-        """All parts."""
+        """Compare all parts."""
         requests = self._compare_messages(self._left.requests, self._right.requests, ExchangePart.REQUEST)
         said = [
             [entry for entry in of.events if not (self._bindings and entry.failed)] for of in (self._left, self._right)
@@ -115,7 +115,7 @@ class _ExchangeComparison:
     def _compare_messages(
         self, left: list[ComparedMessage], right: list[ComparedMessage], part: ExchangePart
     ) -> list[DifferenceRow]:
-        """One message each is compared with the other, however unlike they are; several are aligned."""
+        """Compare messages: one on each side directly, however different; several after alignment."""
         if len(left) == len(right) == 1:
             frames = left[0].seq, right[0].seq
             rows = self._compare_values(left[0].value, right[0].value, self._fields).rows
@@ -186,7 +186,7 @@ def _path_below(path: Path | None, name: str) -> Path | None:
 
 
 def _error_without_code(line: str) -> str:
-    """The error without the code that a binding has for it."""
+    """Return the error without the binding's code."""
     head, colon, message = line.partition(": ")
     reason = next((word for word in head.split() if word in _REASONS), "")
     return f"{reason}: {message}".removeprefix(": ") if colon else line
@@ -195,7 +195,7 @@ def _error_without_code(line: str) -> str:
 def _message_row(
     row: DifferenceRow, left: list[ComparedMessage], right: list[ComparedMessage], part: ExchangePart
 ) -> DifferenceRow:
-    """A row about a list of messages as one about its message."""
+    """Convert a row about a list of messages to a row about one message."""
     frames = _frame_seq(row.left, left), _frame_seq(row.right, right)
     places = row.left and row.left[1:], row.right and row.right[1:]
     return DifferenceRow(row.change, *places, row.before, row.after, row.ignored, part, frames)
@@ -206,8 +206,10 @@ def _frame_seq(path: Path | None, entries: list[ComparedMessage]) -> int:
 
 
 def _mark_covered(row: DifferenceRow, alone: set[str]) -> DifferenceRow:
-    """What the artifact as a whole tells already: text of parts, and where it was cut. `alone` are the artifacts that
-    only one side has."""
+    """Ignore a difference that the assembled artifact already shows: text of parts, and the cuts between chunks.
+
+    `alone` are the artifacts that only one side has.
+    """
     path = row.left or row.right or ()
     if row.ignored or not _is_artifact_text(row, path, alone):
         return row
@@ -230,8 +232,10 @@ def _is_artifact_text(row: DifferenceRow, path: Path, alone: set[str]) -> bool:
 
 
 def _has_only_text(event: Any, alone: set[str]) -> bool:
-    """A whole event that brings nothing but more text of an artifact, or text of one that is alone; one that replaces
-    what came before does more."""
+    """Whether an event only adds text to an artifact, or carries text of an artifact of one side only.
+
+    An event that replaces earlier text does more.
+    """
     update = event.get("artifactUpdate") if isinstance(event, dict) else None
     artifact = update.get("artifact") if isinstance(update, dict) else None
     if not isinstance(update, dict) or not isinstance(artifact, dict):

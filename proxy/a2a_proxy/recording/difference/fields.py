@@ -1,5 +1,8 @@
-"""Canonical fields: what two runs of one program differ in. By name, and only in what A2A defines: what peers put into
-`data` and `metadata` is theirs, and is compared as it is."""
+"""Canonical fields: members in which two runs of one program differ.
+
+They are recognized by name, and only in members that A2A defines: the content of `data` and `metadata` belongs to the
+peers, and is compared unchanged.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from a2a_proxy.recording.difference.values import Ignored
 
 _ADDRESS = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+):[0-9]{1,5}", re.IGNORECASE | re.ASCII)
 OPAQUE = frozenset({"data", "metadata", "progress", "params"})
-"""Members whose content is the peers' own."""
+"""Members whose content belongs to the peers."""
 
 _IDS = {
     "messageId": "message",
@@ -26,7 +29,7 @@ _IDS = {
 }
 IDENTIFIERS = frozenset({"id", *_IDS})
 AMBIGUOUS = frozenset({"id", "url", "token"})
-"""What these are depends on the object that has them."""
+"""Members whose meaning depends on the object that contains them."""
 _TIMES = frozenset(
     {"timestamp", "statusTimestampAfter", "lastUpdatedAfter", "createdAt", "createdTime", "lastModified"}
 )
@@ -49,31 +52,34 @@ _TRANSPORT = frozenset(
         *("grpc-status", "grpc-message", "grpc-status-details-bin", "sec-fetch-mode", "priority"),
     }
 )
-"""Headers; how a call ended is told of the call, not of its trailers."""
+"""Headers of the transport. The status of a call is compared as part of the call, not of its trailers."""
 _CARD_FORMS = frozenset(
     {
         *("additionalInterfaces", "supportedInterfaces", "preferredTransport", "url", "protocolVersion"),
         *("supportsAuthenticatedExtendedCard", "extendedAgentCard", "authenticatedExtendedCard"),
     }
 )
-"""Where each line says how the agent is reached, and that there is another card."""
+"""Members by which each dialect describes the agent's interfaces and its extended card."""
 _DIALECT_MEMBERS = frozenset({"final", "protocolVersion", "a2a-version", "a2a-extensions", "x-a2a-extensions"})
 
 
 class CanonicalFields(msgspec.Struct, frozen=True):
-    """How the members of one value are to be read."""
+    """Interpretation of the members of one value."""
 
     dialects: bool = False
-    """The sides speak different lines of the protocol."""
+    """Whether the sides speak different dialects."""
     card: bool = False
-    """It is an agent card: `id` is a skill's name, and its protocol version matters."""
+    """Whether the value is an agent card: `id` is a skill's name, and the protocol version counts."""
     headers: bool = False
-    """It is a set of headers."""
+    """Whether the value is a set of headers."""
     plain: bool = False
-    """It is not A2A: nothing is canonical but what concerns tracing."""
+    """Whether the value is not A2A: then only tracing members are canonical."""
 
     def id_kind(self, name: str, holder: dict[str, object] | None) -> str:
-        """What an identifier of this name identifies; empty where it is none. `holder` has it as a member."""
+        """Return the kind of object that an identifier of this name identifies, or an empty string.
+
+        `holder` contains it as a member.
+        """
         if self.plain or self.headers:
             return ""
         if name == "id" and not self.card:
@@ -83,7 +89,7 @@ class CanonicalFields(msgspec.Struct, frozen=True):
         return _IDS.get(name, "")
 
     def ignored_reason(self, name: str) -> Ignored:
-        """Why a difference in this member does not count, whatever its values are."""
+        """Return the reason why a difference in this member does not count, whatever its values are."""
         if name in _TRACES:
             return Ignored.TRACE
         if self.plain:
@@ -100,7 +106,7 @@ class CanonicalFields(msgspec.Struct, frozen=True):
         return Ignored.DIALECT if self.dialects and name in of_dialects else Ignored.NOT
 
     def ignored_reason_alone(self, name: str, value: object) -> Ignored:
-        """Why it does not count that only one side has this member."""
+        """Return the reason why it does not count that only one side has this member."""
         if self.plain:
             return Ignored.NOT
         if is_default(value):
@@ -108,19 +114,19 @@ class CanonicalFields(msgspec.Struct, frozen=True):
         return Ignored.DIALECT if self.dialects and name in _IDS else Ignored.NOT
 
     def is_address(self, name: str) -> bool:
-        """Its authority says where a program runs."""
+        """Whether the authority of the member's URL is the address of a program."""
         return not self.plain and name in _ADDRESSES
 
 
 def is_default(value: object) -> bool:
-    """Leaving it out means the same (ProtoJSON)."""
+    """Whether omitting the value means the same (ProtoJSON)."""
     if isinstance(value, dict):
         return all(map(is_default, value.values()))
     return not value
 
 
 def without_authority(url: str) -> str:
-    """A URL without the host and port, of an address alone nothing; other texts as they are."""
+    """Return a URL without host and port, an empty string for a bare address, and any other text unchanged."""
     if _ADDRESS.fullmatch(url):
         return ""
     try:
@@ -131,7 +137,7 @@ def without_authority(url: str) -> str:
 
 
 def header_members(headers: Headers) -> dict[str, str]:
-    """By name in lower case; several values of one name as one."""
+    """Return headers by name in lower case, with several values of one name joined."""
     members: dict[str, str] = {}
     for raw_name, raw_value in headers:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("utf-8", "backslashreplace")

@@ -1,29 +1,31 @@
-"""Identifiers of two runs: which one on the left is which one on the right. Each stands for one alone."""
+"""Pairing of identifiers of two runs. Each identifier has at most one partner."""
 
 from __future__ import annotations
 
 import re
 
 WORD_PATTERN = re.compile(r"[0-9A-Za-z_-]{8,}")
-"""An identifier inside a text, for all who put one in the place of another; shorter ones may be words."""
+"""An identifier in a text, for all code that replaces identifiers. Shorter ones may be words."""
 _LABEL_PATTERN = re.compile(r"redacted-[0-9a-f]{12}")
-"""What redaction writes in the place of a credential."""
+"""The label with which redaction replaces a credential."""
 _MAX_SEARCHED_CHARS = 65_536
-"""Characters: longer texts are not searched for identifiers."""
+"""Maximum characters of a text that is searched for identifiers."""
 
 LEFT, RIGHT = 0, 1
 
 
 class PairedIds:
-    """Grows while things are compared in order; what is paired first stays paired. Each pair has a number, so that
-    neither side is the measure of the other."""
+    """Pairs of identifiers, added in the order of comparison; the first pair of an identifier stays.
+
+    Each pair has a number, so that neither side is the reference for the other.
+    """
 
     def __init__(self) -> None:
         self._numbers: tuple[dict[tuple[str, str], int], dict[tuple[str, str], int]] = ({}, {})
         self._words: tuple[dict[str, str], dict[str, str]] = ({}, {})
 
     def pair(self, kind: str, left: str, right: str) -> bool:
-        """Whether the two stand for each other; two that nobody has seen yet do from now on."""
+        """Whether the two identifiers are partners. Two identifiers without partners are paired."""
         known, other = self.pair_number(LEFT, kind, left), self.pair_number(RIGHT, kind, right)
         if known or other:
             return known == other
@@ -35,11 +37,11 @@ class PairedIds:
         return True
 
     def pair_number(self, side: int, kind: str, identifier: str) -> int:
-        """Of the pair that an identifier of this side is in; 0 where nobody knows."""
+        """Return the number of the pair of an identifier of this side, or 0."""
         return self._numbers[side].get((kind, identifier), 0)
 
     def neutralize(self, side: int, text: str) -> str:
-        """A text of this side with numbers in the place of known identifiers."""
+        """Return a text of this side with known identifiers replaced by the numbers of their pairs."""
         words = self._words[side]
         if not words or len(text) > _MAX_SEARCHED_CHARS:
             return text
@@ -47,5 +49,5 @@ class PairedIds:
 
 
 def neutralize_labels(text: str) -> str:
-    """A text in which one label of a credential is as good as another."""
+    """Return a text in which all labels of credentials are equal."""
     return _LABEL_PATTERN.sub("redacted", text) if "redacted-" in text else text

@@ -1,4 +1,4 @@
-"""A JSON value without what is canonical, as a token to align by and as leaves to tell how alike two values are."""
+"""JSON values without canonical fields, as a token for alignment and as leaves for similarity."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from a2a_proxy.recording.difference.ids import PairedIds, neutralize_labels
 from a2a_proxy.recording.difference.values import Ignored
 
 MAX_DEPTH = 64
-"""Levels: deeper values are not looked into; those of A2A have some ten."""
+"""Maximum depth. Values of A2A have about ten levels."""
 _MAX_LEAVES = 64
-_TOO_DEEP = "deeper than anybody means it"
+_TOO_DEEP = "nested too deeply"
 
 _PART_KINDS = ("text", "raw", "url", "data")
 
 
 Leaves = tuple[str, frozenset[Any]]
-"""What kind of value it is, and its first leaves, each with its name."""
+"""The kind of a value, and its first leaves, each with its name."""
 
 
 class ReducedItem:
-    """A value without what is canonical."""
+    """A value without its canonical fields."""
 
     __slots__ = ("_kind", "_leaves", "_reduced", "token")
 
@@ -32,11 +32,11 @@ class ReducedItem:
         self._leaves: Leaves | None = None
         made = repr(reduced).encode("utf-8", "surrogatepass")
         self.token = hashlib.blake2b(made, digest_size=12).digest()
-        """The same for values between which nothing that counts differs."""
+        """Equal for values that have no difference that counts."""
 
     @property
     def leaves(self) -> Leaves:
-        """For `likeness`; worked out where it is needed."""
+        """Leaves for `likeness`, computed on first use."""
         if self._leaves is None:
             found: list[Any] = []
             _collect_leaves(self._reduced, "", found)
@@ -45,7 +45,7 @@ class ReducedItem:
 
 
 class ValueReducer:
-    """Values of one side. Identifiers that are known become the number of their pair, unknown ones are all alike."""
+    """Reduces values of one side. Known identifiers become the number of their pair, unknown ones are all equal."""
 
     def __init__(self, ids: PairedIds, fields: CanonicalFields, side: int) -> None:
         self._ids = ids
@@ -54,7 +54,7 @@ class ValueReducer:
         self._reasons: dict[str, Ignored] = {}
 
     def reduce_item(self, value: Any, name: str = "", opaque: bool = False) -> ReducedItem:
-        """A value, to be aligned with others."""
+        """Return a value reduced for alignment with others."""
         return ReducedItem(kind_label(value), self._reduce_value(value, name, None, opaque, 0))
 
     def _reduce_value(self, value: Any, name: str, holder: dict[str, Any] | None, opaque: bool, depth: int) -> Any:
@@ -93,7 +93,7 @@ class ValueReducer:
 
 
 def bound_depth(value: Any, depth: int = 2 * MAX_DEPTH) -> Any:
-    """A value without what is nested so deeply that walking it would fail; it is not looked into anyway."""
+    """Return a value in which content nested too deeply for recursion is replaced. It would not be compared anyway."""
     if not depth:
         return _TOO_DEEP if isinstance(value, dict | list) else value
     if isinstance(value, dict):
@@ -102,7 +102,7 @@ def bound_depth(value: Any, depth: int = 2 * MAX_DEPTH) -> Any:
 
 
 def kind_label(value: Any) -> str:
-    """What kind of value: `{statusUpdate}` of an event, `{text}` of a part, otherwise its JSON type."""
+    """Return the kind of a value: `{statusUpdate}` of an event, `{text}` of a part, otherwise its JSON type."""
     if isinstance(value, dict):
         if len(value) == 1:
             return f"{{{next(iter(value))}}}"
@@ -126,7 +126,7 @@ def _collect_leaves(value: Any, name: str, leaves: list[Any]) -> None:
 
 
 def likeness(one: Leaves, other: Leaves) -> int:
-    """0 for values of different kinds; otherwise more the more leaves they share."""
+    """Return 0 for values of different kinds, otherwise a number that grows with the share of common leaves."""
     if one[0] != other[0]:
         return 0
     every = len(one[1] | other[1])

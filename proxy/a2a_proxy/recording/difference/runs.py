@@ -1,6 +1,6 @@
-"""What differs between two runs: which call of one is which of the other, and what differs in each.
+"""Differences between two runs: the matching of their calls, and the differences of each pair.
 
-Calls are matched by operation, what they ask, and order: first those that ask the same, then what lies between.
+Calls are matched by operation, request and order: first calls with equal requests, then the calls between them.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow
 
 MAX_CALLS = 20_000
-"""Calls of a side that are compared."""
+"""Maximum number of calls of a side that are compared."""
 _MAX_KEPT_CALLS = 1000
-"""Calls of which it is kept what differs; of further ones, only that something does."""
+"""Number of calls whose differences are kept; for further calls only their number is."""
 _MAX_KEPT_ROWS = 50_000
-"""Rows that are kept, some 30 MB; from then on those of canonical fields are only counted."""
+"""Number of rows that are kept, about 30 MB; beyond it, rows of canonical fields are only counted."""
 
 Watch = Callable[[int, int], bool]
-"""Called with steps done and steps in all, as far as that is known; False ends the comparison."""
+"""Called with the steps done and the total number of steps as far as known. Returning False ends the comparison."""
 
 
 class ComparisonStopped(Exception):
-    """Whoever watched wanted no more."""
+    """The watcher ended the comparison."""
 
 
 class ComparedRun(msgspec.Struct):
@@ -44,34 +44,34 @@ class ComparedRun(msgspec.Struct):
     recording: Recording
     rows: list[ExchangeRow]
     more: bool = False
-    """There are more, which are not compared."""
+    """Whether there are more calls, which are not compared."""
 
 
 class CallPair(msgspec.Struct):
-    """A call on the left and its like on the right, or a call that only one side has."""
+    """A call on the left with its partner on the right, or a call that only one side has."""
 
     left: ExchangeRow | None
     right: ExchangeRow | None
     moved: bool = False
-    """It came in another order."""
+    """Whether its position in the order differs."""
     overlaps: bool = False
-    """While it ran, so did another one: that its order is another one does not count."""
+    """Whether another call ran at the same time: then its position does not count."""
     difference: Difference | None = None
-    """None of a call that only one side has, and where there are too many to keep."""
+    """None for a call that only one side has, and if there are too many to keep."""
     inside: int = 0
-    """Differences that count between the two."""
+    """Number of differences that count between the two."""
     ignored: int = 0
-    """Differences in canonical fields."""
+    """Number of differences in canonical fields."""
 
     @property
     def count(self) -> int:
-        """Differences that count, this call's being alone or out of order included."""
+        """Number of differences that count, including a missing partner or a different order."""
         alone = self.left is None or self.right is None
         return self.inside + (alone or (self.moved and not self.overlaps))
 
     @property
     def change(self) -> ValueChange | None:
-        """What became of the call; None where it is as it was."""
+        """The kind of change, or None if the call is unchanged."""
         if self.left is None or self.right is None:
             return ValueChange.RIGHT if self.left is None else ValueChange.LEFT
         if self.inside:
@@ -83,24 +83,24 @@ class RunDifference(msgspec.Struct):
     """Two runs side by side."""
 
     matches: list[CallPair]
-    """In the order of the left side; what is only on the right stands where it came."""
+    """In the order of the left side. A call that only the right side has follows its predecessor there."""
     tasks: list[DifferenceRow]
-    """What differs in the course of tasks: `(task id, "states")` and so on."""
+    """Differences in the course of tasks, with the paths `(task id, "states")` and so on."""
     cut: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
-        """Differences that count, in all calls and tasks."""
+        """Number of differences that count, in all calls and tasks."""
         return sum(match.count for match in self.matches) + sum(row.counts for row in self.tasks)
 
     @property
     def ignored(self) -> int:
-        """Differences in canonical fields."""
+        """Number of differences in canonical fields."""
         return sum(match.ignored for match in self.matches) + sum(not row.counts for row in self.tasks)
 
 
 def take_run(recording: Recording, rows: Iterable[ExchangeRow]) -> ComparedRun:
-    """The first CALLS of some calls."""
+    """Return a run of the first MAX_CALLS calls."""
     first_rows: list[ExchangeRow] = []
     for row in rows:
         if len(first_rows) == MAX_CALLS:
@@ -114,14 +114,14 @@ def compare_runs(
 ) -> RunDifference:
     """Match the calls of two runs and compare each pair, in order, so that identifiers keep their partners.
 
-    Raises RecordingError; Stopped where `watch` ended it.
+    Raises RecordingError, or ComparisonStopped if `watch` returned False.
     """
     ids = ids or PairedIds()
     cut = [f"only the first {MAX_CALLS} calls are compared"] if left.more or right.more else []
     step = _make_step(watch, len(left.rows) + len(right.rows) + max(len(left.rows), len(right.rows)))
     found = _match_calls(left, right, ids, step)
     if found.coarse:
-        cut.append("there are too many calls to match them exactly")
+        cut.append("too many calls to match them exactly")
     matches = list(_pairs_in_order(left, right, found))
     kept = _KeptDifferences()
     for match in matches:
@@ -137,7 +137,7 @@ def compare_runs(
 
 
 class _KeptDifferences:
-    """What is kept of the calls' differences."""
+    """Limits the differences of calls that are kept."""
 
     def __init__(self) -> None:
         self._calls = 0
@@ -145,11 +145,11 @@ class _KeptDifferences:
         self.cut: list[str] = []
 
     def keep(self, found: Difference) -> Difference | None:
-        """As much of it as there is room for."""
+        """Return the difference if it is kept, without ignored rows if there are too many rows, or None."""
         self._rows += len(found.rows)
         self._calls += bool(found.count)
         if found.count and self._calls > _MAX_KEPT_CALLS:
-            self.cut = [f"what differs is told of the first {_MAX_KEPT_CALLS} calls in which something does"]
+            self.cut = [f"differences are shown for the first {_MAX_KEPT_CALLS} calls that have any"]
             return None
         if self._rows <= _MAX_KEPT_ROWS:
             return found
@@ -157,7 +157,7 @@ class _KeptDifferences:
 
 
 def _make_step(watch: Watch | None, of: int) -> Callable[[], None]:
-    """What is called before each call that is read or compared. Raises Stopped."""
+    """Return the function to call before each call that is read or compared. It raises ComparisonStopped."""
     done = 0
 
     def step() -> None:
@@ -183,7 +183,7 @@ def _match_calls(left: ComparedRun, right: ComparedRun, ids: PairedIds, step: Ca
 
 
 class _CallKey:
-    """What a call is matched by."""
+    """Key by which a call is matched."""
 
     def __init__(self, recording: Recording, row: ExchangeRow, ids: PairedIds, side: int) -> None:
         exchange = row.exchange
@@ -197,7 +197,7 @@ class _CallKey:
 
 
 def _pairs_in_order(left: ComparedRun, right: ComparedRun, aligned: Aligned) -> Iterator[CallPair]:
-    """By place on the left; what is only on the right comes behind what it followed there."""
+    """Yield pairs by position on the left. A call that only the right side has follows its predecessor there."""
     moved = dict(aligned.moved)
     partner: dict[int, Pair] = {j: (i, j) for i, j in (*aligned.pairs, *aligned.moved)}
     steady = dict(aligned.pairs)
@@ -220,7 +220,7 @@ def _right_only_pairs(right: ComparedRun, partner: dict[int, Pair], first: int, 
 
 
 def _overlapping_calls(rows: list[ExchangeRow]) -> set[int]:
-    """Calls that ran while another one did."""
+    """Return the calls that ran while another one did."""
     found: set[int] = set()
     longest, end = -1, 0
     for number, row in enumerate(rows):
@@ -237,7 +237,7 @@ def _end_time(exchange: Exchange) -> int:
 
 
 def _compare_tasks(left: ComparedRun, right: ComparedRun, ids: PairedIds) -> Iterator[DifferenceRow]:
-    """Tasks of which both sides know; those that only one side has are told by the calls."""
+    """Yield differences of tasks that both sides have. Other tasks show up as differences of calls."""
     mine, other = _tasks_of_run(left), _tasks_of_run(right)
     by_number = {ids.pair_number(RIGHT, "task", name): task for name, task in other.items()}
     for name, task in mine.items():
@@ -267,7 +267,7 @@ def _state_label(number: int) -> str:
 
 
 def _tasks_of_run(run: ComparedRun) -> dict[str, Task]:
-    """The tasks that its calls touched."""
+    """Return the tasks of the run's calls."""
     wanted = {(row.session, row.exchange.id) for row in run.rows}
     return {
         row.task.task_id: row.task

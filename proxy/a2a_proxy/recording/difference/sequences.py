@@ -1,7 +1,7 @@
-"""Two sequences side by side: which item of one is which item of the other, and which has only moved.
+"""Alignment of two sequences: pairs of corresponding items, and items that have only moved.
 
-Equal tokens are aligned first (a longest common subsequence), then what lies between is paired by likeness, in order.
-The result does not depend on which sequence is called left: both ways it is worked out from the same one.
+Equal tokens are aligned first (a longest common subsequence), then the items between them are paired by likeness, in
+order. The result is symmetric: both directions are computed from the same one.
 """
 
 from __future__ import annotations
@@ -15,26 +15,27 @@ from typing import Any
 import msgspec
 
 MAX_CELLS = 250_000
-"""Pairs of items looked at for one exact alignment: some 50 ms. Above, items that are there once are the anchors."""
+"""Pairs of items that are compared for one exact alignment: about 50 ms. Above, items that occur once serve as anchors.
+"""
 
 Pair = tuple[int, int]
 Likeness = Callable[[int, int], int]
-"""Of a left and a right item: 0 where they have nothing to do with each other."""
+"""Function of the indexes of a left and a right item; 0 if they are unrelated."""
 
 
 class Aligned(msgspec.Struct):
-    """Which items belong together."""
+    """Corresponding items of two sequences."""
 
     pairs: list[Pair]
-    """In order on both sides; equal, or alike."""
+    """In order on both sides; equal, or similar."""
     moved: list[Pair]
     """Equal, but out of order."""
     coarse: bool = False
-    """There were too many for an exact alignment."""
+    """Whether there were too many items for an exact alignment."""
 
 
 def align_sequences(left: Sequence[Any], right: Sequence[Any], likeness: Likeness | None = None) -> Aligned:
-    """Align tokens, which must be ordered and hashable; without `likeness` only equal ones are paired."""
+    """Align tokens, which must be ordered and hashable. Without `likeness` only equal ones are paired."""
     if list(right) < list(left):
         aligned = _align_tokens(right, left, None if likeness is None else lambda a, b: likeness(b, a))
         return Aligned([(b, a) for a, b in aligned.pairs], [(b, a) for a, b in aligned.moved], aligned.coarse)
@@ -70,7 +71,7 @@ class _ExactPairs:
         self.coarse = False
 
     def run(self) -> None:
-        """Work them out: spans are put on a stack, so that no input makes it deep."""
+        """Compute the pairs. Spans are kept on a list, so that no input exceeds the recursion limit."""
         spans = [(0, len(self._left), 0, len(self._right))]
         while spans:
             spans += self._split_span(*spans.pop())
@@ -99,12 +100,12 @@ class _ExactPairs:
 
 
 def _longest_common(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Pair]:
-    """A longest common subsequence."""
+    """Return a longest common subsequence."""
     return _best_pairs(len(left), len(right), lambda i, j: int(left[i] == right[j]))
 
 
 def _best_pairs(rows: int, columns: int, worth: Likeness) -> list[Pair]:
-    """The pairs in order that are worth most together; pairs worth nothing are left out."""
+    """Return the ordered pairs with the highest total worth, without pairs of worth 0."""
     table = [[0] * (columns + 1)]
     worths = []
     for i in range(rows):
@@ -128,7 +129,7 @@ def _best_pairs(rows: int, columns: int, worth: Likeness) -> list[Pair]:
 
 
 def _unique_anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[Pair]:
-    """Items that both sides have exactly once, as many as are in one order."""
+    """Return pairs of items that occur once on both sides, as many as are in one order."""
     places: list[dict[Hashable, list[int]]] = []
     for side in (left, right):
         found: dict[Hashable, list[int]] = defaultdict(list)
@@ -142,7 +143,7 @@ def _unique_anchors(left: Sequence[Hashable], right: Sequence[Hashable]) -> list
 
 
 def _longest_ascending(pairs: list[Pair]) -> list[Pair]:
-    """The longest run of pairs whose second members ascend as the first do."""
+    """Return the longest run of pairs whose second members ascend with the first."""
     tails: list[int] = []
     ends: list[int] = []
     before: list[int] = []
@@ -160,7 +161,7 @@ def _longest_ascending(pairs: list[Pair]) -> list[Pair]:
 
 
 def _moved_pairs(left: Sequence[Hashable], right: Sequence[Hashable], pairs: list[Pair]) -> list[Pair]:
-    """What is left over on both sides and equal."""
+    """Return the remaining items that are equal on both sides."""
     used = {a for a, _ in pairs}, {b for _, b in pairs}
     free: dict[Hashable, list[int]] = defaultdict(list)
     for index in range(len(right) - 1, -1, -1):
@@ -170,7 +171,7 @@ def _moved_pairs(left: Sequence[Hashable], right: Sequence[Hashable], pairs: lis
 
 
 def _likeliest_pairs(left: list[int], right: list[int], likeness: Likeness) -> tuple[list[Pair], bool]:
-    """Pairs of what is between two exact ones; by position where there is too much."""
+    """Return pairs of the items between two exact pairs; by position if there are too many."""
     if len(left) * len(right) <= MAX_CELLS // 4:
         found = _best_pairs(len(left), len(right), lambda i, j: likeness(left[i], right[j]))
         return [(left[i], right[j]) for i, j in found], False

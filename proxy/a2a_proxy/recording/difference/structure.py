@@ -1,4 +1,4 @@
-"""The difference of two JSON values, as rows by path. Objects by name, lists aligned, identifiers paired."""
+"""Differences of two JSON values, as rows by path. Members are matched by name, lists aligned, identifiers paired."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from a2a_proxy.recording.difference.values import CompareResult, DifferenceRow, 
 
 
 class CompareLimits(msgspec.Struct, frozen=True):
-    """How much is compared, and how much is told."""
+    """Limits of a comparison."""
 
     rows: int = 2000
-    """Of those that count, and as many of those that do not."""
+    """Maximum number of rows that count, and of rows that do not."""
     values: int = 200_000
-    """Visited in both values together: some 0.5 s."""
+    """Maximum number of visited values, of both sides together: about 0.5 s."""
 
 
 def compare_values(
@@ -36,10 +36,10 @@ def compare_values(
     fields: CanonicalFields | None = None,
     limits: CompareLimits | None = None,
 ) -> CompareResult:
-    """What differs between two JSON values.
+    """Return the differences of two JSON values.
 
-    `ids` is asked and taught which identifier stands for which. All differences are told, those of canonical fields
-    with the reason why they do not count. Cost: linear in the values' size but for lists (see `sequences`).
+    Identifiers are paired through `ids`, which is updated. Differences in canonical fields are included, with the
+    reason why they do not count. Takes time linear in the size of the values, except for lists (see `sequences`).
     """
     walk = _Comparison(ids or PairedIds(), fields or CanonicalFields(), limits or CompareLimits())
     walk.compare_value(left, right, _ValuePlace())
@@ -47,17 +47,17 @@ def compare_values(
 
 
 class _ValuePlace(msgspec.Struct, frozen=True):
-    """A place in both values."""
+    """A position in both values."""
 
     left: Path = ()
     right: Path = ()
     name: str = ""
-    """The nearest name above."""
+    """The nearest member name above."""
     opaque: bool = False
     holder: dict[str, Any] | None = None
-    """What it is a member of, of both sides; only where that tells what kind of identifier it is."""
+    """The object that contains the value, merged from both sides; only if it determines the kind of an identifier."""
     ignored: Ignored = Ignored.NOT
-    """Of all that is in it."""
+    """Applies to everything in the value."""
 
     def member(self, name: str, left: dict[str, Any], right: dict[str, Any], ignored: Ignored) -> _ValuePlace:
         holder = {**left, **right} if name in AMBIGUOUS else None
@@ -68,12 +68,12 @@ class _ValuePlace(msgspec.Struct, frozen=True):
 
     @property
     def inside(self) -> bool:
-        """What is in it is the peers' own."""
+        """Whether the content belongs to the peers."""
         return self.opaque or self.name in OPAQUE
 
 
 class _Comparison:
-    """One comparison."""
+    """One comparison of two values."""
 
     def __init__(self, ids: PairedIds, fields: CanonicalFields, limits: CompareLimits) -> None:
         self._ids = ids
@@ -86,10 +86,10 @@ class _Comparison:
         self.cut: list[str] = []
 
     def compare_value(self, left: Any, right: Any, at: _ValuePlace) -> None:
-        """Two values that stand for each other."""
+        """Compare two corresponding values."""
         self._visited += 1
         if self._visited > self._limits.values or len(at.left) > MAX_DEPTH:
-            self._note_cut("compared by value alone where there was too much, or it was too deep")
+            self._note_cut("values beyond the limit of size or depth were only tested for equality")
             if not _is_equal(left, right):
                 self._add_row(ValueChange.CHANGED, at, left, right)
         elif isinstance(left, dict) and isinstance(right, dict):
@@ -147,7 +147,7 @@ class _Comparison:
     def _learn_ids(
         self, value: Any, name: str, opaque: bool, holder: dict[str, Any] | None = None, depth: int = 0
     ) -> None:
-        """Both sides have this very value: the identifiers in it stand for themselves."""
+        """Pair the identifiers in a value that both sides have with themselves."""
         if opaque or name in OPAQUE or depth > MAX_DEPTH:
             return
         if isinstance(value, dict):
@@ -195,7 +195,7 @@ class _Comparison:
         self._row_counts[bool(ignored)] += 1
         if self._row_counts[bool(ignored)] > self._limits.rows:
             if not ignored:
-                self._note_cut(f"more than {self._limits.rows} differences: the others are not told")
+                self._note_cut(f"more than {self._limits.rows} differences: the others are not shown")
             return
         alone = bool(at.left) and isinstance(at.left[-1], int)
         places = (
@@ -210,12 +210,12 @@ class _Comparison:
 
 
 def _identifiers_first(name: str) -> tuple[bool, str]:
-    """Texts beside them may name them."""
+    """Sort identifiers first, because texts of the same object may contain them."""
     return name not in IDENTIFIERS, name
 
 
 def _is_identical(left: Any, right: Any) -> bool:
-    """The same in every respect; False also where it is nested too deeply to tell at once."""
+    """Whether the values are the same in every respect. False also if they are nested too deeply to compare."""
     try:
         return bool(left == right) and repr(left) == repr(right)
     except RecursionError:
@@ -223,7 +223,7 @@ def _is_identical(left: Any, right: Any) -> bool:
 
 
 def _is_equal(left: Any, right: Any) -> bool:
-    """As JSON: `true` is not 1, but 1.0 is."""
+    """Whether the values are equal as JSON: `true` is not 1, but 1.0 is."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     try:

@@ -1,4 +1,4 @@
-"""What a comparison gives: rows, each one difference, with the place of it on both sides."""
+"""Results of a comparison: rows, each one difference, with its path on both sides."""
 
 from __future__ import annotations
 
@@ -10,52 +10,52 @@ from typing import Any
 import msgspec
 
 Path = tuple[str | int, ...]
-"""Names and positions from the root of a JSON value."""
+"""Names and indexes from the root of a JSON value."""
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 class ValueChange(StrEnum):
-    """What became of a value."""
+    """Kind of a change."""
 
     LEFT = "only left"
     RIGHT = "only right"
     CHANGED = "changed"
     MOVED = "moved"
-    """The same value at another place of its list."""
+    """The same value at another index of its list."""
 
 
 class Ignored(StrEnum):
-    """Why a difference does not count: two runs of one program have it as well."""
+    """Reason why a difference does not count: it also occurs between two runs of one program."""
 
     NOT = ""
     ID = "id"
-    """Another identifier, but the same one wherever the other side has its own."""
+    """A different identifier, used consistently wherever the other side has its own."""
     TIME = "time"
     TRACE = "trace"
     SECRET = "credential"
-    """Also the label that stands for one."""
+    """Also the label that replaces a credential."""
     ADDRESS = "address"
     TRANSPORT = "transport"
-    """Lengths, dates, who the software is, how bytes are carried."""
+    """Lengths, dates, names of software, encodings of bytes."""
     DEFAULT = "default"
-    """Left out on one side, and on the other what leaving it out means."""
+    """Omitted on one side, and the default value on the other."""
     DIALECT = "dialect"
-    """The sides speak different lines of the protocol, and this is how."""
+    """A consequence of the different dialects of the sides."""
     BINDING = "binding"
-    """The sides carry their messages differently, and this is how."""
+    """A consequence of the different bindings of the sides."""
     ARTIFACT = "artifact"
-    """How an artifact was cut into chunks; what differs in its text is told once, of the whole."""
+    """The cuts of an artifact into chunks. A difference in its text is shown once, for the whole text."""
     ORDER = "order"
-    """Calls that ran at the same time began in another order."""
+    """Calls that ran at the same time began in a different order."""
     CLIENT = "client"
-    """The client broke the call off, and the agent was slower or faster than that."""
+    """The client cancelled the call, and the agent was slower or faster than that."""
     ASKED = "asked"
-    """Whoever compares has asked not to count it."""
+    """The caller of the comparison excluded it."""
 
 
 class ExchangePart(StrEnum):
-    """Which part of an exchange a row is about, in the order in which they are told."""
+    """Part of an exchange, in the order of display."""
 
     CALL = "call"
     FINDINGS = "findings"
@@ -70,7 +70,7 @@ class DifferenceRow(msgspec.Struct, frozen=True):
 
     change: ValueChange
     left: Path | None
-    """Where it is on the left, or would be; None of an item that only a list on the right has."""
+    """Path on the left, or where it would be; None for a list item that only the right side has."""
     right: Path | None
     before: Any = None
     """The value on the left."""
@@ -79,29 +79,29 @@ class DifferenceRow(msgspec.Struct, frozen=True):
     ignored: Ignored = Ignored.NOT
     part: ExchangePart = ExchangePart.REQUEST
     frames: tuple[int, int] = (-1, -1)
-    """Number of the frame on either side; -1 where it has none, or there is none."""
+    """Number of the frame on either side; -1 without one."""
 
     @property
     def counts(self) -> bool:
-        """It is a difference unless canonical fields are asked for."""
+        """Whether the difference counts unless canonical fields are requested."""
         return not self.ignored
 
 
 class CompareResult(msgspec.Struct, frozen=True):
-    """What differs between two values."""
+    """Differences between two values."""
 
     rows: tuple[DifferenceRow, ...] = ()
     cut: tuple[str, ...] = ()
-    """What was not compared, or only coarsely, and why; empty where all of it was."""
+    """Values that were not compared, or only coarsely, with the reason; empty after a full comparison."""
 
     @property
     def same(self) -> bool:
-        """Nothing that counts differs, as far as it was compared."""
+        """Whether no difference that counts was found, as far as the values were compared."""
         return not any(row.counts for row in self.rows)
 
 
 def format_path(path: Path) -> str:
-    """`$.artifacts[0]["odd name"]`, as the filter language writes it."""
+    """Return `$.artifacts[0]["odd name"]`, as in the filter language."""
     return "$" + "".join(map(_step_text, path))
 
 

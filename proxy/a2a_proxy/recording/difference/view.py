@@ -1,4 +1,4 @@
-"""An exchange as it is compared: what the client asked, what the agent said, in the 1.0 form of every dialect."""
+"""Exchanges in the form in which they are compared: request and response in the 1.0 form of every dialect."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow
 
 LARGE_BYTES = 1 << 20
-"""Bytes: larger payloads are compared by their size and their hash."""
+"""Bytes. Larger payloads are compared by their size and their hash."""
 _MAX_BYTES = 64 << 20
-"""Of all payloads of one exchange that are looked into."""
+"""Bytes of all payloads of one exchange that are compared by content."""
 _MAX_FRAMES = 4000
-"""Messages of one exchange that are compared."""
+"""Maximum number of messages of one exchange that are compared."""
 _RESPONSE_KINDS = (FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR, FrameKind.OTHER, FrameKind.UNDECODABLE)
 
 
@@ -34,11 +34,11 @@ class ComparedMessage(msgspec.Struct, frozen=True):
     """Canonical JSON."""
     kind: EventKind
     failed: bool = False
-    """It is an error."""
+    """Whether the message is an error."""
 
     @property
     def event(self) -> Event:
-        """The same, typed."""
+        """The message as a typed event."""
         return event_from_json(self.value) if isinstance(self.value, dict) else Event()
 
 
@@ -67,7 +67,7 @@ def read_exchange(recording: Recording, row: ExchangeRow) -> ComparedExchange:
             continue
         byte_count += min(frame.size, LARGE_BYTES)
         if len(result.requests) + len(result.events) >= _MAX_FRAMES or byte_count > _MAX_BYTES:
-            result.cut = (f"#{row.exchange.id} is compared up to its frame {frame.seq}",)
+            result.cut = (f"#{row.exchange.id} is compared only up to frame {frame.seq}",)
             break
         entry = _make_entry(recording, frame_row, row.exchange)
         (result.requests if frame.direction is Direction.TO_AGENT else result.events).append(entry)
@@ -75,7 +75,7 @@ def read_exchange(recording: Recording, row: ExchangeRow) -> ComparedExchange:
 
 
 def read_request(recording: Recording, row: ExchangeRow) -> Any:
-    """What an exchange was asked first; None where the recording does not tell."""
+    """Return the first request of an exchange, or None if it was not recorded."""
     for frame_row in recording.frames(row.key, limit=1, payloads=False):
         if frame_row.frame.direction is Direction.TO_AGENT:
             return _make_entry(recording, frame_row, row.exchange).value
@@ -83,11 +83,11 @@ def read_request(recording: Recording, row: ExchangeRow) -> Any:
 
 
 def read_message(recording: Recording, row: ExchangeRow, seq: int) -> ComparedMessage:
-    """What one frame carries. Raises RecordingError where there is no such frame."""
+    """Return the message in one frame. Raises RecordingError if the frame does not exist."""
     for frame_row in recording.frames(row.key, after=seq - 1, limit=1, payloads=False):
         if frame_row.frame.seq == seq:
             return _make_entry(recording, frame_row, row.exchange)
-    raise RecordingError(f"exchange {row.exchange.id} has no frame {seq}", "see: a2a-inspect show")
+    raise RecordingError(f"exchange {row.exchange.id} has no frame {seq}", "list its frames: a2a-inspect show")
 
 
 def _make_entry(recording: Recording, row: FrameRow, exchange: Exchange) -> ComparedMessage:
@@ -102,7 +102,7 @@ def _make_entry(recording: Recording, row: FrameRow, exchange: Exchange) -> Comp
 
 
 def _digest_value(recording: Recording, row: FrameRow) -> dict[str, Any]:
-    """A payload that is too large to be looked into, or was not stored whole."""
+    """Return the size and hash of a payload that is too large to compare, or was not stored completely."""
     frame = row.frame
     digest = frame.sha256 or hashlib.sha256(recording.payload(row)).digest()
     return {"octets": frame.size, "sha256": digest.hex()}

@@ -1,4 +1,4 @@
-"""The difference of two texts, by words."""
+"""Differences of two texts, by words."""
 
 from __future__ import annotations
 
@@ -11,25 +11,29 @@ from a2a_proxy.recording.difference.sequences import align_sequences
 from a2a_proxy.recording.difference.values import ValueChange
 
 MAX_CHARS = 262_144
-"""Characters of each text that are looked at word by word."""
+"""Characters of each text that are compared by words."""
 _WORD_PATTERN = re.compile(r"\s+|\w+(?:[-.]\w+)*|[^\w\s]")
-"""Identifiers with hyphens are one word, and so are versions and names of hosts."""
+"""Identifiers with hyphens are one word, and so are versions and host names."""
 
 
 class WordRun(msgspec.Struct, frozen=True):
     """A run of words that both texts have, or only one of them."""
 
     change: ValueChange | None
-    """None: both have it."""
+    """None if both texts have it."""
     text: str
     left: int
-    """Where it begins, or would, in the left text, in characters."""
+    """Offset of its beginning in the left text, in characters, or where it would begin."""
     right: int
 
 
 def compare_texts(left: str, right: str) -> tuple[WordRun, ...]:
-    """Pieces in order: those of the left one and of both make the left text, and so on. What comes after LONGEST is the
-    same on both sides, or one piece of each."""
+    """Return the runs in order.
+
+    The runs of the left text and of both together form the left text; likewise on the right.
+
+    Text after MAX_CHARS is one run of both sides if equal, else one run of each side.
+    """
     words = _WORD_PATTERN.findall(left[:MAX_CHARS]), _WORD_PATTERN.findall(right[:MAX_CHARS])
     pieces: list[WordRun] = []
     done = [0, 0]
@@ -59,7 +63,7 @@ def compare_texts(left: str, right: str) -> tuple[WordRun, ...]:
 
 
 def _pair_runs(pairs: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Neighbouring pairs as (first, behind the last)."""
+    """Yield runs of neighbouring pairs as (first, after the last)."""
     first: tuple[int, int] | None = None
     last = (0, 0)
     for i, j in pairs:
@@ -73,7 +77,7 @@ def _pair_runs(pairs: list[tuple[int, int]]) -> Iterator[tuple[tuple[int, int], 
 
 
 def _join_runs(pieces: list[WordRun]) -> Iterator[WordRun]:
-    """Where only a space is left between two differences, one difference is easier to read."""
+    """Merge two differences that are separated only by a space, which is easier to read."""
     waiting: list[WordRun] = []
     for number, piece in enumerate(pieces):
         between = 0 < number < len(pieces) - 1
@@ -87,7 +91,7 @@ def _join_runs(pieces: list[WordRun]) -> Iterator[WordRun]:
 
 
 def _merge_runs(pieces: list[WordRun]) -> Iterator[WordRun]:
-    """At most one piece of either side."""
+    """Yield at most one run of either side."""
     if not pieces:
         return
     first = pieces[0]

@@ -1,1 +1,1 @@
-"""Several recordings in one session of one recording, kept up with them: one order, one count, hand-offs among them."""
+"""Several recordings joined live into one session of one recording, in one order and one numbering."""

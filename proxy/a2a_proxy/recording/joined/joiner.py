@@ -1,12 +1,13 @@
-"""Fills one recording with what several hold, in the order of time, and adds what comes.
+"""Continuous joining of several recordings into one, in the order of time.
 
-All of it becomes one session, so that calls of all files are in one order, a task that several files saw at an agent is
-one task, and whatever shows a recording shows all of them at once.
+Everything becomes one session, so that the calls of all files are in one order, a task of an agent that several files
+contain is one task, and every view of a recording shows all files together.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections import OrderedDict
 from collections.abc import Iterator
 from functools import reduce
 from operator import attrgetter
@@ -14,66 +15,71 @@ from typing import Any
 
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.note import Note
 from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.model.task import Task
-from a2a_proxy.recording.joined.cutter import SegmentCutter
+from a2a_proxy.protocol.event import decode_payload
+from a2a_proxy.protocol.segments.tracker import SegmentTracker
+from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.recording.joined.member import JoinedMember
 from a2a_proxy.recording.joined.numbers import NumberMap
-from a2a_proxy.recording.read.multi_reader import MultiReaderFile as Named
-from a2a_proxy.recording.read.multi_reader import best_sessions
+from a2a_proxy.recording.read.conversations import SegmentExchangeView
+from a2a_proxy.recording.read.multi_reader import MultiReaderFile, best_sessions
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, make_key
 from a2a_proxy.recording.write.task_merge import merge_tasks
 from a2a_proxy.recording.write.writer import Writer
 
 _BATCH_FRAMES = 500
-"""Frames of a transaction: the screen shows them while the next ones are read."""
+"""Frames of a transaction. The screen shows them while the next ones are read."""
 _BATCH_BYTES = 4 << 20
+_MAX_KEPT_EXCHANGES = 65_536
+"""Exchanges for which frames may still arrive."""
 
 _Exchange = tuple[int, JoinedMember, ExchangeRow]
 _Frame = tuple[int, JoinedMember, FrameRow]
 
 
 class Joiner:
-    """Writes through `writer`; `files` is how many there are, also of those that are yet to come."""
+    """Writes the joined recording through `writer`. `files` is the number of all files, including those added later."""
 
     def __init__(self, writer: Writer, files: int) -> None:
         self.writer = writer
         self.numbers = NumberMap(files)
-        """What is called how here."""
+        """New numbers of exchanges and connections."""
         self._members: list[JoinedMember] = []
         self._homes: dict[str, int] = {}
-        """By uuid of a session the file that it is taken from."""
+        """File from which a session is taken, by the session's UUID."""
         self._grown = False
-        """Files have been added since the last step."""
+        """Whether files have been added since the last step."""
         self._own: dict[int, set[int]] = {}
-        """By file the sessions that are taken from it."""
-        self._cutter = SegmentCutter()
+        """Sessions that are taken from each file."""
+        self._segment_builder = _SegmentBuilder()
         self._batch = _JoinBatch()
         self._tasks: set[str] = set()
-        """Ids of tasks about which there is something new."""
+        """Ids of tasks that have changed."""
 
     def add(self, number: int, recording: Recording) -> None:
-        """One more file; `number` is its place among all."""
+        """Add one more file. `number` is its index among all files."""
         self._members.append(JoinedMember(number, recording, self._homes))
         self._grown = True
 
     def has_changed(self) -> bool:
-        """There is something to take over."""
+        """Whether any file has new rows."""
         return any(member.has_changed for member in self._members)
 
     @property
     def sessions(self) -> list[SessionRow]:
-        """Of all files."""
+        """Sessions of all files."""
         return [row for member in self._members for row in member.sessions()]
 
     def take_new(self) -> bool:
-        """Take over what is new; False where there was nothing.
+        """Copy new rows, and return False if there were no new rows.
 
         Raises:
-            RecordingError: a file cannot be read, or the joined one cannot be written.
+            RecordingError: a file cannot be read, or the joined recording cannot be written.
         """
         members = [member for member in self._members if member.has_changed]
         if not members:
@@ -98,14 +104,14 @@ class Joiner:
         return True
 
     def _choose_files(self) -> None:
-        """Of a session that several files hold, that of the file with most of it; one that was begun stays."""
-        known = [Named(member.number, "", member.recording) for member in self._members]
+        """Choose a file for each session: the file that has most of it, unless one was chosen before."""
+        known = [MultiReaderFile(member.number, "", member.recording) for member in self._members]
         for home, row in best_sessions(known):
             self._homes.setdefault(row.facts.uuid, home.number)
         self._grown = False
 
     def _put_conversation(self, members: list[JoinedMember]) -> None:
-        """Frames by time, each after the exchanges that began before it."""
+        """Add frames by time, each after the exchanges that began before it."""
         own = self._own
         lists = [_new_exchanges(member, session) for member in members for session in sorted(own[member.number])]
         exchanges = heapq.merge(*lists, key=_time_key)
@@ -123,7 +129,7 @@ class Joiner:
     def _put_exchange(self, member: JoinedMember, row: ExchangeRow) -> None:
         value = self.numbers.renumber_exchange(member.origin(row.session), row.exchange)
         self._batch.exchanges[value.id] = value
-        self._cutter.update_exchange(value, member.connection(make_key(row.session, row.exchange.connection)))
+        self._segment_builder.update_exchange(value, member.connection(make_key(row.session, row.exchange.connection)))
         self._tasks.add(value.task_id)
 
     def _put_frame(self, member: JoinedMember, row: FrameRow) -> None:
@@ -135,7 +141,7 @@ class Joiner:
                 self._put_exchange(member, exchange)
         self._tasks.add(frame.task_id)
         made = self.numbers.renumber_frame(of, frame)
-        self._cutter.add_frame(made)
+        self._segment_builder.add_frame(made)
         self._batch.add_frame(made)
         if self._batch.is_full:
             self._flush_batch()
@@ -146,7 +152,7 @@ class Joiner:
         self._batch.connections += found
 
     def _put_tasks(self) -> None:
-        """Each as all files know it together, one for each agent that has it, in the order of first sight."""
+        """Add each changed task merged from all files, one for each agent that has it, in order of first appearance."""
         found: list[Task] = []
         for name in self._tasks - {""}:
             views: dict[str, list[Task]] = {}
@@ -160,7 +166,7 @@ class Joiner:
         self._tasks = set()
 
     def notes(self) -> list[Note]:
-        """What people wrote about calls and frames that have been taken over."""
+        """Return the notes about exchanges and frames that have been copied."""
         return [
             self.numbers.renumber_note(member.origin(row.session), row.note)
             for member in self._members
@@ -170,17 +176,64 @@ class Joiner:
 
     def _flush_batch(self) -> None:
         batch, self._batch = self._batch, _JoinBatch()
-        states = Changes(batch.connections, list(batch.exchanges.values()), batch.tasks, *self._cutter.take_changes())
+        states = Changes(
+            batch.connections, list(batch.exchanges.values()), batch.tasks, *self._segment_builder.take_changes()
+        )
         self.writer.write(batch.frames, batch.findings, states)
 
     def end(self, at: int) -> None:
-        """All sessions have ended, the last one at `at` (ns)."""
-        self._cutter.end(at)
+        """End all segments and write the rest. All sessions have ended, the last one at `at` (ns)."""
+        self._segment_builder.end(at)
         self._flush_batch()
 
 
+class _SegmentBuilder:
+    """Builds segments from the frames of known exchanges of all files, so that hand-offs between files are found."""
+
+    def __init__(self) -> None:
+        self._tracker = SegmentTracker()
+        self._shared = SessionContext()
+        self._views: OrderedDict[int, tuple[SegmentExchangeView, str]] = OrderedDict()
+
+    def update_exchange(self, value: Exchange, connection: Connection | None) -> None:
+        """Add an exchange, or update it, with its connection."""
+        upstream, client = (connection.upstream, connection.client) if connection is not None else ("", "")
+        agent = self._shared.agent_of(upstream)
+        view = SegmentExchangeView(
+            value.id,
+            value.binding,
+            value.operation,
+            value.traceparent,
+            value.dialect,
+            agent,
+            client,
+            value.connection,
+            value.sent_traceparent,
+        )
+        self._views[value.id] = view, upstream
+        if len(self._views) > _MAX_KEPT_EXCHANGES:
+            self._views.popitem(last=False)
+
+    def add_frame(self, frame: Frame) -> None:
+        """Add the next frame."""
+        view, upstream = self._views.get(frame.exchange, (None, ""))
+        if view is None:
+            return
+        if frame.event is EventKind.CARD:
+            self._shared.learn_card(upstream, decode_payload(frame.payload, frame.schema))
+        self._tracker.apply(frame, view, view.client)
+
+    def end(self, at: int) -> None:
+        """End all segments: no frames follow after `at` (ns)."""
+        self._tracker.end(at)
+
+    def take_changes(self) -> tuple[list[Segment], list[Interruption], list[Handoff]]:
+        """Return the segments, interruptions and hand-offs that have changed since the last call."""
+        return self._tracker.pop_changes()
+
+
 class _JoinBatch:
-    """What goes into one transaction."""
+    """Rows of one transaction."""
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
@@ -191,13 +244,13 @@ class _JoinBatch:
         self._payload_bytes = 0
 
     def add_frame(self, frame: Frame) -> None:
-        """One more frame."""
+        """Add one frame."""
         self.frames.append(frame)
         self._payload_bytes += len(frame.payload)
 
     @property
     def is_full(self) -> bool:
-        """Enough."""
+        """Whether there is enough for one transaction."""
         return len(self.frames) >= _BATCH_FRAMES or self._payload_bytes >= _BATCH_BYTES
 
 

@@ -1,4 +1,4 @@
-"""One of the recordings that are joined: what is new in it since the last look."""
+"""One of the joined recordings: its rows that are new since the last poll."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, make_key, split_key
 
 _REUSED_NUMBER_BASE = 1 << 20
-"""More sessions than a file has."""
+"""More than the number of sessions in any file."""
 
 
 class JoinedMember:
-    """Cursors into a recording. Rows that can still change are given again until they no longer can."""
+    """Cursors into a recording. Rows that can still change are returned again until they no longer can."""
 
     def __init__(self, number: int, recording: Recording, file_of_session: dict[str, int]) -> None:
         self.number = number
         self.recording = recording
         self._file_of_session = file_of_session
-        """By uuid of a session the file that it is taken from; of one that appears in two files later on, the first."""
+        """File from which a session is taken, by the session's UUID. If a session appears in two files later, the first
+        is chosen.
+        """
         self._version = -1
         self._frames, self._findings = RowCursor(recording, "frame"), RowCursor(recording, "finding")
         self._uuids: dict[int, str] = {}
         self._reused_numbers: dict[int, int] = {}
-        """Of numbers of sessions that were pruned and given out again: what they count as."""
+        """Replacement for the number of a session that was pruned, and whose number was reused."""
         self._exchanges: dict[int, int] = {}
         self._connections: dict[int, int] = {}
         self._open: set[int] = set()
@@ -37,19 +39,19 @@ class JoinedMember:
 
     @property
     def has_changed(self) -> bool:
-        """Somebody has written since `begin_look`; before the first one always."""
+        """Whether the file has changed since `begin_look`. True before its first call."""
         return self._version != self.recording.data_version()
 
     def begin_look(self) -> None:
-        """What is there now is about to be taken over."""
+        """Begin a poll: the current content is about to be copied."""
         self._version = self.recording.data_version()
 
     def origin(self, session: int) -> Origin:
-        """Where a row of this session is from."""
+        """Return the origin of a row of this session."""
         return self.number, self._reused_numbers.get(session, session)
 
     def sessions(self) -> list[SessionRow]:
-        """Those that are taken from this file."""
+        """Return the sessions that are taken from this file."""
         rows = self.recording.sessions()
         for row in rows:
             before = self._uuids.get(row.id, row.facts.uuid)
@@ -61,14 +63,14 @@ class JoinedMember:
         return [row for row in rows if self._file_of_session.setdefault(row.facts.uuid, self.number) == self.number]
 
     def new_exchanges(self, session: int) -> Iterator[ExchangeRow]:
-        """Those that have come, by the time of their first byte."""
+        """Yield new exchanges, by the time of their first byte."""
         for row in self.recording.exchanges(session, after=self._exchanges.get(session, make_key(session, 0))):
             self._exchanges[session] = row.key
             self.watch_if_open(row)
             yield row
 
     def open_exchanges(self) -> Iterator[ExchangeRow]:
-        """Those that were open at the last look, as they are now."""
+        """Yield the exchanges that were open at the last poll, in their current state."""
         for number in sorted(self._open):
             row = self.recording.exchange(number)
             if row is not None:
@@ -76,11 +78,11 @@ class JoinedMember:
                 yield row
 
     def watch_if_open(self, row: ExchangeRow) -> None:
-        """Look at it again while it is open."""
+        """Include the exchange in later polls while it is open."""
         (self._open.discard if row.exchange.closed else self._open.add)(row.key)
 
     def new_frames(self, sessions: set[int]) -> Iterator[FrameRow]:
-        """Those that have come."""
+        """Yield new frames of these sessions."""
         for row in self.recording.frames_after(self._frames.begin_look()):
             self._frames.advance(row.id, row.session)
             if row.session in sessions:
@@ -88,7 +90,7 @@ class JoinedMember:
         self._frames.end_look()
 
     def new_findings(self, sessions: set[int]) -> Iterator[tuple[Origin, Finding]]:
-        """Those that have come."""
+        """Yield new findings of these sessions."""
         for row in self.recording.findings(after=self._findings.begin_look()):
             self._findings.advance(row.id, row.session)
             if row.session in sessions:
@@ -96,14 +98,14 @@ class JoinedMember:
         self._findings.end_look()
 
     def connection(self, number: int) -> Connection | None:
-        """The connection of this key; the one that was asked for last is remembered."""
+        """Return the connection of this key, or None. The most recent one is cached."""
         if self._last_connection[0] != number:
             row = self.recording.connection(number)
             self._last_connection = number, row.connection if row is not None else None
         return self._last_connection[1]
 
     def new_connections(self, session: int) -> Iterator[Connection]:
-        """Those that have come or were open."""
+        """Yield new connections, and those that were open at the last poll."""
         again = [number for number in sorted(self._live) if split_key(number)[0] == session]
         found = (row for number in again if (row := self.recording.connection(number)) is not None)
         new = self.recording.connections(session, after=self._connections.get(session, 0))

@@ -1,7 +1,7 @@
-"""Numbers of what several recordings hold within the one that joins them. Pure.
+"""Renumbering of rows of several recordings for the joined one. Pure.
 
-A number of a session stands for another thing in each; here each gets one of its own, in the order in which it is asked
-for. That of a connection also tells the file.
+The same number means different objects in different sessions; here each object gets a new number, in the order of the
+requests. The number of a connection also determines its file.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from a2a_proxy.recording.read.rows import split_key
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 Origin = tuple[int, int]
-"""File, from 0, and session."""
+"""Index of the file, from 0, and number of the session."""
 
 
 def file_of(connection: int, files: int) -> int:
-    """Which of so many files a connection of the joined recording is from."""
+    """Return the index of the file, out of `files`, of a connection in the joined recording."""
     return connection % files
 
 
 class NumberMap:
-    """What became of the numbers of `files` recordings, and values with the new ones."""
+    """Mapping of the numbers of `files` recordings to new numbers, and back."""
 
     def __init__(self, files: int) -> None:
         self._files = files
         self._exchanges: defaultdict[Origin, array[int]] = defaultdict(lambda: array("q", [0]))
-        """By its old number the new one; 0 where it has none yet."""
+        """New number by old number; 0 if it has none yet."""
         self._origins: list[Origin] = []
         self._places = array("q")
-        """By new number, from 1, of an exchange: which of `_origins`, and the old number."""
+        """Index in `_origins` and old number of each exchange, by new number from 1."""
         self._connections: dict[tuple[Origin, int], int] = {}
 
     def has_exchange(self, of: Origin, number: int) -> bool:
-        """The exchange has its number already."""
+        """Whether the exchange has a new number already."""
         known = self._exchanges[of]
         return number < len(known) and known[number] > 0
 
     def exchange_number(self, of: Origin, number: int) -> int:
-        """Of an exchange; none stays none."""
+        """Return the new number of an exchange. 0 (no exchange) stays 0."""
         if not number:
             return 0
         known = self._exchanges[of]
@@ -60,31 +60,31 @@ class NumberMap:
         return known[number]
 
     def connection_number(self, of: Origin, number: int) -> int:
-        """Of a connection."""
+        """Return the new number of a connection. 0 stays 0."""
         if not number:
             return 0
         place = self._connections.setdefault((of, number), len(self._connections) + 1)
         return place * self._files + of[0]
 
     def origin(self, exchange: int) -> tuple[Origin, int] | None:
-        """Where an exchange of this new number is from, and its number there."""
+        """Return the origin of an exchange of the joined recording, and its number there, or None."""
         if not 0 < exchange <= len(self._places):
             return None
         place, number = split_key(self._places[exchange - 1])
         return self._origins[place], number
 
     def renumber_connection(self, of: Origin, value: Connection) -> Connection:
-        """A connection as the joined recording has it."""
+        """Return a connection with its new number."""
         return replace(value, id=self.connection_number(of, value.id))
 
     def renumber_exchange(self, of: Origin, value: Exchange) -> Exchange:
-        """An exchange."""
+        """Return an exchange with its new numbers."""
         return replace(
             value, id=self.exchange_number(of, value.id), connection=self.connection_number(of, value.connection)
         )
 
     def renumber_frame(self, of: Origin, value: Frame) -> Frame:
-        """A frame."""
+        """Return a frame with its new numbers."""
         return replace(
             value,
             exchange=self.exchange_number(of, value.exchange),
@@ -92,7 +92,7 @@ class NumberMap:
         )
 
     def renumber_task(self, of: Origin, value: Task) -> Task:
-        """A task."""
+        """Return a task with its new numbers."""
         missed = tuple(
             replace(gap, exchange=self.exchange_number(of, gap.exchange), by=self.exchange_number(of, gap.by))
             for gap in value.missed
@@ -102,7 +102,7 @@ class NumberMap:
         )
 
     def renumber_finding(self, of: Origin, value: Finding) -> Finding:
-        """A finding."""
+        """Return a finding with its new numbers."""
         return replace(
             value,
             exchange=self.exchange_number(of, value.exchange),
@@ -110,5 +110,5 @@ class NumberMap:
         )
 
     def renumber_note(self, of: Origin, value: Note) -> Note:
-        """A note about an exchange or a frame."""
+        """Return a note about an exchange or a frame with its new number."""
         return replace(value, exchange=self.exchange_number(of, value.exchange))

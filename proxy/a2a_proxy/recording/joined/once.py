@@ -1,4 +1,4 @@
-"""Recordings joined as they are now, in memory while they are small, for one question."""
+"""Temporary joining of recordings in their current state, in memory while they are small."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from a2a_proxy.recording.write.writer import Writer
 
 @contextlib.contextmanager
 def join_recordings(several: MultiReader) -> Iterator[tuple[Recording, NumberMap]]:
-    """One recording of all, and what its numbers mean; it is gone with the block. 30 us of processor time a frame.
+    """Yield one recording of all files, and its numbering. It is deleted at the end of the block.
 
-    Raises RecordingError where one cannot be read.
+    Takes 30 us of processor time for each frame. Raises RecordingError if a file cannot be read.
     """
     with join_members(several.members) as made:
         yield made
@@ -27,7 +27,7 @@ def join_recordings(several: MultiReader) -> Iterator[tuple[Recording, NumberMap
 
 @contextlib.contextmanager
 def join_members(members: Sequence[MultiReaderFile]) -> Iterator[tuple[Recording, NumberMap]]:
-    """The same of recordings that are open already."""
+    """Do the same as `join_recordings` for recordings that are already open."""
     sessions = [row for _, row in best_sessions(members)]
     started = min((row.facts.started for row in sessions), default=0)
     with contextlib.closing(open_private()) as db:

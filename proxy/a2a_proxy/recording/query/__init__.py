@@ -1,5 +1,5 @@
 """The filter language: one grammar for `ls`, `show`, `check`, the screen and Python.
 
-`parser` makes a tree of a text, `tree` writes it again, `sql` makes SQL of it with every value bound, `run` asks a
-recording. `fields` is the table of what can be asked for. Nothing that a user typed ever becomes SQL text.
+`parser` builds a tree from a text, `tree` formats it as text again, `sql` translates it to SQL with every value bound,
+`run` queries a recording. `fields` is the table of all fields. No user input ever becomes SQL text.
 """

@@ -1,4 +1,4 @@
-"""Where the recording has what the fields ask for: conditions on `frame f` and `exchange e`."""
+"""SQL conditions of the fields, on `frame f` and `exchange e`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SIZE = (
 )
 MESSAGE = f"a2a_message(f.message, {_PAYLOAD})"
 _SENT = "(SELECT (SELECT sent_traceparent FROM exchange x WHERE x.id = e.id) FROM (SELECT NULL AS sent_traceparent))"
-"""What the agent got as its trace; in a file from before version 7 the name is that of the outer NULL."""
+"""The trace context sent to the agent. In a file from before version 7 the name resolves to the outer NULL."""
 TRACE = f"substr(coalesce({_SENT}, e.traceparent), 4, 32)"
 ZERO = "coalesce(e.request_ended, e.started)"
 LAST = "coalesce(e.closed, e.last_event)"
@@ -39,12 +39,12 @@ GAP = "A2A-GEN-001"
 
 
 def where_shape(condition: Sql) -> Sql:
-    """A condition on what the frame has in common with others."""
+    """Apply a condition to the shape of a frame."""
     return condition.insert_into("f.shape IN (SELECT id FROM shape WHERE {})")
 
 
 def where_keyed(column: str, *, always: bool = False) -> Condition:
-    """A number of `shape` by the words for it; 0 is none of them, unless there is one `always`."""
+    """Return the condition on a number of `shape`, by its words. 0 means no value, except with `always`."""
 
     def condition(match: Match) -> Sql:
         return Sql("1") if always and isinstance(match.value, Anything) else where_shape(where_ordered(column, match))
@@ -53,7 +53,7 @@ def where_keyed(column: str, *, always: bool = False) -> Condition:
 
 
 def where_ordered(column: str, match: Match) -> Sql:
-    """A small number by its words; 0 is none."""
+    """Return the condition on a small number, by its words. 0 means no value."""
     if isinstance(match.value, Anything):
         return Sql(f"{column} <> 0")
     assert isinstance(match.value, WordValue)
@@ -63,7 +63,7 @@ def where_ordered(column: str, match: Match) -> Sql:
 
 
 def where_kind(match: Match) -> Sql:
-    """Kinds of frames, and of events (100 more)."""
+    """Return the condition on kinds of frames, or of events (whose keys are 100 higher)."""
     if isinstance(match.value, Anything):
         return Sql("1")
     assert isinstance(match.value, WordValue)
@@ -73,7 +73,7 @@ def where_kind(match: Match) -> Sql:
 
 
 def where_word(column: str) -> Condition:
-    """An interned column of an exchange, by words of a closed list or a pattern."""
+    """Return the condition on an interned column of an exchange, by words of a closed list or by a pattern."""
 
     def condition(match: Match) -> Sql:
         if isinstance(match.value, WordValue):
@@ -84,7 +84,7 @@ def where_word(column: str) -> Condition:
 
 
 def where_version(match: Match) -> Sql:
-    """The dialect, or the version header."""
+    """Return the condition on the dialect or the version header."""
     test = sql.where_label("value", match)
     return sql.join_conditions(
         "OR", *(sql.where_interned(column, test) for column in ("e.dialect", "e.version_header"))
@@ -92,7 +92,7 @@ def where_version(match: Match) -> Sql:
 
 
 def where_connection(*columns: str) -> tuple[Condition, Condition]:
-    """Addresses of the connection, for frames and for exchanges."""
+    """Return the conditions on addresses of the connection, for frames and for exchanges."""
 
     def inside(match: Match) -> Sql:
         return sql.join_conditions("OR", *(sql.where_text(column, match) for column in columns)).insert_into(
@@ -106,7 +106,10 @@ def where_connection(*columns: str) -> tuple[Condition, Condition]:
 
 
 def where_finding(test: Condition) -> tuple[Condition, Condition]:
-    """A condition on findings: on a frame its own, and those of all of its exchange or connection."""
+    """Return the conditions on findings, for frames and for exchanges.
+
+    A frame matches by its own findings and by findings about its whole exchange or connection.
+    """
 
     def found(match: Match, columns: str, where: str) -> Sql:
         return test(match).insert_into(f"(SELECT {columns} FROM finding WHERE {where} AND {{}})")
@@ -133,7 +136,7 @@ def where_finding(test: Condition) -> tuple[Condition, Condition]:
 
 
 def where_note(test: Condition) -> tuple[Condition, Condition]:
-    """A condition on people's notes: on a frame its own, and those of all of its exchange."""
+    """Return the conditions on notes. A frame matches by its own notes and by notes about its whole exchange."""
 
     def of_frame(match: Match) -> Sql:
         own = "(f.session, f.exchange, f.seq) IN (SELECT session, exchange, seq FROM note WHERE seq >= 0 AND {})"
@@ -148,17 +151,17 @@ def where_note(test: Condition) -> tuple[Condition, Condition]:
 
 
 def where_remark(match: Match) -> Sql:
-    """What the decoder remarked about a frame."""
+    """Return the condition on the decoder's remark about a frame."""
     return where_shape(sql.where_interned("note", sql.where_text("value", match)))
 
 
 def where_rule(match: Match) -> Sql:
-    """The rule of a finding, by its beginning."""
+    """Return the condition on the rule of a finding, by prefix."""
     return sql.where_interned("rule", sql.where_prefix("value", match))
 
 
 def where_payload(function: str, *words: str) -> Condition:
-    """A question about the payload, which a function of `functions` reads."""
+    """Return the condition on the payload that a function of `functions` evaluates."""
 
     def condition(match: Match) -> Sql:
         value = "" if isinstance(match.value, Anything) else _plain_text(match)
@@ -174,12 +177,12 @@ def _plain_text(match: Match) -> str:
 
 
 def where_path(match: Match) -> Sql:
-    """A JSON path on the decoded payload."""
+    """Return the condition on a JSON path in the decoded payload."""
     return where_payload("a2a_json", match.field)(match)
 
 
 def where_header(match: Match) -> Sql:
-    """A line of the headers, on one side or on both."""
+    """Return the condition on a header line, of the request, of the response or of both."""
     any_value = isinstance(match.value, Anything)
     value = "" if any_value else _plain_text(match)
     op = "*" if any_value else str(match.op)
@@ -187,13 +190,13 @@ def where_header(match: Match) -> Sql:
 
 
 def where_error_frame(_match: Match) -> Sql:
-    """The frame is an error, or the end of what broke off."""
+    """Return the condition that the frame is an error, or the end of an exchange that broke off."""
     kinds_of = sql.where_one_of("kind", tuple(int(kind) for kind in _ERRORS))
     return where_shape(sql.join_conditions("OR", kinds_of, Sql("error <> 0")))
 
 
 def where_source(proxy: str) -> Condition:
-    """Who made it, by a condition for: the proxy."""
+    """Return the condition on the origin of the bytes; `proxy` is the SQL that is true for the proxy's own."""
 
     def condition(match: Match) -> Sql:
         if isinstance(match.value, Anything):
@@ -205,7 +208,7 @@ def where_source(proxy: str) -> Condition:
 
 
 def where_session(column: str) -> Condition:
-    """The session by its number or the beginning of its uuid."""
+    """Return the condition on the session, by its number or a prefix of its UUID."""
 
     def condition(match: Match) -> Sql:
         if (

@@ -1,4 +1,4 @@
-"""What could be typed next: fields, and values with how often a recording has them."""
+"""Completion of filter expressions: fields, and values with their frequency in a recording."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from a2a_proxy.recording.store.codec import unpack_ident, unpack_text
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 MAX_SUGGESTIONS = 50
-"""Suggestions at most."""
+"""Maximum number of suggestions."""
 SAMPLED_ROWS = 100_000
-"""Rows that are counted: the newest ones of each table. 30 ms."""
+"""Number of rows that are counted: the newest ones of each table. Takes 30 ms."""
 
 
 class Suggestion(msgspec.Struct, frozen=True):
-    """Something to put in the place of what is being typed."""
+    """A replacement for the text that is being typed."""
 
     text: str
     about: str = ""
     count: int = -1
-    """How often it is among the newest rows; -1 where nobody counted."""
+    """Number of occurrences among the newest rows; -1 if they were not counted."""
 
 
 class Completion(msgspec.Struct, frozen=True):
@@ -40,7 +40,8 @@ class Completion(msgspec.Struct, frozen=True):
 
 
 def complete(text: str, cursor: int, db: sqlite3.Connection | None = None) -> Completion:
-    """Suggestions for what ends at the cursor; with a recording's connection (`Recording.db`) also its values.
+    """Return suggestions for the text before the cursor; with a recording's connection (`Recording.db`) also its
+    values.
 
     Raises:
         sqlite3.Error: the recording is damaged or locked.
@@ -132,11 +133,11 @@ _COUNT_QUERIES: dict[str, str] = {
     "sev": _SEVERITIES,
     "rec": _SESSIONS,
 }
-"""Values as they are stored, with their number; `{}` is how many rows are counted."""
+"""Queries of stored values with their frequency; `{}` is the number of rows to count."""
 
 
 def _count_values(name: str, prefix: str, db: sqlite3.Connection) -> dict[str, int]:
-    """Values in words, with their number."""
+    """Return values as words, with their frequency."""
     query = _COUNT_QUERIES[name].replace("{}", str(SAMPLED_ROWS))
     if name in ("task", "ctx"):
         return _count_idents(query, "e.task" if name == "task" else "e.context", prefix, db)
@@ -150,7 +151,7 @@ def _count_values(name: str, prefix: str, db: sqlite3.Connection) -> dict[str, i
 
 
 def _count_idents(query: str, column: str, prefix: str, db: sqlite3.Connection) -> dict[str, int]:
-    """The most frequent ids that begin as wanted."""
+    """Return the most frequent ids that begin with `prefix`."""
     begun = (
         conditions.where_ident(column, Match("task", Op.HAS, prefix)) if prefix else conditions.Sql(f"{column} <> 0")
     )
@@ -163,7 +164,7 @@ def _count_idents(query: str, column: str, prefix: str, db: sqlite3.Connection) 
 
 
 def _value_words(name: str) -> Callable[[Any], str]:
-    """Stored values as they are typed; those that are none are left out."""
+    """Return a function from stored values to their typed form, or to an empty string for values without one."""
     kind = FIELDS[name].kind
     if kind.words and name not in ("op", "binding", "code"):
         keys = {}

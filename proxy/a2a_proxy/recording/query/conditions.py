@@ -1,4 +1,7 @@
-"""Conditions in SQL: text with `?`, and the values for them in order. Each is 0 or 1, never NULL: NOT needs that."""
+"""Conditions as SQL: text with `?`, and the values for it in order.
+
+Each evaluates to 0 or 1, never NULL, because NOT requires that.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,18 @@ from a2a_proxy.recording.store.codec import pack_decimal, pack_ident
 
 
 class Sql(msgspec.Struct, frozen=True):
-    """A piece of SQL. `text` is made of constants of this package alone."""
+    """A piece of SQL. `text` is built only from constants of this package."""
 
     text: str
     params: tuple[Any, ...] = ()
 
     def insert_into(self, form: str) -> Sql:
-        """Put it in the place of `{}`."""
+        """Return `form` with this SQL in place of `{}`."""
         return Sql(form.replace("{}", self.text), self.params)
 
 
 def join_conditions(word: str, *parts: Sql) -> Sql:
-    """`(a AND b)`; one alone stays as it is."""
+    """Return `(a AND b)`; a single condition stays unchanged."""
     if len(parts) == 1:
         return parts[0]
     text = f" {word} ".join(part.text for part in parts)
@@ -31,7 +34,7 @@ def join_conditions(word: str, *parts: Sql) -> Sql:
 
 
 def where_text(expression: str, match: Match) -> Sql:
-    """A text column; NULL and the empty text are nothing."""
+    """Return the condition on a text column. NULL and the empty text count as absent."""
     if isinstance(match.value, Anything):
         return Sql(f"coalesce({expression} <> '', 0)")
     if match.op is Op.IS:
@@ -41,33 +44,33 @@ def where_text(expression: str, match: Match) -> Sql:
 
 
 def where_label(expression: str, match: Match) -> Sql:
-    """A text that is one word: `:` asks for all of it."""
+    """Return the condition on a column of single words: `:` matches the whole value."""
     if match.op is Op.HAS and not isinstance(match.value, Anything):
         return Sql(f"a2a_equals({expression}, ?)", (match.value,))
     return where_text(expression, match)
 
 
 def where_prefix(expression: str, match: Match) -> Sql:
-    """A text of which `:` asks for the beginning."""
+    """Return the condition on a text column whose prefix `:` matches."""
     if match.op is Op.HAS and not isinstance(match.value, Anything):
         return Sql(f"a2a_begins({expression}, ?)", (match.value,))
     return where_text(expression, match)
 
 
 def where_interned(column: str, test: Sql) -> Sql:
-    """A column that numbers rows of `text`, by a condition on their `value`."""
+    """Return the condition on a column of row numbers of `text`, from a condition on `value`."""
     if test.text == "coalesce(value <> '', 0)":
         return Sql(f"{column} <> 0")
     return test.insert_into(f"{column} IN (SELECT id FROM text WHERE {{}})")
 
 
 def where_one_of(column: str, values: tuple[Any, ...]) -> Sql:
-    """A column has one of these."""
+    """Return the condition that a column has one of these values."""
     return Sql(f"{column} IN ({', '.join('?' * len(values))})", values)
 
 
 def where_number(expression: str, match: Match, present: str = "") -> Sql:
-    """A number; NULL is none. `present` says where there is one."""
+    """Return the condition on a number. NULL counts as absent; `present` is SQL that is true for a value."""
     value = match.value
     if isinstance(value, Anything):
         return Sql(f"coalesce({present or f'{expression} IS NOT NULL'}, 0)")
@@ -87,13 +90,18 @@ def _int_of(value: Value) -> int:
 
 
 def exact_number(column: str) -> str:
-    """A number that may be TEXT where it exceeds 64 bits: then it is beyond all that can be typed."""
+    """Return the SQL of a number that is TEXT if it exceeds 64 bits; then the result lies beyond every number that can
+    be typed.
+    """
     beyond = f"CASE substr({column}, 1, 1) WHEN '-' THEN -9.3e18 ELSE 9.3e18 END"
     return f"CASE typeof({column}) WHEN 'text' THEN {beyond} ELSE {column} END"
 
 
 def where_time(at: str, started: str, match: Match) -> Sql:
-    """A time, ns since the session started. What was typed lasts as long as its precision says."""
+    """Return the condition on a time, in ns since the session started.
+
+    A typed time is a range as long as its precision.
+    """
     value = match.value
     if isinstance(value, Anything):
         return Sql("1")
@@ -121,7 +129,9 @@ _UUID = re.compile(
 
 
 def where_ident(column: str, match: Match) -> Sql:
-    """A column that numbers rows of `ident`, or holds a decimal number itself (see `schema`)."""
+    """Return the condition on a column of row numbers of `ident`, which may also be a decimal number itself (see
+    `schema`).
+    """
     value = match.value
     if isinstance(value, Anything):
         return Sql(f"{column} <> 0")

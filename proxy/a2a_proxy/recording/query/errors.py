@@ -1,4 +1,4 @@
-"""What is wrong with an expression, and where."""
+"""Errors of filter expressions, with their position."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ class QueryError(Exception):
         self.message = message
         self.text = text
         self.at = at
-        """Offset in `text`, in characters, of what is wrong."""
+        """Offset of the error in `text`, in characters."""
         self.hint = hint
         self.incomplete = incomplete
-        """It may become right by typing on at its end."""
+        """Whether typing on at its end may make it valid."""
 
     @property
     def caret(self) -> str:
-        """The expression, and under it a caret at what is wrong; a long one is cut around it."""
+        """The expression, and below it a caret at the error. A long expression is cut around it."""
         start = max(0, self.at - 60)
         shown = "".join(c if c.isprintable() else "?" for c in self.text[start : self.at + 40])
         return f"{shown}\n{' ' * (self.at - start)}^"
 
 
 class SearchStopped(Exception):
-    """Whoever watched a search wanted no more of it."""
+    """The watcher of a search ended it."""
 
 
 def suggest_word(word: str, known: Iterable[str]) -> str:
-    """`; did you mean "task"?`, or nothing where no known word is near."""
+    """Return `; did you mean "task"?`, or an empty string if no known word is similar."""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f'; did you mean "{near[0]}"?' if near else ""

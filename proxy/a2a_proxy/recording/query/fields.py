@@ -1,7 +1,7 @@
-"""The fields: what can be asked for, what its values may be, where the recording has it.
+"""The fields of the filter language: their values and their columns in the recording.
 
-A field of a frame has a condition on `frame f`, one of an exchange a condition on `exchange e`; `sql` carries each of
-them over to the other. The table of the manual is made of this one.
+A field of a frame has a condition on `frame f`, a field of an exchange a condition on `exchange e`; `sql` converts each
+to the other. The table in the manual is generated from this one.
 """
 
 from __future__ import annotations
@@ -16,27 +16,28 @@ from a2a_proxy.recording.query.kinds import ValueKind
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 COST_READ, COST_PARSE = 1, 2
-"""Costs of a frame: its payload is read (2 us), or parsed (40 us and more)."""
+"""Costs of a frame: its payload is read (2 us), or parsed (40 us or more)."""
 
 
 class QueryField(msgspec.Struct, frozen=True):
-    """One field."""
+    """One field of the filter language."""
 
     name: str
     kind: ValueKind
     about: str
-    """What it asks for, for people."""
+    """Description for users."""
     example: str
     frame: Condition | None = None
     exchange: Condition | None = None
     alone: bool = False
-    """The exchange itself says it: what its frames say does not count."""
+    """Whether only the exchange itself counts, and not its frames."""
     cost: int = 0
-    """What one row takes: a look at columns, READS or PARSES."""
+    """Cost of one row: 0 for columns only, COST_READ or COST_PARSE."""
     sides: bool = False
-    """`req.` and `resp.` mean something."""
+    """Whether `req.` and `resp.` can precede the field."""
     covers: bool = False
-    """What holds for an exchange holds for each of its frames, though frames have it too."""
+    """Whether a match of an exchange also holds for each of its frames, although frames have a condition of their own.
+    """
 
 
 def _field_table() -> dict[str, QueryField]:
@@ -110,7 +111,7 @@ def _field_table() -> dict[str, QueryField]:
         QueryField(
             "state",
             words.STATE,
-            "the state that a frame tells, in any spelling",
+            "the task state in a frame, in any spelling",
             "state:input-required",
             frame=columns.where_keyed("state"),
         ),
@@ -146,7 +147,7 @@ def _field_table() -> dict[str, QueryField]:
         QueryField(
             "ver",
             kinds.LABEL,
-            "the protocol line, or the version that the client asked for",
+            "the protocol version in use, or the version that the client requested",
             "ver:0.3",
             exchange=columns.where_version,
         ),
@@ -168,7 +169,7 @@ def _field_table() -> dict[str, QueryField]:
         QueryField(
             "gen",
             kinds.NUMBER,
-            "the generation that a frame tells",
+            "the task's generation in a frame",
             "gen:>3",
             frame=lambda m: sql.where_number(sql.exact_number("f.generation"), m, "f.generation <> 0"),
             sides=True,
@@ -176,7 +177,7 @@ def _field_table() -> dict[str, QueryField]:
         QueryField(
             "gap",
             words.FLAG,
-            "a generation was missed here; `gap` alone will do",
+            "a generation was missed here; `gap` alone is enough",
             "gap",
             frame=gap[0],
             exchange=gap[1],
@@ -185,7 +186,7 @@ def _field_table() -> dict[str, QueryField]:
         QueryField(
             "err",
             words.FLAG,
-            "it failed, was cut or cannot be read; `err` alone will do",
+            "it failed, was cut or cannot be decoded; `err` alone is enough",
             "err",
             frame=columns.where_error_frame,
             exchange=lambda _: Sql(columns.ENDED_BADLY),
@@ -193,7 +194,7 @@ def _field_table() -> dict[str, QueryField]:
         QueryField(
             "finding",
             kinds.TEXT,
-            "what a finding says",
+            "the text of a finding",
             "finding:zone",
             frame=finding[0],
             exchange=finding[1],
@@ -202,7 +203,7 @@ def _field_table() -> dict[str, QueryField]:
         QueryField(
             "sev",
             words.SEVERITY,
-            "how bad a finding is",
+            "the severity of a finding",
             "sev:>=warning",
             frame=severity[0],
             exchange=severity[1],
@@ -217,7 +218,7 @@ def _field_table() -> dict[str, QueryField]:
         QueryField(
             "peer",
             kinds.TEXT,
-            "the client's address, or the one that was dialled",
+            "the client's address, or the dialled address",
             "peer:127.0.0.1",
             frame=peer[0],
             exchange=peer[1],
@@ -226,7 +227,7 @@ def _field_table() -> dict[str, QueryField]:
         QueryField(
             "header",
             kinds.TEXT,
-            "a header or trailer, as `name: value`; `=` asks for the name alone",
+            "a header or trailer, as `name: value`; `=` compares the name alone",
             'header:"content-type: text"',
             exchange=columns.where_header,
             cost=COST_PARSE,
@@ -266,7 +267,7 @@ def _field_table() -> dict[str, QueryField]:
         QueryField(
             "t",
             kinds.TIME,
-            "when: of a frame its last byte, of an exchange its first",
+            "the time of a frame's last byte, of an exchange's first",
             "t:>12:30",
             frame=lambda m: sql.where_time("f.at", columns.STARTED.format("f.session"), m),
             exchange=lambda m: sql.where_time("e.started", columns.STARTED.format(f"e.id >> {SESSION_SHIFT}"), m),
@@ -282,19 +283,19 @@ def _field_table() -> dict[str, QueryField]:
             alone=True,
         ),
         QueryField(
-            "src", words.SOURCE, "who made the bytes", "src:proxy", frame=source[0], exchange=source[1], sides=True
+            "src", words.SOURCE, "the origin of the bytes", "src:proxy", frame=source[0], exchange=source[1], sides=True
         ),
         QueryField(
             "trace",
             kinds.TRACE,
-            "the trace id that the agent got; `~~4bf9` is short for it",
+            "the trace id that the agent received; `~~4bf9` is short for it",
             "~~4bf92f35",
             exchange=lambda m: sql.where_prefix(columns.TRACE, m),
         ),
         QueryField(
             "note",
             kinds.TEXT,
-            "what you noted there, or the decoder remarked about a frame",
+            "your note, or the decoder's remark about a frame",
             "note:retry",
             frame=lambda m: sql.join_conditions("OR", note[0](m), columns.where_remark(m)),
             exchange=note[1],
@@ -302,7 +303,7 @@ def _field_table() -> dict[str, QueryField]:
         QueryField(
             "bookmark",
             words.FLAG,
-            "you bookmarked it: `bookmark:yes`",
+            "your bookmarks: `bookmark:yes`",
             "bookmark:yes",
             frame=bookmark[0],
             exchange=bookmark[1],
@@ -311,7 +312,7 @@ def _field_table() -> dict[str, QueryField]:
         QueryField(
             "text",
             kinds.TEXT,
-            "the payload's text; a word alone will do",
+            "the payload's text; a word alone is enough",
             'text~"order [0-9]+"',
             frame=columns.where_payload("a2a_text"),
             cost=COST_READ,
@@ -322,4 +323,4 @@ def _field_table() -> dict[str, QueryField]:
 
 
 FIELDS = _field_table()
-"""By name, in the order of the manual."""
+"""Fields by name, in the order of the manual."""

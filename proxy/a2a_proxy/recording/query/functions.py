@@ -1,4 +1,4 @@
-"""The SQL functions of the filter language, over one connection to a recording. Each gives 0 or 1, or a text."""
+"""SQL functions of the filter language, over one connection to a recording. Each returns 0 or 1, or a text."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from a2a_proxy.recording.store.payloads import Payloads
 _TEXTUAL = (Op.HAS, Op.IS)
 _PIECES_FLAG = 32
 _MAX_CACHED_HEADERS = 256
-"""Exchanges whose headers are kept: frames of several come in turns."""
+"""Number of exchanges whose headers are cached, because frames of several exchanges alternate."""
 _NS_PER_SECOND = 1_000_000_000
 
 
 class QueryFunctions:
-    """Registered once a connection."""
+    """The functions of one connection, registered when created."""
 
     def __init__(self, db: sqlite3.Connection, payloads: Payloads) -> None:
         self._db = db
         self._payloads = payloads
         self._shapes: dict[int, tuple[str, int]] = {}
         self._parsed: tuple[int, Any] = (0, None)
-        """The frame that was parsed last, and what it says: several questions are asked of one."""
+        """Number and decoded payload of the most recently parsed frame: one expression may test it several times."""
         self._lines: dict[tuple[str, int, int], tuple[str, ...]] = {}
-        """Headers that were read of late, as `name: value`, those of one side or of both."""
+        """Recently read headers as `name: value`, of one side or of both."""
         self.trouble: Exception | None = None
-        """Why the last query broke off; SQLite itself tells only that a function did."""
+        """Cause of the last query's failure. SQLite itself only reports that a function failed."""
         for name, count, function in self._sql_functions():
             db.create_function(name, count, self._record_trouble(function), deterministic=True)
 
@@ -65,7 +65,7 @@ class QueryFunctions:
             try:
                 found = function(*arguments)
             except RecordingError:
-                return 0  # damaged there: the rest can still be asked
+                return 0  # this row is damaged, but the others can still be searched
             except Exception as wrong:
                 self.trouble = wrong
                 raise
@@ -100,7 +100,7 @@ class QueryFunctions:
 
     def _matches_json(self, path: str, op: str, wanted: str, *at: int) -> bool:
         if op in _TEXTUAL and self._shape_of(at[1])[0] == JSON and not tests.DECIMAL.fullmatch(wanted):
-            data = self._read_payload(*at)  # reading all of its text costs a tenth of parsing it
+            data = self._read_payload(*at)  # searching the raw text costs a tenth of parsing it
             if not tests.matches_text(Op.HAS, wanted, data):
                 return False
         value = self._parsed_payload(*at)
@@ -109,7 +109,7 @@ class QueryFunctions:
         )
 
     def _may_have(self, what: str, at: tuple[int, ...]) -> bool:
-        """JSON that does not even have such a name need not be parsed."""
+        """Whether the payload may match. JSON that does not contain such a name need not be parsed."""
         return self._shape_of(at[1])[0] != JSON or tests.has_any_name(what, self._read_payload(*at))
 
     def _matches_part(self, op: str, wanted: str, *at: int) -> bool:
@@ -148,7 +148,7 @@ class QueryFunctions:
 
 
 def _column_text(value: Any) -> str:
-    """A column of texts, whatever is in it."""
+    """Return a column of texts as str, whatever its type."""
     if value is None or isinstance(value, str):
         return value or ""
     if isinstance(value, int):
@@ -157,6 +157,6 @@ def _column_text(value: Any) -> str:
 
 
 def _local_midnight(started: int) -> int:
-    """Local midnight before a time, ns since the epoch."""
+    """Return the local midnight before a time, in ns since the epoch."""
     day = datetime.fromtimestamp(started // _NS_PER_SECOND).replace(hour=0, minute=0, second=0, microsecond=0)
     return int(day.timestamp()) * _NS_PER_SECOND

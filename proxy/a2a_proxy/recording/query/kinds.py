@@ -1,6 +1,6 @@
-"""What the values of a field may be, and how each kind is read from text.
+"""Kinds of values that a field can have, and the parser of each kind.
 
-A reader gives a value, or raises Wrong: the parser adds where in the expression that was.
+A parser returns a value, or raises InvalidValue; the expression parser adds the position.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from a2a_proxy.recording.query.errors import suggest_word
 from a2a_proxy.recording.query.tree import COMPARISONS, Anything, Number, Op, TimeValue, Value, WordValue
 
 MAX_PATTERN = 1000
-"""Characters of a regular expression."""
+"""Maximum characters of a regular expression."""
 
 _S, _MS = 1_000_000_000, 1_000_000
 _DURATIONS = {"ns": 1, "us": 1000, "ms": _MS, "s": _S, "m": 60 * _S, "min": 60 * _S, "h": 3600 * _S}
@@ -28,7 +28,7 @@ _MAX_INT64 = 2**63 - 1
 
 
 class InvalidValue(Exception):
-    """No value of the kind. `incomplete`: more characters may make it one."""
+    """The text is not a value of the kind. `incomplete`: more characters may make it valid."""
 
     def __init__(self, message: str, *, incomplete: bool = False) -> None:
         super().__init__(message)
@@ -36,7 +36,7 @@ class InvalidValue(Exception):
 
 
 class ValueKind:
-    """A kind of value: the operators it knows, and its reader."""
+    """A kind of value: its operators and its parser."""
 
     def __init__(self, name: str, ops: str, read: Callable[[str], Value], *, ranges: bool = False) -> None:
         self.name = name
@@ -44,32 +44,34 @@ class ValueKind:
         self.read = read
         self.ranges = ranges
         self.words: tuple[str, ...] = ()
-        """What can be typed, where that is a closed list."""
+        """The values that can be typed, if they are a closed list."""
 
 
 _COMPARED = ": = " + " ".join(COMPARISONS)
 
 
 def parse_number(text: str) -> Number:
-    """A whole number."""
+    """Parse a whole number."""
     return Number(text, _scale(text, {"": 1}, "a whole number"))
 
 
 def parse_duration(text: str) -> Number:
-    """A span of time with its unit, in ns."""
+    """Parse a duration with its unit. The value is in ns."""
     return Number(text, _scale(text, _DURATIONS, _DURATION))
 
 
 def parse_length(text: str) -> int:
-    """A duration as options have it, ns: without a sign, spaces around its number allowed, 292 years at most, which is
-    as good as any longer one. Raises Wrong."""
+    """Parse a duration of a command-line option and return it in ns.
+
+    It has no sign, may have spaces around its number, and is limited to 292 years (64 bits). Raises InvalidValue.
+    """
     if not text.isascii() or text.strip()[:1] in ("+", "-"):
-        raise InvalidValue(f'"{text}" is not a span of time')
+        raise InvalidValue(f'"{text}" is not a duration')
     return min(_exact_value("".join(text.split()), _DURATIONS, _DURATION), _MAX_INT64)
 
 
 def parse_size(text: str) -> Number:
-    """A number of bytes, with or without a unit."""
+    """Parse a number of bytes, with or without a unit."""
     return Number(text, _scale(text, _SIZES, "a size: 512, 10kB, 4MiB"))
 
 
@@ -81,7 +83,7 @@ def _scale(text: str, units: Mapping[str, int], what: str) -> int:
 
 
 def _exact_value(text: str, units: Mapping[str, int], what: str) -> int:
-    """The number, however large."""
+    """Return the number, however large."""
     match = _NUMBER.fullmatch(text)
     unit = match[3].replace("µ", "u") if match else ""
     factor = units.get(unit, units.get(unit.lower() if "mib" in units else unit))
@@ -96,7 +98,7 @@ def _exact_value(text: str, units: Mapping[str, int], what: str) -> int:
 
 
 def parse_time(text: str) -> TimeValue:
-    """A point in time: `12:30`, an ISO date or time, or `+5s` from the beginning of the session."""
+    """Parse a point in time: `12:30`, an ISO date or time, or `+5s` from the beginning of the session."""
     if text.startswith("+"):
         shift = parse_duration(text[1:])
         if abs(shift.value) > _MAX_INT64 // 2:
@@ -121,29 +123,29 @@ def parse_time(text: str) -> TimeValue:
 
 
 def _time_precision(seconds: object, fraction: str | None) -> int:
-    """How long a time of this precision lasts, ns."""
+    """Return the length of a time of this precision, in ns."""
     if fraction:
         return int(10 ** (9 - min(len(fraction), 9)))
     return _S if seconds is not None else 60 * _S
 
 
 def parse_text(text: str) -> str:
-    """Any text but the empty one."""
+    """Parse a text, which must not be empty."""
     if not text:
-        raise InvalidValue("an empty text is in everything", incomplete=True)
+        raise InvalidValue("an empty text matches everything", incomplete=True)
     return text
 
 
 def parse_pattern(text: str) -> str:
-    """A regular expression.
+    """Parse a regular expression.
 
-    The package `regex` runs it, with a limit of time for each text: a pattern that takes exponential time is found
-    out instead of standing still. It is imported for patterns alone.
+    It is executed by the package `regex` with a time limit for each text, which detects a pattern that takes
+    exponential time. The package is imported only for patterns.
     """
     import regex
 
     if len(text) > MAX_PATTERN:
-        raise InvalidValue(f"a regular expression may have {MAX_PATTERN} characters")
+        raise InvalidValue(f"a regular expression can have at most {MAX_PATTERN} characters")
     try:
         regex.compile(parse_text(text))
     except (regex.error, ValueError, OverflowError, RecursionError, MemoryError) as wrong:
@@ -152,7 +154,10 @@ def parse_pattern(text: str) -> str:
 
 
 def choice_kind(name: str, words: Mapping[str, tuple[int | str, ...]], ops: str, **labels: str) -> ValueKind:
-    """A closed list: every spelling with what it stands for. `labels` names those that are aliases of another."""
+    """Return the kind of a closed list of words, each with its keys.
+
+    `labels` maps an alias to the word that it stands for.
+    """
     folded = {word.lower().replace("_", "-"): word for word in words}
 
     def read(text: str) -> WordValue:
@@ -168,7 +173,7 @@ def choice_kind(name: str, words: Mapping[str, tuple[int | str, ...]], ops: str,
 
 
 def parse_anything(text: str) -> Anything | None:
-    """`*` asks whether the field is there at all."""
+    """Return Anything for `*`, which tests whether the field is present, else None."""
     return Anything() if text == "*" else None
 
 
@@ -177,18 +182,21 @@ DURATION = ValueKind("duration", _COMPARED, parse_duration, ranges=True)
 SIZE = ValueKind("size", _COMPARED, parse_size, ranges=True)
 TIME = ValueKind("time", _COMPARED, parse_time, ranges=True)
 TEXT = ValueKind("text", ": = ~", parse_text)
-"""`:` where it contains the value, whatever the case."""
+"""`:` matches if the field contains the value, ignoring case."""
 LABEL = ValueKind("label", ": = ~", parse_text)
-"""`:` where it is the value, whatever the case."""
+"""`:` matches if the field equals the value, ignoring case."""
 IDENT = ValueKind("id", ": = ~", parse_text)
-"""`:` where it begins with the value."""
+"""`:` matches if the field begins with the value."""
 JSON = ValueKind("JSON value", _COMPARED + " ~", parse_text)
 TRACE = ValueKind("id", ": = ~", lambda text: parse_text(text).lower())
-"""Trace ids are lower case."""
+"""Ids of traces, which are lower case."""
 
 
 def parse_rule(text: str) -> str:
-    """The id of a rule or its beginning: `GEN` is short for `A2A-GEN`; findings without a rule have their own."""
+    """Parse the id of a rule or its prefix: `GEN` is short for `A2A-GEN`.
+
+    Findings without a rule have their own prefixes.
+    """
     word = parse_text(text).upper()
     own = len(word) > 3 and any(each.startswith(word) for each in ("UNDECODABLE", "RECORDER"))
     return word if own or word.startswith("A2A") else f"A2A-{word}"
@@ -198,7 +206,7 @@ RULE = ValueKind("rule", ": = ~", parse_rule)
 
 
 def coded_kind(names: Mapping[str, tuple[int | str, ...]]) -> ValueKind:
-    """A number that also has names."""
+    """Return the kind of a number that also has names."""
     folded = {name.replace("_", "").lower(): name for name in names}
 
     def read(text: str) -> Value:
@@ -211,7 +219,7 @@ def coded_kind(names: Mapping[str, tuple[int | str, ...]]) -> ValueKind:
             begun = any(each.startswith(text.replace("_", "").lower()) for each in folded)
             near = suggest_word(text.upper(), names)
             raise InvalidValue(
-                f'"{text}" is no error\'s code or name{near}', incomplete=begun or wrong.incomplete
+                f'"{text}" is not the code or name of an error{near}', incomplete=begun or wrong.incomplete
             ) from None
 
     kind = ValueKind("code", _COMPARED, read, ranges=True)

@@ -1,4 +1,4 @@
-"""An expression cut into tokens, each with its place."""
+"""Tokens of a filter expression, with their positions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from a2a_proxy.recording.query.errors import QueryError
 
 MAX_LENGTH = 10_000
-"""Characters of an expression."""
+"""Maximum characters of an expression."""
 
 _SPACE = re.compile(r"\s+")
 _KEYWORD = re.compile(r"(AND|OR|NOT)(?=[\s()]|$)")
@@ -26,7 +26,7 @@ _ESCAPE = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'"}
 
 
 class Token(msgspec.Struct, frozen=True):
-    """A piece of an expression."""
+    """A token of an expression."""
 
     kind: str
     """`(`, `)`, `AND`, `OR`, `NOT`, `match` (a field with operator and value) or `word`."""
@@ -42,10 +42,10 @@ class Token(msgspec.Struct, frozen=True):
 
 
 def tokenize(text: str) -> list[Token]:
-    """All tokens in order.
+    """Return all tokens in order.
 
     Raises:
-        QueryError: a quote without an end, an operator without a value.
+        QueryError: a quote is not closed, an operator has no value, or the expression is too long.
     """
     if len(text) > MAX_LENGTH:
         raise QueryError(f"the expression is longer than {MAX_LENGTH} characters", text[:MAX_LENGTH], MAX_LENGTH)
@@ -62,7 +62,9 @@ def tokenize(text: str) -> list[Token]:
 
 
 def last_piece(text: str) -> int:
-    """Where the piece begins that is being typed at the end of a text; the end itself where a new one would."""
+    """Return the offset of the token that is being typed at the end of a text, or the length of the text if a new one
+    begins.
+    """
     at = 0
     while at < len(text):
         if space := _SPACE.match(text, at):
@@ -79,7 +81,7 @@ def last_piece(text: str) -> int:
 
 
 def split_field(piece: str) -> tuple[str, int]:
-    """The field of a piece and where its value begins; no field where it has none yet."""
+    """Return the field of a token and the offset of its value, or an empty field if it has none yet."""
     if piece.startswith("~~"):
         return "trace", 2
     match = _HEAD.match(piece)
@@ -106,13 +108,13 @@ def _read_token(text: str, at: int) -> Token:
 
 def _read_match(text: str, at: int, value_at: int, side: str, field: str, op: str) -> Token:
     if value_at == len(text) or text[value_at].isspace() or text[value_at] == ")":
-        raise QueryError("a value is missing here", text, value_at, incomplete=value_at == len(text))
+        raise QueryError("a value is missing", text, value_at, incomplete=value_at == len(text))
     value, end, in_quotes = _read_value(text, value_at)
     return Token("match", at, end, value, in_quotes, side, field, op.removeprefix(":") or ":", value_at)
 
 
 def _read_value(text: str, at: int) -> tuple[str, int, bool]:
-    """A value that begins here: itself, where it ends, whether it stood in quotes."""
+    """Read the value that begins at `at`. Return it, the offset after it, and whether it was quoted."""
     if text[at] in "\"'":
         value, end = _read_quoted(text, at)
         return value, end, True
@@ -135,12 +137,14 @@ def _read_quoted(text: str, at: int) -> tuple[str, int]:
             parts.append(text[end])
             end += 1
     if end >= len(text):
-        raise QueryError("this quote has no end", text, at, incomplete=True)
+        raise QueryError("this quote is not closed", text, at, incomplete=True)
     return "".join(parts), end + 1
 
 
 def _read_escape(text: str, at: int) -> tuple[str, int]:
-    """What an escape stands for, and the offset after it. Others are kept: `"\\d+"` is a regular expression."""
+    """Return the character of an escape and the offset after it. Unknown escapes are kept: `"\\d+"` is a regular
+    expression.
+    """
     letter = text[at + 1 : at + 2]
     size = {"u": 4, "U": 8}.get(letter)
     if size is None:

@@ -1,4 +1,4 @@
-"""Text to tree. The grammar, loosest first:
+"""Parser of filter expressions. The grammar, from the loosest binding to the tightest:
 
 expression = all ("OR" all)*
 all        = one (["AND"] one)*
@@ -34,14 +34,14 @@ from a2a_proxy.recording.query.words import FLAG
 MAX_MATCHES = 200
 MAX_DEPTH = 50
 BARE_WORDS = {"gap": Match("gap", Op.HAS, WordValue("yes", (1,))), "err": Match("err", Op.HAS, WordValue("yes", (1,)))}
-"""Words that ask by themselves; in quotes they are text."""
+"""Words that are conditions by themselves; in quotes they are text."""
 
 
 def parse(text: str) -> Node:
-    """The tree of an expression; the empty one is true everywhere.
+    """Parse an expression. The empty expression matches everything.
 
     Raises:
-        QueryError: it is wrong, or not complete yet.
+        QueryError: the expression is wrong, or not complete yet.
     """
     return _Parser(text).parse_whole()
 
@@ -61,7 +61,7 @@ class _Parser:
             return And()
         node = self._parse_or()
         if self._peek() is not None:
-            raise self._make_error("this parenthesis closes nothing", self._tokens[self._next])
+            raise self._make_error("this parenthesis was not opened", self._tokens[self._next])
         return node
 
     def _peek(self) -> str | None:
@@ -90,7 +90,7 @@ class _Parser:
         kind = self._peek()
         if kind is None or kind in ("AND", "OR", ")"):
             at = self._tokens[self._next].at if kind else len(self._text)
-            raise QueryError("a condition is missing here", self._text, at, incomplete=kind is None)
+            raise QueryError("a condition is missing", self._text, at, incomplete=kind is None)
         token = self._take_token()
         if kind in ("NOT", "("):
             return self._parse_nested(token)
@@ -112,7 +112,7 @@ class _Parser:
         else:
             node = self._parse_or()
             if self._peek() != ")":
-                raise QueryError("this parenthesis has no end", self._text, opened.at, incomplete=True)
+                raise QueryError("this parenthesis is not closed", self._text, opened.at, incomplete=True)
             self._take_token()
         self._depth -= 1
         return node
@@ -121,12 +121,12 @@ class _Parser:
         name, field = token.field, self._find_field(token)
         op = Op(token.op) if token.op != "!=" else Op.IS
         if token.side and not field.sides:
-            message = f'"{name}" has no sides: leave `{token.side}.` out'
+            message = f'"{name}" has no sides: remove `{token.side}.`'
             raise self._make_error(message, token)
         if op not in field.kind.ops:
             ways = " ".join(field.kind.ops)
             raise QueryError(
-                f'"{name}" does not know `{token.op}`', self._text, token.at + len(name), hint=f"it knows {ways}"
+                f'"{name}" does not support `{token.op}`', self._text, token.at + len(name), hint=f"use one of: {ways}"
             )
         value = self._make_value(token, field, op, token.text, token.value_at)
         if name == "slow":
@@ -158,11 +158,11 @@ class _Parser:
                 return _make_range(field, low, high)
             value = field.kind.read(text)
         except UnicodeEncodeError:
-            raise QueryError("this is no valid Unicode", self._text, at) from None
+            raise QueryError("this is not valid Unicode", self._text, at) from None
         except kinds.InvalidValue as wrong:
             raise QueryError(str(wrong), self._text, at, incomplete=ends and wrong.incomplete) from None
         if op in COMPARISONS and _is_unordered(field, value):
-            raise QueryError("only a number can be compared so", self._text, at)
+            raise QueryError("only numbers have an order", self._text, at)
         return value
 
     def _make_error(self, message: str, token: Token) -> QueryError:
@@ -170,7 +170,7 @@ class _Parser:
 
 
 def _is_unordered(field: QueryField, value: Value) -> bool:
-    """There is no less and more of this."""
+    """Whether the value has no order."""
     if field.kind is kinds.JSON:
         return not (isinstance(value, str) and DECIMAL.fullmatch(value))
     return isinstance(value, WordValue) and field.kind.name == "code"
@@ -180,9 +180,9 @@ def _make_range(field: QueryField, low: str, high: str) -> Range:
     ends = [field.kind.read(each) for each in (low, high)]
     for each in ends:
         if not isinstance(each, Number | TimeValue):
-            raise kinds.InvalidValue("a range goes from one number to another")
+            raise kinds.InvalidValue("a range needs a number at both ends")
     if isinstance(ends[0], Number) and isinstance(ends[1], Number) and ends[0].value > ends[1].value:
-        raise kinds.InvalidValue(f"nothing is between {low} and {high}: the lower one comes first", incomplete=True)
+        raise kinds.InvalidValue(f"the range {low} to {high} is empty: put the lower end first", incomplete=True)
     return Range(*ends)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""What a payload is asked: its text, a JSON path, its parts, metadata and extensions. Pure; any bytes may come."""
+"""Tests on payloads: text, JSON paths, parts, metadata and extensions. Pure functions that accept any bytes."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any
 from a2a_proxy.recording.query.tree import Op
 
 MAX_PATTERN_SECONDS = 0.25
-"""The most that a pattern may take for one text."""
+"""Time limit of a pattern for one text, in seconds."""
 
 _MAX_DEPTH = 100
 _PLAIN_TEXT = re.compile(r"[A-Za-z0-9 _.,:;=+*()-]*")
-"""Characters that no JSON encoder escapes."""
+"""Characters that JSON encoders never escape."""
 _ESCAPED = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt]))')
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _PATH_STEP = re.compile(r"\.([A-Za-z0-9_*-]+)|\[(\d+|\*)\]|\[(\"(?:[^\"\\]|\\.)*\")\]")
 DECIMAL = re.compile(r"-?\d{1,40}(?:\.\d{1,40})?")
 _OPAQUE = frozenset({"data", "metadata"})
-"""Members whose content is the peer's own: no parts or metadata of A2A are in them."""
+"""Members whose content belongs to the peer: parts or metadata in them are not A2A's."""
 
 
 class TooSlow(Exception):
-    """A pattern takes too long on a text; `str()` is the pattern."""
+    """A pattern took too long on a text. `str()` is the pattern."""
 
 
 @lru_cache(64)
@@ -36,7 +36,7 @@ def _compile_pattern(pattern: str) -> Any:
 
 
 def matches_pattern(pattern: str, text: str) -> bool:
-    """Raises TooSlow instead of taking longer than LIMIT_SECONDS."""
+    """Whether the pattern matches. Raises TooSlow after MAX_PATTERN_SECONDS."""
     try:
         return _compile_pattern(pattern).search(text, timeout=MAX_PATTERN_SECONDS) is not None
     except TimeoutError:
@@ -44,7 +44,7 @@ def matches_pattern(pattern: str, text: str) -> bool:
 
 
 def matches_string(op: str, operand: str, text: str) -> bool:
-    """A text by operator, `:` in any case."""
+    """Whether a text matches by operator. `:` ignores case."""
     if op == Op.MATCHES:
         return matches_pattern(operand, text)
     if op == Op.IS:
@@ -53,7 +53,7 @@ def matches_string(op: str, operand: str, text: str) -> bool:
 
 
 def matches_text(op: str, operand: str, payload: bytes) -> bool:
-    """The payload's text, as it is on the wire; `:` finds what JSON has escaped as well."""
+    """Whether the payload's text on the wire matches. `:` also finds text that JSON has escaped."""
     if op == Op.HAS and operand.isascii():
         if operand.lower().encode() in payload.lower():
             return True
@@ -72,7 +72,7 @@ def _unescape_json(text: str) -> str:
 
 @lru_cache(64)
 def path_steps(path: str) -> tuple[str | int | None, ...]:
-    """The steps of a canonical path: names, positions, None for any."""
+    """Return the steps of a canonical path: names, indexes, and None for any."""
     match: list[str | int | None] = []
     for name, position, quoted in _PATH_STEP.findall(path):
         if name == "*" or position == "*":
@@ -85,7 +85,7 @@ def path_steps(path: str) -> tuple[str | int | None, ...]:
 
 
 def values_at_path(value: Any, path: tuple[str | int | None, ...]) -> Iterator[Any]:
-    """What stands there. A member is found by its name, else by the same name in camelCase or snake_case."""
+    """Yield the values at a path. A member is found by its name, else by the same name in camelCase or snake_case."""
     if not path:
         yield value
         return
@@ -113,7 +113,7 @@ def _to_snake(name: str) -> str:
 
 
 def matches_leaf(op: str, operand: str, value: Any) -> bool:
-    """One JSON value by operator: texts as texts, numbers as numbers; `true`, `false`, `null`."""
+    """Whether a JSON value matches: texts as texts, numbers as numbers; `true`, `false`, `null` as words."""
     if op == "*":
         return True
     if isinstance(value, dict | list):
@@ -154,7 +154,7 @@ def _leaf_text(value: Any) -> str:
 
 
 def find_parts(value: Any, depth: int = _MAX_DEPTH) -> Iterator[dict[str, Any]]:
-    """The parts of all messages and artifacts, in any dialect."""
+    """Yield the parts of all messages and artifacts, in any dialect."""
     if isinstance(value, dict) and depth:
         for name, member in value.items():
             if name in ("parts", "content") and isinstance(member, list):
@@ -186,12 +186,12 @@ _QUOTED_MEMBERS = {what: tuple(f'"{name}"'.encode() for name in names) for what,
 
 
 def has_any_name(what: str, data: bytes) -> bool:
-    """JSON has a member without which there is no such part or facet; or it may hide one behind escapes."""
+    """Whether JSON contains a member name that the part or facet needs, or an escape that may hide one."""
     return any(name in data for name in _QUOTED_MEMBERS[what]) or b"\\u" in data
 
 
 def part_kind(part: dict[str, Any]) -> str:
-    """`text`, `data`, `raw` or `url`; empty where it is none of them."""
+    """Return `text`, `data`, `raw` or `url`, or an empty string for any other part."""
     file = part.get("file")
     inside = file if isinstance(file, dict) else part
     if "text" in part or "data" in part:
@@ -202,7 +202,7 @@ def part_kind(part: dict[str, Any]) -> str:
 
 
 def find_facets(what: str, value: Any) -> Iterator[str]:
-    """All media types of parts, extension URIs, or members of metadata as `key: value`."""
+    """Yield all media types of parts, extension URIs, or members of metadata as `key: value`."""
     if what == "mime":
         for part in find_parts(value):
             file = part.get("file")

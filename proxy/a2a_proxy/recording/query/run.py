@@ -1,7 +1,8 @@
-"""Asking a recording: by windows of rows, so that nothing is held open between them and a long search can be watched.
+"""Execution of filter expressions, in windows of rows: no transaction is held between them, and a long search can be
+watched.
 
-No index is made for filters. Columns hold small numbers, so a look at every frame takes 0.1 us: less than what an index
-would cost each recording in bytes.
+Filters have no index. Columns hold small numbers, so testing a frame takes 0.1 us, which costs less than an index would
+cost each recording in bytes.
 """
 
 from __future__ import annotations
@@ -26,33 +27,38 @@ from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 _TABLES = {Rows.FRAMES: "frame", Rows.EXCHANGES: "exchange"}
 _WINDOWS = {Rows.FRAMES: (1 << 17, 4096, 256), Rows.EXCHANGES: (1 << 17, 512, 32)}
-"""Rows of the first window by cost: columns, payloads read, payloads parsed; 10 to 50 ms, then whoever watches is told.
+"""Rows of the first window by cost: columns only, payloads read, payloads parsed. A window takes 10 to 50 ms, then the
+watcher is called.
 
-Where payloads are read each window is twice the one before, up to _GROWTH times the first, for what is asked about
-other tables is asked once a window; _LARGEST bounds the ids that are held."""
+If payloads are read each window is twice the previous one, up to _GROWTH times the first, because conditions on other
+tables are evaluated once for each window. _MAX_WINDOW limits the number of ids in memory.
+"""
 _GROWTH, _MAX_WINDOW = 8, 1 << 17
 _FIRST_WINDOW = 512
-"""Rows of the first window where another table is looked at for all rows at once: one by one they take 10 ms, that
-look 0.1 us for each row of the other table, and whoever waits for the first rows need not wait for it."""
+"""Rows of the first window if another table is scanned for all rows at once. Row by row these take 10 ms, the scan
+takes 0.1 us for each row of the other table, and the first results need not wait for it.
+"""
 _FEW = 250
-"""Ids asked for by name at once; with the values of the longest expression fewer than SQLite's 999."""
+"""Ids in one query. With the values of the longest expression they stay below SQLite's limit of 999 parameters."""
 
 Watch = Callable[[int, int], bool]
-"""Called between windows with rows looked at and rows in all; False ends the search."""
+"""Called between windows with the number of rows examined and the number of rows in total. Returning False ends the
+search.
+"""
 
 
 class Explained(msgspec.Struct, frozen=True):
-    """What is asked of SQLite, and how it goes about it."""
+    """The SQL of an expression, and SQLite's query plan."""
 
     text: str
-    """The expression in its regular spelling."""
+    """The expression in its canonical spelling."""
     sql: str
     params: tuple[Column, ...]
     plan: tuple[str, ...]
 
 
 class QueryableRecording:
-    """A recording that can be asked. One for each connection to it."""
+    """A recording with the filter language. One instance for each connection to it."""
 
     def __init__(self, db: sqlite3.Connection, name: str, functions: QueryFunctions) -> None:
         self._db = db
@@ -69,11 +75,11 @@ class QueryableRecording:
         limit: int | None = None,
         watch: Watch | None = None,
     ) -> Iterator[int]:
-        """Ids of the rows for which the expression holds, in order, those after this one.
+        """Yield the ids of the matching rows greater than `after`, in order.
 
         Raises:
             QueryError: the expression is wrong, or a regular expression takes too long.
-            Stopped: `watch` wanted no more.
+            SearchStopped: `watch` returned False.
         """
         node = parse(expression) if isinstance(expression, str) else expression
         whole, each = self._build_query(node, rows, session), self._build_query(node, rows, session, few=True)
@@ -81,11 +87,12 @@ class QueryableRecording:
         return self._search_windows(plan, _RowRange(rows, session, after, limit), watch)
 
     def early_exchanges(self, expression: str | Node) -> list[int]:
-        """Some of the exchanges for which the expression holds: those that have it themselves, where `ids` begins with
-        a look at all frames. In order.
+        """Return some of the matching exchanges, in order: those that match by their own columns.
+
+        The list is empty unless `ids` would begin with a scan of all frames.
 
         Raises:
-            QueryError: as `ids`.
+            QueryError: as for `ids`.
         """
         node = parse(expression) if isinstance(expression, str) else expression
         condition = own_condition(node) if node_cost(node) == 0 else None
@@ -99,10 +106,10 @@ class QueryableRecording:
         ]
 
     def filter_ids(self, expression: str | Node, rows: Rows, ids: Sequence[int]) -> list[int]:
-        """Those of these ids for which the expression holds, in order; what else the recording has costs nothing.
+        """Return the matching ids of these, in order. Takes no time for other rows of the recording.
 
         Raises:
-            QueryError: as `ids`.
+            QueryError: as for `ids`.
         """
         node = parse(expression) if isinstance(expression, str) else expression
         condition, alias = where(node, rows, few=True), rows.value
@@ -114,10 +121,12 @@ class QueryableRecording:
         return sorted(found)
 
     def select(self, query: str, expression: str | Node, rows: Rows) -> list[tuple[Any, ...]]:
-        """Rows of a query of the caller's own: `{where}` in it stands for the condition on `frame f` or `exchange e`.
+        """Return the rows of the caller's query.
+
+        `{where}` in it is replaced by the condition on `frame f` or `exchange e`.
 
         Raises:
-            QueryError: as `ids`.
+            QueryError: as for `ids`.
         """
         node = parse(expression) if isinstance(expression, str) else expression
         condition = where(node, rows)
@@ -126,7 +135,7 @@ class QueryableRecording:
         )
 
     def explain(self, expression: str | Node, rows: Rows) -> Explained:
-        """The SQL for one window. Raises QueryError."""
+        """Return the SQL for one window with its query plan. Raises QueryError."""
         node = parse(expression) if isinstance(expression, str) else expression
         query, params = self._build_query(node, rows, None)
         values = (*params, 0, _window_size(node, rows), -1)
@@ -137,7 +146,9 @@ class QueryableRecording:
     def _build_query(
         self, node: Node, rows: Rows, session: int | None, *, few: bool = False
     ) -> tuple[str, tuple[Column, ...]]:
-        """A query whose last parameters are: after which id, up to which, how many; `few` as for `where`."""
+        """Return a query whose last parameters are the lowest id (excluded), the highest id and the limit; `few` as for
+        `where`.
+        """
         alias = rows.value
         condition = where(node, rows, few=few)
         if session is not None:
@@ -187,18 +198,18 @@ class QueryableRecording:
 
 
 class _Plan(msgspec.Struct, frozen=True):
-    """How windows are asked for. A query is SQL with its values but the last three."""
+    """Queries of the windows. A query is SQL with its values except the last three."""
 
     bulk_query: tuple[str, tuple[Column, ...]]
     window: int
-    """Rows of the first window that is asked for so."""
+    """Rows of the first window of `bulk_query`."""
     row_query: tuple[str, tuple[Column, ...]]
-    """For a window before that one, of `first` rows, where that is not 0."""
+    """Query of a preceding window of `first` rows, unless `first` is 0."""
     first: int
 
 
 class _RowRange(msgspec.Struct, frozen=True):
-    """Which rows of a table."""
+    """A range of rows of a table."""
 
     rows: Rows
     session: int | None
@@ -207,12 +218,12 @@ class _RowRange(msgspec.Struct, frozen=True):
 
     @property
     def first(self) -> int:
-        """The id after which the first window begins: the ids of a session's exchanges lie side by side."""
+        """The id before the first window. The ids of a session's exchanges are contiguous."""
         return self.after if self._id_span is None else max(self.after, self._id_span[0] - 1)
 
     @property
     def next_window(self) -> str:
-        """How many rows the next window has, and the id of its last."""
+        """SQL for the number of rows in the next window, and the id of its last row."""
         table = _TABLES[self.rows]
         return (
             f"SELECT count(*), max(id) FROM (SELECT id FROM {table} WHERE id > ?{self._id_bound} ORDER BY id LIMIT ?)"
@@ -220,12 +231,12 @@ class _RowRange(msgspec.Struct, frozen=True):
 
     @property
     def count_query(self) -> str:
-        """How many rows there are after an id."""
+        """SQL for the number of rows after an id."""
         return f"SELECT count(*) FROM {_TABLES[self.rows]} WHERE id > ?{self._id_bound}"
 
     @property
     def _id_span(self) -> tuple[int, int] | None:
-        """Ids of a session's exchanges; None where they do not tell the session."""
+        """The ids of a session's exchanges, or None if the ids do not depend on the session."""
         if self.session is None or self.rows is Rows.FRAMES:
             return None
         return make_key(self.session, 0), make_key(self.session + 1, 0)
@@ -243,7 +254,7 @@ def _too_slow_error(pattern: str) -> QueryError:
     return QueryError(
         f"the regular expression takes longer than {MAX_PATTERN_SECONDS:g} s on one text: {pattern}",
         pattern,
-        hint="nested repetitions as in (a+)+ do that; write it without them",
+        hint="avoid nested repetitions such as (a+)+",
     )
 
 

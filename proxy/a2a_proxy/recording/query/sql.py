@@ -1,8 +1,8 @@
-"""Tree to SQL, for frames or for exchanges.
+"""Translation of an expression tree to SQL, for frames or for exchanges.
 
-What holds for an exchange holds for each of its frames. An exchange is found where it has what is asked for itself, or
-where at least one of its frames has; of two conditions each may hold for another frame. NOT is the opposite of that:
-`-state:failed` finds exchanges of which no frame says so.
+A frame matches if its exchange does. An exchange matches a condition by itself or by at least one of its frames; two
+conditions may be met by different frames. NOT is the negation of that: `-state:failed` finds exchanges without any
+frame in this state.
 """
 
 from __future__ import annotations
@@ -19,39 +19,39 @@ _NUMBER = (1 << SESSION_SHIFT) - 1
 
 
 class Rows(Enum):
-    """What a row of the answer is."""
+    """Kind of the rows in the result."""
 
     FRAMES = "f"
     EXCHANGES = "e"
 
 
 def where(node: Node, rows: Rows, *, few: bool = False) -> Sql:
-    """The condition, for `frame f` or `exchange e`.
+    """Return the condition, for `frame f` or `exchange e`.
 
-    Where all of it is cheap it is asked of many rows at once, so that one look at the other table serves them all; for
-    `few` rows that look would cost more than they do.
+    If the whole expression is cheap, conditions on the other table are evaluated for many rows with one scan of it. For
+    `few` rows the scan would cost more than the rows themselves.
     """
     return _node_condition(node, rows, few or node_cost(node) > 0)
 
 
 def _node_condition(node: Node, rows: Rows, by_row: bool) -> Sql:
-    """With `by_row` the other table is looked at for every row anew."""
+    """Return the condition of a node. With `by_row` the other table is queried again for every row."""
     if isinstance(node, Not):
         return _node_condition(node.item, rows, by_row).insert_into("NOT {}")
     if isinstance(node, Match):
         return _frame_condition(node, by_row) if rows is Rows.FRAMES else _exchange_condition(node, by_row)
     if not node.items:
         return Sql("1")
-    items = sorted(node.items, key=node_cost)  # what costs little decides first
+    items = sorted(node.items, key=node_cost)  # cheap conditions are evaluated first
     return join_conditions(
         "AND" if isinstance(node, And) else "OR", *(_node_condition(item, rows, by_row) for item in items)
     )
 
 
 def own_condition(node: Node) -> Sql | None:
-    """A condition on the columns of `exchange e` alone, without a look at its frames: where it holds, the whole does.
+    """Return a condition on the columns of `exchange e` alone that implies the whole expression.
 
-    The whole may hold for more exchanges. None: nothing can be said so.
+    The expression may match more exchanges. None if there is no such condition.
     """
     if isinstance(node, Match):
         return _own_exchange_condition(node)
@@ -67,7 +67,7 @@ def own_condition(node: Node) -> Sql | None:
 
 
 def node_cost(node: Node) -> int:
-    """The most that a condition in it costs (see `fields`); 0 where columns alone are looked at."""
+    """Return the highest cost of its conditions (see `fields`); 0 if only columns are read."""
     if isinstance(node, Match):
         return COST_PARSE if node.field.startswith("$") else FIELDS[node.field].cost
     items = (node.item,) if isinstance(node, Not) else node.items
@@ -89,7 +89,7 @@ def _frame_condition(match: Match, by_row: bool) -> Sql:
 
 
 def _own_frame_condition(match: Match) -> Sql | None:
-    """The condition on the frame itself, on one side of the conversation if so asked."""
+    """Return the condition on the frame itself, with its direction if a side is given."""
     make = where_path if match.field.startswith("$") else FIELDS[match.field].frame
     if make is None:
         return None
@@ -101,7 +101,7 @@ def _own_frame_condition(match: Match) -> Sql | None:
 
 
 def _own_exchange_condition(match: Match) -> Sql | None:
-    """The condition on the exchange itself."""
+    """Return the condition on the exchange itself, or None."""
     field = FIELDS.get(match.field)
     if field is None or field.exchange is None or (match.side and field.frame is not None):
         return None
@@ -109,7 +109,7 @@ def _own_exchange_condition(match: Match) -> Sql | None:
 
 
 def _has_frames(match: Match) -> bool:
-    """Frames may have it where the exchange has not."""
+    """Whether frames may match although the exchange itself does not."""
     field = FIELDS.get(match.field)
     if field is not None and field.alone and _own_exchange_condition(match) is not None:
         return False

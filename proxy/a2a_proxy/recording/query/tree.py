@@ -1,4 +1,4 @@
-"""An expression as a tree of values, and back to text."""
+"""Expressions as a tree of values, and their formatting as text."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import msgspec
 
 
 class Op(StrEnum):
-    """How a field is compared. `!=` is the negation of `=`."""
+    """Comparison operators of fields. `!=` is the negation of `=`."""
 
     HAS = ":"
-    """What the field's kind makes of it: contains, begins with, is."""
+    """Depends on the kind of the field: contains, begins with, or equals."""
     MATCHES = "~"
     IS = "="
     LESS = "<"
@@ -25,70 +25,70 @@ COMPARISONS = (Op.LESS, Op.AT_MOST, Op.MORE, Op.AT_LEAST)
 
 
 class Number(msgspec.Struct, frozen=True):
-    """A number as it was written, and in the field's unit: ns, bytes, or none."""
+    """A number as it was typed, and its value in the field's unit: ns, bytes, or none."""
 
     text: str
     value: int
 
 
 class WordValue(msgspec.Struct, frozen=True):
-    """One word of those that a field knows, by its canonical name."""
+    """A word of a field's closed list, by its canonical name."""
 
     text: str
     keys: tuple[int | str, ...]
-    """What stands in the recording."""
+    """The stored values that it matches."""
 
 
 class TimeValue(msgspec.Struct, frozen=True):
-    """A point in time as it was written."""
+    """A point in time as it was typed."""
 
     text: str
     base: str
-    """From when `ns` counts: `epoch`, `day` (midnight before the session began, local) or `session`."""
+    """The origin of `ns`: `epoch`, `day` (local midnight before the session began) or `session`."""
     ns: int
     span: int
-    """How long what was written lasts: `12:30` is a minute."""
+    """Length of the typed time in ns: `12:30` is a minute."""
 
 
 class Range(msgspec.Struct, frozen=True):
-    """`a..b`, both ends included; times up to the end of the second one."""
+    """`a..b`, both ends included. The range of times ends at the end of `high`."""
 
     low: Number | TimeValue
     high: Number | TimeValue
 
 
 class Anything(msgspec.Struct, frozen=True):
-    """`*`: the field is there."""
+    """`*`: the field is present."""
 
 
 Value = str | Number | WordValue | TimeValue | Range | Anything
 
 
 class Match(msgspec.Struct, frozen=True):
-    """One field compared with one value."""
+    """A comparison of one field with one value."""
 
     field: str
     """A name in `fields`, or a JSON path in canonical spelling: `$.params.message`."""
     op: Op
     value: Value
     side: str = ""
-    """`req`, `resp`, or both."""
+    """`req`, `resp`, or empty for both."""
 
 
 class Not(msgspec.Struct, frozen=True):
-    """Where the other is not so."""
+    """The negation of `item`."""
 
     item: Node
 
 
 class And(msgspec.Struct, frozen=True):
-    """All of them; everything where there is none."""
+    """True if all items are; true without items."""
 
     items: tuple[Node, ...] = ()
 
 
 class Or(msgspec.Struct, frozen=True):
-    """At least one of them; always two or more."""
+    """True if at least one item is. Has two or more items."""
 
     items: tuple[Node, ...]
 
@@ -101,7 +101,7 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def to_text(node: Node) -> str:
-    """The expression in its shortest regular spelling: what `parse` makes this tree of."""
+    """Return the expression in its shortest canonical spelling. `parse` restores the tree from it."""
     if isinstance(node, Or):
         return " OR ".join(_group_text(item) if isinstance(item, Or) else to_text(item) or "()" for item in node.items)
     if isinstance(node, And):
@@ -125,7 +125,7 @@ def _value_text(value: Value) -> str:
 
 
 def quote_text(text: str) -> str:
-    """A text as a value: in quotes where it could be read as anything else."""
+    """Return a text as a value, quoted if it could be parsed as anything else."""
     if BARE.fullmatch(text) and text[0] not in "<>=~!" and ".." not in text:
         return text
     return '"' + "".join(_ESCAPES.get(c) or (c if c.isprintable() else _escape_character(c)) for c in text) + '"'

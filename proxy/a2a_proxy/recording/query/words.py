@@ -1,4 +1,4 @@
-"""The closed lists: what words a field knows, with what stands for them in a recording."""
+"""The closed lists of words of the fields, with the stored values that they match."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from a2a_proxy.protocol.summary import STATE_NUMBERS
 from a2a_proxy.recording.query import kinds
 
 EVENT_OFFSET = 100
-"""Kinds of events are counted on from here, after those of frames."""
+"""Keys of event kinds begin here, above those of frame kinds."""
 
 
 def _operation_names() -> dict[str, tuple[int | str, ...]]:
-    """Every name of an operation: 1.0, JSON-RPC of the older lines, gRPC."""
+    """Return every name of every operation: 1.0, JSON-RPC of the older versions, gRPC."""
     words: dict[str, tuple[int | str, ...]] = {name: (name,) for name in OPERATION_BY_NAME}
     for operation in OPERATIONS:
         for name, _ in (*operation.rpc_v0, *operation.grpc_v0):

@@ -1,1 +1,1 @@
-"""Reading a recording, or several as one, also while it is written."""
+"""Reading of a recording, or of several as one, also while it is written."""

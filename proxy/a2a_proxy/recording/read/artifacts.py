@@ -1,4 +1,4 @@
-"""A task's artifacts, put together from the recorded frames of all exchanges that touched it."""
+"""Assembly of a task's artifacts from the recorded frames of all its exchanges."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _CARRIERS = (EventKind.ARTIFACT, EventKind.TASK)
 
 
 def artifacts_of(recording: Recording, session: int, task: Task, until: int = 0) -> dict[str, AssembledArtifact[Frame]]:
-    """The artifacts that the agent told of, by id, each as the exchange that shows most of it has it.
+    """Return the artifacts that the agent sent, by id, each from the exchange that has the most complete version of it.
 
-    With `until` (ns since the epoch) as they were at that moment.
+    With `until` (ns since the epoch) the artifacts are as they were at that time.
 
-    What a client sends up a live stream (manual/protocol.md "Live proposals", payload `2153`) is its input, not the
-    task's output.
+    A client's messages on a live stream (manual/protocol.md "Live proposals", payload `2153`) are input, not output of
+    the task.
 
-    One event goes to every stream of a task, so each exchange is put together by itself: joined, a chunk that two
-    streams carried would stand there twice.
+    The same event may appear on several streams of a task, so each exchange is assembled separately: otherwise a chunk
+    on two streams would be counted twice.
     """
     best: dict[str, AssembledArtifact[Frame]] = {}
     for number in task.exchanges:
@@ -48,7 +48,7 @@ def _artifact_events(recording: Recording, exchange_key: int, until: int) -> Ite
     exchange = row.exchange
     for frame_row in recording.frames(exchange_key, payloads=False):
         if until and frame_row.frame.at > until:
-            return  # they are numbered in the order in which they passed
+            return  # frames are numbered in the order of their arrival
         if frame_row.frame.event in _CARRIERS and frame_row.frame.direction is Direction.TO_CLIENT:
             payload = recording.payload(frame_row)
             frame = frame_row.frame

@@ -1,6 +1,6 @@
-"""Segments of a recorded session, cut anew from its frames by the same code as live, with what the frames say.
+"""Segments of a recorded session with their content, rebuilt from its frames by the code that also builds them live.
 
-So recordings made before there were segments have them too, and the turns that have no rows.
+So recordings older than segments have them too, and turns without rows are included.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, make_key
 
 _MAX_CACHED_EXCHANGES = 4096
-"""Exchanges kept between two looks at them."""
+"""Number of exchanges that are cached."""
 _CHANGES_INTERVAL = 1000
-"""Frames between two looks at what has changed."""
+"""Frames between two collections of changes."""
 _MAX_TEXT = 65_536
-"""Characters of a segment's text that are kept."""
+"""Maximum number of characters that are kept of a segment's text."""
 _MAX_MARKS = 4096
-"""Texts and blobs of a segment that are known again."""
+"""Maximum number of texts and blobs of a segment that are recognized again."""
 
 
 class SegmentExchangeView(msgspec.Struct, frozen=True):
-    """What the tracker and the readers of payloads look at of an exchange."""
+    """The fields of an exchange that the segment tracker and the payload readers need."""
 
     id: int
     binding: Binding
@@ -47,7 +47,7 @@ class SegmentExchangeView(msgspec.Struct, frozen=True):
 
 
 class SegmentEvent(msgspec.Struct, frozen=True):
-    """Something at a time, in a frame."""
+    """A tool event or a piece of media, with its time (ns) and frame."""
 
     at: int
     exchange: int
@@ -56,26 +56,26 @@ class SegmentEvent(msgspec.Struct, frozen=True):
 
 
 class SegmentContent(msgspec.Struct):
-    """What a segment says."""
+    """The content of a segment."""
 
     text: str = ""
-    """Its beginning, where it is long. What one artifact or message says is one line."""
+    """Text, cut at `_MAX_TEXT`. Text of one artifact or message is one line."""
     source: str = ""
-    """The artifact or message that spoke last."""
+    """The artifact or message of the last text."""
     characters: int = 0
     output_characters: int = 0
-    """Of the text that is output."""
+    """Number of characters of output."""
     heard: list[SegmentEvent] = []
     """Tools and media, in order."""
     marks: dict[int, int] = {}
-    """CRC-32 of each text and blob -> when it was said first."""
+    """Time of the first appearance (ns) by the CRC-32 of each text and blob."""
     gaps: list[int] = []
-    """Pauses between its frames, ns."""
+    """Pauses between its frames, in ns."""
     last: int = 0
-    """When its last frame came."""
+    """Time of its last frame, in ns."""
 
     def add(self, frame: Frame, content: FrameContent, *, output: bool) -> None:
-        """What one frame says."""
+        """Add the content of one frame."""
         for source, text in content.texts:
             if self.text and source != self.source:
                 self.text += "\n"
@@ -96,7 +96,7 @@ class SegmentContent(msgspec.Struct):
 
 
 class Conversations(msgspec.Struct):
-    """Everything that was cut out of one session."""
+    """All segments, interruptions and hand-offs of one session, with their contents."""
 
     segments: list[Segment]
     interruptions: list[Interruption]
@@ -106,7 +106,7 @@ class Conversations(msgspec.Struct):
 
 
 def read_conversations(recording: Recording, session: SessionRow) -> Conversations:
-    """Cut a session and read what it says. Raises RecordingError."""
+    """Build the segments of a session and read their content. Raises RecordingError."""
     tracker = SegmentTracker(include_unary=True)
     segments: dict[int, Segment] = {}
     interruptions: dict[int, Interruption] = {}
@@ -147,7 +147,7 @@ def _collect_changes(
 
 
 def rebuild_segments(recording: Recording, session: SessionRow) -> Iterator[Changes]:
-    """What a recorder would have stored of a session's segments, in portions."""
+    """Yield the segments of a session in portions, as a recorder would have stored them."""
     tracker = SegmentTracker()
     for count, _ in enumerate(_replay_frames(recording, session, tracker), 1):
         if count % _CHANGES_INTERVAL == 0:
@@ -158,7 +158,7 @@ def rebuild_segments(recording: Recording, session: SessionRow) -> Iterator[Chan
 def _replay_frames(
     recording: Recording, session: SessionRow, tracker: SegmentTracker
 ) -> Iterator[tuple[Frame, SegmentExchangeView, SegmentState | None]]:
-    """Feed all frames of exchanges; each with the segment that it is part of. Then the session ends, if it did."""
+    """Apply all frames of exchanges and yield each with its exchange and segment. End the session if it has ended."""
     views = _ExchangeViews(recording, session.id)
     last = session.facts.started
     for row in recording.frames_after(0, session=session.id):
@@ -174,7 +174,7 @@ def _replay_frames(
 
 
 class _ExchangeViews:
-    """Exchanges as the tracker sees them."""
+    """Cache of the exchanges in the form that the tracker needs."""
 
     def __init__(self, recording: Recording, session: int) -> None:
         self._recording = recording
@@ -183,7 +183,7 @@ class _ExchangeViews:
         self._cache: dict[int, SegmentExchangeView | None] = {}
 
     def view_of(self, frame: Frame) -> SegmentExchangeView | None:
-        """That of a frame's exchange; None where the recording does not have it."""
+        """Return the view of a frame's exchange, or None if the recording does not have the exchange."""
         number = frame.exchange
         if number in self._cache:
             view = self._cache[number]

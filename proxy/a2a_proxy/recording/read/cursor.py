@@ -1,7 +1,7 @@
-"""How far the rows of a table have been passed, for whoever follows a recording.
+"""Read position in a table, for followers of a recording.
 
-Rows are only ever added at the end, but where the last ones are pruned SQLite gives their numbers out again. Then the
-row at the cursor is another one, and what was seen last of the sessions that are left says where to go on.
+Rows are only added at the end, but SQLite reuses the numbers of pruned rows at the end of a table. Then the row at the
+cursor has changed, and the last rows read of the remaining sessions determine the position.
 """
 
 from __future__ import annotations
@@ -12,33 +12,33 @@ from a2a_proxy.recording.read.reader import Recording
 
 _ROW = """SELECT s.uuid, r.exchange, r.connection, r.seq, r.at FROM {table} r JOIN session s ON s.id = r.session
   WHERE r.id = ?"""
-"""What makes a row that row, whatever its number."""
+"""Columns that identify a row independently of its number."""
 
 Fingerprint = tuple[str | int, ...]
 
 
 def fingerprint(db: sqlite3.Connection, table: str, number: int) -> Fingerprint:
-    """Which row of `frame` or `finding` has this number; empty where none has."""
+    """Return the identity of the row of `frame` or `finding` with this number, or an empty tuple."""
     row = db.execute(_ROW.format(table=table), (number,)).fetchone()
     return tuple(row) if row is not None else ()
 
 
 class RowCursor:
-    """A cursor into `frame` or `finding`, over all sessions."""
+    """Read position in `frame` or `finding`, over all sessions."""
 
     def __init__(self, recording: Recording, table: str) -> None:
         self._recording = recording
         self._table = table
         self.row = 0
-        """Number of the last row that was passed."""
+        """Number of the last row that was read."""
         self._fingerprint: Fingerprint = ()
         self._sessions_by_uuid: dict[str, int] = {}
-        """By uuid the number of the session, of those that were there."""
+        """Number of each session by UUID, as of the last poll."""
         self._last: dict[int, int] = {}
-        """By number of the session the last of its rows, of those that may get more."""
+        """Number of the last row that was read, by session; only sessions that may get more rows."""
 
     def start_at(self, row: int) -> None:
-        """Everything up to this row is passed."""
+        """Set the position: rows up to this one count as read."""
         self.row = row
         for session in self._recording.sessions():
             self._sessions_by_uuid[session.facts.uuid] = session.id
@@ -47,21 +47,23 @@ class RowCursor:
         self._fingerprint = fingerprint(self._recording.db, self._table, row)
 
     def advance(self, row: int, session: int) -> None:
-        """The next row is passed: this one."""
+        """Move the position to this row, the next one."""
         self.row = row
         self._last[session] = row
 
     def end_look(self) -> None:
-        """There are no more now: until the next look others may take rows away. Call it after each look."""
+        """End a poll: remember the row at the position, because other processes may delete rows before the next poll.
+        Call it after each poll.
+        """
         self._fingerprint = fingerprint(self._recording.db, self._table, self.row)
         self._sessions_by_uuid.clear()
         for session in self._recording.sessions():
             self._sessions_by_uuid[session.facts.uuid] = session.id
             if not session.how:
-                self._last.setdefault(session.id, 0)  # it began since, and has nothing that was passed
+                self._last.setdefault(session.id, 0)  # the session began since, and none of its rows was read
 
     def begin_look(self) -> int:
-        """The number after which there is what is new. Call it before each look."""
+        """Begin a poll and return the number of the last row that was read. Call it before each poll."""
         if self.row and fingerprint(self._recording.db, self._table, self.row) != self._fingerprint:
             left = [
                 row.id for row in self._recording.sessions() if self._sessions_by_uuid.get(row.facts.uuid) == row.id
@@ -72,9 +74,9 @@ class RowCursor:
         return self.row
 
     def _last_row_before(self, row: int, sessions: list[int]) -> int:
-        """The last row up to this one of some sessions."""
+        """Return the number of the last row of these sessions, not above `row`."""
         marks = ",".join("?" * len(sessions))
-        # Without `+` SQLite would sort all rows of the sessions: the newest one is near.
+        # Without `+` SQLite would sort all rows of the sessions, although the newest one is near.
         query = f"SELECT id FROM {self._table} WHERE id <= ? AND +session IN ({marks}) ORDER BY id DESC LIMIT 1"
         found = self._recording.db.execute(query, (row, *sessions)).fetchone() if sessions else None
         return int(found[0]) if found is not None else 0

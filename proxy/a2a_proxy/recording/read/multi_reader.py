@@ -1,7 +1,7 @@
-"""Several recordings as one: their rows by time, their tasks joined. One is a case of several.
+"""Several recordings read as one: their rows ordered by time, their tasks joined. One recording is a special case.
 
-Nothing is copied and no index is made: each file is read by pages as ever, and the pages are merged. So files that are
-being written are followed like one, and memory does not grow with them.
+Nothing is copied or indexed: each file is read in pages as usual, and the pages are merged. So files that are being
+written can be followed, and memory does not grow with their size.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class MultiReaderFile(msgspec.Struct, frozen=True):
     """One of the files."""
 
     number: int
-    """From 0, in the order in which they were named."""
+    """From 0, in the order of the command line."""
     name: str
-    """Short, and its own among them: the file's name without its ending."""
+    """Short unique name: the file's name without its extension."""
     recording: Recording
 
 
@@ -49,7 +49,7 @@ class TaskSighting(msgspec.Struct, frozen=True):
 
 
 class _TaskView(NamedTuple):
-    """Where a task is, and what counting needs of it."""
+    """Location of a task, with the fields needed for counting."""
 
     first: int
     member: int
@@ -61,7 +61,7 @@ class _TaskView(NamedTuple):
 class MultiReader:
     """The files, open for reading. Not for two threads at once.
 
-    Raises RecordingError on opening; then none of them is open.
+    Raises RecordingError on opening, in which case no file stays open.
     """
 
     def __init__(self, paths: Sequence[str | os.PathLike[str]]) -> None:
@@ -76,7 +76,7 @@ class MultiReader:
         self.members = tuple(members)
 
     def close(self) -> None:
-        """Close all of them."""
+        """Close all files."""
         for member in self.members:
             member.recording.close()
 
@@ -87,14 +87,14 @@ class MultiReader:
         self.close()
 
     def sessions(self) -> list[tuple[MultiReaderFile, SessionRow]]:
-        """All sessions by the time of their start; of one that several files hold, that of the file with most of it."""
+        """Return all sessions by start time. A session in several files is taken from the file that has most of it."""
         found = best_sessions(self.members)
         return sorted(found, key=lambda each: (each[1].facts.started, each[0].number, each[1].id))
 
     def exchanges(self, where: str = "") -> Iterator[tuple[MultiReaderFile, ExchangeRow]]:
-        """All exchanges by the time of their first byte, or those for which an expression of the filter holds.
+        """Yield all exchanges, or the exchanges that match a filter expression, by the time of their first byte.
 
-        Raises as `Recording.find_exchanges`.
+        Raises the errors of `Recording.find_exchanges`.
         """
         if not where:
             return _exchanges_by_time(self.sessions(), None)
@@ -104,17 +104,20 @@ class MultiReader:
         return _exchanges_by_time(self.sessions(), parse(where))
 
     def frames(self, where: str = "", *, payloads: bool = True) -> Iterator[tuple[MultiReaderFile, FrameRow]]:
-        """All frames by the time of their last byte; those of one file stay in the order in which it stored them.
+        """Yield all frames by the time of their last byte.
 
-        Raises as `Recording.find_frames`.
+        Frames of one file stay in the order in which they were stored.
+
+        Raises the errors of `Recording.find_frames`.
         """
         return frames_by_time(zip(self.members, self.own_sessions(), strict=True), where, payloads=payloads)
 
     def tasks(self) -> Iterator[list[TaskSighting]]:
-        """Each task once, in order of first sight, with what each session of each file knows of it, the earliest first.
+        """Yield each task once, by its first appearance, with its version in each session of each file, the earliest
+        first.
 
-        A UUID names the same task wherever it stands. Any other id does so at agents of one name only: two agents may
-        both have a task 1.
+        A UUID names the same task in every file. Any other id does so only for agents of the same name, because two
+        agents may both have a task 1.
         """
         for rows in self._join_tasks():
             seen = (self._read_sighting(each.member, each.row) for each in rows)
@@ -122,8 +125,10 @@ class MultiReader:
                 yield known
 
     def task(self, task_id: str) -> list[TaskSighting]:
-        """What each session of each file knows of the task of this id, the earliest first; where agents share the id,
-        of the agent that is seen first."""
+        """Return the versions of this task in all sessions and files, the earliest first.
+
+        If several agents have a task of this id, the agent that appears first is chosen.
+        """
         own = self.own_sessions()
         found = [
             TaskSighting(member, row)
@@ -135,11 +140,11 @@ class MultiReader:
         return [seen for seen in found if pack_uuid(task_id) or seen.row.task.agent == found[0].row.task.agent]
 
     def task_states(self) -> Counter[int]:
-        """How many tasks are in which state (see `TaskState`), as the session says that heard of each last."""
+        """Return the number of tasks in each state (see `TaskState`), as of the latest session of each task."""
         return Counter(max(rows, key=lambda each: each.last).state for rows in self._join_tasks())
 
     def _join_tasks(self) -> list[list[_TaskView]]:
-        """Rows of the same task, by the time of its first sight."""
+        """Return the rows of each task, by the time of its first appearance."""
         own = self.own_sessions()
         groups: dict[tuple[str, str], list[_TaskView]] = {}
         for member in self.members:
@@ -151,7 +156,7 @@ class MultiReader:
         return sorted(map(sorted, groups.values()))
 
     def own_sessions(self) -> list[set[int]]:
-        """By member the numbers of its sessions, without those of which another has more."""
+        """Return the session numbers of each file, without sessions of which another file has more."""
         own: list[set[int]] = [set() for _ in self.members]
         for member, row in self.sessions():
             own[member.number].add(row.id)
@@ -164,7 +169,7 @@ class MultiReader:
 
 
 def best_sessions(members: Iterable[MultiReaderFile]) -> list[tuple[MultiReaderFile, SessionRow]]:
-    """Each session once; of one that several files hold, that of the file with most of it."""
+    """Return each session once. A session in several files is taken from the file that has most of it."""
     best: dict[str, tuple[MultiReaderFile, SessionRow]] = {}
     for member in members:
         for row in member.recording.sessions():
@@ -181,7 +186,10 @@ def _session_extent(member: MultiReaderFile, row: SessionRow) -> tuple[bool, int
 def _exchanges_by_time(
     sessions: list[tuple[MultiReaderFile, SessionRow]], node: Node | None
 ) -> Iterator[tuple[MultiReaderFile, ExchangeRow]]:
-    """Exchanges of sessions that are given by the time of their start: none is looked into before that time."""
+    """Yield exchanges of `sessions`, which are ordered by start time.
+
+    No session is queried before its start is reached.
+    """
     waiting = deque(enumerate(sessions))
     heap: list[tuple[int, int, MultiReaderFile, ExchangeRow, Iterator[ExchangeRow]]] = []
     while waiting or heap:
@@ -203,7 +211,7 @@ def _exchanges_by_time(
 def frames_by_time(
     sessions_by_member: Iterable[tuple[MultiReaderFile, set[int]]], where: str = "", *, payloads: bool = True
 ) -> Iterator[tuple[MultiReaderFile, FrameRow]]:
-    """Frames of these sessions of each file; see `Several.frames`."""
+    """Yield frames of these sessions of each file; see `MultiReader.frames`."""
     merged = [_member_frames(member, sessions, where, payloads) for member, sessions in sessions_by_member]
     return heapq.merge(*merged, key=lambda each: each[1].frame.at)
 
@@ -217,7 +225,7 @@ def _member_frames(
 
 
 def short_names(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
-    """What to call each file: its name without its ending, after as many folders as tell it from the others."""
+    """Return a name for each file: without its extension, preceded by as many folders as make it unique."""
     files = [Path(path).absolute() for path in paths]
     names = {file: _file_stem(file) for file in files}
     for depth in range(1, max((len(file.parts) for file in files), default=0)):

@@ -1,4 +1,4 @@
-"""How an exchange ended, as SQL: the words that the console has for each of them (`cli.text.outcome`)."""
+"""SQL of the outcome of an exchange; the console uses the same words (`cli.text.outcome`)."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ OUTCOME = """CASE
     WHEN length(e.error) THEN 'error'
     WHEN coalesce((SELECT value FROM text WHERE id = e.how), '') IN ('complete', '') THEN 'ok'
     ELSE 'cut' END"""
-"""Of a row `e` of `exchange`."""
+"""Expression over a row `e` of `exchange`."""

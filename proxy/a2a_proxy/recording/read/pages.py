@@ -1,4 +1,4 @@
-"""Rows of a recording page by page: no transaction is held while a caller works through them."""
+"""Paged queries of a recording: no transaction is held while the caller processes rows."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _Value = TypeVar("_Value")
 
 
 class PagedQuery:
-    """Asks one connection. SQLite's errors become RecordingError with the name of the file."""
+    """Queries on one connection. SQLite's errors become RecordingError with the name of the file."""
 
     def __init__(self, db: sqlite3.Connection, name: str) -> None:
         self._db = db
         self._name = name
 
     def fetch_all(self, query: str, parameters: tuple[Any, ...] = ()) -> list[Row]:
-        """All rows of an answer."""
+        """Return all rows of the result."""
         with translate_errors(self._name):
             return self._db.execute(query, parameters).fetchall()
 
     def fetch_one(self, query: str, parameters: tuple[Any, ...] = ()) -> Row | None:
-        """The first row of an answer."""
+        """Return the first row of the result, or None."""
         return next(iter(self.fetch_all(query, parameters)), None)
 
     def by_keyset(
@@ -41,7 +41,7 @@ class PagedQuery:
         make: Callable[[Row], _Value],
         limit: int | None,
     ) -> Iterator[_Value]:
-        """Values in order: `after` and the page's size are the last two parameters of the query."""
+        """Yield values in order. `after` and the page size are the last two parameters of the query."""
         remaining = limit
         while remaining is None or remaining > 0:
             size = PAGE_ROWS if remaining is None else min(PAGE_ROWS, remaining)
@@ -62,7 +62,7 @@ class PagedQuery:
         after: int = 0,
         limit: int | None = None,
     ) -> Iterator[_Value]:
-        """Values of a table whose key holds the session, of one or of all, those with a key greater than `after`."""
+        """Yield values with a key greater than `after`, of one session or of all. The key contains the session."""
         before = 1 << 62
         if session is not None:
             after, before = max(after, make_key(session, 0) - 1), make_key(session + 1, 0)
@@ -70,7 +70,7 @@ class PagedQuery:
         return self.by_keyset(query, (before,), after, lambda value: value.key, make, limit)
 
     def by_ids(self, table: str, ids: Iterator[int], make: Callable[[Row], _Value]) -> Iterator[_Value]:
-        """Values of these ids; the first one does not wait for the others."""
+        """Yield values of these ids, each as soon as it is read."""
         for number in ids:
             row = self.fetch_one(f"SELECT * FROM {table} WHERE id = ?", (number,))
             if row is not None:

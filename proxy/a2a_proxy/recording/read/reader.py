@@ -1,6 +1,6 @@
-"""Reading a recording, also while it is written. Gives the model's values back as they went in.
+"""Reading of a recording, also while it is written. Returns the model's values as they were stored.
 
-No transaction is held between calls, nor while a caller works through an iterator: rows are fetched page by page.
+No transaction is held between calls, nor while a caller processes an iterator: rows are fetched page by page.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _Value = TypeVar("_Value")
 class Recording:
     """One recording, open for reading. Not for two threads at once.
 
-    Raises RecordingError on opening, and where the file turns out damaged or locked.
+    Raises RecordingError on opening, and when the file turns out to be damaged or locked.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -56,7 +56,7 @@ class Recording:
 
     @classmethod
     def from_connection(cls, db: sqlite3.Connection, name: str) -> Recording:
-        """A recording on an open connection (see `database.open_private`)."""
+        """Return a recording on an open connection (see `database.open_private`)."""
         recording = cls.__new__(cls)
         recording._attach(name, db)
         return recording
@@ -64,9 +64,9 @@ class Recording:
     def _attach(self, path: str, db: sqlite3.Connection) -> None:
         self.path = path
         self._leaves_log = False
-        """There was no write-ahead log before this look at the file."""
+        """Whether the file had no write-ahead log before it was opened."""
         self.db = db
-        """For queries of the caller's own; the functions of `recording.functions` are registered."""
+        """For the caller's own queries. The functions of `recording.store.sql_functions` are registered."""
         self._pages = PagedQuery(db, path)
         self._payloads = Payloads(db)
         self._decode = RowDecoder(db, self._payloads)
@@ -74,7 +74,7 @@ class Recording:
         self._queryable: QueryableRecording | None = None
 
     def close(self) -> None:
-        """Close the file, and leave nothing beside it that was not there before."""
+        """Close the file and remove the write-ahead log if this reader created it."""
         self.db.close()
         if self._leaves_log:
             remove_empty_log(self.path)
@@ -86,13 +86,13 @@ class Recording:
         self.close()
 
     def data_version(self) -> int:
-        """A number that differs from the last one when somebody else committed in between. Costs microseconds."""
+        """Return a number that changes when another connection commits. Takes microseconds."""
         with translate_errors(self.path):
             drop_stand_in(self.db)
         return int(self._pages.fetch_all("PRAGMA data_version")[0][0])
 
     def counts(self, session: int | None = None) -> Counts:
-        """How much is there, in all or in one session."""
+        """Return the numbers of rows, of the whole file or of one session."""
         if session is None:
             names = ("session", "connection", "exchange", "frame", "task", "finding")
             return Counts(*(self._pages.fetch_all(f"SELECT count(*) FROM {name}")[0][0] for name in names))
@@ -104,46 +104,46 @@ class Recording:
         return Counts(1, *numbers)
 
     def sessions(self) -> list[SessionRow]:
-        """All sessions in order of their start in this file."""
+        """Return all sessions in order of their start in this file."""
         return [self._decode.session(row) for row in self._pages.fetch_all("SELECT * FROM session ORDER BY id")]
 
     def session(self, number: int) -> SessionRow | None:
-        """One session."""
+        """Return one session, or None."""
         row = self._pages.fetch_one("SELECT * FROM session WHERE id = ?", (number,))
         return self._decode.session(row) if row is not None else None
 
     def connections(self, session: int | None = None, *, after: int = 0) -> Iterator[ConnectionRow]:
-        """Connections by session and number, those with a key greater than `after`."""
+        """Yield connections by session and number, with a key greater than `after`."""
         return self._pages.by_session("connection", self._decode.connection, session, after)
 
     def connection(self, row_key: int) -> ConnectionRow | None:
-        """One connection."""
+        """Return one connection, or None."""
         row = self._pages.fetch_one("SELECT * FROM connection WHERE id = ?", (row_key,))
         return self._decode.connection(row) if row is not None else None
 
     def exchanges(
         self, session: int | None = None, *, after: int = 0, limit: int | None = None, headers: bool = True
     ) -> Iterator[ExchangeRow]:
-        """Exchanges by session and number (order of first byte), those with a key greater than `after`."""
+        """Yield exchanges by session and number (order of first byte), with a key greater than `after`."""
         make = partial(self._decode.exchange, headers=headers)
         return self._pages.by_session("exchange", make, session, after, limit=limit)
 
     def exchange(self, row_key: int, *, headers: bool = True) -> ExchangeRow | None:
-        """One exchange."""
+        """Return one exchange, or None."""
         row = self._pages.fetch_one("SELECT * FROM exchange WHERE id = ?", (row_key,))
         return self._decode.exchange(row, headers=headers) if row is not None else None
 
     def frames(
         self, exchange_key: int, *, after: int = -1, limit: int | None = None, payloads: bool = True
     ) -> Iterator[FrameRow]:
-        """Frames of an exchange by `seq`, those after this one."""
+        """Yield frames of an exchange by `seq`, with a `seq` greater than `after`."""
         session, number = split_key(exchange_key)
         query = "SELECT * FROM frame WHERE session = ? AND exchange = ? AND seq > ? ORDER BY seq LIMIT ?"
         make = self._frame_maker(payloads)
         return self._pages.by_keyset(query, (session, number), after, lambda value: value.frame.seq, make, limit)
 
     def connection_frames(self, connection_key: int, *, payloads: bool = True) -> Iterator[FrameRow]:
-        """Frames of the connection itself (SETTINGS, GOAWAY, opaque bytes) in order."""
+        """Yield frames of the connection itself (SETTINGS, GOAWAY, opaque bytes) in order."""
         session, number = split_key(connection_key)
         query = (
             "SELECT * FROM frame WHERE session = ? AND exchange = 0 AND connection = ? AND seq > ? ORDER BY seq LIMIT ?"
@@ -153,20 +153,21 @@ class Recording:
         )
 
     def frame(self, number: int, *, payload: bool = True) -> FrameRow | None:
-        """One frame by its id."""
+        """Return one frame by its id, or None."""
         row = self._pages.fetch_one("SELECT * FROM frame WHERE id = ?", (number,))
         return self._decode.frame(row, payload=payload) if row is not None else None
 
     def frames_of(self, numbers: Sequence[int]) -> list[FrameRow]:
-        """The frames of these ids that are there, in order of storing, without their payloads."""
+        """Return the existing frames of these ids, in order of storing, without their payloads."""
         query = "SELECT * FROM frame WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
         return [self._decode.frame(row, payload=False) for row in self._pages.fetch_all(query, (json.dumps(numbers),))]
 
     def frames_after(
         self, number: int, limit: int | None = None, *, session: int | None = None, payloads: bool = True
     ) -> Iterator[FrameRow]:
-        """Frames stored after this id, in order of storing: the cursor of a follower."""
-        # With the index of sessions SQLite would sort all frames of the session for each page: `+` keeps it from that.
+        """Yield frames stored after this id, in order of storing: the cursor of a follower."""
+        # The `+` prevents SQLite from using the index of sessions, which would sort all frames of the session for each
+        # page.
         of = "" if session is None else "+session = ? AND "
         fixed = () if session is None else (session,)
         query = f"SELECT * FROM frame WHERE {of}id > ? ORDER BY id LIMIT ?"
@@ -181,11 +182,11 @@ class Recording:
         limit: int | None = None,
         watch: Watch | None = None,
     ) -> Iterator[ExchangeRow]:
-        """Exchanges for which an expression of the filter language holds, as `exchanges` gives them.
+        """Yield exchanges that match an expression of the filter language, as `exchanges` does.
 
-        `watch` is called now and then with rows looked at and rows in all; where it says False, the search ends.
-        Raises QueryError at once where the expression is wrong, later where a regular expression takes too long;
-        Stopped where `watch` ended it.
+        `watch` is called from time to time with the number of rows examined and the number of rows in total; the search
+        ends if it returns False. Raises QueryError immediately if the expression is wrong, and during the search if a
+        regular expression takes too long; SearchStopped if `watch` ended the search.
         """
         from a2a_proxy.recording.query.sql import Rows
 
@@ -202,14 +203,14 @@ class Recording:
         watch: Watch | None = None,
         payloads: bool = True,
     ) -> Iterator[FrameRow]:
-        """Frames for which an expression of the filter language holds, in order of storing; see `find_exchanges`."""
+        """Yield frames that match an expression of the filter language, in order of storing; see `find_exchanges`."""
         from a2a_proxy.recording.query.sql import Rows
 
         ids = self.queryable().ids(expression, Rows.FRAMES, session=session, after=after, limit=limit, watch=watch)
         return self._pages.by_ids("frame", ids, self._frame_maker(payloads))
 
     def queryable(self) -> QueryableRecording:
-        """What the filter language asks this recording through; made, and imported, when it is first needed."""
+        """Return the object that runs filter expressions on this recording. It is imported and created on first use."""
         if self._queryable is None:
             from a2a_proxy.recording.query.functions import QueryFunctions
             from a2a_proxy.recording.query.run import QueryableRecording
@@ -219,21 +220,23 @@ class Recording:
         return self._queryable
 
     def payload(self, row: FrameRow) -> bytes:
-        """The stored payload of a frame, exactly."""
+        """Return the stored payload of a frame, byte for byte."""
         with translate_errors(self.path):
             rest = self._payloads.read(row.block, row.offset, row.size)
             return self._payloads.read_whole(row.id, rest) if row.pieces else rest
 
     def tasks(self, session: int | None = None) -> Iterator[TaskRow]:
-        """Tasks in order of first sight."""
+        """Yield tasks in order of their first appearance."""
         of = "" if session is None else "session = ? AND "
         fixed = () if session is None else (session,)
         query = f"SELECT * FROM task WHERE {of}id > ? ORDER BY id LIMIT ?"
         return self._pages.by_keyset(query, fixed, 0, lambda value: value.id, self._make_task, None)
 
     def task(self, task_id: str, agent: str | None = None, *, session: int | None = None) -> list[TaskRow]:
-        """What each session of the file, or one of them, knows of the task of this id, of one agent or of all. With
-        both an index finds it."""
+        """Return the task of this id in each session of the file or in one, of one agent or of all.
+
+        With both a session and an agent an index is used.
+        """
         number = self._ident_number(task_id)
         if number is None:
             return []
@@ -250,8 +253,10 @@ class Recording:
         return [value for value in values if agent is None or value.task.agent == agent]
 
     def first_exchange(self, task_id: str, session: int) -> int:
-        """The number of the first exchange of a session whose task this is; 0 where there is none. Looks at all of the
-        session's exchanges."""
+        """Return the number of the first exchange of a session that has this task, or 0.
+
+        Scans all exchanges of the session.
+        """
         query = "SELECT min(id) FROM exchange WHERE id >= ? AND id < ? AND task = ?"
         found = self._pages.fetch_one(
             query, (make_key(session, 0), make_key(session + 1, 0), self._ident_number(task_id))
@@ -259,7 +264,7 @@ class Recording:
         return split_key(found[0])[1] if found is not None and found[0] is not None else 0
 
     def task_row(self, number: int) -> TaskRow | None:
-        """One task by the key of its row."""
+        """Return one task by the id of its row, or None."""
         row = self._pages.fetch_one("SELECT * FROM task WHERE id = ?", (number,))
         return self._make_task(row) if row is not None else None
 
@@ -272,8 +277,9 @@ class Recording:
         after: int = 0,
         limit: int | None = None,
     ) -> Iterator[FindingRow]:
-        """Findings in order, of a session, of the exchange of this key, or of one frame of it; those with an id greater
-        than `after`."""
+        """Yield findings in order, of a session, of the exchange of this key, or of one of its frames, with an id
+        greater than `after`.
+        """
         where, fixed = ["1"], []
         if exchange is not None:
             session, number = split_key(exchange)
@@ -288,42 +294,44 @@ class Recording:
         return self._pages.by_keyset(query, tuple(fixed), after, lambda value: value.id, self._decode.finding, limit)
 
     def notes(self, session: int | None = None) -> list[NoteRow]:
-        """What people wrote down, of a session or of all, by session, exchange and frame."""
+        """Return the notes and bookmarks of a session or of all, by session, exchange and frame."""
         with translate_errors(self.path):
             drop_stand_in(self.db)
             return read_notes(self.db, session)
 
     def has_segments(self) -> bool:
-        """Segments, interruptions and hand-offs are stored; recordings before schema version 3 have none."""
+        """Whether the recording has tables for segments, interruptions and hand-offs: schema version 3 added them."""
         return (
             self._pages.fetch_one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'segment'") is not None
         )
 
     def segments(self, session: int | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[SegmentRow]:
-        """Segments as they stand, by session and number, those with a key greater than `after`; turns that are one
-        unary call have none (see `segment_schema`)."""
+        """Yield segments in their stored state, by session and number, with a key greater than `after`.
+
+        Turns of one unary call have no segments (see `segment_schema`).
+        """
         return self._segment_rows("segment", self._decode.segments.segment, session, after, limit)
 
     def interruptions(
         self, session: int | None = None, *, after: int = 0, limit: int | None = None
     ) -> Iterator[InterruptionRow]:
-        """Interruptions as they stand, by session and number, those with a key greater than `after`."""
+        """Yield interruptions in their stored state, by session and number, with a key greater than `after`."""
         return self._segment_rows("interruption", self._decode.segments.interruption, session, after, limit)
 
     def handoffs(self, session: int | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[HandoffRow]:
-        """Hand-offs as they stand, by session and number, those with a key greater than `after`."""
+        """Yield hand-offs in their stored state, by session and number, with a key greater than `after`."""
         return self._segment_rows("handoff", self._decode.segments.handoff, session, after, limit)
 
     def _segment_rows(
         self, table: str, make: Callable[[Row], _Value], session: int | None, after: int, limit: int | None
     ) -> Iterator[_Value]:
-        """Rows of a table that recordings before schema version 3 do not have."""
+        """Yield rows of a table that recordings before schema version 3 do not have."""
         if not self.has_segments():
             return iter(())
         return self._pages.by_session(table, make, session, after, limit=limit)
 
     def _ident_number(self, text: str) -> int | None:
-        """The number that stands for an identifier; None where no row has it."""
+        """Return the number of an identifier, or None if no row has it."""
         number = pack_decimal(text)
         if number is None:
             found = self._pages.fetch_one("SELECT id FROM ident WHERE value = ?", (pack_ident(text),))

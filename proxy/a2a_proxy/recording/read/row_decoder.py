@@ -1,6 +1,6 @@
-"""Rows to values: the inverse of `frame_writer` and `state_writer`. Knows columns, runs only look-ups by number.
+"""Conversion of rows to values: the inverse of `frame_writer` and `state_writer`. Runs only look-ups by row number.
 
-Every method raises RecordingError where the row makes no sense, or what it points at is not there.
+Every method raises RecordingError if the row is not valid, or if a row that it refers to does not exist.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _decode_evidence = json_reader(dict[str, str])
 
 
 class InternLookup:
-    """Values of an interned table by row number, kept while there is room."""
+    """Cached values of an interned table by row number."""
 
     def __init__(self, db: sqlite3.Connection, table: str, unpack: Callable[[Any], Any]) -> None:
         self._db = db
@@ -58,7 +58,7 @@ class InternLookup:
         self._cache: dict[int, Any] = {0: ""}
 
     def __getitem__(self, number: int) -> Any:
-        """The value; a negative number stands for itself."""
+        """Return the value. A negative number is the value itself (see `pack_decimal`)."""
         value = self._cache.get(number)
         if value is None:
             if number < 0:
@@ -71,7 +71,7 @@ class InternLookup:
 
 
 class FrameShape(msgspec.Struct, frozen=True, gc=False):
-    """A row of `shape`, in words."""
+    """A decoded row of `shape`."""
 
     direction: Direction
     kind: FrameKind
@@ -86,7 +86,7 @@ class FrameShape(msgspec.Struct, frozen=True, gc=False):
 
 
 class RowDecoder:
-    """Makes values of rows. One per connection to the file."""
+    """Builds values from rows. One instance per connection to the file."""
 
     def __init__(self, db: sqlite3.Connection, payloads: Payloads) -> None:
         self._db = db
@@ -99,7 +99,7 @@ class RowDecoder:
 
     @check_row("session")
     def session(self, row: Row) -> SessionRow:
-        """A row of `session`."""
+        """Build a value from a row of `session`."""
         number, uuid, tool, command, listens, upstreams, started, clock, pid, ended, *rest = row
         how, complete, lost, edits, segment, position, snapshot, *redaction = rest
         self._started[number] = started
@@ -119,7 +119,7 @@ class RowDecoder:
 
     @check_row("frame")
     def frame(self, row: Row, *, payload: bool = True) -> FrameRow:
-        """A row of `frame`; without `payload` its bytes are left out."""
+        """Build a value from a row of `frame`, with or without its payload."""
         number, session, exchange, connection, seq, shape_id, at, took, start, span, block, offset, size, *rest = row
         task, context, message, artifact, generation, rpc, extra = rest
         shape = self._shapes.get(shape_id) or self._load_shape(shape_id)
@@ -173,7 +173,7 @@ class RowDecoder:
 
     @check_row("connection")
     def connection(self, row: Row) -> ConnectionRow:
-        """A row of `connection`."""
+        """Build a value from a row of `connection`."""
         (
             row_key,
             client,
@@ -212,7 +212,9 @@ class RowDecoder:
 
     @check_row("exchange")
     def exchange(self, row: Row, *, headers: bool = True) -> ExchangeRow:
-        """A row of `exchange`; with or without its headers and trailers, which take three times as long as the rest."""
+        """Build a value from a row of `exchange`, with or without headers and trailers, which take three times as long
+        as the rest.
+        """
         (
             row_key,
             connection,
@@ -242,8 +244,8 @@ class RowDecoder:
         ) = columns
         closed, status, grpc_status, error_code, error, how, half_close, task, context, states, *columns = columns
         requests, events, to_agent, to_client, traceparent, version_header, extensions, redacted, *columns = columns
-        current, match, generation, *columns = columns or _NO_GENERATIONS  # a file of version 1 that may only be read
-        (sent,) = columns or _NO_SENT_TRACE  # one from before version 7
+        current, match, generation, *columns = columns or _NO_GENERATIONS  # a file of version 1, opened read-only
+        (sent,) = columns or _NO_SENT_TRACE  # a file from before version 7
         session, number = split_key(row_key)
         start, word, idents = self._session_start(session), self._words, self._idents
         heads = unpack_headers(self._payloads.read(block, offset, size)) if block and headers else ((), (), ())
@@ -298,13 +300,13 @@ class RowDecoder:
 
     @check_row("task")
     def task(self, row: Row, artifacts: list[Row]) -> TaskRow:
-        """A row of `task` with its rows of `artifact` in order."""
+        """Build a value from a row of `task` with its rows of `artifact` in order."""
         number, session, agent, ident, context, tenant, state, states, first, last, generation, missed, *columns = row
         messages, exchanges, *columns = columns
         start, highest = self._session_start(session), unpack_int(generation)
         if columns:
             seen, runs, support = _decode_pairs(columns[0]), _decode_runs(missed), Support(columns[1])
-        else:  # as above
+        else:  # a file of version 1, opened read-only
             seen, runs, support = generation_ranges(highest, list(_decode_numbers(missed))), (), Support(highest > 0)
         value = Task(
             self._words[agent],
@@ -327,7 +329,7 @@ class RowDecoder:
 
     @check_row("finding")
     def finding(self, row: Row) -> FindingRow:
-        """A row of `finding`."""
+        """Build a value from a row of `finding`."""
         number, session, rule, severity, at, summary, connection, exchange, seq, task, confidence, evidence = row
         value = Finding(
             self._words[rule],
@@ -352,7 +354,7 @@ class RowDecoder:
         )
 
     def _payload_length(self, number: int, size: int, data: bytes, pieces: bool, loaded: bool) -> int:
-        """Length of the stored payload."""
+        """Return the length of the stored payload in bytes."""
         if not pieces:
             return size
         if loaded:
@@ -381,7 +383,7 @@ class RowDecoder:
         return shape
 
     def _session_start(self, session: int) -> int:
-        """When a session started, ns."""
+        """Return the start of a session, in ns since the epoch."""
         start = self._started.get(session)
         if start is None:
             row = self._db.execute("SELECT started FROM session WHERE id = ?", (session,)).fetchone()

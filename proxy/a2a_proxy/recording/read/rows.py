@@ -1,4 +1,4 @@
-"""What a reader gives back: the model's values, each with its key in the file. And the facts of a session."""
+"""Values that a reader returns: the model's values with their keys in the file, and the facts of a session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 
 class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known when a run of the proxy begins."""
+    """The facts known when a run of the proxy begins."""
 
     uuid: str
     tool: str
@@ -27,39 +27,39 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
     upstreams: tuple[str, ...] = ()
     """As the user wrote them, without user info; parallel to `listens`."""
     clock: str = ""
-    """How the times were taken, in words: `utc+02:00, monotonic from start`."""
+    """How the times were taken: `utc+02:00, monotonic from start`."""
     pid: int = 0
-    """The relay's process; 0 where there is none."""
+    """Process id of the relay; 0 if there is none."""
     redaction: tuple[str, ...] = ()
-    """What was taken out besides credentials, or left in, as words of a policy; of several rounds all."""
+    """Redactions besides credentials, and exceptions, as words of a policy; of all rounds together."""
 
 
 SELECTION_PREFIX = "only "
-"""How `SessionRow.complete` begins, or goes on after `; `, where a person chose what of the session is here."""
+"""Prefix of `SessionRow.complete`, or of its part after `; `, if a person selected the calls in this recording."""
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One session as the file has it."""
+    """One session as stored in the file."""
 
     id: int
     facts: SessionFacts
     ended: int = 0
     """ns; 0 while it runs."""
     how: str = ""
-    """`clean` or `unclean`; empty while it runs, or where nobody has said."""
+    """`clean` or `unclean`; empty while it runs, or if unknown."""
     complete: str = ""
-    """`complete`, or what is missing in words; empty while it runs."""
+    """`complete`, or a description of what is missing; empty while it runs."""
     lost: int = 0
-    """Bytes that passed and were not captured."""
+    """Bytes that were relayed but not captured."""
     edits: int = 0
     position: tuple[int, int] | None = None
-    """Journal segment and offset up to which all is stored; None before the first."""
+    """Number of the journal segment and byte offset up to which everything is stored; None before the first commit."""
     snapshot: str | None = None
     """Name of the decoder snapshot of that position."""
 
     @property
     def missing_text(self) -> str:
-        """What the capture lacks, in words: calls that were left out whole, on purpose, are no lack."""
+        """Description of what the capture lacks. Calls that were left out on purpose do not count."""
         if self.complete == "complete" or self.complete.startswith(SELECTION_PREFIX):
             return ""
         return self.complete.partition(f"; {SELECTION_PREFIX}")[0]
@@ -82,17 +82,17 @@ class ExchangeRow(msgspec.Struct, frozen=True):
 
 
 class FrameRow(msgspec.Struct, frozen=True):
-    """A frame, its id (in order of storing) and where its payload is."""
+    """A frame, its id (in order of storing) and the address of its payload."""
 
     id: int
     session: int
     frame: Frame
-    """Its `payload` is empty where the reader was asked to leave it out; `Recording.payload(row)` gets it."""
+    """Its `payload` is empty if the reader was called without payloads; `Recording.payload(row)` returns it."""
     block: int = 0
-    """0 where no byte of it is in a block."""
+    """0 if no part of the payload is in a block."""
     offset: int = 0
     size: int = 0
-    """Bytes in the block: all of the payload, or what the pieces leave."""
+    """Bytes in the block: the whole payload, or the remainder without its pieces."""
     pieces: bool = False
 
     @property
@@ -150,7 +150,7 @@ class HandoffRow(msgspec.Struct, frozen=True):
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """How much a recording, or one session of it, holds."""
+    """Numbers of rows of a recording, or of one session."""
 
     sessions: int = 0
     connections: int = 0
@@ -161,10 +161,10 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 def make_key(session: int, number: int) -> int:
-    """The key of an exchange or connection: one integer that orders by session, then by number."""
+    """Return the key of an exchange or connection: one integer that orders by session, then by number."""
     return session << SESSION_SHIFT | number
 
 
 def split_key(row_key: int) -> tuple[int, int]:
-    """Session and number of a key."""
+    """Return the session and the number of a key."""
     return row_key >> SESSION_SHIFT, row_key & ((1 << SESSION_SHIFT) - 1)

@@ -1,1 +1,1 @@
-"""The SQLite file: schema, migrations, column codecs, payload blocks, and opening it safely."""
+"""The SQLite file: schema, migrations, column codecs, payload blocks, and safe opening."""

@@ -1,4 +1,4 @@
-"""A recording that is made of others in one go: there whole, or not at all."""
+"""Atomic creation of a recording from other recordings: the file exists completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from a2a_proxy.recording.store.file_header import check_recording, check_writabl
 
 
 def check_recording_target(path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
-    """May a recording be made here? With `overwrite` one that nobody has open may be there, but no other file.
+    """Check that a recording can be created here.
+
+    With `overwrite` an existing recording that no process has open is accepted.
 
     Raises RecordingError.
     """
@@ -25,14 +27,14 @@ def check_recording_target(path: str | os.PathLike[str], *, overwrite: bool = Fa
         raise RecordingError(f"{os.fspath(path)} exists", "name another file, or delete it first")
     check_recording(path)
     if has_log(path):
-        raise RecordingError(f"{os.fspath(path)} is open in another program", "close what has it open")
+        raise RecordingError(f"{os.fspath(path)} is open in another program", "close that program")
 
 
 @contextlib.contextmanager
 def create_atomically(path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[sqlite3.Connection]:
-    """An empty recording of the newest schema to fill; it gets its name when all has gone well.
+    """Yield an empty recording of the newest schema, which gets its name when the block ends without an error.
 
-    Raises RecordingError as `check_recording_target`, or where nothing can be written there.
+    Raises RecordingError if `check_recording_target` does, or if the file cannot be written.
     """
     target = Path(path)
     check_recording_target(target, overwrite=overwrite)

@@ -1,7 +1,7 @@
-"""Payload bytes on their way into the file: many small ones in compressed blocks, big ones as blobs stored once.
+"""Storage of payload bytes: small payloads together in compressed blocks, large ones as blobs stored once.
 
-An address is (block, offset, size). The open block lives as pieces in `block_tail`, so that each commit adds only its
-own bytes; when it is full it is compressed into `block` in the same transaction.
+An address is (block, offset, size). The pieces of the open block are rows of `block_tail`, so that each commit adds
+only its own bytes; a full block is compressed into `block` in the same transaction.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ import sqlite3
 from a2a_proxy.recording.store.zstd import compressor
 
 BLOCK_SIZE = 1_048_576
-"""Bytes. A payload that begins in a block ends in it, so a block may be larger by one payload.
+"""Bytes of a full block. A payload is never split, so a block may be larger by one payload.
 
-Half of it costs 3 bytes of 150 a frame more on disk, a quarter 10; but reading one payload takes 0.6 ms here, and half
-or a quarter of that there."""
+Half of this size costs 3 bytes of 150 more per frame on disk, a quarter costs 10; but reading one payload takes 0.6 ms
+with this size, and half or a quarter of that with the smaller ones.
+"""
 _LEVEL = 4
-"""For blocks of this size it is as quick as 3, and the outcome 1 % smaller."""
+"""At this block size it is as fast as level 3, and the result is 1 % smaller."""
 
 Address = tuple[int, int, int]
 
 
 class Blocks:
-    """The blocks of one session. Use inside a write transaction; `flush` before its commit."""
+    """The blocks of one session. Use inside a write transaction, and call `flush` before its commit."""
 
     def __init__(self, db: sqlite3.Connection, session: int) -> None:
         self._db = db
@@ -33,10 +34,10 @@ class Blocks:
         self._block = 0
         self._size = 0
         self._stored = self._stored_parts = 0
-        """Bytes, and parts, that the file has."""
+        """Number of bytes, and of parts, that the file already has."""
 
     def put(self, data: bytes) -> Address:
-        """Keep these bytes and say where."""
+        """Add these bytes and return their address."""
         if not self._block:
             self._open_block()
         offset, size = self._size, len(data)
@@ -48,19 +49,19 @@ class Blocks:
         return address
 
     def flush(self) -> None:
-        """Write what the open block got since the last time."""
+        """Write the bytes added to the open block since the last flush."""
         if self._size > self._stored:
             new = b"".join(self._parts[self._stored_parts :])
             self._db.execute("INSERT INTO block_tail VALUES (?, ?, ?)", (self._block, self._stored, new))
             self._stored, self._stored_parts = self._size, len(self._parts)
 
     def close(self) -> None:
-        """Compress the open block: nothing more will come."""
+        """Compress the open block. No more bytes are added afterwards."""
         if self._block:
             self._close_block()
 
     def reload(self) -> None:
-        """Take up the open block as the file has it (after a rollback, or from an earlier recorder)."""
+        """Load the open block from the file (after a rollback, or left by an earlier recorder)."""
         found = self._db.execute("SELECT id FROM block WHERE session = ? AND data IS NULL", (self._session,)).fetchone()
         self._block = found[0] if found else 0
         rows = self._db.execute("SELECT data FROM block_tail WHERE block = ? ORDER BY offset", (self._block,))
@@ -83,14 +84,14 @@ class Blocks:
 
 
 class Blobs:
-    """Content-addressed bytes of all sessions of a file. Use inside a write transaction."""
+    """Content-addressed bytes, shared by all sessions of a file. Use inside a write transaction."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         self._compress = compressor()
 
     def put(self, data: bytes) -> int:
-        """The row of these bytes, stored if the file does not have them."""
+        """Return the row number of these bytes, storing them if the file does not have them."""
         digest = hashlib.sha256(data).digest()
         found = self._db.execute("SELECT id FROM blob WHERE sha256 = ?", (digest,)).fetchone()
         if found:

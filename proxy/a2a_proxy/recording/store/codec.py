@@ -1,7 +1,7 @@
-"""How single values sit in a column: identifiers, texts, numbers, header lists. Pure functions, each with its inverse.
+"""Column encodings of single values: identifiers, texts, numbers, header lists. Pure functions, each with its inverse.
 
-A peer may send any Unicode (also lone surrogates, which no SQLite text can hold) and any number (also beyond 64 bits):
-every function here is total and exact.
+A peer may send any Unicode (including lone surrogates, which SQLite text cannot hold) and any number (including numbers
+beyond 64 bits), so every function here is total and exact.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _QUOTE_BYTE = 0x22
 
 
 def pack_text(value: str) -> str | bytes:
-    """TEXT; or a BLOB (`00`, then UTF-16LE, so its length is odd) where the text is no valid Unicode."""
+    """Return TEXT, or a BLOB (`00`, then UTF-16LE, so its length is odd) if the text is not valid Unicode."""
     try:
         value.encode()
     except UnicodeEncodeError:
@@ -30,14 +30,14 @@ def pack_text(value: str) -> str | bytes:
 
 
 def unpack_text(value: str | bytes | None) -> str:
-    """Inverse of `pack_text`; NULL is the empty text."""
+    """Inverse of `pack_text`. NULL is the empty text."""
     if value is None:
         return ""
     return value if isinstance(value, str) else value[1:].decode("utf-16-le", "surrogatepass")
 
 
 def pack_uuid(value: str) -> bytes | None:
-    """16 bytes where the text is a UUID in its canonical form (lower case, hyphens), else None."""
+    """Return 16 bytes if the text is a UUID in its canonical form (lower case, hyphens), else None."""
     if len(value) != 36:
         return None
     try:
@@ -48,13 +48,15 @@ def pack_uuid(value: str) -> bytes | None:
 
 
 def format_uuid(data: bytes) -> str:
-    """The canonical form of 16 bytes."""
+    """Return the canonical form of a UUID of 16 bytes."""
     h = data.hex()
     return f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}"
 
 
 def pack_ident(value: str) -> str | bytes:
-    """An identifier: a UUID as 16 bytes, a UUID in JSON quotes as `22` and 16 bytes, anything else as `pack_text`."""
+    """Pack an identifier: a UUID as 16 bytes, a UUID in JSON quotes as `22` and 16 bytes, anything else as `pack_text`
+    does.
+    """
     size = len(value)
     if size == 36 and (data := pack_uuid(value)) is not None:
         return data
@@ -64,7 +66,7 @@ def pack_ident(value: str) -> str | bytes:
 
 
 def unpack_ident(value: str | bytes | None) -> str:
-    """Inverse of `pack_ident`; NULL is the empty text."""
+    """Inverse of `pack_ident`. NULL is the empty text."""
     if value is None or isinstance(value, str):
         return value or ""
     if len(value) == 16:
@@ -73,7 +75,10 @@ def unpack_ident(value: str | bytes | None) -> str:
 
 
 def pack_decimal(value: str) -> int | None:
-    """`-1-n` where the text is the number n in plain decimal, below 2^40; else None. Needs no row of its own."""
+    """Return `-1-n` if the text is the number n in plain decimal, below 2^40; else None.
+
+    The result needs no row of its own.
+    """
     if not value.isdecimal() or len(value) > 13 or not value.isascii():
         return None
     number = int(value)
@@ -81,17 +86,19 @@ def pack_decimal(value: str) -> int | None:
 
 
 def pack_int(value: int) -> int | str:
-    """INTEGER; or decimal TEXT where 64 bits do not hold it."""
+    """Return INTEGER, or decimal TEXT if the number exceeds 64 bits."""
     return value if -_INT_MAX <= value <= _INT_MAX else str(value)
 
 
 def unpack_int(value: int | str | None) -> int:
-    """Inverse of `pack_int`; NULL is 0."""
+    """Inverse of `pack_int`. NULL is 0."""
     return int(value or 0)
 
 
 def pack_json(value: Any) -> str:
-    """Compact JSON text; escapes where msgspec cannot say it (lone surrogates, numbers beyond 64 bits)."""
+    """Return compact JSON text, with escapes if msgspec cannot encode the value (lone surrogates, numbers beyond 64
+    bits).
+    """
     try:
         return msgspec.json.encode(value).decode()
     except (UnicodeEncodeError, OverflowError):
@@ -99,12 +106,12 @@ def pack_json(value: Any) -> str:
 
 
 def unpack_json(text: str | None) -> Any:
-    """Inverse of `pack_json`, tuples as lists; NULL and the empty text are the empty list."""
+    """Inverse of `pack_json`, with lists for tuples. NULL and the empty text are the empty list."""
     return json.loads(text) if text else []
 
 
 def pack_headers(lists: tuple[Headers, Headers, Headers]) -> bytes:
-    """Header lists as JSON: `[[["name","value"], ...], ...]`, each byte as the code point of that number."""
+    """Return header lists as JSON: `[[["name","value"], ...], ...]`, each byte as the code point of the same number."""
     return msgspec.json.encode([[(n.decode("latin-1"), v.decode("latin-1")) for n, v in fields] for fields in lists])
 
 

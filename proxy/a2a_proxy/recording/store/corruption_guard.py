@@ -1,4 +1,4 @@
-"""What is asked of a recording past its reader, in SQL: where it fails over the rows, the file is to blame."""
+"""Guard for SQL queries that bypass the reader: attributes errors over invalid rows to the file."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from a2a_proxy.recording.store.table_check import has_strict_types
 
 @contextlib.contextmanager
 def guard_corruption(recording: Recording) -> Iterator[None]:
-    """Around what works with a recording: raises RecordingError where SQLite cannot read it, or where its tables may
-    hold any type and what they hold made no sense. A mistake of this program over sound tables stays what it is.
+    """Raise RecordingError if SQLite cannot read the recording, or if invalid values in its tables cause an error in
+    the block.
+
+    An error over tables that enforce their types (STRICT) is a mistake of this program and is raised unchanged.
     """
     try:
         with translate_errors(recording.path):
@@ -23,4 +25,4 @@ def guard_corruption(recording: Recording) -> Iterator[None]:
     except ROW_ERRORS as wrong:
         if has_strict_types(recording.db):
             raise
-        raise RecordingError(f"the rows of {recording.path} make no sense", DAMAGED_HINT) from wrong
+        raise RecordingError(f"the rows of {recording.path} are not valid", DAMAGED_HINT) from wrong

@@ -1,7 +1,9 @@
-"""Opening the file: is it ours, may we, create it whole or not at all. No table is read here.
+"""Opening of recording files: checks their kind and permissions, and creates them completely or not at all.
 
-A new recording is made complete under another name and then linked to its own: eight processes that create one file at
-once get one file, and nobody ever sees a half-made one.
+Reads no table.
+
+A new recording is completed under a temporary name and then linked to its own. So eight processes that create one file
+at the same time get one file, and no process ever sees an incomplete one.
 """
 
 from __future__ import annotations
@@ -22,13 +24,15 @@ from a2a_proxy.recording.store.schema import APPLICATION_ID, PAGE_SIZE, SCHEMA_V
 from a2a_proxy.recording.store.table_check import check_tables
 
 BUSY_SECONDS = 30.0
-"""How long a short transaction waits for those of other processes."""
+"""Seconds that a short transaction waits for transactions of other processes."""
 
 
 def open_writable(path: str | os.PathLike[str], *, create: bool = True) -> sqlite3.Connection:
-    """A connection that may write, the file created (0600) where there is none and brought to the newest schema.
+    """Return a connection that can write.
 
-    Raises RecordingError; then nothing was created or changed.
+    Create the file (mode 0600) if it is missing, and migrate it to the newest schema.
+
+    Raises RecordingError, in which case nothing was created or changed.
     """
     file = Path(path)
     if create:
@@ -49,7 +53,7 @@ def open_writable(path: str | os.PathLike[str], *, create: bool = True) -> sqlit
 
 
 def open_readable(path: str | os.PathLike[str]) -> sqlite3.Connection:
-    """A connection that can only read, also while others write, also in a folder where nothing may be written.
+    """Return a connection that can only read, also while other processes write, also in a read-only folder.
 
     Raises RecordingError.
     """
@@ -77,7 +81,7 @@ def open_readable(path: str | os.PathLike[str]) -> sqlite3.Connection:
 
 @contextlib.contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """All that is written in the block, or nothing; nobody else writes meanwhile."""
+    """Commit everything that the block writes, or nothing. No other process can write in the meantime."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -89,14 +93,14 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 
 def has_log(path: str | os.PathLike[str]) -> bool:
-    """A write-ahead log lies beside the recording: somebody has it open, or did not close it."""
+    """Whether the recording has a write-ahead log: a program has it open, or did not close it."""
     return Path(f"{os.fspath(path)}-wal").exists()
 
 
 def remove_empty_log(path: str | os.PathLike[str]) -> None:
-    """Let SQLite remove the empty log that one who may only read has made and could not remove.
+    """Let SQLite remove an empty log that a read-only connection created and could not remove.
 
-    Where somebody else has the file open, or it may not be written, the log stays.
+    The log stays if another program has the file open, or if the file is not writable.
     """
     if _has_no_log(Path(path)) and has_log(path):
         uri = f"{_file_uri(Path(path))}?mode=rw"
@@ -105,7 +109,7 @@ def remove_empty_log(path: str | os.PathLike[str]) -> None:
 
 
 def _file_uri(file: Path) -> str:
-    """Its name as SQLite takes it, also where that is no text in any encoding."""
+    """Return the file's name as a SQLite URI, also if it is not text in any encoding."""
     return f"file:{quote(os.fsencode(file.absolute()))}"
 
 
@@ -116,7 +120,7 @@ def _connect(target: str) -> sqlite3.Connection:
 
 
 def _has_no_log(file: Path) -> bool:
-    """Nothing waits in a write-ahead log, so the main file alone is the whole recording."""
+    """Whether the write-ahead log is missing or empty, so that the main file alone is the whole recording."""
     log = file.with_name(file.name + "-wal")
     return not log.exists() or not log.stat().st_size
 
@@ -131,7 +135,7 @@ def _upgrade(file: Path, connection: sqlite3.Connection) -> None:
 
 
 def _create_file(file: Path) -> None:
-    """Make the file, or find that another process just did."""
+    """Create the file unless another process has just created it."""
     try:
         handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
     except OSError as error:
@@ -151,7 +155,7 @@ def _create_file(file: Path) -> None:
 
 @contextlib.contextmanager
 def _lock_folder(folder: Path) -> Iterator[None]:
-    """One process at a time gives a new recording its name here: another one may have it open already, and a log."""
+    """Let one process at a time name a new recording, because another may already have it open, with a log."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):  # a file system without locks
@@ -162,7 +166,10 @@ def _lock_folder(folder: Path) -> Iterator[None]:
 
 
 def _remove_stale_log(file: Path) -> None:
-    """A log that a deleted database left under this name would be played into the new one: SQLite cannot tell."""
+    """Remove a log that a deleted database left under this name.
+
+    SQLite cannot recognize it and would apply it to the new file.
+    """
     if not file.exists():
         for suffix in ("-wal", "-shm", "-journal"):
             with contextlib.suppress(OSError):
@@ -181,7 +188,9 @@ def _create_tables(file: Path) -> None:
 
 
 def _move_into_place(made: Path, file: Path) -> None:
-    """Give the file its name without ever replacing one: a link where the file system has links, else a rename."""
+    """Give the file its name without ever replacing another file: by a link if the file system has links, else by a
+    rename.
+    """
     try:
         os.link(made, file)
     except FileExistsError:
@@ -191,8 +200,8 @@ def _move_into_place(made: Path, file: Path) -> None:
             made.rename(file)
 
 
-class translate_errors:  # used as a function is, and entered for every row that is read
-    """SQLite's errors within it as ours: message and hint."""
+class translate_errors:  # used like a function, and entered for every row that is read
+    """Context manager that converts SQLite's errors to RecordingError with message and hint."""
 
     __slots__ = ("_file",)
 
@@ -210,7 +219,7 @@ class translate_errors:  # used as a function is, and entered for every row that
 def _make_recording_error(file: str | os.PathLike[str], error: sqlite3.Error) -> RecordingError:
     text = str(error)
     if "locked" in text or "busy" in text:
-        return RecordingError(f"{file} is locked by another program", "close what has it open")
+        return RecordingError(f"{file} is locked by another program", "close that program")
     if "full" in text:
         return RecordingError(f"cannot write to {file}: the disk is full", "free some space")
     if "readonly" in text or "unable to open" in text:
@@ -219,7 +228,7 @@ def _make_recording_error(file: str | os.PathLike[str], error: sqlite3.Error) ->
 
 
 def open_private() -> sqlite3.Connection:
-    """An empty recording of this process's own, in memory while it is small, gone when it is closed."""
+    """Return an empty private recording, in memory while it is small, deleted when it is closed."""
     from a2a_proxy.recording.store import migrations
 
     connection = _connect("")

@@ -1,4 +1,4 @@
-"""What can be told of a recording before it is opened: is it ours, may we write it. Needs no SQLite."""
+"""Checks of a recording before it is opened: its kind, its version and its permissions. Needs no SQLite."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAGIC = b"SQLite format 3\0"
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """May a recording be written here? Creates and changes nothing.
+    """Check that a recording can be written here. Creates and changes nothing.
 
     Raises RecordingError.
     """
@@ -37,7 +37,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def check_recording(path: str | os.PathLike[str]) -> None:
-    """Is this file a recording that this version can read? Looks at its first bytes only.
+    """Check that this file is a recording that this version can read. Reads its first 100 bytes only.
 
     Raises RecordingError.
     """
@@ -45,7 +45,7 @@ def check_recording(path: str | os.PathLike[str]) -> None:
     if head[:16] != _MAGIC:
         what = "is empty" if not head else "is not a recording"
         raise RecordingError(f"{path} {what}", _UNCHANGED_HINT)
-    # The schema, and what it imports, is not for a stdio relay that is about to start.
+    # Inlined check: importing the schema would slow the start of a stdio relay.
     from a2a_proxy.recording.store.schema import APPLICATION_ID
 
     if int.from_bytes(head[68:72]) != APPLICATION_ID:
@@ -70,11 +70,11 @@ def _read_header(file: Path) -> bytes:
 
 
 def check_version(path: str | os.PathLike[str], version: int) -> None:
-    """May a file of this schema be read? Raises RecordingError."""
+    """Check that a file of this schema version can be read. Raises RecordingError."""
     from a2a_proxy.recording.store.schema import SCHEMA_VERSION
 
     if version > SCHEMA_VERSION:
         raise RecordingError(
-            f"{path} was made by a newer a2a-proxy (schema {version}, this one knows {SCHEMA_VERSION})",
+            f"{path} was written by a newer a2a-proxy (schema {version}, this one reads up to {SCHEMA_VERSION})",
             "upgrade: pip install -U a2a-proxy",
         )

@@ -1,7 +1,7 @@
-"""Values that repeat, stored once: texts, identifiers, shapes. Value to row number, for a writer.
+"""Row numbers of values that repeat and are stored once: texts, identifiers, shapes. Used by writers.
 
-The caches are bounded: a recording may see any number of identifiers. Of two generations the older is dropped when the
-younger is full; what is still in use moves to the younger one.
+The caches are bounded, because a recording may have any number of identifiers. There are two epochs: when the current
+one is full, the previous one is dropped; values still in use are copied to the current one.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from a2a_proxy.recording.store.codec import Column, pack_decimal, pack_ident, pa
 
 _EPOCH_SIZE = 16_384
 _BATCH_VALUES = 500
-"""Parameters of one statement; SQLite before 3.32 allows 999."""
+"""Maximum number of parameters of one statement. SQLite before 3.32 allows 999."""
 
 
 class Interner:
     """Row numbers of the values of one table `(id, value)`. Use inside a write transaction.
 
-    `learn` what a batch needs, then look up in `ids`. The empty text is 0, the number n as an identifier `-1-n`.
+    Call `learn` with the values of a batch, then look them up in `ids`. The empty text is 0; the number n as an
+    identifier is `-1-n`.
     """
 
     def __init__(
@@ -33,7 +34,7 @@ class Interner:
         self.ids: dict[str, int] = {"": 0}
 
     def row_number(self, value: str) -> int:
-        """The row number of one value."""
+        """Return the row number of one value."""
         found = self.ids.get(value)
         if found is None:
             self.learn((value,))
@@ -41,7 +42,7 @@ class Interner:
         return found
 
     def learn(self, values: Iterable[str]) -> None:
-        """Make `ids` hold all of these."""
+        """Add all of these values to `ids`, and to the table if they are new."""
         ids = self.ids
         unknown = [value for value in values if value not in ids]
         if not unknown:
@@ -62,12 +63,12 @@ class Interner:
             self._add_rows(missing)
 
     def forget(self) -> None:
-        """Trust nothing learnt so far: the transaction was rolled back."""
+        """Discard the cache, because the transaction was rolled back."""
         self._previous_ids = {}
         self.ids = {"": 0}
 
     def _begin_epoch(self, wanted: Iterable[str]) -> None:
-        """Start a new generation; what this batch has already found stays."""
+        """Start a new epoch. Values of this batch that were already cached are kept."""
         self._previous_ids, young = self.ids, {"": 0}
         young.update((value, self._previous_ids[value]) for value in wanted if value in self._previous_ids)
         self.ids = young
@@ -91,12 +92,12 @@ class Interner:
 
 
 def text_interner(db: sqlite3.Connection) -> Interner:
-    """The table `text`."""
+    """Return the interner of the table `text`."""
     return Interner(db, "text", pack_text, decimals=False)
 
 
 def ident_interner(db: sqlite3.Connection) -> Interner:
-    """The table `ident`."""
+    """Return the interner of the table `ident`."""
     return Interner(db, "ident", pack_ident, decimals=True)
 
 
@@ -115,7 +116,7 @@ _INSERT_SHAPE = (
 
 
 class ShapeInterner:
-    """Row numbers of what frames have in common. Use inside a write transaction."""
+    """Row numbers of shapes: the properties that frames share. Use inside a write transaction."""
 
     def __init__(self, db: sqlite3.Connection, words: Interner, lists: Callable[[tuple[str, ...]], int]) -> None:
         self._db = db
@@ -124,7 +125,7 @@ class ShapeInterner:
         self.ids: dict[ShapeKey, int] = {}
 
     def row_number(self, key: ShapeKey) -> int:
-        """The row number of one shape, stored if it is new."""
+        """Return the row number of one shape, storing it if it is new."""
         found = self.ids.get(key)
         if found is None:
             if len(self.ids) > _EPOCH_SIZE:
@@ -133,7 +134,7 @@ class ShapeInterner:
         return found
 
     def forget(self) -> None:
-        """Trust nothing learnt so far: the transaction was rolled back."""
+        """Discard the cache, because the transaction was rolled back."""
         self.ids = {}
 
     def _shape_row(self, key: ShapeKey) -> tuple[Column, ...]:

@@ -1,24 +1,24 @@
-"""Find the long runs of a big payload that are worth storing once: texts in JSON, texts and bytes in protobuf.
+"""Long runs of a large payload that are worth storing once: strings in JSON, strings and bytes in protobuf.
 
-Where to cut is a guess and may be: a payload is its remainder with the pieces put back at their offsets, whatever they
-are.
+The cuts are heuristic, and correctness does not depend on them: a payload is its remainder with the pieces put back at
+their offsets, whatever the pieces are.
 """
 
 from __future__ import annotations
 
 MIN_PIECE_BYTES = 4096
-"""Bytes. Below it the block compressor finds repetitions by itself."""
+"""Minimum length of a run in bytes. The block compressor finds shorter repetitions itself."""
 
 _MAX_DEPTH = 16
 _LENGTH_DELIMITED = 2
 _FIXED = {1: 8, 5: 4}
 
 Span = tuple[int, int]
-"""First byte, and the one after the last."""
+"""Offset of the first byte, and offset after the last byte."""
 
 
 def find_long_runs(payload: bytes) -> list[Span]:
-    """Spans of at least PIECE_MIN bytes, in order, apart from each other; empty where there is none."""
+    """Return disjoint spans of at least MIN_PIECE_BYTES bytes, in order."""
     if payload[:1] in (b"{", b"["):
         return _json_strings(payload)
     spans: list[Span] = []
@@ -26,7 +26,7 @@ def find_long_runs(payload: bytes) -> list[Span]:
 
 
 def remove_spans(payload: bytes, spans: list[Span]) -> bytes:
-    """The payload without these spans."""
+    """Return the payload without these spans."""
     kept, at = [], 0
     for start, end in spans:
         kept.append(payload[at:start])
@@ -36,7 +36,7 @@ def remove_spans(payload: bytes, spans: list[Span]) -> bytes:
 
 
 def insert_pieces(rest: bytes, pieces: list[tuple[int, bytes]]) -> bytes:
-    """Inverse: put pieces, each with its offset in the payload, back into the remainder."""
+    """Inverse of `remove_spans`: put pieces, each with its offset in the payload, back into the remainder."""
     parts: list[bytes] = []
     done = used = 0
     for offset, piece in pieces:
@@ -65,7 +65,7 @@ def _json_strings(payload: bytes) -> list[Span]:
 
 
 def _is_escaped(payload: bytes, quote: int) -> bool:
-    """An odd number of backslashes stands before the quote."""
+    """Whether an odd number of backslashes precedes the quote."""
     at = quote - 1
     while at >= 0 and payload[at] == 0x5C:
         at -= 1
@@ -73,7 +73,7 @@ def _is_escaped(payload: bytes, quote: int) -> bool:
 
 
 def _walk_fields(data: bytes, at: int, end: int, depth: int, spans: list[Span]) -> bool:
-    """Walk protobuf fields in [at, end); False, with `spans` as they were, where it is no message."""
+    """Walk the protobuf fields in [at, end). Return False, with `spans` unchanged, if the bytes are not a message."""
     known = len(spans)
     while at < end:
         tag, at = _read_varint(data, at, end)
@@ -92,7 +92,7 @@ def _walk_fields(data: bytes, at: int, end: int, depth: int, spans: list[Span]) 
 
 
 def _skip_field(data: bytes, tag: int, at: int, end: int) -> int:
-    """Where the field's value ends; -1 where this is no field."""
+    """Return the offset after the field's value, or -1 if the bytes are not a field."""
     if tag < 8:
         return -1
     kind = tag & 7
@@ -107,7 +107,7 @@ def _skip_field(data: bytes, tag: int, at: int, end: int) -> int:
 
 
 def _read_varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """The value and the offset after it; -1 where there is none."""
+    """Return the value and the offset after it. The value is -1 if the varint is incomplete."""
     value = shift = 0
     while at < end and shift < 64:
         byte = data[at]

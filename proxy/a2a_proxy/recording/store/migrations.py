@@ -1,4 +1,4 @@
-"""Schema changes in order, each applied once to a file. A new version of the tables is one more function at the end."""
+"""Schema migrations in order, each applied once to a file. A new schema version adds one function at the end."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _STRICT_SINCE = (3, 37)
 
 
 def m001_tables(db: sqlite3.Connection) -> None:
-    """The first tables."""
+    """Create the first tables."""
     _run_script(db, table_script(strict=_supports_strict()))
 
 
 def m002_generations(db: sqlite3.Connection) -> None:
-    """What exchanges ask and tell about generations, and each task's line of them."""
+    """Add the columns on generations to exchanges, and the generations seen to tasks."""
     _add_columns(db, SINCE_2)
     numbered = db.execute("SELECT id, generation, missed FROM task WHERE generation <> 0").fetchall()
     for task, generation, missed in numbered:
@@ -42,32 +42,32 @@ def m002_generations(db: sqlite3.Connection) -> None:
 
 
 def m003_segments(db: sqlite3.Connection) -> None:
-    """Segments, interruptions and hand-offs."""
+    """Add segments, interruptions and hand-offs."""
     _run_script(db, adapt_script(segment_schema.TABLES, strict=_supports_strict()))
 
 
 def m004_notes(db: sqlite3.Connection) -> None:
-    """Notes and bookmarks, each at its place."""
+    """Replace the table of notes: notes and bookmarks, each with its position."""
     _run_script(db, adapt_script(note_schema.TABLE, strict=_supports_strict()))
 
 
 def m005_findings_by_place(db: sqlite3.Connection) -> None:
-    """Findings are found by what they are about."""
+    """Index the findings by their exchange and frame."""
     db.execute("CREATE INDEX finding_place ON finding (session, exchange, seq)")
 
 
 def m006_redaction(db: sqlite3.Connection) -> None:
-    """What of a session's traffic was not recorded."""
+    """Add the column that describes which traffic was not recorded."""
     _add_columns(db, SINCE_6)
 
 
 def m007_traces_that_go_on(db: sqlite3.Connection) -> None:
-    """What a call's agent was sent as its trace."""
+    """Add the column for the trace context that the proxy sent to the agent."""
     _add_columns(db, SINCE_7)
 
 
 def m008_rule_titles(db: sqlite3.Connection) -> None:
-    """Titles of the rules that findings name, for the view `findings`."""
+    """Add the titles of the rules that findings name, for the view `findings`."""
     _run_script(db, adapt_script(RULES, strict=_supports_strict()))
     store_titles(db, {number for (number,) in db.execute("SELECT DISTINCT rule FROM finding")})
 
@@ -86,7 +86,7 @@ STEPS = (
 
 
 def apply_migrations(db: sqlite3.Connection) -> None:
-    """Bring a file to the newest schema, and write down in it what was done; what is already there is left alone."""
+    """Migrate a file to the newest schema and record the applied migrations in it. Steps applied before are skipped."""
     from sqlite_utils import Database, Migrations
 
     migrations = Migrations("a2a-proxy")
@@ -96,7 +96,7 @@ def apply_migrations(db: sqlite3.Connection) -> None:
 
 
 def create_schema(db: sqlite3.Connection) -> None:
-    """The newest schema in an empty private database: nobody will ask what was done to it."""
+    """Create the newest schema in an empty private database, without a record of the migrations."""
     for step in STEPS:
         step(db)
     _make_views(db)
@@ -104,7 +104,7 @@ def create_schema(db: sqlite3.Connection) -> None:
 
 def _with_version(step: Callable[[sqlite3.Connection], None], version: int) -> Callable[[Database], None]:
     def migrate(db: Database) -> None:
-        for name in VIEW_NAMES:  # a table is changed while no view shows it
+        for name in VIEW_NAMES:  # a table cannot be changed while a view refers to it
             db.conn.execute(f"DROP VIEW IF EXISTS {name}")
         step(db.conn)
         if version == len(STEPS):

@@ -1,7 +1,7 @@
-"""The table of notes and bookmarks (schema version 4), as SQL; conventions as in `schema`.
+"""SQL of the table of notes and bookmarks (schema version 4); conventions as in `schema`.
 
-`exchange` is its number in the session, 0 for a note about the session; `seq` the frame's, -1 for all of the exchange.
-The first versions had a table of this name that nothing was ever written to.
+`exchange` is its number in the session, 0 for a note about the session; `seq` is the number of the frame, -1 for the
+whole exchange. Versions 1 to 3 had a table of this name that was never written to.
 """
 
 from __future__ import annotations
@@ -31,4 +31,4 @@ STAND_IN_VIEW = """
 CREATE TEMP VIEW note AS SELECT 0 AS id, 0 AS session, 0 AS exchange, 0 AS seq, 0 AS at, 0 AS bookmark, '' AS body
   WHERE 0
 """
-"""Stands before the table of an older file for one who may only read it: the same columns, no row."""
+"""Temporary view that hides the table of an older file from a read-only connection: the same columns, no rows."""

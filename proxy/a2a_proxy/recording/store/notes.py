@@ -1,4 +1,4 @@
-"""Notes and bookmarks in a recording's tables: what is there, and how it gets there within a transaction."""
+"""Reading and writing of notes and bookmarks in a recording's tables."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _ROWS = list[tuple[int, int, str, int, int, int, int]]
 
 
 def store_notes(db: sqlite3.Connection, session: int, started: int, notes: Iterable[Note]) -> None:
-    """Put notes of a session that began at `started` (ns) into the table, within the transaction of the caller."""
+    """Store notes of a session that began at `started` (ns), within the caller's transaction."""
     rows = ((session, note.exchange, note.seq, note.at - started, note.bookmark, note.text) for note in notes)
     db.executemany(_PUT_NOTE, rows)
 
 
 def read_notes(db: sqlite3.Connection, session: int | None = None) -> list[NoteRow]:
-    """All notes, or those of one session, by session, exchange and frame."""
+    """Return all notes, or the notes of one session, by session, exchange and frame."""
     of, fixed = ("", ()) if session is None else ("WHERE n.session = ?", (session,))
     try:
         rows = msgspec.convert(db.execute(_NOTES.format(of), fixed).fetchall(), _ROWS)
     except msgspec.ValidationError as wrong:
-        raise RecordingError("the notes of the recording make no sense", DAMAGED_HINT) from wrong
+        raise RecordingError("the notes of the recording are not valid", DAMAGED_HINT) from wrong
     return [
         NoteRow(number, owner, Note(body, at, exchange, seq, bool(bookmark)))
         for number, owner, body, at, exchange, seq, bookmark in rows
@@ -41,13 +41,13 @@ def read_notes(db: sqlite3.Connection, session: int | None = None) -> list[NoteR
 
 
 def create_stand_in(db: sqlite3.Connection) -> None:
-    """Let one who may only read ask for notes, also where the file is older than they are: there are none."""
+    """Create an empty temporary view for notes if the file predates their table and may not be migrated."""
     if db.execute("PRAGMA user_version").fetchone()[0] < SINCE:
         db.execute(STAND_IN_VIEW)
 
 
 def drop_stand_in(db: sqlite3.Connection) -> None:
-    """Take the stand-in away when somebody has brought the file to a newer schema since."""
+    """Drop the stand-in view if another process has migrated the file since."""
     with_stand_in = "SELECT EXISTS (SELECT 1 FROM sqlite_temp_schema WHERE name = 'note')"
     if db.execute(with_stand_in).fetchone()[0] and db.execute("PRAGMA user_version").fetchone()[0] >= SINCE:
         db.execute("PRAGMA query_only = OFF")

@@ -1,4 +1,4 @@
-"""Payload bytes on their way out of the file."""
+"""Reading of payload bytes."""
 
 from __future__ import annotations
 
@@ -10,22 +10,24 @@ from a2a_proxy.recording.store.long_runs import insert_pieces
 from a2a_proxy.recording.store.zstd import ZstdError, decompress
 
 _MAX_CACHED_BLOCKS = 8
-"""Decompressed blocks kept: 8 MiB."""
+"""Number of decompressed blocks that are cached: 8 MiB."""
 _MAX_BYTES = 256 << 20
-"""Bytes of a payload, a block or a blob: a stored payload has 64 MiB at most, and a block is larger by one payload."""
+"""Maximum bytes of a payload, a block or a blob. A stored payload has 64 MiB at most, and a block may be larger by one
+payload.
+"""
 
 
 class Payloads:
-    """Reads addresses of blocks, and blobs. One per connection to the file."""
+    """Reads addresses of blocks, and blobs. One instance per connection to the file."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
         self._broken: set[str] = set()
-        """What could not be decompressed, and is not tried again for every frame in it."""
+        """Blocks and blobs that could not be decompressed, so that this is not attempted again for every frame."""
 
     def read(self, block: int | None, offset: int | None, size: int | None) -> bytes:
-        """Bytes of a block; none for NULLs. Raises RecordingError where the file does not have them."""
+        """Return bytes of a block, or no bytes for NULLs. Raises RecordingError if the file does not have them."""
         if not block or offset is None or size is None:
             return b""
         data = self._blocks.get(block)
@@ -39,7 +41,7 @@ class Payloads:
         return raw
 
     def read_whole(self, frame: int, rest: bytes) -> bytes:
-        """The payload of a frame that has pieces, from what of it was in the block."""
+        """Return the payload of a frame that has pieces. `rest` is the part of it in the block."""
         pieces: list[tuple[int, bytes]] = []
         size = 0
         rows = self._db.execute("SELECT at, blob FROM piece WHERE frame = ? ORDER BY position", (frame,)).fetchall()
@@ -55,7 +57,7 @@ class Payloads:
         return insert_pieces(rest, pieces) if pieces else rest
 
     def read_blob(self, number: int) -> bytes:
-        """The bytes of a blob. Raises RecordingError."""
+        """Return the bytes of a blob. Raises RecordingError."""
         row = self._db.execute("SELECT codec, data FROM blob WHERE id = ?", (number,)).fetchone()
         if row is None:
             raise RecordingError(f"blob {number} of the recording is missing", "the file is damaged")
@@ -63,7 +65,7 @@ class Payloads:
         return self._decompress(data, f"blob {number}") if codec == "zstd" else _check_bytes(data, f"blob {number}")
 
     def _load_block(self, block: int) -> bytes | None:
-        """A closed block, kept; None for the open one, which still grows."""
+        """Return a closed block and cache it, or None for the open block, which still grows."""
         row = self._db.execute("SELECT data FROM block WHERE id = ?", (block,)).fetchone()
         if row is None or row[0] is None:
             return None
@@ -82,13 +84,13 @@ class Payloads:
             raise RecordingError(f"{what} of the recording cannot be read: {error}", "the file is damaged") from None
 
     def _read_open_block(self, block: int, offset: int, size: int) -> bytes:
-        """Bytes of an open block: one commit wrote them, so one piece has them all."""
+        """Return bytes of the open block. One commit wrote them, so they are all in one row."""
         find = "SELECT offset, data FROM block_tail WHERE block = ? AND offset <= ? ORDER BY offset DESC LIMIT 1"
         row = self._db.execute(find, (block, offset)).fetchone()
         raw = _check_bytes(row[1], f"block {block}")[offset - row[0] :][:size] if row else b""
         if len(raw) == size:
             return raw
-        data = self._load_block(block)  # closed between the two looks
+        data = self._load_block(block)  # the block was closed between the two queries
         if data is None or len(data) < offset + size:
             raise RecordingError(f"block {block} of the recording is missing", "the file is damaged")
         return data[offset : offset + size]

@@ -1,7 +1,7 @@
-"""Do rows make sense? A file may be damaged, or made to do harm: no column is believed to hold what it should.
+"""Type checks of rows. A file may be damaged or malicious, so no column is trusted to hold its type.
 
-What is expected is what our own schema declares, whatever the file's tables declare. Looking at the types of a row
-costs a microsecond: combinations of types that were seen once are known.
+The expected types are those of this program's schema, whatever the tables of the file declare. Checking a row costs a
+microsecond, because combinations of types are cached.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from a2a_proxy.recording.store import note_schema, schema, segment_schema
 
 DAMAGED_HINT = "the file is damaged; what can be saved: sqlite3 FILE .recover"
 ROW_ERRORS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError, msgspec.MsgspecError)
-"""What reading raises where values are not what they should be."""
+"""Errors that decoding raises on values of the wrong type or content."""
 _MAX_CACHED_ROWS = 4096
-"""Combinations of types that are kept for a table; a sound file has some ten."""
+"""Combinations of types that are cached for a table; an intact file has about ten."""
 _TYPES: dict[str, set[type]] = {"INTEGER": {int}, "TEXT": {str}, "BLOB": {bytes}, "ANY": {int, str, bytes}}
 
 _COLUMN = re.compile(r'"?[a-z_0-9]+"? (INTEGER|TEXT|BLOB|ANY)\b')
@@ -34,7 +34,7 @@ _Reader = Callable[Concatenate[_Self, Row, _P], _Value]
 
 
 def check_row(table: str) -> Callable[[_Reader[_Self, _P, _Value]], _Reader[_Self, _P, _Value]]:
-    """For a method that makes a value of a row of this table: it raises RecordingError where the row makes no sense."""
+    """Make a method that builds a value from a row of this table raise RecordingError for invalid rows."""
     columns, known = declared_types()[table], set[tuple[type, ...]]()
 
     def decorate(make: _Reader[_Self, _P, _Value]) -> _Reader[_Self, _P, _Value]:
@@ -48,7 +48,7 @@ def check_row(table: str) -> Callable[[_Reader[_Self, _P, _Value]], _Reader[_Sel
                 return make(self, row, *args, **more)
             except ROW_ERRORS as wrong:
                 place = next(iter(row), None)
-                raise RecordingError(f"row {place!r} of table {table} makes no sense", DAMAGED_HINT) from wrong
+                raise RecordingError(f"row {place!r} of table {table} is not valid", DAMAGED_HINT) from wrong
 
         functools.update_wrapper(made, make)
         return made
@@ -57,7 +57,9 @@ def check_row(table: str) -> Callable[[_Reader[_Self, _P, _Value]], _Reader[_Sel
 
 
 def json_reader(kind: Any) -> Callable[[str | None], Any]:
-    """A function from the JSON that `pack_json` wrote to a value of this type; NULL and no text are the empty list.
+    """Return a function that decodes JSON of `pack_json` to a value of this type.
+
+    NULL and the empty text are the empty list.
 
     It raises one of the errors that `check_row` expects.
     """
@@ -66,7 +68,7 @@ def json_reader(kind: Any) -> Callable[[str | None], Any]:
     def read(text: str | None) -> Any:
         try:
             return decoder.decode(text or "[]")
-        except msgspec.DecodeError:  # not at home with lone surrogates
+        except msgspec.DecodeError:  # msgspec rejects lone surrogates
             return msgspec.convert(json.loads(text or "[]"), kind)
 
     return read
@@ -74,7 +76,7 @@ def json_reader(kind: Any) -> Callable[[str | None], Any]:
 
 @functools.cache
 def declared_types() -> dict[str, tuple[frozenset[type], ...]]:
-    """What the columns of each table of the newest schema may hold, in their order."""
+    """Return the types that the columns of each table of the newest schema may hold, in their order."""
     found: dict[str, list[str]] = {}
     for script in (schema.TABLES, segment_schema.TABLES, note_schema.TABLE, schema.RULES):
         for name, body in re.findall(r"CREATE TABLE (\w+) \((.*?)\) STRICT", script, re.DOTALL):
@@ -92,7 +94,10 @@ def _column_types(column: str) -> frozenset[type]:
 
 
 def _check_types(columns: tuple[frozenset[type], ...], types: tuple[type, ...]) -> None:
-    """Raises TypeError. A file of an older schema has fewer columns than the newest one, and none has more."""
+    """Raise TypeError if a value has a type that its column cannot hold.
+
+    A file of an older schema has fewer columns than the newest one, and no file has more.
+    """
     if len(types) > len(columns):
         raise TypeError(f"{len(types)} columns")
     for allowed, found in zip(columns, types, strict=False):

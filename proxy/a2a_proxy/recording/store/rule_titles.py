@@ -6,19 +6,19 @@ import sqlite3
 from collections.abc import Iterable
 
 _PREFIX = "A2A-"
-"""Findings of decoders have other names, and no title."""
+"""Findings of decoders have other prefixes, and no title."""
 
 
 def store_titles(db: sqlite3.Connection, words: Iterable[int]) -> None:
-    """Store the titles of rules, each given by the number of its id in `text`. Use inside a write transaction.
+    """Store the titles of rules, each named by the row number of its id in `text`. Use inside a write transaction.
 
-    A rule that this version does not know gets no title.
+    A rule unknown to this version gets no title.
     """
     named = [db.execute("SELECT id, value FROM text WHERE id = ?", (word,)).fetchone() for word in words]
     named = [row for row in named if row and isinstance(row[1], str) and row[1].startswith(_PREFIX)]
     if not named:
         return
-    # Loading the catalogue takes 0.4 s, and the recorder has done so already.
+    # Loading the catalogue takes 0.4 s, but the recorder has already loaded it.
     from a2a_proxy.rules.define.catalogue import all_rules
 
     titled = [(number, all_rules()[name].title) for number, name in named if name in all_rules()]

@@ -1,21 +1,21 @@
-"""The tables of a recording, as SQL; nothing here runs it.
+"""The tables of a recording, as SQL. Nothing here executes it.
 
 Conventions, for readers of the file with any SQLite tool:
 
-- Times are ns relative to `session.started` (itself ns since the Unix epoch); NULL where the thing has not happened.
-- Texts that repeat are numbers of rows in `text`, identifiers numbers of rows in `ident`: 0 is the empty text, and a
+- Times are ns relative to `session.started` (itself ns since the Unix epoch); NULL if the event has not happened.
+- Texts that repeat are row numbers in `text`, identifiers are row numbers in `ident`: 0 is the empty text, and a
   negative number `-1-n` is the decimal number n itself. `ident.value` is 16 bytes for a UUID, 17 (`"` and 16) for a
-  UUID in JSON quotes, else text. The views give all of it in plain words.
-- `frame.context` is counted from `frame.task`: 1 where its row in `ident` follows the task's, as it mostly does. So it
+  UUID in JSON quotes, else text. The views show plain values.
+- `frame.context` is relative to `frame.task`: 1 if its row in `ident` follows the task's, as it mostly does. So it
   takes no byte.
-- `exchange.id` and `connection.id` are `session << 40 | number`, so that one integer names a row across the sessions
-  of a file and orders by session, then by first byte.
-- `shape` holds what the frames of a kind have in common: one small number in `frame` instead of ten columns.
-- (block, offset, size) names bytes in the payload blocks; `payload(block, offset, size)` reads them, `payload(id)`
-  a whole frame, where the functions of `recording.functions` are registered.
-- `frame.message` is the message's id; an INTEGER says at which byte of the payload those 36 characters stand, so no
-  view has it: `message_id(id)` gives the one of a frame, where the functions are registered.
-- ANY columns hold text; a BLOB where a peer's text is no valid Unicode; TEXT where a number exceeds 64 bits.
+- `exchange.id` and `connection.id` are `session << 40 | number`, so that one integer names a row across the sessions of
+  a file and orders by session, then by first byte.
+- `shape` holds the properties that frames share: one small number in `frame` instead of ten columns.
+- (block, offset, size) addresses bytes in the payload blocks; `payload(block, offset, size)` reads them, `payload(id)`
+  a whole frame, if the functions of `recording.store.sql_functions` are registered.
+- `frame.message` is the message's id; an INTEGER is the byte offset in the payload of those 36 characters, so no view
+  has it: `message_id(id)` returns the message id of a frame, if the functions are registered.
+- ANY columns hold text; a BLOB if a peer's text is not valid Unicode; TEXT if a number exceeds 64 bits.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.task import Support
 
 APPLICATION_ID = int.from_bytes(b"a2ap")
-"""Offset 68 of the file: tells a recording from any other SQLite database."""
+"""Stored at byte offset 68 of the file: distinguishes a recording from any other SQLite database."""
 
 SCHEMA_VERSION = 8
-"""`PRAGMA user_version`, counted up by each migration."""
+"""`PRAGMA user_version`, incremented by each migration."""
 
 PAGE_SIZE = 4096
-"""Half a page is lost at the end of each compressed block."""
+"""Bytes. On average half a page is lost at the end of each compressed block."""
 SESSION_SHIFT = 40
 
 TABLES = """
@@ -233,7 +233,9 @@ CREATE TABLE note (
 """
 
 LIVE_PAYLOADS = ("", "bidi", "1975", "2153")
-"""`exchange.flags`: bit 0 it streams, bit 1 the proxy answered, bits 2 and 3 which of these payloads."""
+"""Live protocol of an exchange. `exchange.flags`: bit 0 the exchange streams, bit 1 the proxy answered it, bits 2 and 3
+index this tuple.
+"""
 
 FLAGS = ("append", "last_chunk", "final", "truncated", "ours", "pieces")
 """Bits of `shape.flags`, lowest first. `pieces`: parts of the payload are blobs, see `piece`."""
@@ -250,7 +252,9 @@ def _ident_sql(column: str) -> str:
 
 
 def _enum_sql(column: str, names: dict[int, str]) -> str:
-    """A stored number as its name: NULL for 0 as in other columns, the number itself where no name is known."""
+    """Return the SQL for the name of a stored number: NULL for 0 as in other columns, the number itself if it has no
+    name.
+    """
     cases = " ".join(f"WHEN {number} THEN '{name}'" for number, name in names.items() if number)
     return f"CASE {column} WHEN 0 THEN NULL {cases} ELSE {column} END"
 
@@ -263,17 +267,19 @@ SINCE_2 = {
     "exchange": {"current_generation": "ANY", "generation_match": "ANY", "generation": "ANY NOT NULL DEFAULT 0"},
     "task": {"seen": "TEXT NOT NULL DEFAULT '[]'", "support": "INTEGER NOT NULL DEFAULT 0"},
 }
-"""Columns that version 2 put after the others: how tasks are numbered (manual/protocol.md "Generations").
-`task.missed` held numbers before; since then it holds one list for each run of them that a stream left out."""
+"""Columns that version 2 added: the generations of tasks (manual/protocol.md "Generations").
+
+`task.missed` held numbers before; since then it holds one list for each gap in the generations on a stream.
+"""
 
 SINCE_6 = {"session": {"redaction": "TEXT NOT NULL DEFAULT '[]'"}}
-"""The column that version 6 put after the others: what of the traffic was not recorded."""
+"""Column that version 6 added: which traffic was not recorded."""
 
 SINCE_7 = {"exchange": {"sent_traceparent": "ANY"}}
-"""The column that version 7 put after the others; NULL where the agent got what the client had sent."""
+"""Column that version 7 added: the trace context sent to the agent, or NULL if it is the client's."""
 
 RULES = "CREATE TABLE rule (id INTEGER PRIMARY KEY, title TEXT NOT NULL) STRICT;"
-"""Version 8: titles of the rules that the findings name; `id` is the number of the rule's id in `text`."""
+"""Version 8: titles of the rules that the findings name; `id` is the row number of the rule's id in `text`."""
 
 COLUMNS_SINCE = (SINCE_2, SINCE_6, SINCE_7)
 """Columns that migrations added to tables of version 1, in order."""
@@ -340,16 +346,19 @@ VIEW_NAMES = (
     "handoffs",
     "notes",
 )
-"""Those of `segment_schema` and `note_schema` too."""
+"""All views, including those of `segment_schema` and `note_schema`."""
 
 
 def table_script(*, strict: bool) -> str:
-    """The tables of version 1 as one script."""
+    """Return the tables of version 1 as one script."""
     return adapt_script(TABLES, strict=strict)
 
 
 def adapt_script(script: str, *, strict: bool) -> str:
-    """SQLite before 3.37 knows no STRICT; there ANY becomes BLOB, the affinity that converts nothing."""
+    """Return the script as this SQLite accepts it.
+
+    SQLite before 3.37 has no STRICT; then ANY becomes BLOB, the affinity that converts nothing.
+    """
     if strict:
         return script
     return script.replace(" STRICT, WITHOUT", " WITHOUT").replace(" STRICT;", ";").replace(" ANY", " BLOB")

@@ -1,4 +1,4 @@
-"""Segments, interruptions and hand-offs to rows and back."""
+"""Conversion of segments, interruptions and hand-offs to rows and back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INSERT = {
     table: f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * width)})" for table, width in _WIDTHS.items()
 }
 _EXTRA = ("idle", "activity_end", "closed", "generation_first", "generation_last", "author")
-"""Fields that few segments have; the two times among them are counted from `end`."""
+"""Fields that few segments have. The two times among them are relative to `end`."""
 _TIMES = ("activity_end", "closed")
 
 
@@ -38,7 +38,7 @@ _decode_extra = json_reader(_Extra)
 
 
 class SegmentWriter:
-    """Stores them for one session. Use inside a write transaction."""
+    """Stores segments, interruptions and hand-offs of one session. Use inside a write transaction."""
 
     def __init__(self, db: sqlite3.Connection, session: int, started: int, words: Interner, idents: Interner) -> None:
         self._db = db
@@ -48,7 +48,7 @@ class SegmentWriter:
         self._idents = idents
 
     def write(self, changes: Changes) -> None:
-        """Store snapshots; they replace what the file had of the same thing."""
+        """Store snapshots. Each replaces the earlier row of the same object."""
         if changes.segments:
             self._replace_row("segment", changes.segments, self._segment_row)
         if changes.interruptions:
@@ -143,7 +143,10 @@ def _pack_extra(value: Segment) -> str | None:
 
 
 class SegmentDecoder:
-    """Makes values of rows: the inverse. `words` and `idents` look up by row number, `start` that of a session."""
+    """Builds values from rows: the inverse of `SegmentWriter`.
+
+    `words` and `idents` map row numbers to texts; `start` returns the start of a session in ns.
+    """
 
     def __init__(self, words: Any, idents: Any, start: Any) -> None:
         self._words = words
@@ -159,7 +162,7 @@ class SegmentDecoder:
 
     @check_row("segment")
     def segment(self, row: Row) -> SegmentRow:
-        """A row of `segment`."""
+        """Build a value from a row of `segment`."""
         row_key, agent, task, context, speaker, turn, exchange, seq, exchanges, last_seq, began_at, *rest = row
         start, end, ended, reason, frames, size, outputs, first_output, last_output, gap, extra = rest
         session, number, zero = self._split_row_key(row_key)
@@ -196,7 +199,7 @@ class SegmentDecoder:
 
     @check_row("interruption")
     def interruption(self, row: Row) -> InterruptionRow:
-        """A row of `interruption`."""
+        """Build a value from a row of `interruption`."""
         row_key, agent, task, context, kind, segment, exchange, seq, at, ended, outcome, *rest = row
         frames, size, last, wasted, reaction = rest
         session, number, zero = self._split_row_key(row_key)
@@ -220,7 +223,7 @@ class SegmentDecoder:
 
     @check_row("handoff")
     def handoff(self, row: Row) -> HandoffRow:
-        """A row of `handoff`."""
+        """Build a value from a row of `handoff`."""
         row_key, kind, evidence, agent, task, context, segment, to_agent, to_task, to_exchange, *rest = row
         exchange, seq, at, ended, first_output, briefing = rest
         session, number, zero = self._split_row_key(row_key)

@@ -1,9 +1,9 @@
-"""The tables of segments, interruptions and hand-offs (schema version 3), as SQL; conventions as in `schema`.
+"""SQL of the tables of segments, interruptions and hand-offs (schema version 3); conventions as in `schema`.
 
-Keys are `session << 40 | number`. A turn that is one unary call, one request and one answer, has no rows: its exchange
-is the turn. Its two segments have numbers though, which no row has; an interruption may name one. Times within a row
-are counted from one another, so that they take few bytes: `start` from `began`, `end` from `start`, `ended`,
-`last_output` (backwards) and `closed` from `end`, `first_output` from `start`.
+Keys are `session << 40 | number`. A turn of one unary call, with one request and one response, has no rows: its
+exchange is the turn. Its two segments still have numbers, which no row has; an interruption may name one. Times within
+a row are relative to each other, so that they take few bytes: `start` to `began`, `end` to `start`; `ended`,
+`last_output` (backwards) and `closed` to `end`; `first_output` to `start`.
 """
 
 from __future__ import annotations

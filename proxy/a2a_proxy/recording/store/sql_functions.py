@@ -1,7 +1,7 @@
-"""SQL functions over a recording; `sqlite_utils_plugin` gives them to that tool.
+"""SQL functions over a recording; `sqlite_utils_plugin` registers them for `sqlite-utils`.
 
-`payload(block, offset, size)` and `payload(frame_id)` give bytes; both are NULL where there are none.
-`message_id(frame_id)` gives a frame's message id, as text; NULL where it has none.
+`payload(block, offset, size)` and `payload(frame_id)` return bytes, or NULL if there is no payload.
+`message_id(frame_id)` returns a frame's message id as text, or NULL if it has none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FRAME = "SELECT block, offset, size, flags >> 5 & 1 FROM frame JOIN shape ON sh
 
 
 def register_functions(db: sqlite3.Connection, payloads: Payloads | None = None) -> None:
-    """Make the functions known to a connection."""
+    """Register the functions on a connection."""
     read = payloads or Payloads(db)
 
     def at(block: int | None, offset: int | None, size: int | None) -> bytes | None:
@@ -50,7 +50,7 @@ _Function = Callable[..., bytes | str | None]
 
 
 def _null_on_damage(function: _Function) -> _Function:
-    """NULL where the file is damaged, so that one query still shows the rest."""
+    """Wrap a function so that it returns NULL if the file is damaged, and a query still shows the other rows."""
 
     def call(*arguments: Any) -> bytes | str | None:
         try:

@@ -1,4 +1,4 @@
-"""What recordings and cassettes of version 1 said about generations, in the form of today."""
+"""Conversion of the generations in recordings and cassettes of version 1 to the current form."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 
 def generation_ranges(highest: int, missed: list[Any]) -> list[tuple[int, int]]:
-    """Ascending ranges of the generations that were told, from the highest one and the numbers that nobody had seen.
+    """Return ascending ranges of the generations seen, from the highest one and the missed numbers.
 
-    How low they began version 1 did not keep: the number before the first that was missed is the lowest certain one.
+    Version 1 did not store the lowest generation, so the number before the first missed one is used: it is the lowest
+    certain one.
     """
     gaps = sorted(number for number in missed if isinstance(number, int) and number < highest)
     if highest <= 0:

@@ -1,4 +1,4 @@
-"""Zstandard from the standard library where it has it (3.14), else from its backport."""
+"""Zstandard from the standard library if available (3.14), else from its backport."""
 
 from __future__ import annotations
 
@@ -10,30 +10,29 @@ else:
     from backports.zstd import ZstdCompressor, ZstdDecompressor, ZstdError
 
 LEVEL = 3
-"""On 64 KiB blocks of A2A events, level 9 saves 2 % and costs five times as much."""
+"""On 64 KiB blocks of A2A events, level 9 saves 2 % and takes five times as long."""
 
 __all__ = ["LEVEL", "ZstdDecompressor", "ZstdError", "compressor", "decompress"]
 
 
 class Compressor:
-    """One reusable context: making one per call costs more than compressing a small text."""
+    """A reusable compression context: creating one per call costs more than compressing a small text."""
 
     def __init__(self, level: int = LEVEL) -> None:
         self._context = ZstdCompressor(level=level)
 
     def __call__(self, data: bytes | bytearray) -> bytes:
-        """One complete zstd frame."""
+        """Return the data as one complete zstd frame."""
         return self._context.compress(data, mode=ZstdCompressor.FLUSH_FRAME)
 
 
 def compressor(level: int = LEVEL) -> Compressor:
-    """A function from bytes to one zstd frame; not for several threads at once."""
+    """Return a function from bytes to one zstd frame. Not for several threads at once."""
     return Compressor(level)
 
 
 def decompress(data: bytes, max_bytes: int) -> bytes:
-    """The bytes of one complete zstd frame. Raises ZstdError where they are more than `max_bytes`, or the frame is
-    none."""
+    """Return the content of one complete zstd frame. Raises ZstdError if it exceeds `max_bytes` or is not one frame."""
     context = ZstdDecompressor()
     raw = context.decompress(data, max_length=max_bytes + 1)
     if len(raw) > max_bytes or context.unused_data:

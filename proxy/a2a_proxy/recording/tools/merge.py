@@ -1,8 +1,8 @@
-"""Several recordings into one, by whole sessions: what `Several` shows as one, as a file.
+"""Merging of several recordings by whole sessions: writes a file with the content that `MultiReader` shows.
 
-Everything is stored anew, so ids, interned texts, blocks and blobs are those of the new file, in the newest schema.
-Frames are stored in the order of their times, as if the proxies had written into one file. Each source is read as it
-was at one moment.
+Everything is stored again, so ids, interned texts, blocks and blobs belong to the new file, in the newest schema.
+Frames are stored in the order of their times, as if the proxies had written into one file. Each source is read in its
+state at one moment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from a2a_proxy.recording.store.notes import store_notes
 from a2a_proxy.recording.write.writer import Writer
 
 UNENDED = "merged before it had ended"
-"""`session.complete` of a session that went on while it was merged."""
+"""`session.complete` of a session that was still running when it was merged."""
 
 _BATCH_FRAMES = 1000
 """Rows of a transaction."""
@@ -40,7 +40,7 @@ _Value = TypeVar("_Value")
 
 
 class MergedSession(msgspec.Struct, frozen=True):
-    """A session that goes into the new file."""
+    """A session that is copied to the new file."""
 
     member: MultiReaderFile
     row: SessionRow
@@ -48,7 +48,7 @@ class MergedSession(msgspec.Struct, frozen=True):
 
 
 class SkippedSession(msgspec.Struct, frozen=True):
-    """A session that does not, for another file has at least as much of it."""
+    """A session that is skipped, because another file has at least as much of it."""
 
     member: MultiReaderFile
     row: SessionRow
@@ -56,7 +56,7 @@ class SkippedSession(msgspec.Struct, frozen=True):
 
 
 def plan_merge(several: MultiReader) -> tuple[list[MergedSession], list[SkippedSession]]:
-    """What is merged, by the time of its start, and what is not."""
+    """Return the sessions to merge, by start time, and the sessions to skip."""
     taken = [MergedSession(member, row, member.recording.counts(row.id).frames) for member, row in several.sessions()]
     home = {each.row.facts.uuid: each.member for each in taken}
     left = [
@@ -71,10 +71,10 @@ def plan_merge(several: MultiReader) -> tuple[list[MergedSession], list[SkippedS
 def merge_sessions(
     several: MultiReader, into: str | os.PathLike[str], *, overwrite: bool = False
 ) -> list[MergedSession]:
-    """Make a recording of these; they are only read. `into` is there whole, or as it was.
+    """Merge the recordings into a new one. The sources are only read. `into` is complete, or unchanged after an error.
 
-    Raises RecordingError where the file exists (unless `overwrite`), is one of the sources or cannot be written, and
-    where a source is damaged.
+    Raises RecordingError if the file exists (unless `overwrite`), is one of the sources or cannot be written, and if a
+    source is damaged.
     """
     check_merge_target(several, into, overwrite=overwrite)
     with _hold_snapshots(several), create_atomically(into, overwrite=overwrite) as db:
@@ -84,23 +84,25 @@ def merge_sessions(
 
 
 def check_merge_target(several: MultiReader, into: str | os.PathLike[str], *, overwrite: bool) -> None:
-    """May the new file be made there? Raises RecordingError as `merge_sessions`."""
+    """Check that the new file can be created. Raises RecordingError as `merge_sessions` does."""
     check_not_source(several, into)
     check_recording_target(into, overwrite=overwrite)
 
 
 def check_not_source(several: MultiReader, into: str | os.PathLike[str]) -> None:
-    """The new file is none of those that it is made of. Raises RecordingError."""
+    """Check that the new file is not one of the sources. Raises RecordingError."""
     for member in several.members:
         path = member.recording.path
         with contextlib.suppress(OSError):
             if os.path.samefile(path, into):
-                raise RecordingError(f"{path} is to be merged and cannot be what is made of it", "name another file")
+                raise RecordingError(
+                    f"{path} is one of the recordings to merge and cannot be the result", "name another file"
+                )
 
 
 @contextlib.contextmanager
 def _hold_snapshots(several: MultiReader) -> Iterator[None]:
-    """Every file is read as it is now."""
+    """Hold a read transaction on every file, so that each is read in its current state."""
     with contextlib.ExitStack() as stack:
         for member in several.members:
             db = member.recording.db
@@ -123,7 +125,7 @@ class _Merge:
         }
 
     def run(self) -> None:
-        """All sessions; each is finished after its last frame."""
+        """Copy all sessions. Each is finished after its last frame."""
         for session_key in [whose for whose, left in self._remaining_frames.items() if not left]:
             self._finish_session(session_key)
         for portion in _frame_batches(self._frames_in_order()):
@@ -139,7 +141,7 @@ class _Merge:
         return frames_by_time((member, own[number]) for number, member in members.items())
 
     def _finish_session(self, whose: tuple[int, int]) -> None:
-        """What else there is of a session, and its end."""
+        """Copy the remaining rows of a session, and end it."""
         member, row = self._merged_sessions[whose].member, self._merged_sessions[whose].row
         recording, session, writer = member.recording, row.id, self._writers.pop(whose)
         put = partial(_write_values, writer)
@@ -176,7 +178,7 @@ def _batches(values: Iterable[_Value]) -> Iterator[list[_Value]]:
 
 
 def _frame_batches(frames: Iterable[tuple[MultiReaderFile, FrameRow]]) -> Iterator[dict[tuple[int, int], list[Frame]]]:
-    """Frames of one transaction each, by the session that they belong to."""
+    """Yield the frames of one transaction each, by file and session."""
     portion: dict[tuple[int, int], list[Frame]] = {}
     count = byte_count = 0
     for member, row in frames:

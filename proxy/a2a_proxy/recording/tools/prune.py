@@ -1,7 +1,7 @@
-"""Take whole sessions out of a recording, while others may write theirs into it.
+"""Deletion of whole sessions from a recording, while other processes may write to it.
 
-Short transactions: a writer never waits long. The session is marked first, so one that was taken out half, by a
-process that died, says so and can be taken out again.
+Transactions are short, so that a writer never waits long. The session is marked first: a session that was deleted
+partially, by a process that died, is recognizable and can be deleted again.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.store.database import open_writable, transaction, translate_errors
 
 BEING_PRUNED = "being pruned"
-"""`session.complete` of a session that is taken out."""
+"""`session.complete` of a session that is being deleted."""
 
 _BATCH_ROWS = 20_000
 """Rows deleted in one transaction."""
 _KEYED_TABLES = ("exchange", "connection", "segment", "interruption", "handoff")
-"""Tables whose key holds the session."""
+"""Tables whose key contains the session."""
 _SESSION_TABLES = ("note", "finding", "task", "frame", "block")
-"""Tables with a column that names the session, in the order in which they go."""
+"""Tables with a column that names the session, in the order of deletion."""
 _ROW_TABLES = {"piece": ("frame", "frame"), "artifact": ("task", "task"), "block_tail": ("block", "block")}
-"""Table -> its column that names a row, and the table of that row."""
+"""Column that names a row of another table, and that table, by table."""
 _USED_IDENTS = """SELECT task FROM frame UNION SELECT task + context FROM frame UNION SELECT artifact FROM frame
   UNION SELECT rpc FROM frame UNION SELECT task FROM exchange UNION SELECT context FROM exchange
   UNION SELECT rpc FROM exchange UNION SELECT ident FROM task UNION SELECT context FROM task
@@ -34,7 +34,7 @@ _USED_IDENTS = """SELECT task FROM frame UNION SELECT task + context FROM frame 
 
 
 def remove_sessions(path: str | os.PathLike[str], sessions: list[int]) -> None:
-    """Delete these sessions, and give the disk back what they took.
+    """Delete these sessions, and return their space to the file system.
 
     Raises:
         RecordingError: the file cannot be written.
@@ -73,8 +73,10 @@ def _remove_session(db: sqlite3.Connection, session: int) -> None:
 
 
 def _forget_unused(db: sqlite3.Connection) -> None:
-    """Identifiers and blobs that nobody names any more. A writer remembers those that it has used: only where all
-    sessions have ended they can go."""
+    """Delete identifiers and blobs that are no longer used.
+
+    Writers cache those that they have used, so they are deleted only if all sessions have ended.
+    """
     with transaction(db):
         if not db.execute("SELECT EXISTS (SELECT 1 FROM session WHERE how = '')").fetchone()[0]:
             db.execute(f"DELETE FROM ident WHERE id NOT IN ({_USED_IDENTS})")

@@ -1,4 +1,4 @@
-"""Today's rules over what was recorded, whenever that was: frames again in the order in which they were stored."""
+"""Application of the current rules to a recording: its frames are checked again in the order of storing."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from a2a_proxy.rules.define.rule import Rule
 from a2a_proxy.rules.run.engine import Engine
 
 RULE_PREFIX = "A2A-"
-"""Ids of rules have it; findings of the recorder and its decoders have not."""
+"""Prefix of the ids of rules; findings of the recorder and its decoders do not have it."""
 _MAX_CACHED_EXCHANGES = 1000
-"""Exchanges that are kept between two looks at them."""
+"""Number of exchanges that are cached."""
 _MAX_CACHED_ENDS = 100_000
-"""Exchanges of which the end is kept, after which others are read anew; the same for the facts of connections."""
+"""Number of exchanges whose end is cached, and of connections whose facts are."""
 
 
 def recheck_session(
     recording: Recording, session: SessionRow, rules: dict[str, Rule] | None = None, quiet: set[str] | None = None
 ) -> Iterator[Finding]:
-    """What the rules (all of them unless told which) say of a session, in order of time.
+    """Yield the findings of a session, in order of time, of all rules or of `rules`.
 
-    `quiet` is given the ids of those that had to say nothing, for a payload which was not recorded on purpose.
-    What the decoders said when it was recorded comes first: a recording does not have the bytes to say it again.
+    Ids of rules that were skipped because a payload was deliberately not recorded are added to `quiet`. The stored
+    findings of decoders come first, because the recording does not have the bytes to repeat them.
     """
     for row in recording.findings(session.id):
         if not row.finding.rule.startswith(RULE_PREFIX):
@@ -60,16 +60,16 @@ def _take_findings(out: list[Observation]) -> list[Finding]:
 
 
 class _StoredContext:
-    """Exchanges and connections of a recording, as a rule could have known them when their frames passed."""
+    """Exchanges and connections of a recording, as they were known when their frames arrived."""
 
     def __init__(self, recording: Recording, session: int) -> None:
         self._recording = recording
         self._session = session
         self._recent: dict[int, Exchange | None] = {}
-        """Those read last; a frame that follows is mostly of one of them."""
+        """The exchanges read last; the next frame mostly belongs to one of them."""
         self._closed: dict[int, int] = {}
         self._unreported: set[int] = set()
-        """Those that ended, until `take_ended` has told it."""
+        """Ended exchanges that `take_ended` has not returned yet."""
         self._facts: dict[int, ConnectionFacts] = {}
 
     def _read_exchange(self, number: int) -> Exchange | None:
@@ -82,7 +82,7 @@ class _StoredContext:
         return found
 
     def find_closed_at(self, number: int) -> int | None:
-        """When the exchange was over, ns, 0 for never; None where the recording does not have it."""
+        """Return the end of the exchange in ns (0 if open), or None if the recording does not have the exchange."""
         closed = self._closed.get(number)
         if closed is None:
             found = self._read_exchange(number)
@@ -91,12 +91,12 @@ class _StoredContext:
             closed = self._closed[number] = found.closed
             if closed:
                 self._unreported.add(number)
-            if len(self._closed) > _MAX_CACHED_ENDS:  # what is told of one of them a second time changes nothing
+            if len(self._closed) > _MAX_CACHED_ENDS:  # reporting the end of an exchange again changes nothing
                 del self._closed[next(iter(self._closed))]
         return closed
 
     def exchange(self, number: int) -> Exchange:
-        """The exchange without its end."""
+        """Return the exchange without its end."""
         found = self._read_exchange(number)
         assert found is not None
         return msgspec.structs.replace(
@@ -112,24 +112,24 @@ class _StoredContext:
         )
 
     def call_of(self, number: int) -> tuple[Binding, str, int]:
-        """Its binding, operation and beginning."""
+        """Return its binding, operation and start."""
         found = self._read_exchange(number)
         assert found is not None
         return found.binding, found.operation, found.started
 
     def take_ended(self, number: int) -> Exchange | None:
-        """The exchange with its end, once; None where it did not end."""
+        """Return the exchange with its end, once; otherwise None."""
         if number not in self._unreported:
             return None
         self._unreported.discard(number)
         return self._read_exchange(number)
 
     def closed_at(self, number: int) -> int:
-        """When it was over, ns; 0 where it never was."""
+        """Return the end of the exchange in ns, or 0 if it has none."""
         return self.find_closed_at(number) or 0
 
     def facts(self, connection: int) -> ConnectionFacts:
-        """The addresses of a connection."""
+        """Return the addresses of a connection."""
         facts = self._facts.get(connection)
         if facts is None:
             row = self._recording.connection(make_key(self._session, connection))

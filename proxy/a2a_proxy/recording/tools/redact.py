@@ -1,7 +1,7 @@
-"""A recording once more, with a policy applied to all that is in it; the recording itself is only read.
+"""Redacted copy of a recording. The recording itself is only read.
 
-Everything is looked at twice: first to meet the secrets, then to replace them, so that one which is named late is gone
-from what came before as well.
+Everything is read twice: first to collect the secrets, then to replace them, so that a secret recognized late is also
+removed from earlier frames.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from a2a_proxy.redaction import RedactionPolicy, Redactor, redactor
 _BATCH_VALUES = 500
 """Rows of a transaction."""
 _BATCH_EXCHANGES = 1000
-"""Heads that are kept between the frames of their exchanges."""
+"""Number of exchanges that are cached for their frames."""
 
 _Value = TypeVar("_Value")
 
 
 @contextlib.contextmanager
 def open_redacted(recording: Recording, policy: RedactionPolicy, label_key: bytes) -> Iterator[Redaction]:
-    """A private copy of the recording as the policy wants it. Raises RecordingError where the recording is damaged."""
+    """Yield a private copy of the recording, redacted by the policy. Raises RecordingError if it is damaged."""
     db = open_private()
     try:
         made = Recording.from_connection(db, recording.path)
@@ -46,14 +46,14 @@ def open_redacted(recording: Recording, policy: RedactionPolicy, label_key: byte
 
 
 class Redaction(msgspec.Struct, frozen=True):
-    """The copy, and which of its sessions is which."""
+    """The copy, and the numbers of its sessions."""
 
     recording: Recording
     sessions: dict[int, int]
-    """Number of a session in the original -> in the copy."""
+    """Number of a session in the copy, by its number in the original."""
 
     def keys(self, original: set[int]) -> set[int]:
-        """The keys in the copy of exchanges of the original."""
+        """Return the keys in the copy of exchanges of the original."""
         return {make_key(self.sessions[session], number) for session, number in map(split_key, original)}
 
 
@@ -64,7 +64,7 @@ def _fill_copy(
     for row in recording.sessions():
         scrubber = redactor(label_key, policy)
         session = _CleanSession(recording, row, scrubber)
-        for _ in session.frames():  # to meet the secrets
+        for _ in session.frames():  # to collect the secrets
             pass
         for _ in session.changes():
             pass
@@ -90,8 +90,11 @@ def _fill_copy(
 def _clean_findings(
     recording: Recording, row: SessionRow, made: Recording, session: int, scrubber: Redactor, policy: RedactionPolicy
 ) -> Iterator[Finding]:
-    """The findings of a session, clean. Where payloads go, what a rule says is what it says without them: it may have
-    quoted one. Of what it says then only that which it has said before."""
+    """Yield the redacted findings of a session.
+
+    If payloads are removed, the rules run again on the copy, because a finding may quote a payload; of the results,
+    only findings that the original has are kept.
+    """
     stored = (scrubber.finding(each.finding) for each in recording.findings(row.id))
     if not policy.metadata_only:
         yield from stored
@@ -109,7 +112,7 @@ def _clean_findings(
 
 
 def _clean_facts(facts: SessionFacts, policy: RedactionPolicy, scrubber: Redactor) -> SessionFacts:
-    """The facts of a session, clean; what was applied to it is remembered."""
+    """Return the redacted facts of a session, with the applied policy."""
     return msgspec.structs.replace(
         facts,
         command=scrubber.command(facts.command),
@@ -120,7 +123,7 @@ def _clean_facts(facts: SessionFacts, policy: RedactionPolicy, scrubber: Redacto
 
 
 class _CleanSession:
-    """What there is of a session, clean."""
+    """The redacted rows of a session."""
 
     def __init__(self, recording: Recording, row: SessionRow, scrubber: Redactor) -> None:
         self._recording = recording
@@ -129,12 +132,12 @@ class _CleanSession:
         self._heads: dict[int, Any] = {}
 
     def frames(self) -> Iterator[Frame]:
-        """In the order of storing."""
+        """Yield the frames in the order of storing."""
         for row in self._recording.frames_after(0, session=self._row.id):
             yield self._scrubber.frame(row.frame, self._clean_head(row))
 
     def changes(self) -> Iterator[Changes]:
-        """Connections, exchanges and tasks, so many at once."""
+        """Yield connections, exchanges and tasks, in batches."""
         recording, clean, session = self._recording, self._scrubber, self._row.id
         for connections in _batches(clean.connection(each.connection) for each in recording.connections(session)):
             yield Changes(connections, [], [])

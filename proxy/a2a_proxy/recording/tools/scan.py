@@ -1,6 +1,8 @@
-"""Is there a secret in a recording or cassette? Everything in it is looked at, twice: what is met late is found early.
+"""Search for secrets in a recording or cassette.
 
-Of a cassette also the lines themselves: members that nobody reads are committed too.
+Everything is read twice, so that a secret recognized late is also found in earlier frames.
+
+The lines of a cassette are searched too, because members that the importer ignores are committed as well.
 """
 
 from __future__ import annotations
@@ -20,23 +22,24 @@ from a2a_proxy.redaction.scanner import Clue, Looking, Sight
 
 _LABEL_PATTERN = re.compile(rb"redacted-[0-9a-f]{12}")
 _EXCERPT_CHARS = 3
-"""Characters of a secret that are shown, of those that have four times as many or more."""
+"""Characters of a secret that are shown if it is at least four times as long."""
 
 
 class Secret(msgspec.Struct, frozen=True):
     """One secret at one place."""
 
     place: str
-    """`#3`, `#3.2`, with several sessions `2:3.2`; `1:` is the session itself, `line 7` a line of the file."""
+    """`#3` or `#3.2`; `2:3.2` if there are several sessions; `1:` is the session itself, `line 7` a line of the file.
+    """
     where: str
     """Path in the payload, `header:authorization`, or the name of a field."""
     clue: Clue
     secret: bytes
-    """Not to be shown: `excerpt` is."""
+    """Must not be shown; `excerpt` may be."""
 
     @property
     def excerpt(self) -> str:
-        """Its beginning, as far as that tells nothing, and its length."""
+        """Beginning of the secret, if it is long enough to stay secret, and its length."""
         shown = (
             self.secret[:_EXCERPT_CHARS].decode("utf-8", "replace") if len(self.secret) >= 4 * _EXCERPT_CHARS else ""
         )
@@ -44,26 +47,28 @@ class Secret(msgspec.Struct, frozen=True):
 
 
 class ScanResult(msgspec.Struct, frozen=True):
-    """What a scan found."""
+    """Result of a scan."""
 
     secrets: list[Secret]
     labels: int
-    """Different labels: secrets that were taken out before."""
+    """Number of distinct labels: secrets that were redacted before."""
     values: int
-    """Frames, exchanges and other things that were looked at."""
+    """Number of frames, exchanges and other objects that were scanned."""
 
 
 def scan_recording(
     recording: Recording, policy: RedactionPolicy, file: Path | None = None, *, random: bool = True
 ) -> ScanResult:
-    """Look at all of a recording; `file` is where it came from. `random`: words that only look made by a machine too.
+    """Scan a whole recording.
+
+    `file` is the file that it was read from. `random` includes words that look machine-generated.
 
     Raises RecordingError, OSError.
     """
     looking = Looking(policy, random=random)
     several = len(recording.sessions()) > 1
     labels: set[bytes] = set()
-    for _ in _find_sights(recording, looking, several, labels):  # to meet the secrets
+    for _ in _find_sights(recording, looking, several, labels):  # to collect the secrets
         pass
     found: list[Secret] = []
     values = 0
@@ -116,7 +121,10 @@ def _scan_rest(recording: Recording, session: SessionRow, scanner: Looking) -> I
 
 
 def _scan_lines(file: Path, scanner: Looking) -> Iterator[Secret]:
-    """What stands in the lines of a cassette and is not read from them. The file was read before: each line is JSON."""
+    """Yield secrets in the lines of a cassette, including members that are not imported.
+
+    The file was imported before, so each line is JSON.
+    """
     with file.open("rb") as stream:
         for number, line in enumerate(stream, 1):
             value = json.loads(line)

@@ -1,4 +1,4 @@
-"""What of a recording has to stay beside chosen calls so that they can be replayed: cards, and where tasks began."""
+"""Calls that a replay needs in addition to the chosen ones: agent cards, and the calls that began tasks."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ CARD, BEGINNING, PUSH = "agent card", "began the task of", "registered the webho
 
 
 def needed_calls(recording: Recording, keys: Collection[int]) -> dict[int, str]:
-    """Keys of the calls that a replay of the chosen ones needs besides, each with the reason in words.
+    """Return the keys of the calls that a replay of the chosen ones needs, each with the reason.
 
-    A client looks for the card first, learns a task's id from the call that began it, and hears of it at the URL that
-    it registered: without those calls it never comes to ask what was chosen.
+    A client first fetches the card, learns a task's id from the call that began it, and receives updates at the URL
+    that it registered: without those calls it would never send the chosen requests.
     """
     rows = list(recording.exchanges())
     tasks: dict[tuple[int, str], int] = {}

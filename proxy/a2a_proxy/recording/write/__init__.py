@@ -1,1 +1,1 @@
-"""Writing a session into a recording in short transactions."""
+"""Writing of a session to a recording, in short transactions."""

@@ -1,4 +1,4 @@
-"""Frames to rows: the hot path of the recorder."""
+"""Conversion of frames to rows: the hot path of the recorder."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from a2a_proxy.recording.store.long_runs import MIN_PIECE_BYTES, find_long_runs,
 
 _INSERT = f"INSERT INTO frame VALUES ({', '.join('?' * 19)}, NULL)"
 _INSERT_EXTRA = f"INSERT INTO frame VALUES ({', '.join('?' * 20)})"
-"""A NULL that is bound costs as much as a quarter of a row."""
+"""Used only for rows that have `extra`: binding a NULL costs as much as a quarter of a row."""
 _MAX_SMALL = 2**62
 _NO_ADDRESS = (None, None, None)
 
 
 class Extra(msgspec.Struct, omit_defaults=True):
-    """`frame.extra`: what few frames have, as JSON."""
+    """The content of `frame.extra`, as JSON: fields that few frames have."""
 
     size: int = -1
-    """True size where the stored payload has another."""
+    """Size of the complete payload in bytes, if the stored payload has another size."""
     sha256: str = ""
-    """Hexadecimal."""
+    """SHA-256 of the complete payload, hexadecimal."""
 
 
 class FrameWriter:
@@ -63,8 +63,11 @@ class FrameWriter:
         self._db.executemany(_INSERT, self._frame_rows(frames, last))
 
     def _frame_rows(self, frames: Sequence[Frame], last: int) -> list[tuple[Column, ...]]:
-        """Rows without `frame.extra`. One that has it is stored here, after those before it: rows that come in another
-        order than that of their numbers leave pages half empty."""
+        """Return rows without `frame.extra`.
+
+        A row that has `extra` is stored here, after the rows before it, because rows that are inserted out of order
+        leave pages half empty.
+        """
         ids, shapes = self._idents.ids, self._shapes
         known_shape = shapes.ids.get
         session, started, put = self._session, self._started, self._blocks.put
@@ -107,7 +110,7 @@ class FrameWriter:
         return rows
 
     def _store_pieces(self, number: int, payload: bytes) -> Address | tuple[None, None, None]:
-        """Store a big payload as blobs; what is left of it, if small, goes to the block."""
+        """Store a large payload as blobs. A small remainder goes to the block."""
         spans = find_long_runs(payload)
         rest = remove_spans(payload, spans) if spans else payload
         pieces: list[tuple[int | None, bytes]] = [(start, payload[start:end]) for start, end in spans]
@@ -122,7 +125,10 @@ class FrameWriter:
 
 
 def _shape_key(frame: Frame, pieces: bool) -> ShapeKey:
-    """What it has in common with others. Written out: `attrgetter` takes five times as long."""
+    """Return the properties that a frame shares with others.
+
+    Written out, because `attrgetter` takes five times as long.
+    """
     return (
         frame.direction,
         frame.kind,
@@ -143,7 +149,10 @@ def _shape_key(frame: Frame, pieces: bool) -> ShapeKey:
 
 
 def _message_column(ident: str, payload: bytes) -> Column:
-    """Where a UUID stands in the payload: a fresh one in each frame would double the row. Anything else as it is."""
+    """Return the offset of a UUID in the payload, or the packed id.
+
+    A new UUID in each frame would double the size of the row.
+    """
     if len(ident) == 36 and len(payload) < MIN_PIECE_BYTES and ident.isascii():
         at = payload.find(ident.encode())
         if at >= 0:

@@ -1,6 +1,6 @@
-"""Writing notes and bookmarks: a connection of its own and a short transaction for each.
+"""Writing of notes and bookmarks, each with its own connection and a short transaction.
 
-A note may be written while a recorder writes to the same file; neither waits longer than a transaction takes.
+A note may be written while a recorder writes to the same file: neither waits longer than one transaction.
 """
 
 from __future__ import annotations
@@ -23,29 +23,31 @@ _SELECT_NOTE = "SELECT body, bookmark FROM note WHERE (session, exchange, seq) =
 
 
 class NotePlace(msgspec.Struct, frozen=True):
-    """What a note is about."""
+    """The session, exchange or frame that a note is about."""
 
     session: int
     exchange: int = 0
     """0: the session itself."""
     seq: int = -1
-    """-1: all of the exchange."""
+    """-1: the whole exchange."""
 
 
 def annotate(
     path: str | os.PathLike[str], place: NotePlace, at: int, *, text: str | None = None, bookmark: bool | None = None
 ) -> Note | None:
-    """Write a note, or set or clear a bookmark; None leaves either as it is. Gives what stands there now.
+    """Write a note, or set or clear a bookmark, and return the stored note.
 
-    A note without text and bookmark is none: it is deleted, and None comes back. A recording of an older version is
-    brought to the newest schema.
+    None leaves the text or the bookmark unchanged.
+
+    A note without text and bookmark is deleted, and None is returned. A recording of an older version is migrated to
+    the newest schema.
 
     Raises:
-        RecordingError: the file is a cassette, may not be written or has no such place. Then nothing was changed.
+        RecordingError: the file is a cassette, is not writable, or has no such place. Then nothing was changed.
     """
     if is_cassette(path):
-        hint = f"make a recording of it first: a2a-inspect cassette read {os.fspath(path)} NAME.a2a.db"
-        raise RecordingError(f"{os.fspath(path)} is a cassette: notes are written in recordings only", hint)
+        hint = f"convert it to a recording first: a2a-inspect cassette read {os.fspath(path)} NAME.a2a.db"
+        raise RecordingError(f"{os.fspath(path)} is a cassette: notes can only be written to recordings", hint)
     check_writable(path)
     with contextlib.closing(open_writable(path, create=False)) as db, translate_errors(path), transaction(db):
         return _change_note(db, place, at, text, bookmark)
@@ -72,7 +74,7 @@ def _change_note(
 
 
 def _check_place(db: sqlite3.Connection, place: NotePlace) -> int:
-    """When the session of a place that exists began."""
+    """Return the start of the place's session, in ns. Raises RecordingError if the place does not exist."""
     row = db.execute("SELECT started FROM session WHERE id = ?", (place.session,)).fetchone()
     if row is None:
         raise _missing_error(f"session {place.session}")
@@ -86,4 +88,4 @@ def _check_place(db: sqlite3.Connection, place: NotePlace) -> int:
 
 
 def _missing_error(what: str) -> RecordingError:
-    return RecordingError(f"there is no {what} in this recording", "see what there is with: a2a-inspect ls")
+    return RecordingError(f"this recording has no {what}", "list its content: a2a-inspect ls")

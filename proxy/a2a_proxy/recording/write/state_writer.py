@@ -1,4 +1,7 @@
-"""Connections, exchanges, tasks and findings to rows. Snapshots replace what the file had of the same thing."""
+"""Conversion of connections, exchanges, tasks and findings to rows.
+
+A snapshot replaces the earlier row of the same object.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ _REPLACE_TASK = (
 
 
 def _changed(known: Task | None, task: Task) -> list[tuple[int, ArtifactState]]:
-    """The artifacts of a task that the file has not, or not so, and their places."""
+    """Return the artifacts of a task that are new or changed, with their positions."""
     before = known.artifacts if known is not None else ()
     same = len(before)
     return [(n, a) for n, a in enumerate(task.artifacts) if n >= same or (before[n] is not a and before[n] != a)]
@@ -55,7 +58,7 @@ def _int_or_null(value: int | None) -> Column:
 
 
 _IS_PRIVATE = "SELECT file = '' FROM pragma_database_list WHERE name = 'main'"
-"""Whether the database has no file. The name itself is not read: it may be no UTF-8."""
+"""Whether the database has no file. The name itself is not read, because it may not be valid UTF-8."""
 
 
 class StateWriter:
@@ -72,13 +75,13 @@ class StateWriter:
         self._blocks = blocks
         self._heads: dict[int, tuple[_Heads, Address]] = {}
         self._titled: set[int] = set()
-        """Rules whose titles were stored, by their numbers in `text`."""
+        """Rules whose titles were stored, by the row numbers of their ids in `text`."""
         self._private = db.execute(_IS_PRIVATE).fetchone()[0]
         self._tasks: dict[tuple[str, str], Task] = {}
-        """Those written last, as the file has them."""
+        """The most recently written tasks, as stored in the file."""
 
     def forget(self) -> None:
-        """Trust nothing remembered: the transaction was rolled back."""
+        """Discard the caches, because the transaction was rolled back."""
         self._heads = {}
         self._titled = set()
         self._tasks = {}
@@ -91,13 +94,13 @@ class StateWriter:
         for task in changes.tasks:
             self._write_task(task)
         self._db.executemany(_INSERT_FINDING, [self._finding_row(value) for value in findings])
-        # A database in memory (a cassette that is only read) is not queried by SQL users.
+        # A database in memory (a cassette that is only read) has no SQL users.
         if not self._private and (new := {self._words.row_number(value.rule) for value in findings} - self._titled):
             store_titles(self._db, new)
             self._titled |= new
 
     def intern_list(self, values: tuple[str, ...] | tuple[int, ...]) -> int:
-        """A list as JSON text, interned; 0 for the empty one."""
+        """Return the row number of a list as JSON text, or 0 for the empty list."""
         return self._words.row_number(pack_json(values)) if values else 0
 
     def _learn_values(self, changes: Changes, findings: Sequence[Finding]) -> None:
@@ -175,7 +178,7 @@ class StateWriter:
         )
 
     def _store_headers(self, value: Exchange) -> Address | tuple[None, None, None]:
-        """Header lists live in the payload blocks, written again only when one of them has changed."""
+        """Store header lists in the payload blocks. They are written again only if one of them has changed."""
         heads = (value.request_headers, value.response_headers, value.trailers)
         if heads == _NO_HEADS:
             return (None, None, None)
@@ -191,7 +194,7 @@ class StateWriter:
     def _write_task(self, value: Task) -> None:
         name = (value.agent, value.task_id)
         known = self._tasks.pop(name, None) or self._read_task(value)
-        if known is not None and known.first < value.first:  # it was forgotten, and came again
+        if known is not None and known.first < value.first:  # the task was dropped from memory and seen again
             value = merge_tasks(known, value)
         self._db.execute(_REPLACE_TASK, self._task_row(value))
         changed = _changed(known, value)
@@ -202,7 +205,7 @@ class StateWriter:
             del self._tasks[next(iter(self._tasks))]
 
     def _read_task(self, value: Task) -> Task | None:
-        """What the file has of this task."""
+        """Return this task as stored in the file, or None."""
         find = "SELECT * FROM task WHERE session = ? AND agent = ? AND ident = ?"
         row = self._db.execute(
             find, (self._session, self._words.row_number(value.agent), self._idents.row_number(value.task_id))

@@ -1,4 +1,4 @@
-"""A task that was forgotten and came again: what the file knows of it and what is known now, as one."""
+"""Merge of a task that was dropped from memory and seen again with its stored state."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from a2a_proxy.protocol.task import MAX_EXCHANGES, MAX_STATES
 
 
 def merge_tasks(old: Task, new: Task) -> Task:
-    """Both views of a task, of which the `new` one began when the `old` one had ended.
+    """Return the union of two views of a task. `new` began after `old` ended.
 
-    Joining the outcome with `new` again, or with what `new` has become, adds nothing twice. The price: messages are
-    not added up, since nobody knows which of them the other view has counted.
+    Merging the result with `new` again, or with a later view of `new`, adds nothing twice. In exchange, messages are
+    not added up, because it is unknown which of them the other view has counted.
     """
     return Task(
         old.agent,
@@ -33,7 +33,10 @@ def merge_tasks(old: Task, new: Task) -> Task:
 
 
 def _merge_states(old: Task, new: Task) -> tuple[tuple[int, int], ...]:
-    """In order of time. The state that the new view found is no change where the old one ended in it."""
+    """Return the states in order of time.
+
+    If the new view starts with the state in which the old one ended, it is no change.
+    """
     states: list[tuple[int, int]] = []
     for at, state in sorted({*old.states, *new.states}):
         if not states or states[-1][1] != state:
@@ -42,7 +45,7 @@ def _merge_states(old: Task, new: Task) -> tuple[tuple[int, int], ...]:
 
 
 def _merge_missed(old: Task, new: Task) -> tuple[MissedGenerations, ...]:
-    """Each run once, as the new view has it: since then it may have been made good."""
+    """Return each gap once, in its new version, because it may have been filled since."""
     found = {(each.exchange, each.at, each.first): each for each in (*old.missed, *new.missed)}
     return tuple(found.values())[-MAX_MISSED:]
 

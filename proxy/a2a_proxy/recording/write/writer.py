@@ -1,4 +1,4 @@
-"""The one writer of one session: what the observer yields goes into the file in short transactions.
+"""Writer of one session: stores the values that the observer yields, in short transactions.
 
 Several writers, of other sessions and other processes, may share the file; SQLite makes them wait for each other.
 """
@@ -25,7 +25,7 @@ from a2a_proxy.recording.write.frame_writer import FrameWriter
 from a2a_proxy.recording.write.state_writer import StateWriter
 
 Position = tuple[int, int]
-"""Journal segment and offset."""
+"""Number of the journal segment, and byte offset in it."""
 
 _SESSION_COLUMNS = ["uuid", "tool", "command", "listens", "upstreams", "started", "clock", "pid", "redaction"]
 _INSERT_SESSION = (
@@ -40,8 +40,8 @@ _ADVANCE = (
 class Writer:
     """Writes one session.
 
-    Construction only looks whether the file may be written; it is created by `open`, or by the first `write`, so that a
-    start that fails elsewhere leaves no file. Raises RecordingError, here and in every method.
+    The constructor only checks that the file can be written; it is created by `open`, or by the first `write`, so that
+    a start that fails elsewhere leaves no file. Raises RecordingError, here and in every method.
     """
 
     def __init__(self, path: str | os.PathLike[str], session: SessionFacts, *, create: bool = True) -> None:
@@ -51,7 +51,7 @@ class Writer:
         self._owner = True
         self._store: _SessionTables | None = None
         self.position: Position | None = None
-        """What is committed; None before the first."""
+        """The committed journal position, or None before the first commit."""
         self.snapshot: str | None = None
         """Name of the decoder snapshot that belongs to `position`."""
         if create:
@@ -61,7 +61,7 @@ class Writer:
 
     @classmethod
     def on_connection(cls, db: sqlite3.Connection, session: SessionFacts) -> Writer:
-        """A writer on an open connection that has the tables and stays open (see `database.open_private`)."""
+        """Return a writer on an open connection that has the tables and stays open (see `database.open_private`)."""
         writer = cls.__new__(cls)
         writer._path, writer._facts, writer._create, writer._owner = "the recording", session, False, False
         writer.position = writer.snapshot = writer._store = None
@@ -71,11 +71,11 @@ class Writer:
 
     @property
     def session(self) -> int:
-        """Row of the session; opens the recording."""
+        """Row number of the session. Reading it opens the recording."""
         return self._open_tables().session
 
     def open(self) -> None:
-        """Create the file if there is none, and the session's row."""
+        """Create the file if it does not exist, and the session's row."""
         self._open_tables()
 
     def write(
@@ -86,11 +86,12 @@ class Writer:
         position: Position | None = None,
         snapshot: str | None = None,
     ) -> None:
-        """Store all of it and advance the journal position, in one transaction: all or nothing.
+        """Store all arguments and advance the journal position, in one transaction.
 
-        Without `position` the committed one stays as it is, without `snapshot` its name. Raises PositionConflict where
-        somebody else advanced it since this writer last did, RecordingError where the file cannot be written (disk
-        full, locked). After any error nothing is stored, and the same call may be tried again.
+        Without `position` the committed position stays unchanged; without `snapshot` its name does. Raises
+        PositionConflict if another recorder has advanced the position since this writer last did, RecordingError if the
+        file cannot be written (disk full, locked). After any error nothing is stored, and the same call may be
+        repeated.
         """
         store = self._open_tables()
         with self._transaction(store.db):
@@ -106,10 +107,10 @@ class Writer:
     def finish(
         self, ended: int, *, how: str = "clean", complete: str = "complete", lost: int = 0, edits: int = 0
     ) -> None:
-        """Mark the session as ended at `ended` (ns; 0 where nobody knows) and close the file.
+        """Mark the session as ended at `ended` (ns; 0 if unknown) and close the file.
 
-        `how` is `clean` or `unclean`; `complete` says `complete` or what is missing; `lost` counts bytes that were not
-        captured.
+        `how` is `clean` or `unclean`; `complete` is `complete` or describes what is missing; `lost` is the number of
+        bytes that were not captured.
         """
         store = self._open_tables()
         with self._transaction(store.db):
@@ -120,19 +121,19 @@ class Writer:
             )
         with contextlib.suppress(sqlite3.Error):
             if store.db.execute("SELECT count(*) FROM session").fetchone()[0] == 1:
-                # Frames of many exchanges at once leave its pages two thirds full. Half a second for a million frames;
-                # where others write too, they would have to wait for it.
+                # Interleaved frames of many exchanges leave its pages two thirds full. Rebuilding takes half a second
+                # for a million frames, during which other sessions could not write.
                 store.db.execute("REINDEX frame_exchange")
-            # The pages that the open block and the index had. `execute` would stop after the first of them.
+            # Release the pages of the open block and the index. `execute` would stop after the first page.
             store.db.executescript("PRAGMA incremental_vacuum;")
         self.close()
 
     def close(self) -> None:
-        """Close the file and leave the session as it is: it can be resumed."""
+        """Close the file without ending the session, so that it can be resumed."""
         if self._store is not None and self._owner:
             db, self._store = self._store.db, None
             with contextlib.suppress(sqlite3.Error):
-                db.execute("PRAGMA busy_timeout = 1000")  # nobody waits long for tidiness
+                db.execute("PRAGMA busy_timeout = 1000")  # a checkpoint is not worth a long wait
                 db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             db.close()
 
@@ -178,16 +179,16 @@ class _SessionTables:
         self.frames = FrameWriter(db, session, started, self._idents, self._shapes, self.blocks)
 
     def forget(self) -> None:
-        """After a rollback: believe only what the file says."""
+        """Discard all caches after a rollback and reload the state from the file."""
         for part in (self._words, self._idents, self._shapes, self.states):
             part.forget()
         self.blocks.reload()
 
 
 def resume_writer(path: str | os.PathLike[str], session_uuid: str) -> Writer:
-    """A writer that goes on with a session of this file; its `position` and `snapshot` say from where.
+    """Return a writer that continues a session of this file from its `position` and `snapshot`.
 
-    Raises RecordingError where the file has no such session.
+    Raises RecordingError if the file has no such session.
     """
     db = open_writable(path, create=False)
     with translate_errors(path):

@@ -1,4 +1,4 @@
-"""Canonical 1.0 JSON into any dialect's JSON and protobuf: the inverse of `protocol.canonical`.
+"""Conversion of canonical 1.0 JSON into any dialect's JSON and protobuf: the inverse of `protocol.canonical`.
 
-What comes out, read again by `protocol.event.normalise`, is what went in; that is the property its tests hold.
+The result, read again by `protocol.event.normalise`, equals the input; the tests check this property.
 """

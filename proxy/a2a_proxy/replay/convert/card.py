@@ -1,4 +1,4 @@
-"""Agent cards between JSON and ProtoJSON: in 0.3 and before they write security otherwise
+"""Agent cards between JSON and ProtoJSON, because dialects up to 0.3 write security differently in each
 (manual/protocol.md "JSON objects before 1.0")."""
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _SCHEME_FIELDS = {
     "openIdConnect": "openIdConnectSecurityScheme",
     "mutualTLS": "mtlsSecurityScheme",
 }
-"""`type` -> the member that wraps such a scheme in protobuf."""
+"""From `type` to the member that wraps such a scheme in protobuf."""
 _SCHEME_TYPES = {member: kind for kind, member in _SCHEME_FIELDS.items()}
 
 
 def convert_card(value: Json, binding: Binding) -> Json:
-    """A card as a binding carries it. Those of 1.0 are the same everywhere."""
+    """Return a card as a binding carries it. Cards of 1.0 are the same on all bindings."""
     if "supportedInterfaces" in value:
         return value
     protobuf = binding in (Binding.GRPC, Binding.REST)
@@ -61,7 +61,7 @@ def _unwrap_scheme(value: Json) -> Json:
 
 
 def _wrap_requirements(value: Json) -> Json:
-    """`{"key": [...]}` as `{"schemes": {"key": {"list": [...]}}}`."""
+    """Return `{"key": [...]}` as `{"schemes": {"key": {"list": [...]}}}`."""
     if set(value) == {"schemes"} and isinstance(value["schemes"], dict):
         return value
     return {"schemes": {name: {"list": scopes} if scopes else {} for name, scopes in value.items()}}

@@ -1,7 +1,7 @@
-"""A refusal as each binding tells it: JSON-RPC error, REST body with its status, gRPC status and details
+"""Errors in the form of each binding: JSON-RPC error, REST body with its status, gRPC status and details
 (manual/protocol.md "Errors" and "Error bodies").
 
-What was recorded on the same binding is told as it was; on another one, as the table of errors has it.
+On the recorded binding an error is sent as recorded; on another binding it is built from the table of errors.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NEW_CODES: dict[str, tuple[int, str, int]] = {
     "INVALID_PARAMS": (-32602, "INVALID_ARGUMENT", 400),
     "INTERNAL_ERROR": (-32603, "INTERNAL", 500),
 }
-"""Reason -> JSON-RPC code, gRPC status, HTTP status, from 1.0 on."""
+"""From the reason to JSON-RPC code, gRPC status and HTTP status, from 1.0 on."""
 _OLD_CODES = _NEW_CODES | {
     "TASK_NOT_CANCELABLE": (-32002, "UNIMPLEMENTED", 409),
     "PUSH_NOTIFICATION_NOT_SUPPORTED": (-32003, "UNIMPLEMENTED", 501),
@@ -54,7 +54,7 @@ _OLD_CODES = _NEW_CODES | {
     "METHOD_NOT_FOUND": (-32601, "NOT_FOUND", 404),
     "INVALID_PARAMS": (-32602, "INVALID_ARGUMENT", 422),
 }
-"""The same as agents of 0.3 have it."""
+"""The same for agents of 0.3."""
 _REASON_BY_HTTP = {
     404: "TASK_NOT_FOUND",
     409: "TASK_NOT_CANCELABLE",
@@ -64,7 +64,7 @@ _REASON_BY_HTTP = {
     502: "INVALID_AGENT_RESPONSE",
     400: "INVALID_REQUEST",
 }
-"""What a bare HTTP status of 0.3 most likely means; its bodies name no reason."""
+"""The most likely reason for a bare HTTP status of 0.3, whose bodies name no reason."""
 _GRPC_OF_HTTP = {
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
@@ -75,34 +75,34 @@ _GRPC_OF_HTTP = {
     503: "UNAVAILABLE",
 }
 _HTTP_OF_GRPC = {GRPC_STATUS_NAMES.index(name): status for status, name in _GRPC_OF_HTTP.items()}
-"""For errors that are none of A2A's."""
+"""For errors that are not defined by A2A."""
 
 
 class ReplayError(msgspec.Struct, frozen=True):
-    """One error, apart from how it was told."""
+    """One error, independent of a binding."""
 
     reason: str
-    """`TASK_NOT_FOUND`; empty where nothing says."""
+    """`TASK_NOT_FOUND`; empty if it is unknown."""
     message: str
     details: list[Json] = []
     """ProtoJSON, each with its `@type`."""
     code: int = 0
-    """JSON-RPC; 0: by the reason."""
+    """JSON-RPC code; 0: from the reason."""
     http: int = 0
     grpc: int = 0
     body: Any = None
-    """Of a REST error, as it was told."""
+    """Body of a REST error, as recorded."""
     error: Json | None = None
-    """Of a JSON-RPC error, as it was told."""
+    """The `error` of a JSON-RPC answer, as recorded."""
     raw_body: bytes = b""
-    """That body as text, where it may go out as it was."""
+    """The REST body as bytes, if it can be sent unchanged."""
     is_http_only: bool = False
-    """HTTP itself said no, before any binding was reached: whatever asks over HTTP gets that body."""
+    """HTTP itself failed, before any binding was reached: every request over HTTP gets that body."""
     grpc_text: str = ""
-    """`grpc-message` as it was told; `message` is without the error's name that 0.3 puts before it."""
+    """`grpc-message` as recorded; `message` lacks the error's name that 0.3 puts before it."""
 
     def rpc_error(self, dialect: Dialect) -> Json:
-        """The `error` of JSON-RPC."""
+        """Return the `error` of JSON-RPC."""
         if self.error is not None:
             return self.error
         made: Json = {"code": self.code or self._codes(dialect)[0], "message": self.message}
@@ -110,7 +110,7 @@ class ReplayError(msgspec.Struct, frozen=True):
         return {**made, "data": details} if details else made
 
     def rest_response(self, dialect: Dialect) -> tuple[int, Any]:
-        """HTTP status and body."""
+        """Return HTTP status and body."""
         status = self.http or self._codes(dialect)[2]
         if self.body is not None:
             return status, self.body
@@ -121,18 +121,18 @@ class ReplayError(msgspec.Struct, frozen=True):
         return status, {"error": {**error, "details": details} if details else error}
 
     def grpc_status(self, dialect: Dialect) -> int:
-        """The gRPC status."""
+        """Return the gRPC status."""
         return self.grpc or GRPC_STATUS_NAMES.index(self._codes(dialect)[1])
 
     def grpc_message(self, dialect: Dialect) -> str:
-        """The text of that status."""
+        """Return the message of the gRPC status."""
         if self.grpc_text or dialect not in OLD_DIALECTS or self.reason not in _OLD_CODES:
             return self.grpc_text or self.message
         name = "".join(word.capitalize() for word in self.reason.removesuffix("_ERROR").split("_"))
         return f"{name}Error: {self.message}"
 
     def status_details(self, dialect: Dialect) -> bytes:
-        """The same as `google.rpc.Status`; empty where there is nothing to add."""
+        """Return the error as `google.rpc.Status`; empty if it has no details."""
         details = [] if dialect in OLD_DIALECTS else self.details or self._error_info
         if not details:
             return b""
@@ -143,7 +143,7 @@ class ReplayError(msgspec.Struct, frozen=True):
         }
         try:
             data: bytes = from_dict("rpc", "google.rpc.Status", made, lenient=True).SerializeToString()
-        except RenderError:  # a detail of a type that nobody here knows
+        except RenderError:  # a detail of an unknown type
             return b""
         return data
 
@@ -159,7 +159,7 @@ class ReplayError(msgspec.Struct, frozen=True):
 
 
 def parse_rpc_error(error: Any, dialect: Dialect) -> ReplayError:
-    """What the `error` of a JSON-RPC answer tells."""
+    """Parse the `error` of a JSON-RPC answer."""
     told: Json = error if isinstance(error, dict) else {}
     number, data = told.get("code"), told.get("data")
     code = number if isinstance(number, int) else -32603
@@ -168,7 +168,7 @@ def parse_rpc_error(error: Any, dialect: Dialect) -> ReplayError:
 
 
 def parse_rest_response(body: Any, status: int) -> ReplayError:
-    """What the body of a REST error tells; `status` is that of its response, 200 in mid-stream."""
+    """Parse the body of a REST error; `status` is the status of its response, 200 within a stream."""
     reason, message = parse_rest_error(body)
     error = body.get("error") if isinstance(body, dict) else None
     inner: Json = error if isinstance(error, dict) else {}
@@ -182,13 +182,13 @@ def parse_rest_response(body: Any, status: int) -> ReplayError:
 
 
 def parse_grpc_error(trailers: Headers) -> ReplayError:
-    """What the trailers of a gRPC call tell that ended with another status than OK."""
+    """Parse the trailers of a gRPC call that ended with another status than OK."""
     outcome = GrpcOutcome(trailers)
     coded, details = header_value(trailers, DETAILS.encode()), []
     if coded:
         try:
             details = read_status(decode_binary_value(coded)).get("details", [])
-        except ValueError:  # hostile bytes: the details are then simply unknown
+        except ValueError:  # malformed bytes: the details are unknown
             details = []
     reason = outcome.reason
     text = message = unquote_to_bytes(header_value(trailers, b"grpc-message")).decode("utf-8", "replace")
@@ -201,7 +201,7 @@ def parse_grpc_error(trailers: Headers) -> ReplayError:
 
 
 def _text_metadata(detail: Json) -> Json:
-    """Metadata of an ErrorInfo are texts in protobuf, whatever JSON says."""
+    """Return an ErrorInfo with its metadata as strings, as protobuf requires."""
     metadata = detail.get("metadata")
     if not isinstance(metadata, dict):
         return detail

@@ -1,5 +1,5 @@
-"""The 1.0 JSON form as 0.1, 0.2, 0.3 and the vendor hybrid have it over JSON-RPC
-(manual/protocol.md "JSON objects before 1.0")."""
+"""The 1.0 JSON form as 0.1, 0.2, 0.3 and the vendor hybrid write it over JSON-RPC (manual/protocol.md "JSON objects
+before 1.0")."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FILE_NAMES = {"raw": "bytes", "url": "uri", "filename": "name", "mediaType": "m
 
 
 class OldJson:
-    """`kind` and lower-case words; 0.1 has `type`, `sessionId`, and chunk flags inside the artifact."""
+    """Adds `kind` and uses lower-case words; 0.1 has `type`, `sessionId`, and chunk flags inside the artifact."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._is_v0_1 = dialect is Dialect.V0_1
@@ -21,7 +21,7 @@ class OldJson:
         self._kinds = dialect not in (Dialect.V0_1, Dialect.VENDOR)
 
     def task(self, value: Json) -> Json:
-        """A task."""
+        """Convert a task."""
         made = without_members(value, "status", "artifacts", "history")
         if isinstance(value.get("status"), dict):
             made["status"] = self.status(value["status"])
@@ -29,7 +29,7 @@ class OldJson:
         return self._with_kind("task", self._convert_context(made))
 
     def status(self, value: Json) -> Json:
-        """A status."""
+        """Convert a status."""
         made = dict(value)
         if isinstance(value.get("state"), str):
             made["state"] = _state_word(value["state"])
@@ -38,7 +38,7 @@ class OldJson:
         return made
 
     def message(self, value: Json) -> Json:
-        """A message."""
+        """Convert a message."""
         made = {**value, **convert_each(value, "parts", self.part)}
         role = value.get("role")
         if isinstance(role, str) and role.startswith(_ROLE):
@@ -46,7 +46,7 @@ class OldJson:
         return self._with_kind("message", made)
 
     def part(self, value: Json) -> Json:
-        """A part, by what it carries."""
+        """Convert a part, by its content."""
         mark = "kind" if self._kinds else "type"
         if "text" in value:
             return {mark: "text", **value}
@@ -56,7 +56,7 @@ class OldJson:
         return {mark: "data", **value} if "data" in value else value
 
     def artifact(self, value: Json) -> Json:
-        """An artifact; in 0.1 its id is the number of its place."""
+        """Convert an artifact; in 0.1 its id is its index."""
         made = {**value, **convert_each(value, "parts", self.part)}
         identifier = str(value.get("artifactId", ""))
         if self._is_v0_1 and identifier.isascii() and identifier.isdigit():
@@ -64,7 +64,7 @@ class OldJson:
         return made
 
     def event(self, value: Json) -> Json:
-        """Unwrapped."""
+        """Convert an event, which is not wrapped in these dialects."""
         shapes = {
             "task": self.task,
             "message": self.message,
@@ -77,12 +77,12 @@ class OldJson:
         return value
 
     def push_config(self, value: Json) -> Json:
-        """The configuration beside its task's id."""
+        """Convert a push configuration, next to its task id."""
         task_id, inner = split_push_config(value)
         return {"id" if self._is_v0_1 else "taskId": task_id, "pushNotificationConfig": inner}
 
     def push_member(self, value: Json) -> Json:
-        """Without a task."""
+        """Convert the configuration without a task id."""
         return split_push_config(value)[1]
 
     def _status_update(self, value: Json) -> Json:
@@ -90,7 +90,7 @@ class OldJson:
         if isinstance(value.get("status"), dict):
             made["status"] = self.status(value["status"])
         if self._kinds:
-            made.setdefault("final", False)  # required there, and nothing in the protobuf form
+            made.setdefault("final", False)  # required there, and absent from the protobuf form
         return self._with_kind("status-update", self._rename_task_id(made))
 
     def _artifact_update(self, value: Json) -> Json:
@@ -103,7 +103,7 @@ class OldJson:
         return self._with_kind("artifact-update", self._rename_task_id(made))
 
     def _rename_task_id(self, value: Json) -> Json:
-        """0.1 and the hybrid name the task `id`."""
+        """Rename `taskId` to `id`, as 0.1 and the hybrid call it."""
         if (self._is_v0_1 or self._is_vendor) and "taskId" in value:
             value = {"id": value["taskId"], **without_members(value, "taskId")}
         return self._convert_context(value)

@@ -1,5 +1,5 @@
-"""The 1.0 JSON form as ProtoJSON of the package `a2a.v1`: what REST and gRPC carry in 0.3
-(manual/protocol.md "Fields of 0.3")."""
+"""The 1.0 JSON form as ProtoJSON of the package `a2a.v1`, which REST and gRPC carry in 0.3 (manual/protocol.md "Fields
+of 0.3")."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _FILE_NAMES = {"raw": "fileWithBytes", "url": "fileWithUri", "filename": "name",
 
 
 class OldProto:
-    """`content` for `parts`, files and data one level deeper, CANCELLED with two L, resource names."""
+    """Uses `content` for `parts`, files and data one level deeper, CANCELLED with two L, and resource names."""
 
     def task(self, value: Json) -> Json:
-        """A task."""
+        """Convert a task."""
         made = {
             **value,
             **convert_each(value, "artifacts", self.artifact),
@@ -23,7 +23,7 @@ class OldProto:
         return made
 
     def status(self, value: Json) -> Json:
-        """A status."""
+        """Convert a status."""
         made = dict(value)
         if value.get("state") == "TASK_STATE_CANCELED":
             made["state"] = "TASK_STATE_CANCELLED"
@@ -32,23 +32,23 @@ class OldProto:
         return made
 
     def message(self, value: Json) -> Json:
-        """A message."""
+        """Convert a message."""
         made = without_members(value, "parts")
         return made | {"content": convert_each(value, "parts", self.part)["parts"]} if "parts" in value else made
 
     def part(self, value: Json) -> Json:
-        """A part, by what it carries."""
+        """Convert a part, by its content."""
         if "raw" in value or "url" in value:
             file = {_FILE_NAMES[name]: value[name] for name in FILE_MEMBERS if name in value}
             return {"file": file, **without_members(value, *FILE_MEMBERS)}
         return {**value, "data": {"data": value["data"]}} if "data" in value else value
 
     def artifact(self, value: Json) -> Json:
-        """An artifact."""
+        """Convert an artifact."""
         return {**value, **convert_each(value, "parts", self.part)}
 
     def event(self, value: Json) -> Json:
-        """Wrapped, as in 1.0."""
+        """Convert an event, wrapped as in 1.0."""
         made = dict(value)
         for name, shape in (("task", self.task), ("message", self.message)):
             if isinstance(value.get(name), dict):
@@ -63,15 +63,15 @@ class OldProto:
         return made
 
     def push_config(self, value: Json) -> Json:
-        """The configuration under its resource name."""
+        """Convert a push configuration, under its resource name."""
         task_id, inner = split_push_config(value)
         return {"name": config_name(task_id, str(inner.get("id", ""))), "pushNotificationConfig": inner}
 
     def push_member(self, value: Json) -> Json:
-        """Without a task."""
+        """Convert the configuration without a task id."""
         return split_push_config(value)[1]
 
 
 def config_name(task_id: str, config_id: str) -> str:
-    """The resource name of a push configuration."""
+    """Return the resource name of a push configuration."""
     return f"tasks/{task_id}/pushNotificationConfigs/{config_id}"

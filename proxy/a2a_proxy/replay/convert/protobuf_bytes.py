@@ -1,4 +1,4 @@
-"""Canonical JSON as protobuf bytes: what a gRPC message is made of."""
+"""Canonical JSON as protobuf bytes of a gRPC message."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from a2a_proxy.replay.convert.responses import convert_answer
 _EVENT_MEMBERS = frozenset({"task", "message", "statusUpdate", "artifactUpdate"})
 _ZONELESS = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?")
 _MAX_DEPTH = 100
-"""Levels of JSON; protobuf has no more levels of messages, and JSON in a part takes two of them for each."""
+"""Maximum nesting of JSON. Protobuf allows this many messages, and JSON in a part takes two of them for each level."""
 _TIMESTAMP_FIELDS = frozenset({"timestamp", "statusTimestampAfter"})
 
 
 def encode_answer(value: Any, operation: str, dialect: Dialect, schema: str = "") -> bytes:
-    """One message of an agent. `schema` names another protobuf message than the operation's own: a live proposal's.
+    """Encode one message of an agent. `schema` names a protobuf message other than the operation's own, for a live
+    proposal.
 
-    Raises RenderError where the value is no such message.
+    Raises RenderError if the value is not such a message.
     """
     made = convert_answer(value, operation, dialect, Binding.GRPC)
     return _encode_message(made, schema or _schema_of(operation, dialect, response=True), "event")
 
 
 def encode_request(value: Any, operation: str, dialect: Dialect, schema: str = "") -> bytes:
-    """One message of a client. Raises RenderError as above."""
+    """Encode one message of a client. Raises RenderError as `encode_answer` does."""
     made = convert_request(value, operation, dialect, Binding.GRPC)
     return _encode_message(made, schema or _schema_of(operation, dialect, response=False), "message")
 
@@ -43,7 +44,7 @@ def _encode_message(value: Any, schema: str, wrapper: str) -> bytes:
     if schema == "google.protobuf.Empty":
         return b""
     if not isinstance(value, dict):
-        raise RenderError(f"this is no {schema}")
+        raise RenderError(f"this is not a {schema}")
     if schema.endswith(f"@{MEDIA_SCHEMA_SET}") and (wrapper == "message" or set(value) & _EVENT_MEMBERS):
         value = value if wrapper == "message" and "message" not in value else {wrapper: value}
     line, name = split_schema(schema)
@@ -52,7 +53,7 @@ def _encode_message(value: Any, schema: str, wrapper: str) -> bytes:
 
 
 def _add_zones(value: Any, depth: int = 0) -> Any:
-    """JSON of 0.x often leaves out the zone of a time, which protobuf must have, and then means UTC."""
+    """Add the zone that protobuf requires to times of 0.x, which often lack it and then mean UTC."""
     if depth > _MAX_DEPTH:
         raise RenderError(f"it nests deeper than {_MAX_DEPTH} levels")
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""What a client asks, from the canonical form into that of a binding and dialect: parameters, method, path, query."""
+"""Requests of a client, from canonical form to that of a binding and dialect: parameters, method, path, query."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CREATE_CONFIG, _LIST_CONFIGS = "CreateTaskPushNotificationConfig", "ListTaskPus
 
 
 class RestCall(msgspec.Struct, frozen=True):
-    """A REST request, below the interface's URL."""
+    """A REST request, relative to the interface's URL."""
 
     method: str
     target: str
@@ -28,7 +28,8 @@ class RestCall(msgspec.Struct, frozen=True):
 
 
 def convert_request(value: Any, operation: str, dialect: Dialect, binding: Binding) -> Any:
-    """The parameters of a call: `params` of JSON-RPC, ProtoJSON of gRPC and REST with all that goes into the path."""
+    """Convert the parameters of a call: `params` of JSON-RPC, or ProtoJSON of gRPC and REST including the path
+    parameters."""
     if not isinstance(value, dict) or dialect not in OLD_DIALECTS:
         return value
     form, protobuf = form_of(dialect, binding), binding in (Binding.GRPC, Binding.REST)
@@ -50,7 +51,7 @@ def convert_request(value: Any, operation: str, dialect: Dialect, binding: Bindi
 
 
 def rpc_method(operation: str, dialect: Dialect) -> str:
-    """The JSON-RPC method. Raises KeyError where the dialect has none."""
+    """Return the JSON-RPC method. Raises KeyError if the dialect has none."""
     row = OPERATION_BY_NAME[operation]
     if dialect not in OLD_DIALECTS:
         return operation
@@ -63,7 +64,7 @@ def rpc_method(operation: str, dialect: Dialect) -> str:
 
 
 def grpc_path(operation: str, dialect: Dialect) -> str:
-    """The path of a gRPC call. Raises KeyError where the dialect has none."""
+    """Return the path of a gRPC call. Raises KeyError if the dialect has none."""
     row = OPERATION_BY_NAME[operation]
     if dialect not in OLD_DIALECTS and dialect is not Dialect.RC:
         return f"/lf.a2a.v1.A2AService/{operation}"
@@ -92,7 +93,7 @@ _REST_PATHS: dict[str, tuple[str, str]] = {
 
 
 def rest_call(value: Any, operation: str, dialect: Dialect) -> RestCall:
-    """The REST request (A2A 1.0 section 11.3). Raises LookupError where REST cannot ask so."""
+    """Return the REST request (A2A 1.0 section 11.3). Raises LookupError if REST cannot express it."""
     method, path = _REST_PATHS[operation]
     members: Json = dict(value) if isinstance(value, dict) else {}
     tenant = members.pop("tenant", "") if method != "POST" or "message" not in members else members.get("tenant", "")
@@ -100,10 +101,10 @@ def rest_call(value: Any, operation: str, dialect: Dialect) -> RestCall:
     if old and operation == "GetExtendedAgentCard":
         path = "/card"
     if old and operation == "SubscribeToTask":
-        method = "GET"  # as the protobuf of 0.3 says
+        method = "GET"  # as in the protobuf of 0.3
     named = {name: str(members.get(name, "")) for name in ("id", "taskId") if f"{{{name}}}" in path}
     if "" in named.values():
-        raise LookupError(f"REST names {operation}'s object in the path, and the request does not name it")
+        raise LookupError(f"the REST path of {operation} needs an id, and the request has none")
     path = path.format(**{name: quote(item, safe="") for name, item in named.items()})
     prefix = "/v1" if old else f"/{quote(str(tenant), safe='')}" if tenant else ""
     if method == "POST":
@@ -125,7 +126,7 @@ def _convert_send(form: DialectForm, value: Json, dialect: Dialect, protobuf: bo
         made["configuration"] = _convert_configuration(form, given, protobuf or dialect is Dialect.V0_1)
     if dialect is not Dialect.V0_1:
         return made
-    # The client picks the task's id and puts it beside the message, with all that configures the call.
+    # In 0.1 the client chooses the task id and sends it next to the message, with the configuration of the call.
     message: Json = made["message"]
     for inner, outer in (("taskId", "id"), ("contextId", "sessionId")):
         if inner in message:

@@ -1,4 +1,4 @@
-"""What an agent says, from the canonical form into that of a binding and dialect."""
+"""Answers of an agent, from canonical form to that of a binding and dialect."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from a2a_proxy.replay.convert.old_json import OldJson
 from a2a_proxy.replay.convert.old_proto import OldProto
 
 OLD_DIALECTS = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.V0_3, Dialect.VENDOR})
-"""Dialects whose JSON is not that of 1.0."""
+"""Dialects whose JSON differs from 1.0."""
 _RPC_BINDINGS = (Binding.JSONRPC, Binding.STDIO)
 
 
 def form_of(dialect: Dialect, binding: Binding) -> DialectForm:
-    """How a dialect writes over a binding: before 1.0 REST and gRPC carry the protobuf form."""
+    """Return the form of a dialect on a binding: before 1.0 REST and gRPC carry the protobuf form."""
     if dialect not in OLD_DIALECTS:
         return NewForm()
     return OldJson(dialect) if binding in (*_RPC_BINDINGS, Binding.WEBHOOK) else OldProto()
 
 
 def convert_answer(value: Any, operation: str, dialect: Dialect, binding: Binding) -> Any:
-    """One event or answer in plain JSON of that dialect: the `result` of JSON-RPC, the body of REST, ProtoJSON."""
+    """Convert one event or answer to plain JSON of the dialect: the `result` of JSON-RPC, the body of REST,
+    ProtoJSON."""
     if not isinstance(value, dict):
         return value
     form, row = form_of(dialect, binding), OPERATION_BY_NAME.get(operation)
@@ -46,5 +47,5 @@ def convert_answer(value: Any, operation: str, dialect: Dialect, binding: Bindin
 
 
 def convert_notification(value: Json, dialect: Dialect) -> Json:
-    """What is posted to a webhook."""
+    """Convert the body of a webhook."""
     return form_of(dialect, Binding.WEBHOOK).event(value)

@@ -1,7 +1,7 @@
-"""Fields of a recorded protobuf message that its schema does not have: they go on into the message of now.
+"""Copying of fields that are not in the schema from a recorded protobuf message to the replayed one.
 
-A newer agent, or one with fields of its own, is so replayed with all that it said. What is in such fields nobody can
-read: identifiers in them stay as they were recorded.
+So the messages of a newer agent, or of one with its own fields, are replayed completely. Identifiers in such fields
+stay as recorded, because the fields cannot be decoded.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from a2a_proxy.protocol.schema import split_schema
 
 
 def add_unknown_fields(data: bytes, recorded: bytes, schema: str) -> bytes:
-    """A message with the unknown fields of the recorded one that it was made of, at any depth. Both have the schema."""
+    """Return a message with the unknown fields, at any depth, of the recorded one it was built from. Both have the
+    schema."""
     line, name = split_schema(schema)
     try:
         old: Message = parse(line, name, recorded)  # type: ignore[arg-type]
-    except ParseError:  # then nobody could make anything of it either
+    except ParseError:  # the recorded bytes cannot be decoded, so they have no fields to copy
         return data
     whole = old.ByteSize()
     old.DiscardUnknownFields()

@@ -1,6 +1,8 @@
-"""What a replayed agent says, and when. Pure: time is an argument, and what is to be sent is a value given back.
+"""Decision of what a replayed agent sends, and when. Performs no I/O: time is an argument, sends are return values.
+returned.
 
-Script   what was recorded, as calls of lines
-Player   begin(Asked, at) -> Play or Miss
-Play     due(at) -> what to send now; wake -> when to ask again; heard(value, at) -> the client said something
+Script   the recorded calls, each a list of lines
+Player   begin_call(request, at) returns a CallPlayback or a Miss
+Playback take_due(at) returns what to send now, wake_time says when to call it again; on_client_message(value, at)
+takes a message of the client
 """

@@ -1,7 +1,7 @@
-"""Recorded conversations that begin alike and part later: which of them the client has taken shows when it speaks.
+"""Recorded conversations that begin alike and diverge later. A later client message shows which of them is replayed.
 
-What has gone out so far is the same in both but for identifiers and times; those of the other one now stand for the
-identifiers that were handed out.
+Everything sent before the divergence is the same in both recordings except for identifiers and times. The identifiers
+already handed out to the client then map to the other recording.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ from a2a_proxy.replay.core.script import LineKind, RecordedCall, ScriptLine
 
 
 class StreamBranch(msgspec.Struct, frozen=True):
-    """Another recorded stream that has gone the same way so far."""
+    """Another recorded stream that equals the replayed one so far."""
 
     call: RecordedCall
     steps: PlaybackSteps
     ids: IdMap
-    """Left are its identifiers, right those of the stream that was taken for it."""
+    """Left: identifiers of this stream. Right: identifiers of the stream that was replayed so far."""
 
 
 def find_branch(
     chosen: RecordedCall, sent: int, heard: int, value: Any, among: list[RecordedCall], gates: Gates
 ) -> StreamBranch | None:
-    """The first of some calls that says and hears what `chosen` has (`sent` lines of the agent, `heard` of the
-    client), and then hears `value`; None where none does."""
+    """Return the first call of `among` that equals `chosen` so far and continues with `value`, or None.
+
+    `sent` is the number of agent lines and `heard` the number of client lines in which the two calls must agree.
+    """
     mine = gates.steps_of(chosen)
     for call in among:
         other = gates.steps_of(call)
@@ -48,8 +50,11 @@ def find_branch(
 
 
 def match_conversations(chosen: list[RecordedCall], other: list[RecordedCall]) -> IdMap | None:
-    """Identifiers of two runs of calls, left those of `other`, where both were asked the same and answered the same;
-    None where they were not."""
+    """Pair the identifiers of two sequences of calls if their requests and answers are the same; left is
+    `other`.
+
+    Returns None if the sequences differ.
+    """
     ids = IdMap()
     for one, two in zip(chosen, other, strict=True):
         said = [(one.request, two.request)]

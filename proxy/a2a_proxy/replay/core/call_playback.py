@@ -1,37 +1,70 @@
-"""One call as it is played: what the agent said in the recording, as it goes out now.
+"""Playback of one recorded call: sends the recorded agent lines at their time.
 
-Lines that wait for the client go out when it has said what the recording has there; between such gates the clock
-decides. A client that is slower than the recorded one stops the clock: pauses count from what was sent last.
+A line that waits for the client is sent once the client has sent the message recorded before it; between such gates the
+clock decides. A client that is slower than the recorded one stops the clock: pauses count from the last line sent.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from a2a_proxy.recording.difference.fields import CanonicalFields
 from a2a_proxy.recording.difference.reduced import bound_depth
 from a2a_proxy.recording.difference.values import DifferenceRow
 from a2a_proxy.replay.core.gates import GateStep, PlaybackSteps
+from a2a_proxy.replay.core.ids import IdMap
 from a2a_proxy.replay.core.matching import find_differences, without_ignored
 from a2a_proxy.replay.core.miss import Miss
-from a2a_proxy.replay.core.options import MatchPreset
+from a2a_proxy.replay.core.options import MatchPreset, ReplayOptions
 from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
+from a2a_proxy.replay.core.running_call import PendingPoll, RunningCall
 from a2a_proxy.replay.core.script import LineKind, RecordedCall, ScriptLine
 
-if TYPE_CHECKING:
-    from a2a_proxy.replay.core.player import Player
-    from a2a_proxy.replay.core.task_progress import PendingPoll
-
 POLL_NS = 5_000_000
-"""Ns: how soon to ask again where another call holds a line back."""
+"""Interval in ns after which a line held back by another call is checked again."""
+
+
+class PlaybackHost(Protocol):
+    """What a playback needs of the player: the state that all calls share."""
+
+    @property
+    def options(self) -> ReplayOptions:
+        """The options of the replay."""
+
+    @property
+    def ids(self) -> IdMap:
+        """The identifiers of all calls."""
+
+    def scale_pause(self, recorded: int) -> int:
+        """Return the pause in ns for a recorded pause in ns."""
+
+    def hold_reason(self, playback: RunningCall, step: GateStep, waited: int) -> str:
+        """Return why other calls hold back a line that has waited `waited` ns for them; empty if they do not."""
+
+    def send_line(self, playback: RunningCall, line: ScriptLine, at: int) -> PlayerSend:
+        """Send a line on a call."""
+
+    def take_pushes(self, at: int) -> list[PlayerSend]:
+        """Return the webhooks to post now."""
+
+    def switch_branch(self, playback: RunningCall, sent: int, heard: int, value: Any) -> PlaybackSteps | None:
+        """Continue a playback as another recorded call; return its steps, or None if there is no such call."""
+
+    def record_divergence(
+        self, playback: RunningCall, why: str, place: str, rows: tuple[DifferenceRow, ...], value: Any, *, stuck: bool
+    ) -> Miss:
+        """Record that a client left the recording within a call."""
+
+    def on_call_over(self, playback: RunningCall) -> None:
+        """Remove a call that is over."""
 
 
 class CallPlayback:
-    """A recorded call that answers a call of now. Times in ns, of the clock that `Player.begin_call` was told."""
+    """A recorded call that answers a client's call. Times are in ns, on the clock passed to `Player.begin_call`."""
 
     def __init__(
         self,
-        player: Player,
+        player: PlaybackHost,
         call: RecordedCall,
         steps: PlaybackSteps,
         request: PlayerRequest,
@@ -41,37 +74,38 @@ class CallPlayback:
         self.call = call
         self.request = request
         self.poll = poll
-        """Its answer is the task as it is when it goes out."""
+        """Set if the answer is the state of the task at the time it is sent."""
         self.began = at
         self.is_over = False
-        """Nothing more is sent, and nothing heard is of interest."""
-        self.ignores_looks = False
-        """Nobody has looked at its task when the recorded client did: it waits for such looks no more."""
+        """Whether the call has ended: nothing more is sent, and client messages are ignored."""
+        self.ignores_polls = False
+        """Whether the playback no longer waits for the polls of the task that the recorded client made; they did not
+        come in time."""
         self.client_cancelled = False
-        """The client broke it off. What was not sent by then is not missing."""
+        """Whether the client cancelled the call. Lines not sent by then are not missing."""
         self.skew = 0
-        """Ns by which its lines went out later than they were due, added up: the client read slowly, the server was
-        busy, or other calls kept them back."""
+        """Accumulated delay in ns of lines sent after their due time: the client read slowly, the server was busy, or
+        other calls held them back."""
         self.wait_reason = ""
-        """What keeps the next line back, in words; empty where nothing does."""
+        """Why the next line is held back, in words; empty if it is not."""
         self._player = player
         self._steps = steps
         self._next_step = 0
         self._client_times: list[int] = []
-        """When each line of the client came."""
+        """Arrival time of each line of the client."""
         self._half_closed = False
         self._last_sent_at = at
-        """When the last line went out."""
+        """When the last line was sent."""
         self._ready_since = 0
-        """Since when the next line waits for nothing but other calls."""
+        """Since when the next line waits only for other calls; 0 if it does not."""
         self._last_polled_at = at
         self._miss: Miss | None = None
         self._early_miss: Miss | None = None
-        """The client half-closed before it had said all: what the call ends with, if it cannot go on without that."""
+        """Outcome of the call if it cannot continue without the client messages that an early half-close left out."""
 
     @property
     def wake_time(self) -> int | None:
-        """When `take_due` may have something, ns. None: when the client has done something, or never."""
+        """When `take_due` may have something to send, in ns; None if that depends on the client, or nothing is left."""
         if self.is_over:
             return None
         if self._miss is not None:
@@ -83,7 +117,7 @@ class CallPlayback:
         return max(due, self._last_polled_at + POLL_NS) if self._ready_since else due
 
     def take_due(self, at: int) -> list[PlayerSend]:
-        """What is to be sent now, in order, webhooks that have become due among it. What is given is taken as sent."""
+        """Return what to send now, in order, including webhooks that are due. Everything returned counts as sent."""
         sends: list[PlayerSend] = []
         self._last_polled_at = at
         while not self.is_over:
@@ -99,7 +133,7 @@ class CallPlayback:
         return sends
 
     def on_client_message(self, value: Any, at: int) -> None:
-        """The client said one more thing on this call, in canonical form. What follows a miss is of no interest."""
+        """Handle one more message of the client on this call, in canonical form. Messages after a miss are ignored."""
         if self.is_over or self._miss is not None or not self.call.is_live:
             return
         value = bound_depth(value)
@@ -108,19 +142,19 @@ class CallPlayback:
         if other is not None:
             self._steps, expected = other, other.client[len(self._client_times)]
         if self._half_closed or expected is None or expected.what is LineKind.END:
-            said = "half-closed" if expected is not None else "said no more"
+            said = "half-closed" if expected is not None else "sent nothing more"
             self._record_divergence(
-                f"the client says more than the recorded one, which had {said} here", self._current_place(), (), value
+                f"the client sends more than the recorded client, which {said} here", self._current_place(), (), value
             )
             return
         rows = self._compare_messages(expected.value, value)
         if rows:
-            why = "the client says something else than the recorded one"
+            why = "the client sends a different message than the recorded client"
             self._record_divergence(why, expected.place, rows, value)
         self._client_times.append(at)
 
     def on_half_close(self, at: int) -> None:
-        """The client half-closed: it will say no more, and listens."""
+        """Handle the half-close of the client: it sends nothing more, but still reads."""
         if self.is_over or self._miss is not None or not self.call.is_live or self._half_closed:
             return
         self._half_closed = True
@@ -128,25 +162,25 @@ class CallPlayback:
         if expected is not None and expected.what is LineKind.END:
             self._client_times.append(at)
         elif expected is not None:
-            why = "the client half-closed; the recorded one first had something to say"
+            why = "the client half-closed; the recorded client first sent another message"
             self._early_miss = self._player.record_divergence(self, why, expected.place, (), None, stuck=True)
 
     def on_client_gone(self) -> None:
-        """The client broke the call off, or is not there any more."""
+        """Handle a client that cancelled the call or disconnected."""
         if not self.is_over:
             self.is_over = self.client_cancelled = True
             self._player.on_call_over(self)
 
     def pending_steps(self) -> tuple[GateStep, ...]:
-        """What has not gone out."""
+        """Return the steps that have not been sent."""
         return () if self.is_over else self._steps.agent[self._next_step :]
 
     def waits_for_client(self, step: GateStep) -> bool:
-        """Whether a line, one of `pending_steps`, waits for the client."""
+        """Whether a step, one of `pending_steps()`, waits for the client."""
         return self._is_gate_closed(step)
 
     def _next_send(self, at: int) -> PlayerSend | None:
-        """The next thing that is to be sent; None where there is none yet."""
+        """Return the next thing to send, or None if nothing is due."""
         if self._miss is not None:
             return PlayerSend(what=LineKind.MISS, miss=self._miss)
         step = self._current_step()
@@ -166,18 +200,18 @@ class CallPlayback:
         return len(self._client_times) < step.needs
 
     def _due_time(self, step: GateStep) -> int:
-        """When the clock lets a line go whose gate is open."""
+        """Return when the clock releases a line whose gate is open."""
         opened = self._client_times[step.needs - 1] if step.needs else 0
         return max(self._last_sent_at, opened) + self._player.scale_pause(step.pause) + step.line.stall
 
     def _is_held_back(self, step: GateStep, at: int) -> bool:
-        """Other calls keep it back, for now."""
+        """Whether other calls hold the line back for now."""
         self._ready_since = self._ready_since or at
         self.wait_reason = self._player.hold_reason(self, step, at - self._ready_since)
         return bool(self.wait_reason)
 
     def _expected_line(self) -> ScriptLine | None:
-        """The line of the client that comes next in the recording."""
+        """Return the next recorded line of the client."""
         return (
             self._steps.client[len(self._client_times)] if len(self._client_times) < len(self._steps.client) else None
         )
@@ -187,7 +221,7 @@ class CallPlayback:
         return step.line.place if step is not None else self.call.place
 
     def _give_up_time(self) -> int | None:
-        """When waiting for the client comes to its end; None: never."""
+        """When to stop waiting for the client; None means never."""
         if self._early_miss is not None:
             return self._last_polled_at
         patience = self._player.options.patience
@@ -197,28 +231,28 @@ class CallPlayback:
         return max(self._last_sent_at, self._client_times[-1] if self._client_times else 0)
 
     def _wait_for_client(self, step: GateStep | None, at: int) -> PlayerSend | None:
-        """The recording goes on only when the client does something."""
+        """Wait for the client, without which the recording does not continue; return a miss when the wait is over."""
         if step is None:
             leaves = self._steps.leaves
             place = leaves.place if leaves is not None else self.call.place
-            gone = f"the recorded client broke the call off here ({place})"
-            self.wait_reason = f"{gone}, and the agent said no more" if leaves else f"nothing ends the call {place}"
+            gone = f"the recorded client cancelled the call here ({place})"
+            self.wait_reason = f"{gone}, and the agent sent no more" if leaves else f"nothing ends the call {place}"
         else:
             expected = self._expected_line()
             place = expected.place if expected is not None else step.line.place
-            self.wait_reason = f"{step.line.place} waits for what the client said in {place}"
+            self.wait_reason = f"{step.line.place} waits for the client's message {place}"
         given_up = self._give_up_time()
         if given_up is None or at < given_up:
             return None
         if self._early_miss is not None:
             self._miss = self._early_miss
         else:
-            self.wait_reason += f"; nothing came for {(at - self._last_activity()) / 1e9:.0f} s"
+            self.wait_reason += f"; the client sent nothing for {(at - self._last_activity()) / 1e9:.0f} s"
             self._record_divergence(self.wait_reason, place, (), None, stuck=True)
         return PlayerSend(what=LineKind.MISS, miss=self._miss)
 
     def _compare_messages(self, recorded: Any, now: Any) -> tuple[DifferenceRow, ...]:
-        """What differs and counts; where nothing does, what is learned of identifiers holds."""
+        """Return the differences that count. Without differences, the learned identifiers are kept."""
         recorded, preset = bound_depth(recorded), self._player.options.match
         trial = self._player.ids.make_trial()
         fields = CanonicalFields(dialects=self.call.dialect is not self.request.dialect)
@@ -229,12 +263,13 @@ class CallPlayback:
             )
             if rows:
                 return rows
-        find_differences(recorded, now, trial, fields)  # also what is not looked at has identifiers
+        find_differences(recorded, now, trial, fields)  # fields that are not compared hold identifiers as well
         self._player.ids.adopt_trial(trial)
         return ()
 
     def _find_branch_steps(self, expected: ScriptLine | None, value: Any) -> PlaybackSteps | None:
-        """The steps of another recorded call, where this one has something else here and that one what was said."""
+        """Return the steps of another recorded call if the client's message differs from this call and matches that
+        one."""
         if self._player.options.match is MatchPreset.BY_OPERATION or self._half_closed:
             return None
         if (
@@ -248,6 +283,6 @@ class CallPlayback:
     def _record_divergence(
         self, why: str, place: str, rows: tuple[DifferenceRow, ...], value: Any, *, stuck: bool = False
     ) -> None:
-        """The client has left the recording; where that only warns, the call goes on unless it is stuck."""
+        """Record that the client left the recording. If that only warns, the call continues unless it is stuck."""
         miss = self._player.record_divergence(self, why, place, rows, value, stuck=stuck)
         self._miss = miss if stuck or not self._player.options.lenient else None

@@ -1,4 +1,4 @@
-"""Which recorded call answers a request: what fits, and of that what has not been played yet."""
+"""Choice of the recorded call that answers a request: the first match that has not been played."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from a2a_proxy.replay.core.script import SENDING_OPERATIONS, RecordedCall, Repla
 
 
 class ChosenCall(msgspec.Struct, frozen=True):
-    """The recorded call that answers."""
+    """The recorded call that answers a request."""
 
     call: RecordedCall
     fit: CallFit
     loose: Miss | None = None
-    """What differs from it all the same."""
+    """The differences from the request, if the call answers despite them."""
     replaced_calls: tuple[RecordedCall, ...] = ()
-    """Calls that count as played from now on, in the place of others that began a like conversation."""
+    """Calls of another conversation with the same beginning that count as played from now on."""
 
 
 class CallChooser:
-    """Remembers what was played."""
+    """Chooses the call that answers each request, and remembers the calls that were played."""
 
     def __init__(self, script: ReplayScript, options: ReplayOptions) -> None:
         self._script = script
@@ -36,14 +36,14 @@ class CallChooser:
         self._matcher = RequestMatcher(script.calls, options.match)
         self._play_counts: Counter[int] = Counter()
         self._calls_by_task: dict[str, list[int]] = defaultdict(list)
-        """By task: calls that brought messages to it."""
+        """By task id: indexes of the calls that sent messages to it."""
         for index, call in enumerate(script.calls):
             if call.operation in SENDING_OPERATIONS and (task := call.task or requested_task(call.request)):
                 self._calls_by_task[task].append(index)
         self._index_of_place = {call.place: index for index, call in enumerate(script.calls)}
 
     def choose_call(self, request: PlayerRequest, ids: IdMap) -> ChosenCall | Miss:
-        """The call that answers, which counts as played from now on; or why there is none."""
+        """Return the call that answers the request, which then counts as played; or a miss with the reason."""
         every = self._matcher.calls_of(request.operation)
         if not every:
             return miss_messages.unknown_operation(self._script, request)
@@ -61,22 +61,22 @@ class CallChooser:
         return miss_messages.exhausted_calls(self._script, request, self._script.calls[again.index], times)
 
     def unplayed_calls(self, operation: str) -> list[RecordedCall]:
-        """Calls of an operation that have not been played, in recorded order."""
+        """Return the calls of an operation that have not been played, in recorded order."""
         return [
             self._script.calls[index] for index in self._matcher.calls_of(operation) if not self._play_counts[index]
         ]
 
     def swap_played(self, chosen: RecordedCall, other: RecordedCall) -> None:
-        """It was the other call that was played."""
+        """Count `other` as played instead of `chosen`."""
         self._play_counts[self._index_of_place[chosen.place]] -= 1
         self._play_counts[self._index_of_place[other.place]] += 1
 
     def is_played(self, call: RecordedCall) -> bool:
-        """A client has asked for it."""
+        """Whether the call has answered a request."""
         return self._play_counts[self._index_of_place[call.place]] > 0
 
     def unused_calls(self) -> list[RecordedCall]:
-        """Calls that nobody has asked for."""
+        """Return the calls that have not answered any request."""
         return [call for index, call in enumerate(self._script.calls) if not self._play_counts[index]]
 
     def _mark_played(self, fit: CallFit, loose: Miss | None = None) -> ChosenCall:
@@ -84,7 +84,8 @@ class CallChooser:
         return ChosenCall(self._script.calls[fit.index], fit, loose)
 
     def _choose_other_conversation(self, request: PlayerRequest, ids: IdMap, near: list[int]) -> ChosenCall | None:
-        """What fits belongs to another conversation, which has gone the same way until here: that one is meant."""
+        """Choose a call of another conversation that equals the current one so far, if its next call matches the
+        request."""
         taken = ids.recorded_id("task", requested_task(request.value))
         mine = [index for index in self._calls_by_task.get(taken or "", ()) if self._play_counts[index]]
         for index in near:
@@ -109,7 +110,8 @@ class CallChooser:
         return [self._script.calls[index] for index in indexes]
 
     def _choose_nearest(self, request: PlayerRequest, ids: IdMap, every: list[int]) -> ChosenCall | Miss:
-        """Nothing fits: the nearest, which answers if that is allowed."""
+        """Handle a request that matches no call: return the nearest call if the options allow it to answer, else a
+        miss."""
         free = [index for index in every if not self._play_counts[index]]
         nearest = self._matcher.nearest(request, ids, free or every)
         task = requested_task(request.value)

@@ -1,4 +1,4 @@
-"""Gates that an author has pinned, and faults: what a person says of a script, by place."""
+"""Pinned gates and injected faults: instructions that an author adds to a script, by place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from a2a_proxy.replay.core.script import LineKind, RecordedCall, ReplayScript, ScriptLine, ScriptSide
 
 PINNED_GATE = re.compile(r"gate: after #?(?:\d+:)?(\d+)\.(\d+)", re.IGNORECASE)
-"""A note on a line of the agent: which line of the client it waits for."""
+"""A note on an agent line that names the client line it waits for."""
 
 _PLACE_PATTERN = r"(#(?:\d+:)?\d+)\.(\d+)"
 _FAULT_PATTERNS = {
@@ -26,7 +26,7 @@ FAULT_FORMS = "drop #3.4, dup #3.4, swap #3.4 #3.5, cut #3.4 @ 50%, stall 30s be
 
 
 class FaultError(ValueError):
-    """A fault that cannot be made: it is written wrongly, or names no line of the agent. `str()` says which."""
+    """A fault that cannot be injected: its syntax is wrong, or it names no line of the agent. `str()` says which."""
 
 
 class InjectedFault(msgspec.Struct, frozen=True):
@@ -35,29 +35,29 @@ class InjectedFault(msgspec.Struct, frozen=True):
     text: str
     kind: str
     call: str
-    """Place."""
+    """Place of the call."""
     line: int
     """Number of the frame."""
     other: int = -1
-    """The one that it changes places with."""
+    """Number of the frame with which the line is swapped."""
     amount: float = 0.0
-    """Percent of a message that still goes out, ns of a stall, how much a generation grows."""
+    """Percentage of a message that is still sent, duration of a stall in ns, or increase of a generation."""
 
 
 def parse_fault(text: str) -> InjectedFault:
-    """Read a fault: `drop #3.4`. Raises FaultError."""
+    """Parse a fault such as `drop #3.4`. Raises FaultError."""
     said = " ".join(text.split())
     for kind, form in _FAULT_PATTERNS.items():
         found = form.fullmatch(said)
         if found is not None:
             return _make_fault(said, kind, found)
-    raise FaultError(f'"{text}" is no fault; the forms are: {FAULT_FORMS}')
+    raise FaultError(f'"{text}" is not a fault; the forms are: {FAULT_FORMS}')
 
 
 def _make_fault(text: str, kind: str, found: re.Match[str]) -> InjectedFault:
     if kind == "swap":
         if found[1] != found[3]:
-            raise FaultError(f'"{text}" names lines of two calls; lines change places within one call')
+            raise FaultError(f'"{text}" names lines of two calls; only lines of one call can be swapped')
         return InjectedFault(text, kind, found[1], int(found[2]), int(found[4]))
     if kind == "cut":
         return InjectedFault(text, kind, found[1], int(found[2]), amount=min(float(found[3] or 0), 100.0))
@@ -70,7 +70,7 @@ def _make_fault(text: str, kind: str, found: re.Match[str]) -> InjectedFault:
 
 
 def inject_faults(script: ReplayScript, faults: list[InjectedFault]) -> ReplayScript:
-    """A script with faults in it, made before any gate is worked out. Raises FaultError."""
+    """Return the script with the faults applied. Must run before the gates are computed. Raises FaultError."""
     for each in faults:
         if not any(call.place == each.call for call in script.calls):
             raise FaultError(f'"{each.text}": {script.name} has no call {each.call}')
@@ -95,7 +95,7 @@ def _line_index(call: RecordedCall, of: InjectedFault, number: int) -> int:
     found = (i for i, line in enumerate(call.lines) if line.number == number and line.side is ScriptSide.AGENT)
     index = next(found, None)
     if index is None:
-        raise FaultError(f'"{of.text}": {call.place}.{number} is no line of the agent')
+        raise FaultError(f'"{of.text}": {call.place}.{number} is not a line of the agent')
     return index
 
 
@@ -120,7 +120,7 @@ def _stall_line(lines: list[ScriptLine], at: int, of: InjectedFault) -> None:
 def _set_generation(lines: list[ScriptLine], at: int, of: InjectedFault) -> None:
     line = lines[at]
     if not line.generation or not isinstance(line.value, dict):
-        raise FaultError(f'"{of.text}": {line.place} tells no generation')
+        raise FaultError(f'"{of.text}": {line.place} has no generation')
     number = max(line.generation + round(of.amount), 0)
     value = {
         name: {**inner, "generation": str(number)} if isinstance(inner, dict) and "generation" in inner else inner

@@ -1,9 +1,9 @@
-"""When the agent's lines may go out: what of the client each one waits for, and the pause before it.
+"""When the agent's lines may be sent: which client lines each of them waits for, and the pause before it.
 
-Order alone does not prove that a line of the agent was caused by the client's before it: it may have crossed it. So a
-line waits for the client only where that is plausible, or where an author has pinned it; the others follow the clock.
-Where a stream was recorded more than once, the recordings tell more: what came once without the client's line does not
-wait for it, and what always came after it does.
+The order alone does not prove that a client line caused the agent line after it, because the two may have crossed on
+the wire. So an agent line waits for the client only where that is plausible or an author has pinned it; the other lines
+follow the clock. If a stream was recorded more than once, the recordings are compared: a line that once came without
+the client line does not wait for it, and a line that always came after it does.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ _WAITING_STATES = frozenset({TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED})
 
 
 class GateStep(msgspec.Struct, frozen=True):
-    """A line of the agent, and what must have been before it goes out."""
+    """A line of the agent and the conditions for sending it."""
 
     line: ScriptLine
     needs: int = 0
-    """Lines of the client that must have been heard, of `Steps.client`."""
+    """Number of lines of `PlaybackSteps.client` that must have been received."""
     pause: int = 0
-    """Ns as recorded: after the client's line that opens its gate, else after the agent's line before it."""
+    """Recorded pause in ns: since the client line that opens the gate, else since the previous agent line."""
 
 
 class PlaybackSteps(msgspec.Struct, frozen=True):
-    """A call as it is played."""
+    """A call with its gates."""
 
     agent: tuple[GateStep, ...]
     client: tuple[ScriptLine, ...]
-    """What the client said after its request: messages, and that it has no more to say."""
+    """What the client sent after its request: messages and its half-close."""
     leaves: ScriptLine | None = None
-    """The client broke the call off."""
+    """The line with which the client cancelled the call."""
 
 
 class Gates:
-    """Of all calls of a script."""
+    """The gates of all calls of a script."""
 
     def __init__(self, script: ReplayScript) -> None:
         self._calls_by_request: dict[bytes, list[RecordedCall]] = defaultdict(list)
@@ -55,7 +55,7 @@ class Gates:
         self._steps_of_place: dict[str, PlaybackSteps] = {}
 
     def steps_of(self, call: RecordedCall) -> PlaybackSteps:
-        """Those of a call; what other live calls were asked the same is looked at as well."""
+        """Return the steps of a call, comparing it with other live calls that had the same request."""
         if not call.is_live:
             return make_steps(call)
         found = self._steps_of_place.get(call.place)
@@ -66,7 +66,7 @@ class Gates:
 
 
 def make_steps(call: RecordedCall, like: Sequence[RecordedCall] = ()) -> PlaybackSteps:
-    """Work out the gates of a call; `like` are others that were asked the same."""
+    """Compute the gates of a call; `like` are other calls with the same request."""
     client_lines = [line for line in call.lines if line.side is ScriptSide.CLIENT]
     client = tuple(line for line in client_lines if line.what in _COUNTED_KINDS)
     leaves = next((line for line in client_lines if line.what not in _COUNTED_KINDS), None)
@@ -76,7 +76,8 @@ def make_steps(call: RecordedCall, like: Sequence[RecordedCall] = ()) -> Playbac
     made: list[GateStep] = []
     gate, client_count, passed_count, state, last = 0, 0, 0, 0, 0
     spoken = waited = False
-    """The agent has said something; the client has spoken since the agent asked it to."""
+    """Whether the agent has sent something; whether the client has sent something since the agent asked it for
+    input."""
     for line in call.lines:
         if line.side is ScriptSide.CLIENT:
             if line.what in _COUNTED_KINDS:
@@ -108,8 +109,8 @@ _LineShape = tuple[LineKind, EventKind, int]
 
 
 def _gate_evidence(call: RecordedCall, like: Sequence[RecordedCall]) -> Iterator[tuple[int, bool]]:
-    """For each line of the agent: the fewest messages of the client that it ever came after, in those calls that have
-    gone the same way until here, and whether there are such calls and it always came after as many."""
+    """Yield the evidence for each line of the agent: how many client messages at least preceded it in the calls that
+    are the same up to there, and whether there are such calls and the number is always the same."""
     others = [list(_agent_line_shapes(each)) for each in like]
     for index, (face, mine) in enumerate(_agent_line_shapes(call)):
         others = [each for each in others if len(each) > index and each[index][0] == face]
@@ -121,7 +122,7 @@ def _gate_evidence(call: RecordedCall, like: Sequence[RecordedCall]) -> Iterator
 
 
 def _agent_line_shapes(call: RecordedCall) -> Iterator[tuple[_LineShape, int]]:
-    """What kind of thing each line of the agent is, and how many messages of the client were before it."""
+    """Yield the shape of each line of the agent and the number of client messages before it."""
     said = 0
     for line in call.lines:
         if line.side is ScriptSide.AGENT and line.what is not LineKind.COMMENT:
@@ -131,7 +132,7 @@ def _agent_line_shapes(call: RecordedCall) -> Iterator[tuple[_LineShape, int]]:
 
 
 def _median_pause(call: RecordedCall) -> float:
-    """The median pause between two lines of the agent, ns."""
+    """Return the median pause between two lines of the agent, in ns."""
     times = [line.at for line in call.agent_lines if line.what is not LineKind.COMMENT]
     gaps = [after - before for before, after in pairwise(times)]
     return median(gaps) if gaps else 0.0

@@ -1,4 +1,4 @@
-"""Recorded identifiers and those that stand for them now: both ways, each for one alone."""
+"""One-to-one map between recorded identifiers and the identifiers of the replay, in both directions."""
 
 from __future__ import annotations
 
@@ -12,33 +12,38 @@ from a2a_proxy.replay.core.script import RecordedCall, ScriptSide
 
 _ANSWER_FIELDS = CanonicalFields()
 _OPAQUE_FIELDS = ("url", "token")
-"""Of a push configuration; the client alone makes them."""
+"""Fields of a push configuration that only the client sets."""
 
 
 class IdMap(PairedIds):
-    """Left is the recording, right is now. A trial lies over the map of the player until its match is certain."""
+    """Left is the recording, right the replay. A trial is a layer over the player's map until its match is certain."""
 
     def __init__(self, parent: IdMap | None = None, minted: frozenset[tuple[str, str]] = frozenset()) -> None:
         super().__init__()
         self._parent = parent
         self._minted = minted
-        """Kind and identifier of those that the agent made: no client can know another one in their place."""
+        """Kinds and identifiers created by the agent. A client cannot know another identifier in their
+        place."""
         self._live_ids: dict[tuple[str, str], str] = {}
         self._recorded_ids: dict[tuple[str, str], str] = {}
         self._text_renames: dict[str, str] = {}
 
     def make_trial(self) -> IdMap:
-        """A map that knows what this one knows, and learns for itself."""
+        """Return a map that reads through to this one and learns on its own."""
         return IdMap(self, self._minted)
 
     def adopt_trial(self, trial: IdMap) -> None:
-        """What a trial has learned holds."""
+        """Keep the pairs that a trial has learned."""
         for (kind, then), now in trial._live_ids.items():
             self.pair(kind, then, now)
 
     def replace_pairs(self, other: IdMap) -> None:
-        """Another call stands in the place of one: its identifiers, left in `other`, are now what those of the first
-        one, right in it, have been until now. Where the first one plays after all, its agent has those of the other."""
+        """Replace a recorded call by another one: left in `other` are its identifiers,
+        right.
+
+        The identifiers of the new call now stand for the live ones that the replaced call had. If the replaced call is
+        played later after all, its agent uses the identifiers of the other call.
+        """
         for (kind, then), before in other._live_ids.items():
             if then == before:
                 continue
@@ -50,7 +55,7 @@ class IdMap(PairedIds):
             self._set_pair(kind, then, now)
 
     def pair(self, kind: str, left: str, right: str) -> bool:
-        """Whether the two stand for each other; two that nobody has seen yet do from now on."""
+        """Whether the two stand for each other. Two identifiers that are both new are paired."""
         known, other = self.live_id(kind, left), self.recorded_id(kind, right)
         if known is not None or other is not None:
             return known == right and other == left
@@ -69,32 +74,32 @@ class IdMap(PairedIds):
             self._text_renames[recorded] = now
 
     def may_be_task(self, recorded: str, now: str) -> bool:
-        """Whether a task of now may be this recorded one, as far as is known."""
+        """Whether a live task may be this recorded one, as far as is known."""
         known = self.live_id("task", recorded)
         if known is None and self.recorded_id("task", now) is None:
             return recorded == now or ("task", recorded) not in self._minted
         return known == now
 
     def live_id(self, kind: str, recorded: str) -> str | None:
-        """What stands for a recorded identifier; None where nobody has met it."""
+        """Return the live identifier for a recorded one, or None if it is new."""
         found = self._live_ids.get((kind, recorded))
         return self._parent.live_id(kind, recorded) if found is None and self._parent is not None else found
 
     def recorded_id(self, kind: str, now: str) -> str | None:
-        """The recorded identifier that this one stands for."""
+        """Return the recorded identifier for a live one, or None if it is new."""
         found = self._recorded_ids.get((kind, now))
         return self._parent.recorded_id(kind, now) if found is None and self._parent is not None else found
 
     def number(self, side: int, kind: str, identifier: str) -> int:
-        """Not 0 where the identifier is known."""
+        """Return 1 if the identifier is known, else 0."""
         return int((self.live_id if side == LEFT else self.recorded_id)(kind, identifier) is not None)
 
     def neutral(self, side: int, text: str) -> str:
-        """A text of the recording as it reads now; one of now as it is."""
+        """Return a recorded text with the live identifiers; a live text is returned unchanged."""
         return text if side == RIGHT else self.rename_text(text)
 
     def rename_text(self, text: str) -> str:
-        """A recorded text with the identifiers of now."""
+        """Return a recorded text with the live identifiers."""
         words = self._renamed_texts()
         return WORD_PATTERN.sub(lambda found: words.get(found[0], found[0]), text) if words else text
 
@@ -105,7 +110,7 @@ class IdMap(PairedIds):
         return {**under, **self._text_renames} if self._text_renames else under
 
     def rename_value(self, recorded: Any) -> Any:
-        """A recorded message as it is sent now. Identifiers that nobody has met are handed out as they were."""
+        """Return a recorded message as it is sent now. Identifiers that are new are sent as recorded."""
         return self._rename_member(recorded, "", None, False, 0)
 
     def _rename_member(self, value: Any, name: str, holder: dict[str, Any] | None, opaque: bool, depth: int) -> Any:
@@ -126,7 +131,7 @@ class IdMap(PairedIds):
 
 
 def agent_minted_ids(calls: tuple[RecordedCall, ...]) -> frozenset[tuple[str, str]]:
-    """Identifiers of a recording that its agent said before any client did."""
+    """Return the identifiers that the agent of a recording sent before any client did."""
     spoken = [(call.began, ScriptSide.CLIENT, call.request) for call in calls]
     spoken += [(call.began + line.at, line.side, line.value) for call in calls for line in call.lines]
     known: dict[ScriptSide, set[tuple[str, str]]] = {ScriptSide.CLIENT: set(), ScriptSide.AGENT: set()}
@@ -139,7 +144,7 @@ def agent_minted_ids(calls: tuple[RecordedCall, ...]) -> frozenset[tuple[str, st
 def _identifiers_in(
     value: Any, name: str = "", holder: dict[str, Any] | None = None, depth: int = 0
 ) -> Iterator[tuple[str, str]]:
-    """Kind and text of each identifier in a message."""
+    """Yield the kind and text of each identifier in a message."""
     if depth > MAX_DEPTH or name in OPAQUE:
         return
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Labels that stand where credentials stood: which of them a replay can fill in again."""
+"""Redaction labels in place of credentials: which of them a replay can fill in."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _LABEL_BYTES = re.compile(LABEL.pattern.encode())
 
 
 def find_unfilled(calls: tuple[RecordedCall, ...]) -> Iterator[tuple[str, str]]:
-    """Place and label of what the agent said with a credential that no client has said before it: nobody can tell what
-    belongs there."""
+    """Yield place and label of each agent line with a credential that no client sent before it, so its value is
+    unknown."""
     known: set[str] = set()
     for call in calls:
         known |= find_labels(call.request)
@@ -30,10 +30,10 @@ def find_unfilled(calls: tuple[RecordedCall, ...]) -> Iterator[tuple[str, str]]:
 
 
 def find_labels(value: Any) -> set[str]:
-    """Labels anywhere in a message."""
+    """Return the labels anywhere in a message."""
     return set(LABEL.findall(msgspec.json.encode(value).decode())) if value else set()
 
 
 def without_labels(headers: Headers) -> Headers:
-    """Header fields without those that would bring a label to a client, as a cookie."""
+    """Return the header fields without those that would deliver a label to a client, for example as a cookie."""
     return tuple((name, value) for name, value in headers if not _LABEL_BYTES.search(value))

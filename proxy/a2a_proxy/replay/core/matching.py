@@ -1,4 +1,4 @@
-"""Which recorded call is meant by a request: exact after canonicalisation, identifiers by who stands for whom."""
+"""Matching of a request to the recorded calls: exact after canonicalisation, with identifiers mapped to each other."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from a2a_proxy.replay.core.player_io import PlayerRequest
 from a2a_proxy.replay.core.script import RecordedCall
 
 _IGNORED_FIELDS = frozenset({"metadata", "extensions", "messageId"})
-"""Members of a request and of its message that only `strict` looks at. That of the message is still mapped."""
+"""Fields of a request and of its message that only `strict` compares. The message's `messageId` is still mapped."""
 _MAX_NEAREST = 64
-"""Calls that are looked at for the nearest one."""
+"""Maximum number of calls compared to find the nearest one."""
 HEADERS_FIELD = "headers"
 
 
 class CallFit(msgspec.Struct, frozen=True):
-    """A recorded call against what is asked."""
+    """The result of comparing a recorded call with a request."""
 
     index: int
     rows: tuple[DifferenceRow, ...]
-    """What differs and counts."""
+    """The differences that count."""
     ids: IdMap
-    """What is known of identifiers if it is this call."""
+    """The identifier map if it is this call."""
     places: int = 0
-    """Leaves that differ, to find the nearest."""
+    """Number of leaves that differ, to find the nearest call."""
 
 
 class RequestMatcher:
-    """The calls of a script, by what they were asked."""
+    """The calls of a script, indexed by their requests."""
 
     def __init__(self, calls: tuple[RecordedCall, ...], preset: MatchPreset) -> None:
         self._calls = calls
@@ -52,7 +52,7 @@ class RequestMatcher:
         self._by_operation: dict[str, list[int]] = defaultdict(list)
         self._by_token: dict[tuple[str, bytes], list[int]] = defaultdict(list)
         self._anything: dict[str, list[int]] = defaultdict(list)
-        """Calls that a token cannot find: a credential was recorded as a label, and anything may be there now."""
+        """Calls that a token cannot find: a credential was recorded as a label, which matches any value."""
         for index, call in enumerate(calls):
             self._by_operation[call.operation].append(index)
             key = self._request_key(self._requests[index], call.tenant)
@@ -62,26 +62,26 @@ class RequestMatcher:
                 self._by_token[call.operation, likeness_token(key)].append(index)
 
     def calls_of(self, operation: str) -> list[int]:
-        """All calls of an operation, in recorded order."""
+        """Return all calls of an operation, in recorded order."""
         return self._by_operation.get(operation, [])
 
     def candidates(self, request: PlayerRequest) -> list[int]:
-        """The calls that may have been asked the same, in recorded order: a sieve."""
+        """Return the calls that may have the same request, in recorded order. A prefilter: not all of them match."""
         every = self.calls_of(request.operation)
         if self._any or request.operation not in OPERATION_BY_NAME:
             return every
         token = likeness_token(self._request_key(request.value, request.tenant))
         found = {*self._by_token.get((request.operation, token), ()), *self._anything.get(request.operation, ())}
-        if any(self._calls[index].dialect is not request.dialect for index in every):  # they say some things otherwise
+        if any(self._calls[index].dialect is not request.dialect for index in every):
             found.update(index for index in every if self._calls[index].dialect is not request.dialect)
         return sorted(found)
 
     def first_match(self, request: PlayerRequest, ids: IdMap, among: Iterable[int]) -> CallFit | None:
-        """The first of these candidates that was asked the same."""
+        """Return the first of these candidates whose request matches."""
         return next(self._iter_matches(request, ids, among), None)
 
     def count_matches(self, request: PlayerRequest, ids: IdMap, among: Iterable[int]) -> int:
-        """How many of them were."""
+        """Return the number of these candidates whose request matches."""
         return sum(1 for _ in self._iter_matches(request, ids, among))
 
     def _iter_matches(self, request: PlayerRequest, ids: IdMap, among: Iterable[int]) -> Iterator[CallFit]:
@@ -95,7 +95,8 @@ class RequestMatcher:
                 yield fit
 
     def nearest(self, request: PlayerRequest, ids: IdMap, among: list[int]) -> CallFit:
-        """Of some calls the one that differs least, the first of several. The first `_MAX_NEAREST` are looked at."""
+        """Return the call with the fewest differences, the first of several. Compares the first `_MAX_NEAREST`
+        calls."""
         fits = [self._fit_call(index, request, ids) for index in among[:_MAX_NEAREST]]
         return min(fits, key=lambda fit: (fit.places, len(fit.rows)))
 
@@ -114,16 +115,16 @@ class RequestMatcher:
                 rows += self._header_rows(call, request)
         find_differences(
             self._requests[index], request.value, trial, fields
-        )  # also what is not looked at has identifiers
+        )  # fields that are not compared hold identifiers as well
         return CallFit(index, rows, trial, sum(map(_row_weight, rows)))
 
     def _request_key(self, value: Any, tenant: str) -> Any:
-        """What counts of a request."""
+        """Return the part of a request that is compared."""
         made = value if self._strict else without_ignored(value)
         return {**made, "tenant": tenant} if tenant and isinstance(made, dict) and "tenant" not in made else made
 
     def _header_rows(self, call: RecordedCall, request: PlayerRequest) -> tuple[DifferenceRow, ...]:
-        """Headers, in `strict` on one binding: on two they are never the same."""
+        """Compare the headers, in `strict` and on one binding only: on two bindings they are never the same."""
         if call.binding is not request.binding:
             return ()
         fields = CanonicalFields(headers=True)
@@ -138,13 +139,14 @@ class RequestMatcher:
 
 
 def find_differences(recorded: Any, now: Any, ids: IdMap, fields: CanonicalFields) -> tuple[DifferenceRow, ...]:
-    """What differs and counts; `ids` learns who stands for whom. A label stands for whatever is there now."""
+    """Return the differences that count; `ids` learns the pairs of identifiers. A label matches any value in its
+    place."""
     rows = compare_values(recorded, now, ids, fields).rows
     return tuple(row for row in rows if not _is_filled_label(row, ids) and row.counts)
 
 
 def without_ignored(value: Any) -> Any:
-    """A request without what a program may change and still mean the same."""
+    """Return a request without the fields that a program may change without changing its meaning."""
     if not isinstance(value, dict):
         return value
     made = {name: item for name, item in value.items() if name not in _IGNORED_FIELDS}
@@ -154,15 +156,15 @@ def without_ignored(value: Any) -> Any:
 
 
 class _AnyIdentifiers(PairedIds):
-    """Of identifiers nobody knows any, and in texts they are all alike."""
+    """Treats all identifiers as unknown, and those in texts as equal."""
 
     def neutral(self, side: int, text: str) -> str:  # noqa: ARG002  # both sides read alike
-        """A text without what may be an identifier."""
+        """Return a text without the words that may be identifiers."""
         return WORD_PATTERN.sub("", text)
 
 
 def requested_task(request: Any) -> str:
-    """The id of the task that a request is about; empty where it is about none."""
+    """Return the task id of a request; empty if it has none."""
     if not isinstance(request, dict):
         return ""
     message = request.get("message")
@@ -171,17 +173,17 @@ def requested_task(request: Any) -> str:
 
 
 def request_token(value: Any) -> bytes:
-    """The same for requests that ask the same of another task."""
+    """Return a token that is the same for requests that differ only in the task they name."""
     return ValueReducer(PairedIds(), CanonicalFields(), LEFT).reduce_item(value).token
 
 
 def likeness_token(value: Any) -> bytes:
-    """The same for values that may be the same, whatever identifiers their texts name: a sieve before comparing."""
+    """Return a token that is the same for values that may match, whatever identifiers their texts name. A prefilter."""
     return ValueReducer(_AnyIdentifiers(), CanonicalFields(), LEFT).reduce_item(value).token
 
 
 def _is_filled_label(row: DifferenceRow, ids: IdMap) -> bool:
-    """A credential was recorded as a label, and all around it is the same: from now on the label stands for it."""
+    """Whether a credential was recorded as a label and the text around it is the same; the label then stands for it."""
     if row.change is not ValueChange.CHANGED or not isinstance(row.before, str) or not isinstance(row.after, str):
         return False
     labels = LABEL.findall(row.before)

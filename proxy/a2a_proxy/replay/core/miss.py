@@ -1,4 +1,4 @@
-"""A request, or a message within a stream, for which the recording has no answer: said for people and for machines."""
+"""A miss: a request, or a message within a stream, for which the recording has no answer. In text and as JSON."""
 
 from __future__ import annotations
 
@@ -12,50 +12,50 @@ from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange, fo
 
 DETAIL_TYPE = "a2a-replay-miss"
 _MAX_ROWS = 8
-"""Differences that are told one by one."""
+"""Maximum number of differences listed."""
 _MAX_VALUE_CHARS = 120
-"""Characters of a value."""
+"""Maximum number of characters of a value."""
 
 
 class MissKind(StrEnum):
-    """What is the matter."""
+    """Why there is no answer."""
 
     UNKNOWN = "unknown-operation"
     """The recording has no call of this operation."""
     DIFFERS = "arguments-differ"
-    """It has, but none was asked this."""
+    """The recording has calls of this operation, but none with this request."""
     EXHAUSTED = "exhausted"
-    """It has, and all of them have been played."""
+    """The recording has matching calls, but all of them have been played."""
     DIVERGED = "diverged"
-    """The call was found; within the stream the client said, or did, something else."""
+    """A call matched, but within the stream the client sent or did something else."""
 
 
 class Miss(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked, what was nearest, what differs, what to do."""
+    """The request, the nearest recorded call, the differences, and hints."""
 
     kind: MissKind
     operation: str
     request_text: str
-    """In words, one line."""
+    """The request in one line of text."""
     nearest: str = ""
-    """Place of the recorded call, or line, that comes nearest: `#3`, `#3.4`; empty where there is none."""
+    """Place of the nearest recorded call or line: `#3`, `#3.4`; empty if there is none."""
     rows: tuple[DifferenceRow, ...] = ()
-    """What differs from it; left is recorded, right is asked."""
+    """The differences; left is recorded, right is the request."""
     reason: str = ""
-    """In words, where it is not the contents that differ."""
+    """The reason in words, if it is not a difference of contents."""
     known_operations: tuple[str, ...] = ()
-    """Operations that the recording has, with how many calls: `SendMessage x2`."""
+    """Operations of the recording with their number of calls: `SendMessage x2`."""
     recording: str = ""
     hints: tuple[str, ...] = ()
 
     def full_text(self) -> str:
-        """For a person: several lines, without control characters."""
+        """Return the miss as text of several lines, without control characters."""
         hints = [f"  hint: {make_visible(hint)}" for hint in self.hints]
         return "\n".join([self.first_line, *self._reason_lines(), *hints])
 
     def allowed_text(self) -> str:
-        """The same where it was answered all the same: there is nothing to be done."""
-        said = make_visible(f"answered all the same ({self.kind}): {self.request_text}")
+        """Return the text of a miss that was answered nevertheless, without hints."""
+        said = make_visible(f"answered nevertheless ({self.kind}): {self.request_text}")
         return "\n".join([said, *self._reason_lines()])
 
     @property
@@ -64,7 +64,7 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
         return make_visible(f"replay miss ({self.kind}): {self.request_text}")
 
     def error_detail(self) -> dict[str, Any]:
-        """For a machine: the detail of the error that refuses the call."""
+        """Return the detail of the error that refuses the call, as JSON."""
         return {
             "@type": DETAIL_TYPE,
             "kind": str(self.kind),
@@ -93,12 +93,12 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
 def _row_text(row: DifferenceRow) -> str:
     place = format_path(row.right or row.left or ())
     if row.change is ValueChange.LEFT:
-        return f"{place}: recorded {_value_text(row.before)}, not asked"
+        return f"{place}: recorded {_value_text(row.before)}, not requested"
     if row.change is ValueChange.RIGHT:
-        return f"{place}: asked {_value_text(row.after)}, not recorded"
+        return f"{place}: requested {_value_text(row.after)}, not recorded"
     if row.change is ValueChange.MOVED:
         return f"{place}: {_value_text(row.after)} is at another position"
-    return f"{place}: recorded {_value_text(row.before)}, asked {_value_text(row.after)}"
+    return f"{place}: recorded {_value_text(row.before)}, requested {_value_text(row.after)}"
 
 
 def _value_text(value: Any) -> str:

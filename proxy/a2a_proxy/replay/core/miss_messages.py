@@ -1,10 +1,10 @@
-"""Misses in words: what was asked, what is nearest, what to do. Credentials are left out."""
+"""Texts of misses: the request, the nearest recorded call, and hints. Credentials are left out."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -18,16 +18,13 @@ from a2a_proxy.replay.core.miss import Miss, MissKind
 from a2a_proxy.replay.core.player_io import PlayerRequest
 from a2a_proxy.replay.core.script import POLLING_OPERATION, RecordedCall, ReplayScript
 
-if TYPE_CHECKING:
-    from a2a_proxy.replay.core.call_playback import CallPlayback
-
 _LABEL = re.compile(rb"redacted-[0-9a-f]{12}")
 _MAX_REQUEST_CHARS = 60
-"""Characters of a message's text."""
+"""Maximum number of characters quoted from a message."""
 
 
 def unknown_operation(script: ReplayScript, request: PlayerRequest) -> Miss:
-    """The recording has no such operation."""
+    """Describe a request for an operation that the recording does not have."""
     known = Counter(call.operation for call in script.calls)
     cannot = next((each for each in script.unservable if each.operation == request.operation), None)
     if cannot is not None:
@@ -35,14 +32,14 @@ def unknown_operation(script: ReplayScript, request: PlayerRequest) -> Miss:
     elif request.operation in OPERATION_BY_NAME:
         why = f"the recording has no call of {request.operation}"
     else:
-        why = f"{to_one_line(request.operation)} is no operation of A2A, and the recording has no such call either"
-    hints = [f"see what it has: {shell_line('a2a-inspect', 'ls', script.name)}"]
+        why = f"{to_one_line(request.operation)} is not an A2A operation, and the recording has no such call either"
+    hints = [f"list its calls: {shell_line('a2a-inspect', 'ls', script.name)}"]
     if (
         request.operation == POLLING_OPERATION
         and requested_task(request.value)
         and any(call.is_stream for call in script.calls)
     ):
-        hints.append(f"answer with what streams have told of the task: --policy {POLLING_OPERATION}=by-progress")
+        hints.append(f"answer from the task's streams: --policy {POLLING_OPERATION}=by-progress")
     return Miss(
         kind=MissKind.UNKNOWN,
         operation=request.operation,
@@ -62,26 +59,27 @@ def different_request(
     *,
     strange: bool,
 ) -> Miss:
-    """No call of this operation was asked this. `strange`: it names a task that the replay has not told of."""
+    """Describe a request that no recorded call of its operation matches. `strange`: it names a task unknown to the
+    replay."""
     places = [row.right or row.left or () for row in rows]
     hints = [_show_command(script, nearest)]
     if strange and any((path and path[0] in ("id", "taskId")) or path[-1:] == ("taskId",) for path in places):
-        hints.append("the task is another one than the recorded call's: ask about the one that this replay has told of")
-    hints += ["answer it all the same: --match loose, or --match by-operation", RECORD_AGAIN]
+        hints.append("the task is not the recorded call's: use the task id that this replay has sent")
+    hints += ["answer it nevertheless: --match loose, or --match by-operation", RECORD_AGAIN]
     return Miss(
         kind=MissKind.DIFFERS,
         operation=request.operation,
         request_text=request_text(request.operation, request.value),
         nearest=nearest.place,
         rows=_redact_rows(rows),
-        reason="" if isinstance(request.value, dict) else f"nobody can read it as what {request.operation} takes",
+        reason="" if isinstance(request.value, dict) else f"it cannot be read as a request of {request.operation}",
         recording=script.name,
         hints=tuple(hints),
     )
 
 
 def exhausted_calls(script: ReplayScript, request: PlayerRequest, last: RecordedCall, times: int) -> Miss:
-    """What was asked fits, and all that fits has been played."""
+    """Describe a request that matches, but only calls that have all been played."""
     played = "once" if times == 1 else f"{times} times"
     return Miss(
         kind=MissKind.EXHAUSTED,
@@ -96,7 +94,8 @@ def exhausted_calls(script: ReplayScript, request: PlayerRequest, last: Recorded
 
 def diverged_call(
     script: ReplayScript,
-    playback: CallPlayback,
+    call: RecordedCall,
+    request: PlayerRequest,
     why: str,
     place: str,
     rows: tuple[DifferenceRow, ...],
@@ -104,30 +103,32 @@ def diverged_call(
     *,
     stuck: bool,
 ) -> Miss:
-    """The call fits, and within it the client left the recording. `stuck`: it cannot go on, whatever is allowed."""
-    operation = playback.call.operation
+    """Describe a client that left the recording within a call. `stuck`: the call cannot continue, whatever the options
+    allow."""
+    operation = call.operation
     return Miss(
         kind=MissKind.DIVERGED,
         operation=operation,
-        request_text=request_text(operation, playback.request.value if value is None else value),
+        request_text=request_text(operation, request.value if value is None else value),
         nearest=place,
         reason=why,
         rows=_redact_rows(rows),
         recording=script.name,
-        hints=(_show_command(script, playback.call), RECORD_AGAIN if stuck else "go on all the same: --lenient"),
+        hints=(_show_command(script, call), RECORD_AGAIN if stuck else "continue nevertheless: --lenient"),
     )
 
 
-RECORD_AGAIN = "record it again where the agent or the client has changed"
+RECORD_AGAIN = "record it again if the agent or the client has changed"
 
 
 def _show_command(script: ReplayScript, call: RecordedCall) -> str:
-    """A shell takes what follows `#` for a comment."""
-    return f"see it: {shell_line('a2a-inspect', 'show', script.name)} {call.place.removeprefix('#')}"
+    """Return the hint that shows a call. The `#` is left out because a shell takes the rest of the line for a
+    comment."""
+    return f"show it: {shell_line('a2a-inspect', 'show', script.name)} {call.place.removeprefix('#')}"
 
 
 def request_text(operation: str, value: Any) -> str:
-    """A request in one line: the operation, what it says, which task."""
+    """Return a request as one line: the operation, the text of its message, the task."""
     said = [to_one_line(operation, 80)]
     value = redact_value(value)
     message = value.get("message") if isinstance(value, dict) else None
@@ -148,7 +149,7 @@ def request_text(operation: str, value: Any) -> str:
 
 
 def redact_value(value: Any, name: str = "") -> Any:
-    """A value without credentials, as redaction at capture would leave it out."""
+    """Return a value without credentials, with the scrubber that redacts at capture."""
     data = msgspec.json.encode({name: value} if name else value)
     made = redact(Scrubber(b"replay"), "json", data, cut=False)[0]
     found = msgspec.json.decode(_LABEL.sub(b"redacted", made))

@@ -1,4 +1,4 @@
-"""How a script is played."""
+"""Options of a replay."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ import msgspec
 
 
 class MatchPreset(StrEnum):
-    """What of a request must be as recorded."""
+    """Which parts of a request must be as recorded."""
 
     STRICT = "strict"
-    """All but what two runs of one program differ in: ids, times, traces, credentials, transport."""
+    """Everything except what differs between two runs of one program: ids, times, traces, credentials, transport."""
     DEFAULT = "default"
     """Operation, tenant, task and context, parts, configuration and the other parameters; not metadata, extensions and
     headers."""
     BY_OPERATION = "by-operation"
-    """The operation alone: calls are answered in the order of the recording."""
+    """Only the operation: calls are answered in the order of the recording."""
     LOOSE = "loose"
-    """As default; where nothing fits, the nearest of the same operation, and `Player.allowed_misses` tells of it."""
+    """As `default`; a request without a match gets the nearest call of its operation, listed in
+    `Player.allowed_misses`."""
 
 
 class RepeatPolicy(StrEnum):
-    """What a request gets that fits several calls, or comes again."""
+    """How to answer a request that matches several calls, or is repeated."""
 
     SEQUENCE = "sequence"
-    """Each call plays once, in recorded order."""
+    """Each call is played once, in recorded order."""
     LAST_STICKY = "last-sticky"
-    """In order; the last one then plays again and again."""
+    """In recorded order; then the last one is repeated."""
     BY_PROGRESS = "by-progress"
-    """Answers about a task follow what has been replayed of it."""
+    """Answers about a task follow the part of it that has been replayed."""
 
 
 POLICIES: dict[str, RepeatPolicy] = {
@@ -39,29 +40,29 @@ POLICIES: dict[str, RepeatPolicy] = {
     "GetTaskPushNotificationConfig": RepeatPolicy.LAST_STICKY,
     "ListTaskPushNotificationConfigs": RepeatPolicy.LAST_STICKY,
 }
-"""What each operation has where nobody says otherwise; those that are not here play once."""
+"""Default policy of an operation; operations that are not listed are played once."""
 
 
 class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a script is played. Times in ns."""
+    """Options of a replay. Times are in ns."""
 
     match: MatchPreset = MatchPreset.DEFAULT
     policies: dict[str, RepeatPolicy] = {}
-    """By operation, for those that shall have another one than `POLICIES` says."""
+    """Policy by operation, where it differs from `POLICIES`."""
     speed: float = 0.0
     """0: nothing waits for the clock (`instant`); 1: as recorded; 2: twice as fast."""
     gap: int | None = None
-    """The pause before each line of the agent, whatever was recorded; None: as `speed` says."""
+    """Pause before each line of the agent, whatever was recorded; None: from the recording and `speed`."""
     max_gap: int | None = None
-    """No pause is longer."""
+    """Maximum length of a pause."""
     keep_times: bool = False
-    """Leave timestamps as recorded; otherwise they are shifted to now."""
+    """Leave timestamps as recorded instead of shifting them to the time of the replay."""
     lenient: bool = False
-    """A client that says something else within a stream is reported, and the stream goes on."""
+    """Report a client that sends something else within a stream, and continue the stream."""
     patience: int | None = 30_000_000_000
-    """How long a line waits for what the client said in the recording; then the call ends with a miss. None: for
-    ever."""
+    """How long a line waits for the client message recorded before it until the call ends with a miss; None: without
+    limit."""
 
     def policy_of(self, operation: str) -> RepeatPolicy:
-        """Of an operation."""
+        """Return the policy of an operation."""
         return self.policies.get(operation) or POLICIES.get(operation, RepeatPolicy.SEQUENCE)

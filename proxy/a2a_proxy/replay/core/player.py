@@ -1,4 +1,4 @@
-"""Plays a script to the clients that come: which recorded call answers which call of now."""
+"""Player of a script: chooses the recorded call that answers each call of a client."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.miss_messages import diverged_call
 from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
+from a2a_proxy.replay.core.running_call import PendingPoll, RunningCall
 from a2a_proxy.replay.core.script import LineKind, RecordedCall, ReplayScript, ScriptLine
-from a2a_proxy.replay.core.task_progress import PendingPoll, TaskProgressPlayer
+from a2a_proxy.replay.core.task_progress import TaskProgressPlayer
 from a2a_proxy.replay.core.timeline import Timeline
 from a2a_proxy.replay.core.times import shift_times
 from a2a_proxy.replay.core.webhooks import WebhookSchedule
 
 
 class Player:
-    """Holds what all calls share: identifiers, what was played, what could not be, how far each task has come."""
+    """State shared by all calls: identifiers, played calls, misses, and the progress of each task."""
 
     def __init__(self, script: ReplayScript, options: ReplayOptions | None = None) -> None:
         self.script = script
         self.options = options or ReplayOptions()
         self.ids = IdMap(minted=agent_minted_ids(script.calls))
         self.misses: list[Miss] = []
-        """All that could not be answered, also where the client never looked at the refusal."""
+        """Requests without an answer, including those whose client ignored the refusal."""
         self.allowed_misses: list[Miss] = []
-        """Calls that were answered though something differs: by `allowed_misses`, or because a divergence only
+        """Requests that were answered despite differences, because of `MatchPreset.LOOSE` or because a divergence only
         warns."""
-        self.playbacks: list[CallPlayback] = []
-        """Those that are not over."""
+        self.playbacks: list[RunningCall] = []
+        """Playbacks that are not over."""
         self.timeline = Timeline(script)
         self._chooser = CallChooser(script, self.options)
         self._concurrency = ConcurrentCalls(script)
@@ -48,10 +49,10 @@ class Player:
         self._time_shift: int | None = None
 
     def begin_call(self, request: PlayerRequest, at: int) -> CallPlayback | Miss:
-        """A client calls: the play that answers it, or why there is none.
+        """Return the playback that answers a client's call, or a miss with the reason.
 
-        `at` is ns since the Unix epoch, of a clock that never goes back: the servers' monotonic one, moved to the time
-        of day once.
+        `at` is in ns since the Unix epoch, on a clock that never goes back: the servers use the monotonic clock, set to
+        the time of day once.
         """
         request = replace(request, value=bound_depth(request.value))
         if self._time_shift is None:
@@ -76,27 +77,29 @@ class Player:
         )
 
     def unused_calls(self) -> list[RecordedCall]:
-        """Recorded calls that nobody has asked for."""
+        """Return the recorded calls that have not answered any request."""
         return self._chooser.unused_calls()
 
     def take_pushes(self, at: int) -> list[PlayerSend]:
-        """Webhooks that are to be posted now: what is given is taken as sent. A play gives them between
-        its lines; those that come after its end, or while none runs, are to be asked for at `wake_time`."""
+        """Return the webhooks to post now; they count as sent. A playback returns them between its lines.
+
+        Webhooks that follow the end of a call, or are due while no call runs, must be taken at `wake_time`.
+        """
         found = self._webhooks.take_due(at, self.scale_pause)
         return [replace(send, value=self.to_live_value(send.value)) for send in found]
 
     @property
     def wake_time(self) -> int | None:
-        """When `take_pushes` has something, ns; None where nothing is known to come."""
+        """When `take_pushes` has something to post, in ns; None if nothing is known to follow."""
         return self._webhooks.wake_time(self.scale_pause)
 
     def to_live_value(self, value: Any) -> Any:
-        """A recorded message with the identifiers, and the times, of now."""
+        """Return a recorded message with live identifiers and times."""
         made = self.ids.rename_value(value)
         return made if self.options.keep_times or not self._time_shift else shift_times(made, self._time_shift)
 
-    def send_line(self, playback: CallPlayback, line: ScriptLine, at: int) -> PlayerSend:
-        """A line goes out on a call."""
+    def send_line(self, playback: RunningCall, line: ScriptLine, at: int) -> PlayerSend:
+        """Send a line on a call: return it with live values and note the progress of its task."""
         value = line.value
         if playback.poll is not None and line.what is LineKind.MESSAGE:
             value = self._task_progress.poll_answer(playback.poll, value)
@@ -108,22 +111,22 @@ class Player:
             what=line.what, value=value, line=line, status=line.status, trailers=line.trailers, after=line.sent
         )
 
-    def hold_reason(self, playback: CallPlayback, step: GateStep, waited: int) -> str:
-        """What of other calls keeps a line back that has waited so many ns for them; empty where nothing does."""
+    def hold_reason(self, playback: RunningCall, step: GateStep, waited: int) -> str:
+        """Return why other calls hold back a line that has waited `waited` ns for them; empty if they do not."""
         if playback.poll is not None and self._task_progress.is_poll_waiting(playback.poll, self.playbacks):
             return f"{step.line.place} waits for a later generation than {playback.poll.beyond}"
         return self._concurrency.hold_reason(playback, step, waited, self)
 
     def has_begun(self, call: RecordedCall) -> bool:
-        """A recorded call has been asked for."""
+        """Whether a client has made the recorded call."""
         return self._chooser.is_played(call)
 
     def is_answered(self, call: RecordedCall) -> bool:
-        """It has been asked for, and is over."""
+        """Whether a client has made the recorded call and it is over."""
         return self.has_begun(call) and all(playback.call.place != call.place for playback in self.playbacks)
 
     def scale_pause(self, recorded: int) -> int:
-        """How long to wait where the recording has so many ns."""
+        """Return the pause in ns for a recorded pause in ns."""
         options = self.options
         if options.gap is not None:
             pause = options.gap
@@ -131,9 +134,11 @@ class Player:
             pause = round(recorded / options.speed) if options.speed else 0
         return pause if options.max_gap is None else min(pause, options.max_gap)
 
-    def switch_branch(self, playback: CallPlayback, sent: int, heard: int, value: Any) -> PlaybackSteps | None:
-        """The client says what another recorded call has here that went the same way so far: the play goes on as that
-        one, by these steps. None where there is no such call."""
+    def switch_branch(self, playback: RunningCall, sent: int, heard: int, value: Any) -> PlaybackSteps | None:
+        """Continue a playback as another recorded call that is the same so far and has the client's message here.
+
+        Returns its steps, or None if there is no such call.
+        """
         found = find_branch(
             playback.call, sent, heard, value, self._chooser.unplayed_calls(playback.call.operation), self._gates
         )
@@ -147,15 +152,15 @@ class Player:
         return found.steps
 
     def record_divergence(
-        self, playback: CallPlayback, why: str, place: str, rows: tuple[DifferenceRow, ...], value: Any, *, stuck: bool
+        self, playback: RunningCall, why: str, place: str, rows: tuple[DifferenceRow, ...], value: Any, *, stuck: bool
     ) -> Miss:
-        """A client has left the recording within a call, which does not go on where it is `stuck`."""
-        miss = diverged_call(self.script, playback, why, place, rows, value, stuck=stuck)
+        """Record that a client left the recording within a call; the call does not continue if it is `stuck`."""
+        miss = diverged_call(self.script, playback.call, playback.request, why, place, rows, value, stuck=stuck)
         (self.misses if stuck or not self.options.lenient else self.allowed_misses).append(miss)
         return miss
 
-    def on_call_over(self, playback: CallPlayback) -> None:
-        """A call is over."""
+    def on_call_over(self, playback: RunningCall) -> None:
+        """Remove a call that is over."""
         if playback in self.playbacks:
             self.playbacks.remove(playback)
 

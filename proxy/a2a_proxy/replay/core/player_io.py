@@ -1,4 +1,4 @@
-"""What a server tells the player, and what the player gives it to send."""
+"""Input and output of the player: requests from a server, and what to send."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class PlayerRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A call of a client, as it has come."""
+    """A call of a client, as received."""
 
     operation: str
-    """The 1.0 name, from the operation table; what the wire said (a path, a method) where that has none."""
+    """The 1.0 name from the operation table; for an unknown operation, its path or method on the wire."""
     value: Any = msgspec.field(default_factory=dict)
     """The request in canonical form: `protocol.form`."""
     binding: Binding = Binding.GRPC
@@ -28,27 +28,27 @@ class PlayerRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlayerSend(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to put on the wire now, ids already mapped."""
+    """One thing to send now, with live identifiers."""
 
     what: LineKind
     value: Any = None
-    """The message, or the error, in canonical form."""
+    """The message or the error in canonical form."""
     line: ScriptLine | None = None
-    """What was recorded; None of what the replay makes itself."""
+    """The recorded line; None if the replay itself creates the message."""
     status: int = -1
-    """Of an END: the gRPC status; -1 where none was recorded (other bindings)."""
+    """gRPC status of an END; -1 if none was recorded (other bindings)."""
     trailers: Headers = ()
     after: int = 0
-    """Of a CUT: bytes of the message in `value` that still go out before it; 0: none."""
+    """Bytes of the message in `value` that are still sent before a CUT; 0: none."""
     miss: Miss | None = None
     url: str = ""
-    """Of a PUSH: where to, as the client registered it."""
+    """URL of a PUSH, as registered by the client."""
     push: RecordedPush | None = None
-    """Of a PUSH: what was recorded."""
+    """The recorded webhook of a PUSH."""
     config: Any = None
-    """Of a PUSH: the client's configuration, with its token and its way to authenticate."""
+    """The client's configuration for a PUSH, with its token and authentication."""
 
     @property
     def is_final(self) -> bool:
-        """Nothing follows it on this call."""
+        """Whether nothing follows on this call."""
         return self.what in (LineKind.END, LineKind.RESET, LineKind.CUT, LineKind.MISS)

@@ -1,4 +1,4 @@
-"""What is to be replayed: the calls of a recording, each a list of lines in the order of the wire."""
+"""The script of a replay: the calls of a recording, each a list of lines in the order of the wire."""
 
 from __future__ import annotations
 
@@ -13,85 +13,85 @@ from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 
 LIVE_OPERATIONS = frozenset({"SendLiveMessage", "ReconnectToTask"})
-"""Operations whose client goes on speaking after its request."""
+"""Operations whose client may send more messages after its request."""
 SENDING_OPERATIONS = frozenset({"SendMessage", "SendStreamingMessage"}) | LIVE_OPERATIONS
-"""Operations that bring a message to the agent."""
+"""Operations that send a message to the agent."""
 SUBSCRIBING_OPERATIONS = frozenset({"SubscribeToTask"})
-"""Operations that are answered from where the task has come to."""
+"""Operations whose answer begins at the current state of a task."""
 
 POLLING_OPERATION = "GetTask"
 
 
 class ScriptSide(StrEnum):
-    """Who says a line."""
+    """The sender of a line."""
 
     CLIENT = "client"
     AGENT = "agent"
 
 
 class LineKind(StrEnum):
-    """What a line is, or something that is to be sent."""
+    """Kind of a line, or of something to send."""
 
     MESSAGE = "message"
     ERROR = "error"
-    """An A2A error as a message: of JSON-RPC, of REST, in a stream. On gRPC the END says it."""
+    """An A2A error as a message: of JSON-RPC, of REST, in a stream. On gRPC the error is in the END."""
     COMMENT = "comment"
-    """A block of an event stream that no client takes for an event."""
+    """A block of an event stream that clients do not read as an event."""
     END = "end"
-    """This side has nothing more to say; of the agent, with the status."""
+    """This side sends nothing more; the agent's END has the status."""
     RESET = "reset"
-    """This side broke the call off (RST_STREAM, a reset connection)."""
+    """This side reset the call (RST_STREAM, a reset connection)."""
     CUT = "cut"
-    """The bytes just end: no terminator, no status. The connection is to be closed as it is."""
+    """The bytes end without terminator or status. The connection is closed without one."""
     MISS = "miss"
-    """Only sent: the client left the recording. The call is over, with what `PlayerSend.miss` says."""
+    """Only sent: the client left the recording. The call is over; `PlayerSend.miss` says why."""
     PUSH = "push"
-    """Only sent: a webhook's POST to the URL that the client registered."""
+    """Only sent: the POST of a webhook to the URL that the client registered."""
 
 
 class ScriptLine(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that one side said."""
+    """One thing that one side sent."""
 
     number: int
-    """Of the frame in its exchange."""
+    """Number of the frame in its exchange."""
     side: ScriptSide
     what: LineKind
     at: int = 0
-    """Ns since the call began."""
+    """Time in ns since the call began."""
     value: Any = None
-    """The message in canonical form (`protocol.form`); text where its payload is no JSON. None without a payload."""
+    """The message in canonical form (`protocol.form`); text if its payload is not JSON; None without a payload."""
     raw: bytes = b""
     """The payload as recorded."""
     schema: str = ""
-    """How to read `raw`."""
+    """Schema of `raw`."""
     event: EventKind = EventKind.NONE
     task: str = ""
-    """The recorded id of the task that it names."""
+    """Recorded id of the task that the line names."""
     state: int = 0
     generation: int = 0
     status: int = -1
-    """gRPC status of an END; -1 where it has none."""
+    """gRPC status of an END; -1 if it has none."""
     trailers: Headers = ()
     event_id: str = ""
-    """`id` of an event of SSE."""
+    """`id` of an SSE event."""
     framing: str = ""
-    """That event without its data, as `wire.sse.rebuild` takes it; empty where there is none."""
+    """The SSE event without its data, as `wire.sse.rebuild` takes it; empty for other lines."""
     sent: int = 0
-    """Of a CUT that a fault made: bytes of the message in `value` that go out before it."""
+    """Bytes of the message in `value` that are sent before a CUT that a fault injected."""
     stall: int = 0
-    """Ns that a fault lets it wait, at any speed."""
+    """Delay in ns that a fault adds, at any speed."""
     note: str = ""
-    """How it broke off: `rst_stream cancel`, `reset`, `eof`."""
+    """How the call broke off: `rst_stream cancel`, `reset`, `eof`."""
     place: str = ""
     """`#3.4`, as `a2a-inspect show` takes it."""
     after: int = -1
-    """The client's line that an author has said it waits for; -1 where nobody has."""
+    """Number of the client line that an author pinned as its gate; -1 if there is none."""
     findings: tuple[str, ...] = ()
-    """Rules that it breaks: it is replayed as it was."""
+    """Rules that the line violates; it is replayed as recorded."""
 
     @property
     def is_final(self) -> bool:
-        """Its side says nothing after it."""
+        """Whether its side sends nothing after it."""
         return self.what in (LineKind.END, LineKind.RESET, LineKind.CUT)
 
 
@@ -105,92 +105,92 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
     binding: Binding
     dialect: Dialect
     request: Any
-    """What was asked, in canonical form."""
+    """The request in canonical form."""
     lines: tuple[ScriptLine, ...]
-    """All that followed the request, of both sides. The last one of the agent ends the call, unless its client did."""
+    """Everything after the request, of both sides. The last line of the agent ends the call, unless its client did."""
     tenant: str = ""
     agent: str = ""
-    """Where the agent was: what the proxy's command line named."""
+    """Address of the agent, as named on the proxy's command line."""
     began: int = 0
-    """Ns since the Unix epoch."""
+    """Start of the call in ns since the Unix epoch."""
     headers: Headers = ()
-    """Of the request, redacted."""
+    """Headers of the request, redacted."""
     answer_headers: Headers = ()
-    """Of the response: the initial metadata, or HTTP's."""
+    """Headers of the response: gRPC's initial metadata, or HTTP's."""
     status: int = 0
-    """HTTP status; 0 where there is none."""
+    """HTTP status; 0 if there is none."""
     trailers_only: bool = False
-    """gRPC: the status came in the place of the headers."""
+    """Whether the gRPC status came in place of the headers."""
     streaming: bool = False
-    """It was answered by a stream, also where the operation need not be."""
+    """Whether a stream answered the call, even if its operation does not require one."""
     live_payload: str = ""
     target: str = ""
     """Path (and query), or the gRPC path."""
 
     @property
     def is_live(self) -> bool:
-        """Its client may speak more than once."""
+        """Whether its client may send more than one message."""
         return self.operation in LIVE_OPERATIONS
 
     @property
     def is_stream(self) -> bool:
-        """It is answered by a stream."""
+        """Whether a stream answers the call."""
         return self.streaming or self.operation in STREAMING_OPERATIONS
 
     @property
     def agent_lines(self) -> tuple[ScriptLine, ...]:
-        """What the agent said."""
+        """The lines of the agent."""
         return tuple(line for line in self.lines if line.side is ScriptSide.AGENT)
 
     @property
     def task(self) -> str:
-        """Recorded id of the first task that the agent told of; else of the one that was asked about."""
+        """Recorded id of the first task that the agent named, else of the task in the request."""
         return next((line.task for line in self.lines if line.task), "")
 
 
 class UnservableCall(msgspec.Struct, frozen=True):
-    """A call that is not replayed, and why."""
+    """A call that is not replayed, and the reason."""
 
     place: str
     reason: str
     operation: str = ""
-    """Empty where it is none of A2A's."""
+    """Empty if it is not an A2A operation."""
 
 
 class RecordedPush(msgspec.Struct, frozen=True, kw_only=True):
-    """A recorded webhook: what the agent posted."""
+    """A recorded webhook: the agent's POST."""
 
     place: str
     at: int
-    """Ns since the Unix epoch."""
+    """Time in ns since the Unix epoch."""
     value: Any
-    """In canonical form."""
+    """The payload in canonical form."""
     raw: bytes = b""
     url: str = ""
-    """Where it went then: host and path."""
+    """Host and path of the recorded POST."""
     headers: Headers = ()
     dialect: Dialect = Dialect.UNKNOWN
     task: str = ""
     answered: int = 0
-    """The HTTP status that the receiver gave; 0 where it gave none."""
+    """HTTP status of the receiver's answer; 0 if there was none."""
 
 
 class ReplayScript(msgspec.Struct, frozen=True, kw_only=True):
-    """A recording as it is replayed."""
+    """A recording to replay."""
 
     name: str
-    """Of the file."""
+    """Name of the file."""
     calls: tuple[RecordedCall, ...] = ()
-    """Calls of A2A's operations, in the order in which they began."""
+    """Calls of A2A operations, in the order in which they began."""
     cards: tuple[RecordedCall, ...] = ()
-    """Readings of the card by plain GET."""
+    """Requests of the agent card by plain GET."""
     pushes: tuple[RecordedPush, ...] = ()
     unservable: tuple[UnservableCall, ...] = ()
     sessions: int = 1
     complete: str = "complete"
-    """What is missing, in words."""
+    """What is missing from the recording, in words."""
 
     @property
     def began(self) -> int:
-        """The first call, ns since the Unix epoch."""
+        """Start of the first call in ns since the Unix epoch."""
         return min((call.began for call in (*self.calls, *self.cards)), default=0)

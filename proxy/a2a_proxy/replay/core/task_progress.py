@@ -1,7 +1,8 @@
-"""Answers that depend on how far a task has been replayed: a subscription, a poll, a long poll."""
+"""Answers that depend on how much of a task has been replayed: subscriptions, polls and long polls."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -9,11 +10,11 @@ import msgspec
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.recording.difference.fields import header_members
-from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.ids import IdMap
 from a2a_proxy.replay.core.matching import requested_task
 from a2a_proxy.replay.core.options import RepeatPolicy
 from a2a_proxy.replay.core.player_io import PlayerRequest
+from a2a_proxy.replay.core.running_call import PendingPoll, RunningCall
 from a2a_proxy.replay.core.script import (
     POLLING_OPERATION,
     SUBSCRIBING_OPERATIONS,
@@ -26,32 +27,19 @@ from a2a_proxy.replay.core.script import (
 from a2a_proxy.replay.core.timeline import Timeline, TimelineEvent
 
 _CHANGING_FIELDS = ("status", "artifacts", "generation")
-"""Members of a task that its events change."""
+"""Fields of a task that its events change."""
 _DIALECTS_WITHOUT_SNAPSHOT = (Dialect.V0_1, Dialect.V0_2, Dialect.V0_3)
 
 
-class PendingPoll(msgspec.Struct, frozen=True, kw_only=True):
-    """A GetTask whose answer is found when it goes out, by how far the task has been told then."""
-
-    task: str
-    at: int
-    """When the recorded answer came, ns since the Unix epoch."""
-    policy: RepeatPolicy
-    beyond: int | None = None
-    """A long poll: not before the task has a later generation."""
-    history: int | None = None
-    """So many messages of its history at most."""
-
-
 class TaskProgressPlayer:
-    """Makes of a recorded call the one that fits the point that the replay has come to."""
+    """Adapts recorded calls to the current point of the replay."""
 
     def __init__(self, script: ReplayScript, timeline: Timeline) -> None:
         self._script = script
         self._timeline = timeline
 
-    def adapt_call(self, call: RecordedCall, request: PlayerRequest, plays: list[CallPlayback]) -> RecordedCall:
-        """A recorded call as it is to be played; the same one for all but subscriptions."""
+    def adapt_call(self, call: RecordedCall, request: PlayerRequest, plays: Sequence[RunningCall]) -> RecordedCall:
+        """Return the call to play for a recorded one; only subscriptions are adapted."""
         first = next((line for line in call.agent_lines if line.what is LineKind.MESSAGE), None)
         if call.operation not in SUBSCRIBING_OPERATIONS or first is None or not first.task:
             return call
@@ -64,10 +52,12 @@ class TaskProgressPlayer:
         return self._make_subscription_call(call, first.task, rest, snapshot=first.event is EventKind.TASK)
 
     def make_subscription(self, request: PlayerRequest, ids: IdMap, policy: RepeatPolicy) -> RecordedCall | None:
-        """A subscription to a task that clients have been told of, though the recording has none that fits; a look at
-        it where looks follow the progress."""
-        looks = request.operation == POLLING_OPERATION and policy is RepeatPolicy.BY_PROGRESS
-        if (request.operation not in SUBSCRIBING_OPERATIONS and not looks) or not isinstance(request.value, dict):
+        """Return a subscription to a task known to clients for which the recording has no matching call, or None.
+
+        With `RepeatPolicy.BY_PROGRESS` a poll of such a task is created as well.
+        """
+        is_poll = request.operation == POLLING_OPERATION and policy is RepeatPolicy.BY_PROGRESS
+        if (request.operation not in SUBSCRIBING_OPERATIONS and not is_poll) or not isinstance(request.value, dict):
             return None
         now = request.value.get("id") or request.value.get("taskId")
         task = ids.recorded_id("task", now) if isinstance(now, str) else None
@@ -80,14 +70,14 @@ class TaskProgressPlayer:
             binding=source.binding,
             dialect=source.dialect,
             request={"id": task},
-            lines=(_END_LINE,) if not looks else (_TASK_LINE, _END_LINE),
+            lines=(_END_LINE,) if not is_poll else (_TASK_LINE, _END_LINE),
             agent=source.agent,
             began=self._timeline.last_sent_time(task),
             status=source.status,
-            answer_headers=source.answer_headers if not looks else (),
-            streaming=not looks,
+            answer_headers=source.answer_headers if not is_poll else (),
+            streaming=not is_poll,
         )
-        if looks:
+        if is_poll:
             return call
         resumed = self._events_after_last(task, request)
         rest = self._timeline.unsent_events(task) if resumed is None else resumed
@@ -95,7 +85,7 @@ class TaskProgressPlayer:
         return self._make_subscription_call(call, task, rest, snapshot=snapshot)
 
     def make_poll(self, call: RecordedCall, request: PlayerRequest, policy: RepeatPolicy) -> PendingPoll | None:
-        """How a GetTask is to be answered; None: as recorded."""
+        """Return how a GetTask is answered from the progress of its task, or None to answer as recorded."""
         task = requested_task(call.request)
         if (
             call.operation != POLLING_OPERATION
@@ -114,8 +104,8 @@ class TaskProgressPlayer:
             task=task, at=at, policy=policy, beyond=beyond, history=_parse_int64(wanted.get("historyLength"))
         )
 
-    def is_poll_waiting(self, poll: PendingPoll, plays: list[CallPlayback]) -> bool:
-        """A long poll that has nothing new to tell, and some other call will bring it."""
+    def is_poll_waiting(self, poll: PendingPoll, plays: Sequence[RunningCall]) -> bool:
+        """Whether a long poll has nothing new to return yet and a running call will bring it."""
         if poll.beyond is None or self._timeline.sent_generation(poll.task) > poll.beyond:
             return False
         return any(
@@ -126,7 +116,11 @@ class TaskProgressPlayer:
         )
 
     def poll_answer(self, poll: PendingPoll, recorded: Any) -> Any:
-        """The task as it is now, where that is asked for; else as recorded, but never behind what streams have told."""
+        """Return the answer to a poll: the current task if the policy or a long poll requires it, else the recorded
+        answer.
+
+        A recorded answer is updated if the streams have already sent later events.
+        """
         timeline, task = self._timeline, poll.task
         if poll.beyond is not None:
             return {"task": timeline.task_snapshot(task)} if timeline.sent_generation(task) > poll.beyond else recorded
@@ -140,8 +134,8 @@ class TaskProgressPlayer:
         now = timeline.task_snapshot(task) or {}
         return {"task": {**known, **{name: now[name] for name in _CHANGING_FIELDS if name in now}}}
 
-    def _is_as_recorded(self, first: ScriptLine, plays: list[CallPlayback]) -> bool:
-        """Clients have been told what they had been told when this was recorded, or nobody will tell them the rest."""
+    def _is_as_recorded(self, first: ScriptLine, plays: Sequence[RunningCall]) -> bool:
+        """Whether the task is at its recorded point, or will not reach it because no running call has its events."""
         now = self._timeline.sent_count(first.task)
         then = self._timeline.index_of(first)
         if self._timeline.is_same_point(first.task, now, then):
@@ -150,15 +144,16 @@ class TaskProgressPlayer:
         return now < then and not will
 
     def _events_after_last(self, task: str, request: PlayerRequest) -> list[TimelineEvent] | None:
-        """What comes after the event that the client had last; None where it does not say, or nobody knows it."""
+        """Return the events after the last one that the client received; None if it names no event, or its event is
+        unknown."""
         last = header_members(request.headers).get("last-event-id", "")
         return self._timeline.events_after(task, last) if last else None
 
     def _make_subscription_call(
         self, call: RecordedCall, task: str, rest: list[TimelineEvent], *, snapshot: bool
     ) -> RecordedCall:
-        """A subscription from here: the task as it is, what has not been told, and the recorded end, which may be that
-        the client leaves."""
+        """Return a subscription that begins now: a snapshot of the task, the events not yet sent, and the recorded end,
+        which may be the client's."""
         since = self._timeline.last_sent_time(task)
         lines: list[ScriptLine] = []
         found = self._timeline.task_snapshot(task) if snapshot else None
@@ -187,7 +182,7 @@ _TASK_LINE = ScriptLine(number=0, side=ScriptSide.AGENT, what=LineKind.MESSAGE)
 
 
 def _shorten_history(task: dict[str, Any], most: int | None) -> dict[str, Any]:
-    """A task with the last messages of its history, where the client wants no more."""
+    """Return a task with only the last messages of its history, if the client limits it."""
     history = task.get("history")
     if most is None or not isinstance(history, list) or len(history) <= most:
         return task
@@ -196,7 +191,7 @@ def _shorten_history(task: dict[str, Any], most: int | None) -> dict[str, Any]:
 
 
 def _parse_int64(value: Any) -> int | None:
-    """An int64 as ProtoJSON has it: a number, or a text of digits."""
+    """Parse an int64 of ProtoJSON: a number, or a string of digits."""
     if isinstance(value, str) and value.isascii() and value.isdigit():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None

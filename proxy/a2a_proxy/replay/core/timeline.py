@@ -1,7 +1,7 @@
-"""What is told of each task over all its calls, in the order in which it happened, and how far it has been told now.
+"""The events of each task across all its calls, in the order in which they happened, and how far they have been sent.
 
-Every stream of a task is fed from it: the same event on two streams is one happening, and neither stream runs ahead of
-what the other one still waits for.
+All streams of a task follow it: the same event on two streams is one event of the timeline, and a stream does not run
+ahead of an event that another one still waits for.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from a2a_proxy.model.frame import EventKind
 from a2a_proxy.replay.core.script import LineKind, RecordedCall, ReplayScript, ScriptLine, ScriptSide
 
 EventKey = tuple[str, bytes, int]
-"""Task, what the event says, and which time on its stream it says so."""
+"""Task id, content of the event, and how many times its stream had sent the same content before."""
 UPDATE_KINDS = (EventKind.STATUS, EventKind.ARTIFACT)
 
 
 class TimelineEvent(msgspec.Struct):
-    """An event of a task, or a look at the whole task."""
+    """An event of a task, or a snapshot of the whole task."""
 
     at: int
-    """Ns since the Unix epoch: when it was first told."""
+    """When it was first sent, in ns since the Unix epoch."""
     line: ScriptLine
     key: EventKey | None
-    """None of a look at the whole task: each stream has its own."""
+    """None for a snapshot of the task: each stream has its own."""
 
 
 class Timeline:
@@ -37,9 +37,9 @@ class Timeline:
         self._key_of_place: dict[str, EventKey | None] = {}
         """By place of the line."""
         self._index_of_place: dict[str, int] = {}
-        """By place of the line: where in its task's order it is."""
+        """Index of the event in the order of its task, by place of the line."""
         self._sent_counts: Counter[str] = Counter()
-        """By task: happenings that have been told now."""
+        """By task: number of its events that have been sent."""
         self._sent_keys: set[EventKey] = set()
         self._collect_events(script)
 
@@ -81,77 +81,78 @@ class Timeline:
             self._index_of_place[place] = places[id(happening)]
 
     def event_key(self, line: ScriptLine) -> EventKey | None:
-        """Of an event of a task; None of anything else."""
+        """Return the key of an event of a task; None for any other line."""
         return self._key_of_place.get(line.place)
 
     def mark_sent(self, line: ScriptLine) -> None:
-        """A line goes out now."""
+        """Mark a line as sent."""
         if line.place in self._index_of_place:
             self._sent_counts[line.task] = max(self._sent_counts[line.task], self._index_of_place[line.place] + 1)
             if (key := self._key_of_place[line.place]) is not None:
                 self._sent_keys.add(key)
 
     def recorded_time(self, line: ScriptLine, call: RecordedCall) -> int:
-        """When a line was said, ns since the Unix epoch: an event, when it was first told on any stream."""
+        """Return when a line was sent in the recording, in ns since the Unix epoch; for an event, first on any
+        stream."""
         index = self._index_of_place.get(line.place)
         return call.began + line.at if index is None else self._events[line.task][index].at
 
     def is_sent(self, key: EventKey) -> bool:
-        """Some stream has said it."""
+        """Whether a stream has sent the event."""
         return key in self._sent_keys
 
     def is_task_sent(self, task: str) -> bool:
-        """A client has been told of it."""
+        """Whether an event of the task has been sent to a client."""
         return self._sent_counts[task] > 0
 
     def has_updates(self, task: str) -> bool:
-        """Streams tell of it."""
+        """Whether streams report events of the task."""
         return any(happening.key for happening in self._events.get(task, ()))
 
     def sent_count(self, task: str) -> int:
-        """How many of its happenings have been told."""
+        """Return the number of events of the task that have been sent."""
         return self._sent_counts[task]
 
     def last_sent_time(self, task: str) -> int:
-        """Recorded time of the last thing told of it, ns since the Unix epoch; 0 where nothing was."""
+        """Return the recorded time of the last event sent for a task, in ns since the Unix epoch; 0 if none was."""
         reach = self._sent_counts[task]
         return self._events[task][reach - 1].at if reach else 0
 
     def unsent_events(self, task: str) -> list[TimelineEvent]:
-        """Events that have not been told, in order."""
+        """Return the events that have not been sent, in order."""
         return [each for each in self._events.get(task, ())[self._sent_counts[task] :] if each.key is not None]
 
     def is_same_point(self, task: str, one: int, other: int) -> bool:
-        """No event lies between two points of its order."""
+        """Whether no event is between two indexes of the task's order."""
         low, high = sorted((one, other))
         return not any(each.key for each in self._events.get(task, ())[max(low, 0) : max(high, 0)])
 
     def last_event_before(self, task: str, at: int) -> tuple[int, int] | None:
-        """Place in its order, and recorded time, of the last happening until `at`; None where there is none."""
+        """Return index and recorded time of the last event until `at`, or None if there is none."""
         found = [(index, each.at) for index, each in enumerate(self._events.get(task, ())) if each.at <= at]
         return found[-1] if found else None
 
     def events_after(self, task: str, event_id: str) -> list[TimelineEvent] | None:
-        """Events after the one that an event stream gave this id; None where none had it."""
+        """Return the events after the one with this SSE id, or None if no event has it."""
         order = self._events.get(task, [])
         place = next((index for index, each in enumerate(order) if each.line.event_id == event_id), None)
         return None if place is None else [each for each in order[place + 1 :] if each.key is not None]
 
     def index_of(self, line: ScriptLine) -> int:
-        """Where in its task's order a line is; -1 where it tells of none."""
+        """Return the index of a line in the order of its task; -1 if it is not an event of a task."""
         return self._index_of_place.get(line.place, -1)
 
     def sent_generation(self, task: str) -> int:
-        """The highest generation that has been told of it now; 0 where none was."""
+        """Return the highest generation sent for the task so far; 0 if none was."""
         sent = self._events.get(task, ())[: self._sent_counts[task]]
         return max((each.line.generation for each in sent), default=0)
 
     def has_later_generation(self, task: str, generation: int) -> bool:
-        """The recording goes on to a later generation than this."""
+        """Whether the recording has a later generation than this."""
         return any(each.line.generation > generation for each in self._events.get(task, ()))
 
     def task_snapshot(self, task: str) -> dict[str, Any] | None:
-        """The task as it is at this point of the replay, in recorded identifiers; None where nothing was told of it."""
+        """Return the task at this point of the replay, with recorded identifiers; None if nothing was sent of it."""
         made: dict[str, Any] | None = None
         for happening in self._events.get(task, ())[: self._sent_counts[task]]:
             made = _apply_event(made, happening.line.value, task)
@@ -159,7 +160,7 @@ class Timeline:
 
 
 def _apply_event(task: dict[str, Any] | None, value: Any, identifier: str) -> dict[str, Any] | None:
-    """A task after an event."""
+    """Return the task after an event."""
     if not isinstance(value, dict):
         return task
     if isinstance(whole := value.get("task"), dict):
@@ -179,7 +180,7 @@ def _apply_event(task: dict[str, Any] | None, value: Any, identifier: str) -> di
 
 
 def _merge_artifact(artifacts: Any, artifact: dict[str, Any], *, append: bool) -> list[Any]:
-    """Artifacts after one of them came, or a chunk of it."""
+    """Return the artifacts after one of them, or a chunk of it, was added."""
     kept = list(artifacts) if isinstance(artifacts, list) else []
     for index, each in enumerate(kept):
         if isinstance(each, dict) and each.get("artifactId") == artifact.get("artifactId"):

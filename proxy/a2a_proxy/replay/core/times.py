@@ -1,4 +1,4 @@
-"""Timestamps of a recording, as they read now."""
+"""Shifting of recorded timestamps to the time of the replay."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from a2a_proxy.recording.difference.reduced import MAX_DEPTH
 _TIMESTAMP_FIELDS = frozenset({"timestamp", "createdAt", "createdTime", "lastModified"})
 _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?")
 _MAX_FRACTION_DIGITS = 9
-"""Digits of a second."""
+"""Maximum number of digits of a fraction of a second."""
 
 
 def shift_times(value: Any, by: int) -> Any:
-    """A message with each timestamp of A2A's later by `by` ns; what peers put into `data` and `metadata` stays."""
+    """Return a message with each A2A timestamp shifted by `by` ns; `data` and `metadata` of the peers are unchanged."""
     return _shift_member(value, "", by, 0)
 
 
@@ -31,7 +31,7 @@ def _shift_member(value: Any, name: str, by: int, depth: int) -> Any:
 
 
 def _shift_timestamp(stamp: str, by: int) -> str:
-    """RFC 3339 with as many digits as it had; any other text as it is."""
+    """Return an RFC 3339 timestamp shifted, with the same number of digits; any other text unchanged."""
     found = _TIMESTAMP.fullmatch(stamp)
     if found is None:
         return stamp

@@ -1,4 +1,4 @@
-"""Webhooks at their place on a task's timeline, to where the client wants them now."""
+"""Webhooks at their place on a task's timeline, sent to the URL that the client registers now."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ _INLINE_CONFIG = "taskPushNotificationConfig"
 
 
 class RegisteredWebhook(msgspec.Struct, frozen=True):
-    """A client's configuration."""
+    """A client's push configuration."""
 
     task: str
-    """Recorded id."""
+    """Recorded task id."""
     recorded: Any
-    """The configuration that stands at its place in the recording."""
+    """The matching configuration of the recording."""
     now: Any
 
 
 class WebhookSchedule:
-    """What was registered, and what has been posted."""
+    """The registered webhooks and those that are still to be posted."""
 
     def __init__(self, script: ReplayScript, timeline: Timeline) -> None:
         self._pending_pushes = list(script.pushes)
         self._timeline = timeline
         self._registered: list[RegisteredWebhook] = []
         self._last_sent_of_task: dict[str, int] = {}
-        """By task: when something was told of it last, ns."""
+        """By task: when a line about it was sent last, in ns."""
 
     def on_request(self, call: RecordedCall, request: PlayerRequest) -> None:
-        """A client's request may register a webhook, or take one away."""
+        """Handle a request that may register or delete a webhook."""
         if not isinstance(request.value, dict):
             return
         if call.operation == "CreateTaskPushNotificationConfig":
@@ -53,12 +53,12 @@ class WebhookSchedule:
             )
 
     def on_line_sent(self, line: ScriptLine, at: int) -> None:
-        """Something was told of a task."""
+        """Note that a line about a task was sent."""
         if line.task:
             self._last_sent_of_task[line.task] = at
 
     def take_due(self, at: int, pause: Any) -> list[PlayerSend]:
-        """What is to be posted now; `pause` makes of a recorded pause, ns, the one of now."""
+        """Return the webhooks to post now; `pause` maps a recorded pause in ns to the one to wait."""
         found: list[PlayerSend] = []
         for push in list(self._pending_pushes):
             when = self._due_time(push, pause)
@@ -68,13 +68,13 @@ class WebhookSchedule:
         return found
 
     def wake_time(self, pause: Any) -> int | None:
-        """When the next one is due, as far as is known, ns."""
+        """Return when the next webhook is due in ns, as far as is known."""
         return min(
             (when for push in self._pending_pushes if (when := self._due_time(push, pause)) is not None), default=None
         )
 
     def _due_time(self, push: RecordedPush, pause: Any) -> int | None:
-        """When a webhook is due; None: not before more has been told of its task, or somebody registers for it."""
+        """Return when a webhook is due; None until its task has progressed and a client has registered for it."""
         if not any(each.task == push.task for each in self._registered):
             return None
         before = self._timeline.last_event_before(push.task, push.at)

@@ -1,7 +1,7 @@
-"""A script on the wire: JSON-RPC, REST and gRPC on one port, stdio, agent card and webhooks.
+"""Serving of a script: JSON-RPC, REST and gRPC on one port, stdio, agent card and webhooks.
 
-Mock      the servers, started and stopped together
-Stage     one player with a clock: which send goes out when, and who is told of it
-incoming  what came, as the player wants to be asked
-outgoing  what the player sends, as each binding says it
+mock         the servers, started and stopped together
+performance  one player with a clock: when each send goes out, and the reports
+incoming     requests of clients, in the form that the player takes
+outgoing     messages of the player, in the form of each binding
 """

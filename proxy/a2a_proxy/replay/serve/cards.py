@@ -1,4 +1,4 @@
-"""The recorded agent card with the URLs of the mock. Does no I/O."""
+"""The recorded agent card with the URLs of the mock. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ from a2a_proxy.replay.core.script import LineKind, RecordedCall, ReplayScript, S
 Json = dict[str, Any]
 
 _TRANSPORTS = {"JSONRPC": Binding.JSONRPC, "HTTP+JSON": Binding.REST, "GRPC": Binding.GRPC, "STDIO": Binding.STDIO}
-"""As a card names them, in capitals."""
+"""Transport names of agent cards, in capitals."""
 _INTERFACE_FIELDS = (("supportedInterfaces", "protocolBinding"), ("additionalInterfaces", "transport"))
-"""Members of a card that list interfaces, of 1.0 and of 0.3, and which of theirs names the transport."""
+"""Fields of a card that list interfaces, of 1.0 and of 0.3, and the field of an interface that names its transport."""
 _TRANSPORT_NAMES = {Binding.JSONRPC: "JSONRPC", Binding.REST: "HTTP+JSON", Binding.GRPC: "GRPC"}
 
 
 class CardPage(msgspec.Struct, frozen=True):
-    """What a GET of a card is answered with."""
+    """The answer to a GET of a card."""
 
     status: int
     body: Json | None
     """None: no card."""
     headers: Headers = ()
-    """As recorded."""
+    """Headers as recorded."""
 
 
 class ReplayCards:
-    """The cards of a script, and what is changed in them."""
+    """The cards of a script and the changes applied to them."""
 
     def __init__(self, script: ReplayScript, *, keep: bool = False, add: tuple[Binding, ...] = ()) -> None:
-        """`keep` leaves them as recorded; `add` lists bindings that the card shall offer though it did not."""
+        """`keep` leaves the cards as recorded; `add` lists bindings to offer in the card even if it does not list
+        them."""
         self._keep = keep
         self._add = add
         self._pages: dict[str, CardPage] = {}
@@ -46,14 +47,14 @@ class ReplayCards:
         self._first_page = next((page for page in reversed(self._pages.values()) if page.body is not None), None)
 
     def card_page(self, path: str, authority: str) -> CardPage:
-        """What a GET of `path` gets from a client that calls the mock `authority`."""
+        """Return the answer to a GET of `path` by a client that addresses the mock as `authority`."""
         page = self._pages.get(path) or self._first_page or CardPage(404, None)
         return (
             page if page.body is None else msgspec.structs.replace(page, body=self.localise_card(page.body, authority))
         )
 
     def localise_card(self, card: Json, authority: str) -> Json:
-        """A card whose interfaces lead to the mock."""
+        """Return a card whose interfaces have the URLs of the mock."""
         if self._keep:
             return card
         made = dict(card)
@@ -71,7 +72,7 @@ class ReplayCards:
             if not isinstance(entry, dict) or not isinstance(entry.get("url"), str):
                 continue
             transport = str(entry.get(name) or "")
-            if not _is_command(entry["url"], transport):  # which would start the agent itself
+            if not _is_command(entry["url"], transport):  # a client that follows a command would start the agent itself
                 made.append({**entry, "url": _localise_url(entry["url"], transport, authority)})
         offered = {_binding_of_transport(str(entry.get(name) or "")) for entry in made}
         version = {key: made[0][key] for key in ("protocolVersion",) if made and key in made[0]}
@@ -83,18 +84,18 @@ class ReplayCards:
 
     @property
     def has_card(self) -> bool:
-        """There is a card."""
+        """Whether the script has a card."""
         return self._first_page is not None
 
     @property
     def offered_bindings(self) -> tuple[Binding, ...]:
-        """The bindings that the card lists, as it was recorded."""
+        """The bindings that the recorded card lists."""
         known = (_binding_of_transport(transport) for transport, _ in self._listed_interfaces())
         return tuple(dict.fromkeys(binding for binding in known if binding is not None))
 
     @property
     def rpc_paths(self) -> frozenset[str]:
-        """Where the card says that JSON-RPC is spoken."""
+        """Paths of JSON-RPC in the recorded card."""
         return frozenset(
             unquote(_split_url(url).path)
             for name, url in self._listed_interfaces()
@@ -102,7 +103,7 @@ class ReplayCards:
         )
 
     def _listed_interfaces(self) -> list[tuple[str, str]]:
-        """Transport and URL of each interface of the card, as it was recorded."""
+        """Return transport and URL of each interface of the recorded card."""
         card = self._first_page.body if self._first_page is not None and self._first_page.body is not None else {}
         url = card.get("url")
         listed = [(str(card.get("preferredTransport") or "JSONRPC"), url)] if isinstance(url, str) else []
@@ -113,14 +114,14 @@ class ReplayCards:
         return listed
 
     def card_notes(self) -> list[tuple[str, str]]:
-        """What is to be said of them loudly, each with a hint."""
+        """Return warnings about the cards, each with a hint or an empty string."""
         if self._first_page is None or self._first_page.body is None:
-            text = "the recording has no agent card: a client that reads one first gets 404"
-            return [(text, "record with a client that reads it, or give the client the address itself")]
+            text = "the recording has no agent card: a client that requests it gets 404"
+            return [(text, "record with a client that requests it, or configure the address in the client")]
         notes = []
         if self._first_page.body.get("signatures") and not self._keep:
-            text = "the agent card is signed, and its URLs now lead here: its signature does not verify any more"
-            notes.append((text, "to serve it as it was, with URLs that lead to the recorded agent: --keep-card"))
+            text = "the agent card is signed, and its URLs were changed to this mock: its signature is no longer valid"
+            notes.append((text, "serve it unchanged, with the URLs of the recorded agent: --keep-card"))
         if self._keep:
             notes.append(("the agent card is served as recorded: clients that follow its URLs leave the mock", ""))
         return notes
@@ -141,13 +142,14 @@ def _binding_of_transport(transport: str) -> Binding | None:
 
 
 def _is_command(url: str, transport: str) -> bool:
-    """An interface on a pipe, whatever its binding is called there (manual/protocol.md "Stdio framing")."""
+    """Whether an interface is a command for stdio, whatever its binding is called (manual/protocol.md "Stdio
+    framing")."""
     named = transport.upper().rpartition("/")[2] == "STDIO"
     return named or (_binding_of_transport(transport) is None and "://" not in url)
 
 
 def _localise_url(url: str, transport: str, authority: str) -> str:
-    """The same path at the mock; gRPC with a scheme only where it had one."""
+    """Return the same path at the mock; for gRPC with a scheme only if the recorded URL had one."""
     if "://" not in url:
         return authority
     parts = _split_url(url)
@@ -156,7 +158,7 @@ def _localise_url(url: str, transport: str, authority: str) -> str:
 
 
 def _split_url(url: str) -> SplitResult:
-    """The parts of a URL; empty ones where nobody can read it."""
+    """Return the parts of a URL; empty parts if it cannot be parsed."""
     try:
         return urlsplit(url)
     except ValueError:

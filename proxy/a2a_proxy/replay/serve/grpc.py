@@ -1,4 +1,5 @@
-"""gRPC over raw bytes: messages come from the project's own descriptors, statuses and trailers from the recording."""
+"""gRPC server over raw bytes. Messages are encoded with the project's own descriptors; statuses and trailers are
+recorded."""
 
 from __future__ import annotations
 
@@ -38,10 +39,10 @@ _EOF: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # not in the stubs
 
 
 class GrpcServer:
-    """A server on a free port of loopback."""
+    """A gRPC server on a free port of loopback."""
 
     def __init__(self, replay: ReplayPlayer, incoming: RequestReader, local: Callable[[Json], Json]) -> None:
-        """`local` gives a card the URLs of the mock."""
+        """`local` puts the URLs of the mock into a card."""
         self._replay = replay
         self._incoming = incoming
         self._local = local
@@ -49,20 +50,21 @@ class GrpcServer:
         self.port = 0
 
     async def start(self) -> None:
-        """Listen."""
+        """Start to listen."""
         self._server = grpc.aio.server(options=_CHANNEL_OPTIONS)
         self._server.add_generic_rpc_handlers((_GrpcHandler(self._replay, self._incoming, self._local),))
         self.port = self._server.add_insecure_port("127.0.0.1:0")
         await self._server.start()
 
     async def stop(self) -> None:
-        """End what is open."""
+        """Stop, and end open calls."""
         if self._server is not None:
             await self._server.stop(_STOP_SECONDS)
 
 
 class _GrpcHandler(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
-    """Every method is served as a stream of both sides: on the wire a unary call is one with a message each."""
+    """Serves every method as bidirectional streaming: on the wire a unary call is a stream with one message each
+    way."""
 
     def __init__(self, replay: ReplayPlayer, incoming: RequestReader, local: Callable[[Json], Json]) -> None:
         self._replay = replay
@@ -70,7 +72,7 @@ class _GrpcHandler(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic
         self._local = local
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes] | None:
-        """The handler of one call."""
+        """Return the handler of one call."""
         method = handler_call_details.method
 
         async def behaviour(_requests: Any, context: Any) -> None:
@@ -92,7 +94,7 @@ class _GrpcServerCall:
         self._context = context
 
     async def run(self) -> None:
-        """From the client's first message to the status."""
+        """Serve the call from its first message to its status."""
         try:
             await self._serve_call()
         except Exception as wrong:
@@ -134,7 +136,7 @@ class _GrpcServerCall:
             async for send in sends:
                 if send.what is not LineKind.MESSAGE:
                     self._set_status(self._grpc_end_of(send, client_call, same))
-                    client_call.mark_answered()  # an error is the end here, whatever followed it there
+                    client_call.mark_answered()  # an error ends a gRPC call, whatever was recorded after it
                     break
                 try:
                     message = encode_grpc_message(
@@ -171,21 +173,21 @@ class _GrpcServerCall:
         context.set_trailing_metadata(end.trailing)
 
     async def _read_client_messages(self, client_call: ClientCall) -> None:
-        """What the client says after its first message."""
+        """Read the client's messages after the first one."""
         request = client_call.playback.request
         while (found := await self._context.read()) is not _EOF:
             schema = request_schema(request.operation, request.dialect, found, client_call.playback.call.live_payload)
             client_call.on_client_message(
                 self._incoming.read_message(request.operation, request.dialect, found, schema)
             )
-        # A call that is broken off reads as ended too, a moment before it is known to be cancelled.
+        # A cancelled call reads as ended, a moment before its cancellation is known.
         await asyncio.sleep(_CANCEL_SECONDS)
         if not self._context.cancelled():
             client_call.on_half_close()
 
 
 def _headers_of_metadata(metadata: Any) -> Headers:
-    """Invocation metadata as bytes."""
+    """Return invocation metadata as bytes."""
     return tuple((str(name).encode("latin-1"), _metadata_bytes(value)) for name, value in metadata or ())
 
 
@@ -194,7 +196,7 @@ def _metadata_bytes(value: Any) -> bytes:
 
 
 def _metadata_of_headers(headers: Headers) -> tuple[tuple[str, str | bytes], ...]:
-    """Recorded headers or trailers as metadata, without what gRPC itself says."""
+    """Return recorded headers or trailers as metadata, without those that gRPC sets itself."""
     return tuple(pair for name, value in headers if (pair := _metadata_pair(name, value)) is not None)
 
 
@@ -206,5 +208,5 @@ def _metadata_pair(name: bytes, value: bytes) -> tuple[str, str | bytes] | None:
         return key, decode_binary_value(value)
     try:
         return key, value.decode("ascii")
-    except UnicodeDecodeError:  # no gRPC library sends such metadata
+    except UnicodeDecodeError:  # gRPC libraries cannot send such metadata
         return None

@@ -1,7 +1,7 @@
-"""Connections of clients that half-close after their request: they still listen, and get their answer.
+"""Support for clients that half-close their connection after the request and still read the answer.
 
-An HTTP server of aiohttp by itself takes the client's FIN for its farewell. Here it is one where nothing was asked,
-where the answer is a stream that has begun, and where the recorded client left at this point.
+By default an aiohttp server treats the client's FIN as the end of the connection. Here it is the end only if no request
+was received, if a stream has begun as the answer, or if the recorded client left at this point.
 """
 
 from __future__ import annotations
@@ -11,40 +11,40 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 _CHECK_SECONDS = 0.2
-"""How long bytes that came last may take to become a request; how often to look whether an answer is complete."""
+"""Seconds for received bytes to become a request, and interval at which the answer is checked for completion."""
 
 
 class HttpAnswer(Protocol):
-    """An answer that is being given."""
+    """An answer being sent."""
 
     @property
     def is_streaming(self) -> bool:
-        """It has begun, and more is to come."""
+        """Whether the answer has begun as a stream and continues."""
 
     @property
     def is_waiting(self) -> bool:
-        """All is said that was recorded; its client is to leave."""
+        """Whether everything recorded has been sent and the client has to leave."""
 
 
 class HalfClosedConnections:
-    """Those of one server."""
+    """The connections of one server, kept open after a half-close."""
 
     def __init__(self) -> None:
         self._open_connections: dict[Any, _HalfClosedConnection] = {}
         """By transport."""
 
     def begin_answer(self, transport: Any, answer: HttpAnswer) -> None:
-        """A request has been read, and is being answered."""
+        """Note that a request was read and its answer begins."""
         if (connection := self._open_connections.get(transport)) is not None:
             connection.answer, connection.has_unread_request = answer, False
 
     def end_answer(self, transport: Any) -> None:
-        """It has been answered."""
+        """Note that the answer is complete."""
         if (connection := self._open_connections.get(transport)) is not None:
             connection.answer = None
 
     def protocol_factory(self, server: Callable[[], asyncio.Protocol]) -> Callable[[], asyncio.Protocol]:
-        """Protocols for `loop.create_server`: those of the server, with half-closes."""
+        """Wrap a server's protocol factory for `loop.create_server`, adding half-close support."""
         return lambda: _HalfClosedConnection(server(), self._open_connections)
 
 
@@ -52,7 +52,7 @@ class _HalfClosedConnection(asyncio.Protocol):
     def __init__(self, inner: asyncio.Protocol, connections: dict[Any, _HalfClosedConnection]) -> None:
         self.answer: HttpAnswer | None = None
         self.has_unread_request = False
-        """Bytes have come that no handler has made a request of."""
+        """Whether bytes were received that have not become a request yet."""
         self._inner = inner
         self._connections = connections
         self._transport: Any = None
@@ -67,7 +67,7 @@ class _HalfClosedConnection(asyncio.Protocol):
         self._inner.data_received(data)
 
     def eof_received(self) -> bool:
-        """FIN of the client; True leaves the other direction open."""
+        """Handle the client's FIN; True keeps the other direction open."""
         if self.answer.is_streaming if self.answer is not None else not self.has_unread_request:
             return False
         asyncio.get_running_loop().call_later(_CHECK_SECONDS, self._check_answer)

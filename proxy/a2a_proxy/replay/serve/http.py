@@ -1,4 +1,4 @@
-"""JSON-RPC, REST and the agent card over HTTP/1.1, by aiohttp."""
+"""JSON-RPC, REST and the agent card over HTTP/1.1, with aiohttp."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from a2a_proxy.replay.serve.performance import ClientCall, ReplayPlayer
 from a2a_proxy.wire.sse import rebuild_event
 
 _MAX_BODY_BYTES = 256 * 1024 * 1024
-"""Bytes of a request."""
+"""Maximum number of bytes of a request body."""
 _EVENT_KINDS = (LineKind.MESSAGE, LineKind.COMMENT)
 _HTTP_BINDINGS = (Binding.JSONRPC, Binding.REST)
 _TRANSPORT_FIELDS = frozenset(
@@ -45,7 +45,7 @@ _STREAM_HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-sto
 
 
 class HttpServer:
-    """A server on a free port of loopback."""
+    """An HTTP server on a free port of loopback."""
 
     def __init__(self, replay: ReplayPlayer, incoming: RequestReader, cards: ReplayCards) -> None:
         self._replay = replay
@@ -58,10 +58,10 @@ class HttpServer:
         self.port = 0
 
     async def start(self) -> None:
-        """Listen."""
+        """Start to listen."""
         app = web.Application(client_max_size=_MAX_BODY_BYTES)
         app.router.add_route("*", "/{path:.*}", self._handle_request)
-        # A handler whose client has gone is cancelled: it may have nothing to write by which it would find out.
+        # Handlers of disconnected clients are cancelled, because a handler that writes nothing would not notice.
         self._runner = web.AppRunner(
             app, access_log=None, logger=_silent_logger(), shutdown_timeout=0.2, handler_cancellation=True
         )
@@ -72,7 +72,7 @@ class HttpServer:
         self.port = self._listener.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
-        """End what is open."""
+        """Stop, and end open requests."""
         if self._listener is not None:
             self._listener.close()
         if self._runner is not None:
@@ -82,7 +82,7 @@ class HttpServer:
         try:
             return await self._answer_request(request)
         except (ConnectionError, web.HTTPException):
-            raise  # the client has gone, or sent too much
+            raise  # the client disconnected, or its body is too large
         except Exception as wrong:
             self._replay.report_failure(f"{request.method} {request.path}", Binding.REST, wrong)
             raise
@@ -101,7 +101,7 @@ class HttpServer:
                 request, call_request, RestResponseWriter(call_request.operation, call_request.dialect)
             )
         if method == "POST" and (not request.path.strip("/") or request.path in self._rpc_paths):
-            return await self._answer_rpc(request, body)  # no JSON-RPC either: that is what it is told
+            return await self._answer_rpc(request, body)  # not JSON-RPC either: it gets a JSON-RPC error
         call_request = PlayerRequest(
             operation=f"{method} {request.path}", binding=Binding.REST, headers=request.raw_headers
         )
@@ -164,20 +164,20 @@ class _PlayedAnswer:
 
     @property
     def is_streaming(self) -> bool:
-        """It has begun, and more is to come."""
+        """Whether the response has begun as a stream and continues."""
         return self._response is not None
 
     @property
     def is_waiting(self) -> bool:
-        """All is said that was recorded; its client is to leave."""
+        """Whether everything recorded has been sent and the client has to leave."""
         playback = self._client_call.playback
         return not playback.is_over and not playback.pending_steps()
 
     async def send(self) -> web.StreamResponse:
-        """Send what the player has, as a stream or in one piece."""
+        """Send the sends of the player, as a stream or as one body."""
         call = self._call
         if call.streaming and call.binding in _HTTP_BINDINGS:
-            await self._open_stream()  # its head came before its first event
+            await self._open_stream()  # the recorded response headers came before the first event
         async with contextlib.aclosing(self._client_call.iter_sends()) as sends:
             async for send in sends:
                 if self._response is None and not (call.is_stream and send.what in _EVENT_KINDS):
@@ -200,7 +200,7 @@ class _PlayedAnswer:
         return response
 
     async def _send_in_stream(self, send: PlayerSend) -> bool:
-        """Send one more thing; whether that was all."""
+        """Send one more event or end; return whether it was the last."""
         response = self._response or await self._open_stream()
         if send.what in _EVENT_KINDS:
             await response.write(_encode_event(self._encode_message(send), self._event_framing(send)))
@@ -217,7 +217,7 @@ class _PlayedAnswer:
                 and request.binding is Binding.REST
                 and self._call.binding is not Binding.REST
             ):
-                await self._break_off(send)  # there an agent that fails in a stream just breaks it off
+                await self._break_off(send)  # on REST before 1.0 an agent that fails in a stream just closes it
                 return True
             named = "" if request.dialect in OLD_DIALECTS else "error"
             await response.write(_encode_event(self._writer.encode_refusal(error)[1], self._event_framing(send), named))
@@ -226,7 +226,7 @@ class _PlayedAnswer:
         return send.is_final
 
     async def _whole_response(self, send: PlayerSend) -> web.StreamResponse:
-        """The answer to a unary call, or what came in the place of a stream."""
+        """Return the answer to a unary call, or the answer that came in place of a stream."""
         call, writer = self._call, self._writer
         if send.what is LineKind.MESSAGE:
             data = self._encode_message(send)
@@ -249,7 +249,7 @@ class _PlayedAnswer:
         return self._make_response(call.status if call.binding in _HTTP_BINDINGS and call.status else 200, b"")
 
     def _make_response(self, status: int, data: bytes) -> web.Response:
-        """A body; where it was a recorded one's, with the head of that."""
+        """Return a response; if the recorded binding is the same, with the recorded headers."""
         call = self._call
         same = call.binding is self._client_call.playback.request.binding
         kind = _header_field(call.answer_headers, "content-type") if same else ""
@@ -259,7 +259,7 @@ class _PlayedAnswer:
         return web.Response(status=status, body=data, headers=headers)
 
     def _encode_message(self, send: PlayerSend) -> bytes:
-        """A message, as it was recorded if it can be; nothing of a comment."""
+        """Return a message as bytes, in its recorded form if possible; empty for a comment."""
         if send.what is LineKind.COMMENT:
             return b""
         local = self._localise_card(send)
@@ -268,19 +268,19 @@ class _PlayedAnswer:
         return self._writer.encode_message(local, recorded)
 
     def _event_framing(self, send: PlayerSend) -> str:
-        """How the recorded event was framed: its fields and comments. On another binding an error has a name of its
-        own there."""
+        """Return the recorded framing of an event: its fields and comments. On another binding an error is framed
+        differently."""
         same = self._call.binding is self._client_call.playback.request.binding
         return send.line.framing if send.line is not None and (same or send.what is not LineKind.ERROR) else ""
 
     def _localise_card(self, send: PlayerSend) -> PlayerSend:
-        """A card that comes by a call leads to the mock as well."""
+        """Put the URLs of the mock into a card that is the answer to a call."""
         return localise_sent_card(
             send, self._call.operation, lambda card: self._cards.localise_card(card, self._request.host)
         )
 
     async def _break_off(self, send: PlayerSend) -> None:
-        """Leave the client where the recording left it: without an end, or with a reset connection."""
+        """Break off as recorded: close without an end, or reset the connection."""
         transport = self._request.transport
         if transport is None:
             return
@@ -294,7 +294,8 @@ class _PlayedAnswer:
 
 
 def _silent_logger() -> logging.Logger:
-    """Bytes that are no HTTP are answered with 400; a traceback for each of them would say nothing to anybody."""
+    """Return a logger without output. Bytes that are not HTTP get a 400; a traceback for each would tell the user
+    nothing."""
     logger = logging.getLogger(__name__)
     logger.addHandler(logging.NullHandler())
     logger.propagate = False
@@ -302,7 +303,7 @@ def _silent_logger() -> logging.Logger:
 
 
 def _encode_event(data: bytes, framing: str, name: str = "") -> bytes:
-    """An event, as the recorded one was framed; `name` is for one that was none."""
+    """Return an event with the recorded framing; `name` is the event name if it has none."""
     if framing:
         return rebuild_event(framing, data)
     head = f"event: {name}\r\n".encode() if name else b""
@@ -310,7 +311,7 @@ def _encode_event(data: bytes, framing: str, name: str = "") -> bytes:
 
 
 def _forwardable_headers(headers: Headers) -> dict[str, str]:
-    """Fields of a recorded response that are not the connection's own."""
+    """Return the fields of a recorded response that do not belong to its connection."""
     found = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)
     return {name: value for name, value in found if name.lower() not in _TRANSPORT_FIELDS}
 

@@ -1,4 +1,4 @@
-"""What a client sent, as the player wants to be asked: operation, dialect, canonical request. Does no I/O."""
+"""Requests of clients in the form that the player takes: operation, dialect, canonical request. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ from a2a_proxy.replay.core.script import LIVE_OPERATIONS, ReplayScript
 
 _VERSION = b"a2a-version"
 PAYLOADS: tuple[LivePayload, ...] = ("bidi", "1975", "2153")
-"""Of live streams (manual/protocol.md "Live proposals")."""
+"""Payloads of live streams (manual/protocol.md "Live proposals")."""
 
 
 class RpcRequest(msgspec.Struct, frozen=True):
     """One JSON-RPC call."""
 
     id: Any
-    """As it came; None where it has none."""
+    """The id as received; None if there is none."""
     request: PlayerRequest
 
 
 class RpcParseError(Exception):
-    """Bytes that are no JSON-RPC call: the code and the words of the error that answers them."""
+    """Bytes that are not a JSON-RPC call, with the code and message of the error that answers them."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -49,29 +49,29 @@ class RpcParseError(Exception):
 
 
 class RequestReader:
-    """Reads requests. What a request leaves open, what was recorded decides."""
+    """Reads requests. Where a request is ambiguous, the recorded calls decide."""
 
     def __init__(self, script: ReplayScript) -> None:
         calls = script.calls
         self._old_dialect = _most_common(call.dialect for call in calls if call.dialect in OLD_DIALECTS)
-        """The line before 1.0 that most recorded calls speak; UNKNOWN where none does."""
+        """The dialect before 1.0 that most recorded calls use; UNKNOWN if none does."""
         self._has_new_dialect = any(call.dialect not in OLD_DIALECTS for call in calls)
         self._has_candidate = any(call.dialect is Dialect.RC for call in calls)
         lives = {call.live_payload for call in calls if call.live_payload}
         self._live_payload = lives.pop() if len(lives) == 1 else ""
-        """The payload of all recorded live streams, where it is one."""
+        """The payload of the recorded live streams, if all have the same."""
         self._tenants = frozenset(call.tenant for call in calls if call.tenant)
         self.rpc_paths = frozenset(_path_of_target(call.target) for call in calls if call.binding is Binding.JSONRPC)
-        """Where JSON-RPC was spoken: what comes there is meant as such, whatever its bytes are."""
+        """Paths at which JSON-RPC was recorded: any request there is taken as JSON-RPC."""
 
     def read_rpc(self, body: bytes, headers: Headers, binding: Binding = Binding.JSONRPC) -> RpcRequest:
-        """A JSON-RPC call. Raises BadRpc."""
+        """Read a JSON-RPC call. Raises RpcParseError."""
         try:
             call = msgspec.json.decode(body)
         except UNREADABLE_ERRORS:
-            raise RpcParseError(-32700, "Parse error: this is no JSON") from None
+            raise RpcParseError(-32700, "Parse error: the body is not JSON") from None
         if not isinstance(call, dict) or not isinstance(call.get("method"), str):
-            raise RpcParseError(-32600, "Invalid request: no JSON-RPC call with a method")
+            raise RpcParseError(-32600, "Invalid request: not a JSON-RPC call with a method")
         operation, proof = JSONRPC_METHODS.get(call["method"], (None, Dialect.UNKNOWN))
         params = call.get("params", {})
         name = operation.name if operation is not None else call["method"]
@@ -84,7 +84,7 @@ class RequestReader:
         return RpcRequest(call.get("id"), self._make_request(name, value, binding, dialect, "", headers))
 
     def read_rest(self, found: RestMatch, method: str, target: str, body: bytes, headers: Headers) -> PlayerRequest:
-        """A REST request whose line `match` has recognised."""
+        """Read a REST request whose request line is matched by `found`."""
         version_dialect = dialect_of_version(
             header_value(headers, _VERSION).decode("latin-1") or found.parameter("a2a-version")
         )
@@ -97,7 +97,7 @@ class RequestReader:
         return self._make_request(operation, value, Binding.REST, dialect, tenant, headers)
 
     def read_grpc(self, path: str, body: bytes, headers: Headers) -> tuple[PlayerRequest, str]:
-        """A gRPC call by its first message, and the schema of that."""
+        """Read a gRPC call from its first message; return it with the schema of the message."""
         operation, proof = GRPC_METHODS.get(path, (None, Dialect.UNKNOWN))
         if operation is None:
             return self._make_request(path, {}, Binding.GRPC, Dialect.V1_0, "", headers), BYTES
@@ -110,7 +110,7 @@ class RequestReader:
         return self._make_request(operation.name, value, Binding.GRPC, dialect, "", headers), schema
 
     def read_message(self, operation: str, dialect: Dialect, body: bytes, schema: str) -> Any:
-        """One more message of a client, in canonical form."""
+        """Read one more message of a client into canonical form."""
         return canonical_body(body, schema, dialect, operation, FrameKind.REQUEST)
 
     def _make_request(
@@ -129,7 +129,8 @@ class RequestReader:
         return self._old_dialect if old or not self._has_new_dialect else Dialect.V1_0
 
     def _package_dialect(self, request: str, body: bytes) -> Dialect:
-        """`a2a.v1` is 0.3, or the release candidate where one was recorded and the bytes are its."""
+        """Return the dialect of package `a2a.v1`: 0.3, or the release candidate if it was recorded and the bytes fit
+        it."""
         if not self._has_candidate:
             return self._old_dialect if self._old_dialect is not Dialect.UNKNOWN else Dialect.V0_3
         return Dialect.RC if choose_a2a_v1("", request, body) == "rc" else Dialect.V0_3
@@ -140,7 +141,8 @@ class RequestReader:
 
 
 def request_schema(operation: str, dialect: Dialect, body: bytes, live: str) -> str:
-    """How a client's message is read; `live` is the payload of the live stream, empty where its bytes are to tell."""
+    """Return the schema of a client's message; `live` is the payload of a live stream, empty to detect it from the
+    bytes."""
     if operation not in LIVE_OPERATIONS:
         return schema_of(schema_set_of(dialect), message_names(OPERATION_BY_NAME[operation], dialect)[0])
     known = next((each for each in PAYLOADS if each == live), None)
@@ -148,7 +150,7 @@ def request_schema(operation: str, dialect: Dialect, body: bytes, live: str) -> 
 
 
 def match_rest(method: str, target: str) -> RestMatch | None:
-    """The operation of a request line."""
+    """Return the operation of a request line."""
     return match_request_line(method, target.encode("latin-1", "replace"))
 
 

@@ -1,4 +1,4 @@
-"""A mock agent: a script served on one port. The relay before two servers tells HTTP/2 from HTTP/1.1."""
+"""A mock agent: serves a script on one port. A relay in front of two servers separates HTTP/2 from HTTP/1.1."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from a2a_proxy.replay.serve.stdio import StdioServer
 from a2a_proxy.replay.serve.webhooks import WebhookSender
 
 _SETTLE_SECONDS = 2.0
-"""For webhooks that are on their way when the mock is stopped."""
+"""Seconds that `stop` waits for webhooks that are being posted."""
 
 
 class _NullJournal:
-    """What passes is not recorded."""
+    """A journal that discards everything, because the mock is not recorded."""
 
     def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
-        """Nothing."""
+        """Discard the data."""
 
 
 def _ignore_report(_told: ReplayReport) -> None:
-    """For those who ask the player afterwards."""
+    """Ignore a report; for callers that query the player afterwards."""
 
 
 class MockServer:
-    """Serves a script, to any number of clients, until it is stopped."""
+    """Serves a script to any number of clients until it is stopped."""
 
     def __init__(
         self,
@@ -52,9 +52,8 @@ class MockServer:
         clock: Callable[[], int] | None = None,
         passthrough: Passthrough | None = None,
     ) -> None:
-        """`report` hears of every call that ends, every miss and every webhook; it must not block. `passthrough`
-        answers calls
-        that the script does not, and is closed with the mock."""
+        """`report` receives every call that ends, every miss and every webhook; it must not block. `passthrough`
+        answers the calls that the script does not, and is closed with the mock."""
         self.script = script
         self.player = Player(script, options)
         self.cards = ReplayCards(script, keep=keep_card, add=add_interfaces)
@@ -67,20 +66,20 @@ class MockServer:
         self._listen = listen
         self._relay: Relay | None = None
         self.addresses: list[str] = []
-        """Where it listens, `host:port`, once it is started."""
+        """Addresses on which it listens, `host:port`, after `start`."""
 
     @property
     def address(self) -> str:
-        """The first of them: what a gRPC client takes as its target."""
+        """The first address, as the target for a gRPC client."""
         return self.addresses[0]
 
     @property
     def url(self) -> str:
-        """The same as the base URL of HTTP."""
+        """The first address as an HTTP base URL."""
         return f"http://{self.address}"
 
     async def start(self) -> None:
-        """Listen. Raises RouteError where a port cannot be had; nothing is left open then."""
+        """Start to listen. Raises RouteError if a port is not available, after closing everything."""
         await self._http.start()
         await self._grpc.start()
         http, grpc = (Upstream("127.0.0.1", port, False, "mock") for port in (self._http.port, self._grpc.port))
@@ -96,7 +95,7 @@ class MockServer:
         self.addresses = [where for _, addresses in relay.bound_addresses for where in addresses]
 
     async def stop(self) -> None:
-        """Accept no more, deliver the webhooks that are due, end what is open."""
+        """Accept no more connections, deliver the webhooks that are due, and end open calls."""
         self._replay.close()
         await self._webhooks.wait_until_posted(_SETTLE_SECONDS)
         if self._relay is not None:
@@ -109,7 +108,7 @@ class MockServer:
 
 
 class PipeMock:
-    """Serves a script on stdin and stdout, to one client."""
+    """Serves a script on stdin and stdout to one client."""
 
     def __init__(
         self,
@@ -120,7 +119,7 @@ class PipeMock:
         read_from: int = 0,
         write_to: int = 1,
     ) -> None:
-        """`read_from` and `write_to` are descriptors."""
+        """`read_from` and `write_to` are file descriptors."""
         self.player = Player(script, options)
         self.cards = ReplayCards(script, keep=True)
         self._webhooks = WebhookSender(report)
@@ -128,7 +127,7 @@ class PipeMock:
         self._server = StdioServer(self._replay, RequestReader(script), read_from, write_to)
 
     async def run(self) -> None:
-        """Until the client closes the pipe."""
+        """Serve until the client closes the pipe."""
         try:
             await self._server.run()
             self._replay.close()

@@ -1,4 +1,4 @@
-"""What the player sends, as each binding says it: messages, refusals, misses. Does no I/O."""
+"""Messages, refusals and misses of the player in the form of each binding. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from a2a_proxy.replay.core.script import LineKind, RecordedCall
 
 _RPC_BINDINGS = (Binding.JSONRPC, Binding.STDIO)
 MISS_METADATA = "a2a-replay-miss-bin"
-"""Trailing metadata of a gRPC call that was refused: the detail as JSON."""
+"""Trailing metadata of a refused gRPC call: the detail as JSON."""
 _IMPLEMENTATION_DEFINED = -32000
 _MAX_COMPARED_BYTES = 4 << 20
-"""Bytes of a message."""
+"""Maximum size in bytes of a message that is compared with its recorded form."""
 _MAX_TEXT_CHARS = 2000
-"""Characters of a miss in trailers: peers bound their metadata to 8 KiB."""
+"""Maximum number of characters of a miss in trailers, because peers limit metadata to 8 KiB."""
 _MAX_DETAIL_BYTES = 3000
 
 
 class ResponseWriter(Protocol):
-    """How one HTTP or pipe binding says things. The bytes are those of a body, or of one event of a stream."""
+    """Encodes answers for one HTTP or pipe binding. The bytes are a body, or the data of one event of a stream."""
 
     content_type: str
 
     def encode_message(self, send: PlayerSend, recorded: Any = None) -> bytes:
-        """A message; `recorded` is what `recorded_form` has found of it."""
+        """Encode a message; `recorded` is the result of `recorded_form` for it."""
 
     def encode_refusal(self, error: ReplayError) -> tuple[int, bytes]:
-        """An error: HTTP status and bytes."""
+        """Encode an error: HTTP status and bytes."""
 
     def encode_miss(self, miss: Miss) -> tuple[int, bytes]:
-        """That the recording has no answer."""
+        """Encode a miss: HTTP status and bytes."""
 
 
 class RpcResponseWriter:
@@ -62,19 +62,19 @@ class RpcResponseWriter:
         self._dialect = dialect
 
     def encode_message(self, send: PlayerSend, recorded: Any = None) -> bytes:
-        """A result."""
+        """Encode a result."""
         if isinstance(recorded, dict) and "jsonrpc" in recorded:
             return msgspec.json.encode({**recorded, "id": self._id})
         return self._encode_envelope(result=convert_answer(send.value, self._operation, self._dialect, Binding.JSONRPC))
 
     def encode_refusal(self, error: ReplayError) -> tuple[int, bytes]:
-        """An `error`; its HTTP status is 200, unless HTTP itself said no, and then with the body it had."""
+        """Encode an `error` with HTTP status 200; an error of HTTP itself keeps its status and body."""
         if error.is_http_only:
             return error.http, msgspec.json.encode(error.body)
         return 200, self._encode_envelope(error=error.rpc_error(self._dialect))
 
     def encode_miss(self, miss: Miss) -> tuple[int, bytes]:
-        """An `error` with the detail as data."""
+        """Encode an `error` with the detail as data."""
         code = -32601 if miss.kind is MissKind.UNKNOWN else _IMPLEMENTATION_DEFINED
         return 200, self._encode_envelope(
             error={"code": code, "message": miss.full_text(), "data": [miss.error_detail()]}
@@ -85,7 +85,7 @@ class RpcResponseWriter:
 
 
 def rpc_failure(code: int, message: str) -> bytes:
-    """What answers bytes that are no call: an error without an id."""
+    """Return the answer to bytes that are not a call: an error without an id."""
     return msgspec.json.encode({"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}})
 
 
@@ -99,25 +99,26 @@ class RestResponseWriter:
         self.content_type = "application/a2a+json" if new else "application/json"
 
     def encode_message(self, send: PlayerSend, recorded: Any = None) -> bytes:
-        """A body, or an event."""
+        """Encode a body, or an event."""
         if recorded is not None:
             return msgspec.json.encode(recorded)
         return msgspec.json.encode(convert_answer(send.value, self._operation, self._dialect, Binding.REST))
 
     def encode_refusal(self, error: ReplayError) -> tuple[int, bytes]:
-        """Status and body."""
+        """Encode an error: status and body."""
         status, body = error.rest_response(self._dialect)
         return status, error.raw_body or msgspec.json.encode(body)
 
     def encode_miss(self, miss: Miss) -> tuple[int, bytes]:
-        """A problem with the detail."""
+        """Encode a problem with the detail of the miss."""
         status, status_name = (501, "UNIMPLEMENTED") if miss.kind is MissKind.UNKNOWN else (400, "FAILED_PRECONDITION")
         error = {"code": status, "status": status_name, "message": miss.full_text(), "details": [miss.error_detail()]}
         return status, msgspec.json.encode({"error": error})
 
 
 def localise_sent_card(send: PlayerSend, operation: str, local: Callable[[Json], Json]) -> PlayerSend:
-    """A card that comes by a call leads to the mock, as one that was fetched does: `local` gives it its URLs."""
+    """Put the URLs of the mock into a card that is the answer to a call, with `local`, as into a card that is
+    fetched."""
     row = OPERATION_BY_NAME.get(operation)
     if row is None or row.answer is not ResponseKind.CARD or not isinstance(send.value, dict):
         return send
@@ -125,8 +126,10 @@ def localise_sent_card(send: PlayerSend, operation: str, local: Callable[[Json],
 
 
 def recorded_form(send: PlayerSend, playback: CallPlayback, to_live_value: Callable[[Any], Any]) -> Any:
-    """A message as its own dialect had it, all members in their order, with the identifiers of now; None where it goes
-    out in another form, or would not say the same."""
+    """Return a message in its recorded form, with all members in their order and live identifiers.
+
+    Returns None if it is sent in another form, or if its recorded form would not have the same meaning.
+    """
     call, line, request = playback.call, send.line, playback.request
     same = call.dialect is request.dialect and (
         call.binding is request.binding or {call.binding, request.binding} <= {*_RPC_BINDINGS}
@@ -140,13 +143,13 @@ def recorded_form(send: PlayerSend, playback: CallPlayback, to_live_value: Calla
 
 
 def encode_grpc_message(send: PlayerSend, playback: CallPlayback) -> bytes:
-    """A message as gRPC carries it. Raises RenderError where its value is none of that type."""
+    """Encode a message for gRPC. Raises RenderError if its value is not of the expected type."""
     request, line = playback.request, send.line
     recorded = line is not None and playback.call.binding is Binding.GRPC and is_protobuf(line.schema)
     if not isinstance(send.value, dict) or request.operation not in OPERATION_BY_NAME:
         if line is not None and playback.call.binding is Binding.GRPC:
-            return line.raw  # nobody could read it: as it was
-        raise RenderError("it is no message")
+            return line.raw  # it could not be decoded, so it is sent as recorded
+        raise RenderError("it is not a message")
     if line is None or not recorded or schema_set_of(playback.call.dialect) != schema_set_of(request.dialect):
         return encode_answer(send.value, request.operation, request.dialect)
     return add_unknown_fields(
@@ -163,14 +166,15 @@ class GrpcEnd(msgspec.Struct, frozen=True):
 
 
 def grpc_refusal(error: ReplayError, dialect: Dialect) -> GrpcEnd:
-    """A refusal as status, text and details."""
+    """Return a refusal as status, text and details."""
     details = error.status_details(dialect)
     trailing = (("grpc-status-details-bin", details),) if details else ()
     return GrpcEnd(error.grpc_status(dialect), error.grpc_message(dialect), trailing)
 
 
 def grpc_miss(miss: Miss) -> GrpcEnd:
-    """UNIMPLEMENTED for what was never recorded, else FAILED_PRECONDITION, with the detail as metadata."""
+    """Return UNIMPLEMENTED for an operation that was never recorded, else FAILED_PRECONDITION, with the detail as
+    metadata."""
     status = "UNIMPLEMENTED" if miss.kind is MissKind.UNKNOWN else "FAILED_PRECONDITION"
     detail = msgspec.json.encode(miss.error_detail())
     if len(detail) > _MAX_DETAIL_BYTES:
@@ -179,8 +183,7 @@ def grpc_miss(miss: Miss) -> GrpcEnd:
 
 
 def error_of(send: PlayerSend, call: RecordedCall, to_live_value: Callable[[Any], Any]) -> ReplayError | None:
-    """The error that a send tells; None where it tells none. `to_live_value` puts the identifiers of now into a
-    value."""
+    """Return the error that a send carries, or None. `to_live_value` puts live identifiers into a value."""
     if send.what is LineKind.END:
         if send.status <= 0:
             return None
@@ -192,7 +195,7 @@ def error_of(send: PlayerSend, call: RecordedCall, to_live_value: Callable[[Any]
     if send.what is not LineKind.ERROR:
         return None
     line = send.line
-    # As it was on the wire: the canonical form is that of the operation's answers, which an error is none of.
+    # The form on the wire, because the canonical form is made for answers, not for errors.
     recorded = decode_payload(line.raw, line.schema) if line is not None and line.raw else send.value
     value = to_live_value(recorded)
     if call.binding not in _RPC_BINDINGS:

@@ -1,4 +1,4 @@
-"""The live agent behind a mock: what the recording has no answer to goes on to it, byte for byte."""
+"""Forwarding to a live agent, byte for byte, of the calls that the recording has no answer to."""
 
 from __future__ import annotations
 
@@ -15,41 +15,42 @@ from a2a_proxy.replay.core.miss import Miss, MissKind
 _CONNECTION_FIELDS = frozenset(
     {"connection", "keep-alive", "proxy-connection", "transfer-encoding", "te", "trailer", "upgrade", "content-length"}
 )
-"""Fields that every hop makes anew."""
+"""Hop-by-hop fields, which each connection sets itself."""
 _GRPC_FIELDS = frozenset({"te", "content-type", "user-agent", "grpc-timeout", "grpc-encoding", "grpc-accept-encoding"})
 _CHANNEL_OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 _EOF: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # not in the stubs
 
 
 def is_forwardable(miss: Miss) -> bool:
-    """A call that was never begun can go elsewhere; one that left the recording in its midst cannot."""
+    """Whether a miss can be forwarded: a call that has not begun can, a call that left the recording while running
+    cannot."""
     return miss.kind is not MissKind.DIVERGED
 
 
 class Passthrough:
-    """Where such calls go: `host:port`, for HTTP and gRPC alike."""
+    """Forwards calls to a live agent at `host:port`, over HTTP and gRPC."""
 
     def __init__(self, address: str) -> None:
         self._address = address
         self._http: aiohttp.ClientSession | None = None
         self._grpc: grpc.aio.Channel | None = None
         self.call_count = 0
-        """How many have gone there."""
+        """Number of forwarded calls."""
 
     async def stop(self) -> None:
-        """Close the connections to it."""
+        """Close the connections to the agent."""
         if self._http is not None:
             await self._http.close()
         if self._grpc is not None:
             await self._grpc.close(None)
 
     async def forward_http(self, request: web.Request, body: bytes) -> web.StreamResponse:
-        """Its answer to an HTTP request, each piece as it comes."""
+        """Forward an HTTP request and stream the answer back."""
         self.call_count += 1
         if self._http is None:
             patience = aiohttp.ClientTimeout(total=None, sock_connect=30)
             self._http = aiohttp.ClientSession(auto_decompress=False, timeout=patience)
-        # `Host` stays: an agent that writes its card by it must name the place that the client knows.
+        # `Host` is kept, because an agent may build its card's URLs from it, and the client must reach them.
         head = [(name, value) for name, value in request.headers.items() if name.lower() not in _CONNECTION_FIELDS]
         url = f"http://{self._address}{request.raw_path}"
         try:
@@ -58,10 +59,12 @@ class Passthrough:
             ) as answer:
                 return await _send_answer(request, answer)
         except aiohttp.ClientConnectionError as wrong:
-            return web.json_response({"error": {"code": 502, "message": f"the live agent: {wrong}"}}, status=502)
+            return web.json_response(
+                {"error": {"code": 502, "message": f"the live agent is not reachable: {wrong}"}}, status=502
+            )
 
     async def forward_grpc(self, method: str, first: bytes, context: Any) -> None:
-        """The same of a gRPC call whose first message has been read."""
+        """Forward a gRPC call whose first message has been read."""
         self.call_count += 1
         if self._grpc is None:
             self._grpc = grpc.aio.insecure_channel(self._address, options=_CHANNEL_OPTIONS)
@@ -96,7 +99,7 @@ async def _send_answer(request: web.Request, answer: aiohttp.ClientResponse) -> 
 
 
 async def _send_client_messages(call: Any, first: bytes, context: Any) -> None:
-    """What the client says, until it half-closes; a call that is over by then hears no more."""
+    """Forward the client's messages until it half-closes; stop if the call is over by then."""
     with contextlib.suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
         await call.write(first)
         while (message := await context.read()) is not _EOF:

@@ -1,4 +1,4 @@
-"""One player with a clock: what goes out when, and who is told of it."""
+"""One player with a clock: sends each message when it is due and reports the outcome."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ from a2a_proxy.replay.serve.servable import BindingSupport
 
 _EVENT_STREAMS = (Binding.JSONRPC, Binding.REST)
 _MIN_WAIT_SECONDS = 0.001
-"""Seconds; a clock that is asked again sooner would only spin."""
+"""Minimum wait in seconds, because a shorter one would only spin."""
 
 
 class PlayedCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call that is over."""
 
     place: str
-    """Of the recorded call."""
+    """Place of the recorded call."""
     operation: str
     binding: Binding
-    """That of now."""
+    """The binding of the client's call."""
     dialect: Dialect
     sent: int
-    """Messages, errors included."""
+    """Number of messages sent, errors included."""
     duration: int
-    """Ns."""
+    """Duration in ns."""
     outcome: str
     """`ok`, `error`, `cut`, `miss`, `client gone`."""
 
 
 class MissedCall(msgspec.Struct, frozen=True):
-    """A call, or a message within one, for which there is no answer."""
+    """A call, or a message within one, without an answer."""
 
     miss: Miss
     binding: Binding
 
 
 class AllowedCall(msgspec.Struct, frozen=True):
-    """The same, where the user has allowed it to be answered."""
+    """A call that differs from the recording and was answered because the options allow it."""
 
     miss: Miss
     binding: Binding
 
 
 class UnservedCall(msgspec.Struct, frozen=True):
-    """A call that has no form on the client's binding; the banner has said so."""
+    """A call that cannot be represented on the client's binding, as announced at the start."""
 
     place: str
     operation: str
@@ -64,11 +64,11 @@ class UnservedCall(msgspec.Struct, frozen=True):
 
 
 class WebhookPosted(msgspec.Struct, frozen=True, kw_only=True):
-    """A webhook's POST."""
+    """The POST of a webhook."""
 
     url: str
     status: int
-    """0: it did not arrive."""
+    """HTTP status; 0 if it did not arrive."""
     tries: int
     reason: str = ""
 
@@ -78,20 +78,20 @@ ReportCallback = Callable[[ReplayReport], None]
 
 
 PostWebhook = Callable[[PlayerSend], None]
-"""Takes what goes to a webhook."""
+"""Takes a webhook to post."""
 
 
 def _discard_webhook(_send: PlayerSend) -> None:
-    """For a mock that posts nothing."""
+    """Discard a webhook, for a mock that posts none."""
 
 
 class ReplayPlayer:
-    """Where calls are played. One per mock; all its calls share one player."""
+    """Plays the calls of one mock. All its calls share one player."""
 
     def __init__(
         self, player: Player, clock: Callable[[], int], report: ReportCallback, post: PostWebhook = _discard_webhook
     ) -> None:
-        """`clock` gives ns since the Unix epoch and never goes back; `post` takes what goes to webhooks."""
+        """`clock` returns ns since the Unix epoch and never goes back; `post` takes the webhooks to post."""
         self.player = player
         self.clock = clock
         self._report = report
@@ -100,12 +100,13 @@ class ReplayPlayer:
         self._open_calls: set[ClientCall] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._reported_misses = self._reported_allowed = 0
-        """How many of the player's misses, and of what it answered all the same, have been told."""
+        """Number of misses, and of allowed misses, of the player that have been reported."""
         self.passthrough: Passthrough | None = None
-        """Who answers what the recording does not; None: nobody."""
+        """Where calls without an answer are forwarded to, if anywhere."""
 
     def begin_call(self, request: PlayerRequest) -> ClientCall | Miss | ReplayError:
-        """A client calls. A refusal where the recorded call has no form on the client's binding."""
+        """Begin a call of a client. Returns a ReplayError if the recorded call cannot be represented on the client's
+        binding."""
         found = self.player.begin_call(request, self.clock())
         self.report_misses(request.binding)
         if isinstance(found, Miss):
@@ -119,13 +120,14 @@ class ReplayPlayer:
         return client_call
 
     def wake_all(self) -> None:
-        """Something happened that others may wait for: streams of one task share a timeline, webhooks follow it."""
+        """Wake all open calls after a change that they may wait for: streams of one task share a timeline, as do
+        webhooks."""
         for each in self._open_calls:
             each.wake_event.set()
         self._post_due()
 
     def _refuse_unserved(self, playback: CallPlayback, reason: str) -> ReplayError:
-        """Give a play up that cannot go out as its client asks."""
+        """Give up a playback that cannot be sent on the client's binding."""
         playback.on_client_gone()
         request, call = playback.request, playback.call
         self._report(UnservedCall(call.place, request.operation, request.binding, reason))
@@ -134,22 +136,22 @@ class ReplayPlayer:
         )
 
     def report_failure(self, operation: str, binding: Binding, wrong: Exception) -> None:
-        """A call could not be answered for a reason that nobody has thought of."""
+        """Report a call that failed with an unexpected exception."""
         self.report_refusal(operation, binding, f"{type(wrong).__name__}: {wrong}")
 
     def report_refusal(self, what: str, binding: Binding, reason: str) -> None:
-        """What has come is no call that anybody could look for."""
+        """Report a request that is not a call, so that no recorded call was searched for."""
         self._report(UnservedCall("?", what, binding, reason))
 
     def on_call_over(self, client_call: ClientCall) -> None:
-        """A call is at its end."""
+        """Report a call that is over."""
         if client_call in self._open_calls:
             self._open_calls.discard(client_call)
             self._report(client_call.make_report())
             self.wake_all()
 
     def report_misses(self, binding: Binding) -> None:
-        """Tell where clients have left the recording since the last time; the last one did it on this binding."""
+        """Report the misses since the last call; the latest one is on this binding."""
         misses, allowed = (
             self.player.misses[self._reported_misses :],
             self.player.allowed_misses[self._reported_allowed :],
@@ -162,12 +164,12 @@ class ReplayPlayer:
             self._report(AllowedCall(miss, binding))
 
     def close(self) -> None:
-        """Post no more."""
+        """Stop posting webhooks."""
         if self._timer is not None:
             self._timer.cancel()
 
     def _post_due(self) -> None:
-        """Post what is due for webhooks, and look again when more is."""
+        """Post the webhooks that are due, and schedule the next ones."""
         self.close()
         now = self.clock()
         for send in self.player.take_pushes(now):
@@ -184,13 +186,13 @@ class ClientCall:
     def __init__(self, replay: ReplayPlayer, playback: CallPlayback) -> None:
         self.playback = playback
         self.wake_event = asyncio.Event()
-        """Ask the player again."""
+        """Set when the player should be queried again."""
         self._replay = replay
         self._sent_count = 0
         self._outcome = ""
 
     async def iter_sends(self) -> AsyncGenerator[PlayerSend, None]:
-        """What is to be sent, each when it is due; ends with what ends the call."""
+        """Yield everything to send, each when it is due, until the call ends."""
         playback, replay = self.playback, self._replay
         try:
             while True:
@@ -217,25 +219,25 @@ class ClientCall:
             replay.on_call_over(self)
 
     def on_client_message(self, value: Any) -> None:
-        """The client said one more thing."""
+        """Handle one more message of the client."""
         self.playback.on_client_message(value, self._replay.clock())
         self._wake_others()
 
     def on_half_close(self) -> None:
-        """The client half-closed."""
+        """Handle the client's half-close."""
         self.playback.on_half_close(self._replay.clock())
         self._wake_others()
 
     def mark_answered(self) -> None:
-        """All is said that this client can hear; an end that the recording has after it says nothing more."""
+        """Note that the client has its whole answer; a recorded end after it adds nothing."""
         self._outcome = self._outcome or "ok"
 
     def to_live_value(self, value: Any) -> Any:
-        """A recorded value with the identifiers of now."""
+        """Return a recorded value with live identifiers."""
         return self._replay.player.to_live_value(value)
 
     def make_report(self) -> PlayedCall:
-        """What became of it."""
+        """Return the report of the call."""
         playback = self.playback
         return PlayedCall(
             place=playback.call.place,
@@ -262,7 +264,7 @@ class ClientCall:
             self._outcome = "miss"
 
     async def _wait_until(self, wake: int | None) -> None:
-        """Until `wake`, or until something has happened."""
+        """Wait until `wake`, or until something has happened."""
         if wake is None:
             await self.wake_event.wait()
             return

@@ -1,4 +1,4 @@
-"""What of a script can be served on which binding, and why not the rest. Does no I/O."""
+"""Which calls of a script can be served on which binding, and why the others cannot. Performs no I/O."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from a2a_proxy.replay.convert.requests import grpc_path, rpc_method
 from a2a_proxy.replay.core.script import LIVE_OPERATIONS, LineKind, RecordedCall, ReplayScript, ScriptLine, ScriptSide
 
 SERVED_BINDINGS = (Binding.JSONRPC, Binding.REST, Binding.GRPC)
-"""What one port carries."""
+"""Bindings that one port serves."""
 BREAK_KINDS = (LineKind.RESET, LineKind.CUT)
 _RPC_ONLY_DIALECTS = frozenset({Dialect.V0_1, Dialect.VENDOR})
 
 
 class UnservableCalls(msgspec.Struct, frozen=True):
-    """Calls that a binding does not have, and why."""
+    """Calls that a binding cannot serve, and the reason."""
 
     binding: Binding | None
     """None: no binding at all."""
@@ -29,7 +29,7 @@ class UnservableCalls(msgspec.Struct, frozen=True):
 
 
 def find_unservable(script: ReplayScript, bindings: tuple[Binding, ...] = SERVED_BINDINGS) -> list[UnservableCalls]:
-    """All of them, those with one reason together."""
+    """Return all calls that cannot be served, grouped by binding and reason."""
     found: dict[tuple[Binding | None, str], list[str]] = {}
     for one in script.unservable:
         found.setdefault((None, one.reason), []).append(one.place)
@@ -42,14 +42,14 @@ def find_unservable(script: ReplayScript, bindings: tuple[Binding, ...] = SERVED
 
 
 class BindingSupport:
-    """Which calls go out on which binding, found out once."""
+    """Reasons by call and binding, computed once."""
 
     def __init__(self) -> None:
         self._reasons: dict[tuple[int, Binding], tuple[RecordedCall, str]] = {}
-        """By identity: a call holds all its payloads, which are not to be hashed for each client."""
+        """Keyed by identity, because hashing a call would hash all its payloads for each client."""
 
     def unservable_reason(self, call: RecordedCall, binding: Binding) -> str:
-        """Why a call cannot be served on a binding; empty where it can."""
+        """Return why a call cannot be served on a binding, or an empty string if it can."""
         key = (id(call), binding)
         if key not in self._reasons:
             self._reasons[key] = (call, unservable_reason(call, binding))
@@ -57,15 +57,17 @@ class BindingSupport:
 
 
 def unservable_reason(call: RecordedCall, binding: Binding) -> str:
-    """Why a call cannot be served on a binding; empty where it can."""
+    """Return why a call cannot be served on a binding, or an empty string if it can."""
     if call.operation not in OPERATION_BY_NAME:
-        return "" if binding is call.binding else "it is no operation of A2A, and is served where it was recorded only"
+        return (
+            "" if binding is call.binding else "it is not an A2A operation, and is served only on its recorded binding"
+        )
     if call.operation in LIVE_OPERATIONS and binding is not call.binding:
-        return "a live stream is served where it was recorded only"
+        return "a live stream is served only on its recorded binding"
     if call.dialect in _RPC_ONLY_DIALECTS and binding in (Binding.REST, Binding.GRPC):
         return f"{call.dialect} has no {binding}"
     if binding in (Binding.JSONRPC, Binding.STDIO) and not _missing_operation(call):
-        return f"{call.operation} is no method of JSON-RPC {call.dialect}"
+        return f"{call.operation} is not a method of JSON-RPC {call.dialect}"
     if (
         binding is Binding.STDIO
         and binding is not call.binding
@@ -87,7 +89,7 @@ def _grpc_obstacle(call: RecordedCall) -> str:
     try:
         grpc_path(call.operation, call.dialect)
     except LookupError:
-        return f"{call.operation} is no method of gRPC {call.dialect}"
+        return f"{call.operation} is not a method of gRPC {call.dialect}"
     for line in _answer_kind(call):
         if line.what is LineKind.RESET:
             return f"a gRPC server cannot send a reset of its own ({line.note or 'reset'})"
@@ -99,8 +101,8 @@ def _grpc_obstacle(call: RecordedCall) -> str:
             continue
         if not isinstance(line.value, dict):
             if call.binding is Binding.GRPC:
-                continue  # as it was
-            return "an answer is no JSON"
+                continue  # sent as recorded
+            return "an answer is not JSON"
         schema = line.schema if call.binding is Binding.GRPC else ""
         try:
             encode_answer(line.value, call.operation, call.dialect, schema)
@@ -115,7 +117,7 @@ def _framing_obstacle(call: RecordedCall, binding: Binding) -> str:
     broken = any(
         line.what is LineKind.MESSAGE and not isinstance(line.value, (dict, list)) for line in _answer_kind(call)
     )
-    return "an answer could not be read, and is served where it was recorded only" if broken else ""
+    return "an answer could not be read, and is served only on its recorded binding" if broken else ""
 
 
 def _answer_kind(call: RecordedCall) -> Iterator[ScriptLine]:

@@ -1,4 +1,5 @@
-"""A script on stdin and stdout: JSON-RPC in frames with a Content-Length, or in lines where the client writes lines."""
+"""Server of a script on stdin and stdout: JSON-RPC in frames with a Content-Length, or in lines if the client sends
+lines."""
 
 from __future__ import annotations
 
@@ -23,14 +24,14 @@ from a2a_proxy.wire.stdio_reader import PipeReader
 
 _READ_SIZE = 65536
 _LINGER_SECONDS = 5.0
-"""How long calls go on that are open when the client closes its end: an agent answers what it was asked."""
+"""Seconds for which calls that are open when the client closes its end continue, because an agent answers them too."""
 
 
 class StdioServer:
-    """Serves one client, until it closes the pipe."""
+    """Serves one client until it closes the pipe."""
 
     def __init__(self, replay: ReplayPlayer, incoming: RequestReader, read_from: int = 0, write_to: int = 1) -> None:
-        """`read_from` and `write_to` are descriptors."""
+        """`read_from` and `write_to` are file descriptors."""
         self._replay = replay
         self._incoming = incoming
         self._read_from = read_from
@@ -43,10 +44,10 @@ class StdioServer:
         self._broken = asyncio.Event()
 
     async def run(self) -> None:
-        """Until the client closes its end and what it asked is answered, or the recording's agent breaks off."""
+        """Serve until the client closes its end and its calls are answered, or until the recorded agent breaks off."""
         await self._open_output()
         loop = asyncio.get_running_loop()
-        # A thread: the event loop waits for pipes and sockets only, and stdin may be a file.
+        # A thread, because the event loop can wait only for pipes and sockets, and stdin may be a file.
         threading.Thread(target=self._read_input, args=(loop,), name="stdin", daemon=True).start()
         reading = asyncio.create_task(self._serve_client())
         broken = asyncio.create_task(self._broken.wait())
@@ -55,7 +56,7 @@ class StdioServer:
             task.cancel()
         await asyncio.gather(reading, broken, *self._calls, return_exceptions=True)
         if self._output_writer is not None:
-            self._output_writer.close()  # what is written still goes out
+            self._output_writer.close()  # pending output is still written
             await asyncio.wait([asyncio.create_task(self._output.closed.wait())], timeout=_LINGER_SECONDS)
 
     async def _serve_client(self) -> None:
@@ -79,7 +80,7 @@ class StdioServer:
                 self._start_task(self._answer_call(event))
             elif isinstance(event, Line) and event.data.strip():
                 self._start_task(
-                    self._refuse_message(RpcParseError(-32700, "Parse error: this line is no JSON"), lines=True)
+                    self._refuse_message(RpcParseError(-32700, "Parse error: this line is not JSON"), lines=True)
                 )
 
     def _start_task(self, answering: Coroutine[Any, Any, None]) -> None:
@@ -125,10 +126,10 @@ class StdioServer:
                 await self._output_writer.drain()
 
     async def _open_output(self) -> None:
-        """Write without standing still where the descriptor is a pipe; a file takes what it is given."""
+        """Use non-blocking writes if the descriptor is a pipe; writes to a file do not block."""
         mode = os.fstat(self._write_to).st_mode
         if not (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
-            return  # nothing can wait for a file or device; uvloop aborts the process where it is asked to
+            return  # files and devices cannot be polled; uvloop aborts the process on the attempt
         loop = asyncio.get_running_loop()
         try:
             pipe = os.fdopen(os.dup(self._write_to), "wb", buffering=0)
@@ -143,32 +144,32 @@ class StdioServer:
             data = data[os.write(self._write_to, data) :]
 
     def _read_input(self, loop: asyncio.AbstractEventLoop) -> None:
-        """In a thread: bytes of the client, and an empty piece at the end."""
+        """Read the client's bytes in a thread, and queue an empty piece at the end."""
         data = b"x"
         while data:
             try:
                 data = os.read(self._read_from, _READ_SIZE)
             except OSError:
                 data = b""
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed
                 loop.call_soon_threadsafe(self._client_data.put_nowait, data)
 
 
 class _OutputPipe(asyncio.streams.FlowControlMixin):
-    """Knows when the pipe to the client is gone."""
+    """Notes when the pipe to the client is closed."""
 
     def __init__(self) -> None:
         super().__init__()
         self.closed = asyncio.Event()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Closed by us, or by the client."""
+        """Note that the pipe was closed, by this process or by the client."""
         super().connection_lost(exc)
         self.closed.set()
 
 
 def _encode_send(send: PlayerSend, client_call: ClientCall, writer: RpcResponseWriter) -> bytes | None:
-    """What goes out; None for an end, which a pipe does not tell."""
+    """Encode a send; None for an end, which a pipe does not carry."""
     if send.what is LineKind.MESSAGE:
         return writer.encode_message(send, recorded_form(send, client_call.playback, client_call.to_live_value))
     if send.what is LineKind.MISS and send.miss is not None:

@@ -1,4 +1,4 @@
-"""Webhooks: what a task's timeline has for them is posted to the URL that the client has registered now."""
+"""Sender of webhooks: posts them at their place on the task's timeline to the URLs that the clients registered."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from a2a_proxy.replay.serve.performance import ReportCallback, WebhookPosted
 
 MAX_TRIES = 3
 _RETRY_PAUSES = (0.2, 1.0)
-"""Seconds between tries."""
+"""Pauses in seconds between tries."""
 _TIMEOUT = aiohttp.ClientTimeout(total=5)
 _TOKEN_HEADER = "X-A2A-Notification-Token"
 
 
 class WebhookSender:
-    """Posts in order, one receiver not waiting for another."""
+    """Posts in order for each receiver; receivers do not wait for each other."""
 
     def __init__(self, report: ReportCallback) -> None:
-        self._tell = report
+        self._report = report
         self._queues: dict[str, asyncio.Queue[PlayerSend]] = {}
         self._workers: set[asyncio.Task[None]] = set()
         self._session: aiohttp.ClientSession | None = None
 
     def queue_post(self, send: PlayerSend) -> None:
-        """Take one; returns at once."""
+        """Queue a webhook and return at once."""
         where = _receiver_of(send.url)
         if where not in self._queues:
             self._queues[where] = asyncio.Queue()
@@ -38,7 +38,7 @@ class WebhookSender:
         self._queues[where].put_nowait(send)
 
     async def wait_until_posted(self, seconds: float) -> None:
-        """Wait until all is posted, so long at most."""
+        """Wait until everything is posted, for at most `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await asyncio.gather(*(queue.join() for queue in self._queues.values()))
@@ -46,7 +46,7 @@ class WebhookSender:
             return
 
     async def stop(self) -> None:
-        """Give up what is left."""
+        """Discard the queued webhooks."""
         for worker in self._workers:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
@@ -57,7 +57,7 @@ class WebhookSender:
         while True:
             send = await queue.get()
             try:
-                self._tell(await self._post_with_retries(send))
+                self._report(await self._post_with_retries(send))
             finally:
                 queue.task_done()
 
@@ -91,7 +91,7 @@ def _is_http(url: str) -> bool:
 
 
 def _receiver_of(url: str) -> str:
-    """Scheme and authority; a URL that has none is its own."""
+    """Return scheme and authority of a URL, or the URL itself if it has none."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -100,7 +100,7 @@ def _receiver_of(url: str) -> str:
 
 
 def _headers_of_config(config: Any) -> dict[str, str]:
-    """How the client wants to be told: its token, and its way to authenticate."""
+    """Return the headers that the client's configuration requires: its token and its authentication."""
     made: dict[str, str] = {}
     if not isinstance(config, dict):
         return made

@@ -1,1 +1,1 @@
-"""What a rule is, the catalogue of all rules, and their manual pages."""
+"""The definition of a rule, the catalogue of all rules, and their manual pages."""

@@ -1,4 +1,4 @@
-"""All rules, in the order of their ids, and those that are left out."""
+"""All rules in the order of their ids, and the rule numbers that are left out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from a2a_proxy.rules.define.rule import Rule, registered_rules
 
 @cache
 def all_rules() -> dict[str, Rule]:
-    """Every rule by its id."""
+    """Return every rule by its id."""
     for module in pkgutil.walk_packages(families.__path__, f"{families.__name__}."):
         importlib.import_module(module.name)
     return registered_rules()
@@ -21,13 +21,13 @@ def all_rules() -> dict[str, Rule]:
 
 @cache
 def family_subjects() -> dict[str, str]:
-    """Family -> what its rules are about: `GEN` -> `Generation`."""
+    """Return the subject of each family: `GEN` -> `Generation`."""
     return {name.upper(): inspect.cleandoc(module.__doc__ or "").rstrip(".") for name, module in _family_packages()}
 
 
 @cache
 def omitted_rules() -> dict[str, str]:
-    """Numbered rules that are not judged -> why."""
+    """Return the numbered rules that are not implemented, each with the reason."""
     found = {ident: why for _, module in _family_packages() for ident, why in getattr(module, "LEFT_OUT", {}).items()}
     return dict(sorted(found.items()))
 

@@ -1,1 +1,1 @@
-"""Examples of rules: conversations as chunk scripts, to be fed to the Observer."""
+"""Examples of rules: conversations as scripts of chunks, played to the Observer."""

@@ -1,4 +1,4 @@
-"""What an example shows of an exchange beside its payloads: the fields that are not what a reader would expect."""
+"""Annotations of an example: the fields of an exchange, other than payloads, that differ from the usual ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from a2a_proxy.rules.examples.script import UPSTREAM
 
 _Changes = Mapping[str, str | None] | None
-"""Header fields that an example adds or changes; None takes one away."""
+"""Header fields that an example adds or changes; None removes a field."""
 HOST = "localhost:8000"
 _JSON_TYPES = ("application/json", "application/a2a+json")
 _OLD_METHOD = re.compile(r'"method":"\w+/')
@@ -16,8 +16,8 @@ _OLD_METHOD = re.compile(r'"method":"\w+/')
 
 
 def header_notes(changes: _Changes, *more: str) -> str:
-    """The header fields that an example changes, and what else there is, in brackets. A field of several values is
-    given once for each.
+    """Return the header fields changed by an example, and further notes, in brackets. A field with several values is
+    listed once for each.
     """
     words = [*more]
     for name, value in (changes or {}).items():
@@ -28,8 +28,8 @@ def header_notes(changes: _Changes, *more: str) -> str:
 def request_notes(
     target: str, body: str, changes: _Changes, *, version: str, media: str, host: str, upstream: str
 ) -> list[str]:
-    """What is odd about a request over HTTP: the version, the content type of a body that is not JSON, the host, and
-    the agent's URL where it is elsewhere.
+    """Return the unusual properties of an HTTP request: the version, the content type of a body that is not JSON, the
+    host, and the agent's URL if it is not the usual one.
     """
     words = [f"to {upstream}"] if upstream != UPSTREAM else []
     if host not in (HOST, upstream.partition("://")[2]):
@@ -40,17 +40,17 @@ def request_notes(
 
 
 def version_notes(version: str, expected: str, changes: _Changes) -> list[str]:
-    """The version where it is not that of the call: 1.0, or none."""
+    """Return the version if it is not the expected one."""
     if version == expected or _changes_field(changes, "a2a-version"):
         return []
     return [f"A2A-Version: {version}" if version else "(no A2A-Version)"]
 
 
 def media_notes(media: str, changes: _Changes) -> list[str]:
-    """The content type where it is not JSON."""
+    """Return the content type if it is not JSON."""
     return [] if media in _JSON_TYPES or _changes_field(changes, "content-type") else [f"Content-Type: {media}"]
 
 
 def _changes_field(changes: _Changes, name: str) -> bool:
-    """The example changes this field, so it is shown anyway."""
+    """Whether the example changes this field, which is then shown anyway."""
     return any(each.lower() == name for each in changes or {})

@@ -1,4 +1,4 @@
-"""Exchanges of examples: JSON-RPC, REST, gRPC and cards, faultless HTTP around them unless told otherwise."""
+"""Exchanges of examples: JSON-RPC, REST, gRPC and cards, with valid HTTP around them unless stated otherwise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from a2a_proxy.rules.examples.script import MS, STEP, UPSTREAM, PeerStep, Script
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
 
 Fields = dict[str, str | None]
-"""Header fields to add or to change; None takes one away."""
+"""Header fields to add or change; None removes a field."""
 Finish = Literal["end", "cut", "leave", "open"]
 """How a stream ends: cleanly, by a reset of the agent, by a client that leaves, or not at all."""
 
@@ -30,7 +30,7 @@ class EventPause(msgspec.Struct, frozen=True):
 
 
 class RawBytes(msgspec.Struct, frozen=True):
-    """Bytes to send as they are: an SSE block with its blank line, or gRPC DATA with its prefix."""
+    """Bytes to send unchanged: an SSE block with its blank line, or gRPC DATA with its prefix."""
 
     data: bytes
 
@@ -42,35 +42,34 @@ class ClientMessage(msgspec.Struct, frozen=True):
 
 
 class HalfClosed(msgspec.Struct, frozen=True):
-    """The client of a gRPC stream has nothing more to say."""
+    """The end of the client's side of a gRPC stream."""
 
 
 class LargeArtifactUpdate(msgspec.Struct, frozen=True):
-    """An artifact update with so many bytes of text, or a few more, in parts of 64 KiB."""
+    """An artifact update with at least this many bytes of text, in parts of 64 KiB."""
 
     text_bytes: int
 
     @property
     def event(self) -> Json:
-        """The whole of it; made when it is sent, since examples are held in memory."""
+        """The complete update; built only when sent, because examples are kept in memory."""
         made = chunk()
         made["artifactUpdate"]["artifact"]["parts"] = [{"text": "x" * 65536}] * (self.text_bytes // 65536 + 1)
         return made
 
 
 class MergedMessage(msgspec.Struct, frozen=True):
-    """One gRPC message made of the bytes of several: objects as protobuf, bytes as they are."""
+    """One gRPC message concatenated from the bytes of several: objects as protobuf, bytes unchanged."""
 
     parts: tuple[Json | bytes, ...]
 
 
 Event = Json | str | RawBytes | EventPause | LargeArtifactUpdate
-"""One event of a stream: an object that is wrapped as the binding wants it, a text sent as the data of an event, or
-bytes."""
+"""One event of a stream: an object that the binding wraps, a text sent as the data of an event, or bytes."""
 
 
 def json_text(value: object) -> str:
-    """Compact JSON, members in their order."""
+    """Return compact JSON with the members in their order."""
     return msgspec.json.encode(value).decode()
 
 
@@ -87,16 +86,16 @@ class _Conversation:
         self.closes = True
 
     def add_step(self, direction: Direction, data: bytes, text: str = "", kind: ChunkKind = ChunkKind.DATA) -> None:
-        """One step, then a short pause."""
+        """Add one step, followed by a short pause."""
         self.steps.append(PeerStep(self.at, direction, data, kind, text))
         self.at += STEP
 
     def add_pause(self, seconds: float) -> None:
-        """Nothing happens."""
+        """Advance the time without a step."""
         self.at += int(seconds * 1000) * MS
 
     def to_connection(self) -> ScriptConnection:
-        """All of it."""
+        """Return the connection with all its steps."""
         return ScriptConnection(tuple(self.steps), self.at, self._upstream, self._client, self.closes)
 
 
@@ -132,7 +131,7 @@ def http(
     client: str = "127.0.0.1",
     media: str = "application/json",
 ) -> Script:
-    """One HTTP/1.1 exchange; `seconds` is how long the agent thinks, `answer` None: it never answers."""
+    """Return one HTTP/1.1 exchange. `seconds` is the agent's delay; with `answer` None it never answers."""
 
     def make() -> ScriptConnection:
         talk = _Conversation(upstream, client)
@@ -174,7 +173,9 @@ def rpc(
     target: str = "/",
     **http_options: Any,
 ) -> Script:
-    """A JSON-RPC call with its answer. `envelope` changes members of the request, `answer` is the whole response."""
+    """Return a JSON-RPC call with its answer. `envelope` changes members of the request, `answer` is the whole
+    response.
+    """
     request = _without_none({"jsonrpc": "2.0", "id": id, "method": method, "params": params} | (envelope or {}))
     if answer is None:
         said: Json = {"jsonrpc": "2.0", "id": id}
@@ -194,7 +195,7 @@ def rpc_stream(
     id: Any = 1,
     **options: Any,
 ) -> Script:
-    """A JSON-RPC call answered by an event stream: results, `{"error": ...}`, texts and bytes."""
+    """Return a JSON-RPC call answered by an event stream of results, `{"error": ...}`, texts and bytes."""
     request = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
 
     def wrap(event: Json) -> str:
@@ -204,7 +205,7 @@ def rpc_stream(
 
 
 def rest(method: str, target: str, body: Any = None, result: Any = None, **http_options: Any) -> Script:
-    """A REST call with its answer; `result` may be text."""
+    """Return a REST call with its answer; `result` may be text."""
     text = "" if body is None else body if isinstance(body, str) else json_text(body)
     said = "" if result is None else result if isinstance(result, str) else json_text(result)
     return http(
@@ -213,7 +214,7 @@ def rest(method: str, target: str, body: Any = None, result: Any = None, **http_
 
 
 def rest_stream(method: str, target: str, body: Any, *events: Event, **options: Any) -> Script:
-    """A REST call answered by an event stream."""
+    """Return a REST call answered by an event stream."""
     text = "" if body is None else json_text(body)
     return _stream_exchange(method, target, text, events, json_text, media="application/a2a+json", **options)
 
@@ -221,13 +222,13 @@ def rest_stream(method: str, target: str, body: Any, *events: Event, **options: 
 def rest_error(
     code: int, status: str, reason: str, text: str = "it failed", *, details: Any = None, **metadata: str
 ) -> Json:
-    """The body of a REST error."""
+    """Return the body of a REST error."""
     found = [error_info(reason, **metadata)] if details is None else details
     return {"error": {"code": code, "status": status, "message": text, "details": found}}
 
 
 def rpc_error(code: int, reason: str = "", text: str = "it failed", **metadata: str) -> Json:
-    """A JSON-RPC error with its ErrorInfo."""
+    """Return a JSON-RPC error with its ErrorInfo."""
     made: Json = {"code": code, "message": text}
     return made | ({"data": [error_info(reason, **metadata)]} if reason else {})
 
@@ -307,7 +308,7 @@ def _finish_conversation(conversation: _Conversation, finish: Finish, last: byte
 def fetch_card(
     value: Json | str | None = None, *, path: str = "/.well-known/agent-card.json", **options: Any
 ) -> Script:
-    """A client gets the agent card."""
+    """Return a fetch of the agent card."""
     text = value if isinstance(value, str) else json_text(value if value is not None else card())
     caching: Fields = {"Cache-Control": "max-age=3600", "ETag": '"1"'}
     fields = caching | options.pop("reply_headers", {})
@@ -362,7 +363,7 @@ def _grpc_message(name: str, value: Json | str | bytes | RawBytes | MergedMessag
 
 
 def _grpc_message_text(value: Json | bytes | RawBytes | MergedMessage) -> str:
-    """A gRPC message for people: JSON, or bytes in hexadecimal; `Raw` with its prefix."""
+    """Return a gRPC message as text: JSON, or bytes in hexadecimal; `RawBytes` with its prefix."""
     if isinstance(value, MergedMessage):
         return " followed by ".join(map(_grpc_message_text, value.parts))
     data = value.data if isinstance(value, RawBytes) else value
@@ -403,9 +404,10 @@ def grpc(
     asks: str = "",
     tells: str = "",
 ) -> Script:
-    """A gRPC call: its request, its answers, its trailers (`status` None: none). `details` are ErrorInfo objects,
-    `reset` is the code where it is cut; `asks` and `tells` are the message types where they are not those of 1.0,
-    `StreamRequest@live-2153` with their line.
+    """Return a gRPC call: its request, its answers, its trailers (`status` None: no trailers).
+
+    `details` are ErrorInfo objects, `reset` is the code used with the finish "cut". `asks` and `tells` are the message
+    types if they differ from 1.0; `StreamRequest@live-2153` includes the schema set.
     """
     asks = asks or _REQUEST_MESSAGES.get(method, f"{method}Request")
     tells = tells or _ANSWER_MESSAGES.get(method, "StreamResponse")

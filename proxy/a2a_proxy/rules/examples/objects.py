@@ -1,4 +1,4 @@
-"""A2A objects of protocol 1.0 for examples, faultless unless told otherwise; times are those of the scripts."""
+"""A2A objects of protocol 1.0 for examples, valid unless stated otherwise, with the times of the scripts."""
 
 from __future__ import annotations
 
@@ -10,60 +10,60 @@ TASK, CONTEXT = "t1", "c1"
 
 
 def message(text: str = "hello", *, id: str = "m1", **members: Any) -> Json:
-    """A client's message."""
+    """Return a client's message."""
     return {"messageId": id, "role": "ROLE_USER", "parts": [{"text": text}]} | members
 
 
 def reply(text: str = "done", *, id: str = "r1", **members: Any) -> Json:
-    """An agent's message."""
+    """Return an agent's message."""
     return {"messageId": id, "role": "ROLE_AGENT", "contextId": CONTEXT, "parts": [{"text": text}]} | members
 
 
 def send(text: str = "hello", *, id: str = "m1", configuration: Json | None = None, **members: Any) -> Json:
-    """Parameters of a send: `send(taskId="t1")` goes on with a task."""
+    """Return the parameters of a send; `send(taskId="t1")` continues a task."""
     made: Json = {"message": message(text, id=id, **members)}
     return made if configuration is None else made | {"configuration": configuration}
 
 
 def state(name: str, *, second: int = 0, **members: Any) -> Json:
-    """A status: `state("WORKING")`; `second` is when it was set."""
+    """Return a status such as `state("WORKING")`; `second` is the second of its timestamp."""
     stamp = f"2026-01-01T00:00:{second:02d}.000Z"
     return {"state": f"TASK_STATE_{name}", "timestamp": stamp} | members
 
 
 def task(name: str = "COMPLETED", *, id: str = TASK, second: int = 0, **members: Any) -> Json:
-    """A task in a state."""
+    """Return a task in a state."""
     return {"id": id, "contextId": CONTEXT, "status": state(name, second=second)} | members
 
 
 def status(name: str, *, second: int = 0, message: Json | None = None, **members: Any) -> Json:
-    """A status update, wrapped; `said` is the message of the status."""
+    """Return a wrapped status update; `message` is the message of the status."""
     inner = state(name, second=second) | ({"message": message} if message else {})
     return {"statusUpdate": {"taskId": TASK, "contextId": CONTEXT, "status": inner} | members}
 
 
 def artifact(text: str = "x", *, id: str = "a1", name: str = "result", **members: Any) -> Json:
-    """An artifact, whole."""
+    """Return a complete artifact."""
     return {"artifactId": id, "name": name, "parts": [{"text": text}]} | members
 
 
 def chunk(text: str = "x", *, id: str = "a1", **members: Any) -> Json:
-    """An artifact update, wrapped: `chunk("y", append=True, lastChunk=True)`."""
+    """Return a wrapped artifact update, such as `chunk("y", append=True, lastChunk=True)`."""
     return {"artifactUpdate": {"taskId": TASK, "contextId": CONTEXT, "artifact": artifact(text, id=id)} | members}
 
 
 def snapshot(name: str = "SUBMITTED", **members: Any) -> Json:
-    """A task, wrapped as in a stream or the answer to a send."""
+    """Return a task, wrapped as in a stream or in the answer to a send."""
     return {"task": task(name, **members)}
 
 
 def agent_reply(text: str = "done", **members: Any) -> Json:
-    """An agent's message, wrapped."""
+    """Return a wrapped message of the agent."""
     return {"message": reply(text, **members)}
 
 
 def card(**members: Any) -> Json:
-    """An agent card with a JSON-RPC, a REST and a gRPC interface; `card(capabilities={})` changes a member."""
+    """Return an agent card with a JSON-RPC, a REST and a gRPC interface; `card(capabilities={})` changes a member."""
     here = "http://localhost:8000"
     made: Json = {
         "name": "Example",
@@ -83,12 +83,12 @@ def card(**members: Any) -> Json:
 
 
 def error_info(reason: str, **metadata: str) -> Json:
-    """An ErrorInfo of A2A."""
+    """Return an ErrorInfo with the A2A domain."""
     kind = "type.googleapis.com/google.rpc.ErrorInfo"
     made: Json = {"@type": kind, "reason": reason, "domain": "a2a-protocol.org"}
     return made | ({"metadata": metadata} if metadata else {})
 
 
 def input_required(text: str = "which one?", *, second: int = 0, id: str = "q1") -> Json:
-    """A status INPUT_REQUIRED with its question: `snapshot("INPUT_REQUIRED", status=asking())`."""
+    """Return an INPUT_REQUIRED status with its question: `snapshot("INPUT_REQUIRED", status=input_required())`."""
     return state("INPUT_REQUIRED", second=second, message=reply(text, id=id, taskId=TASK))

@@ -1,7 +1,7 @@
-"""Conversations with a stdio agent (manual/protocol.md "Stdio"), faultless around what an example is about.
+"""Conversations with a stdio agent (manual/protocol.md "Stdio"), valid except for the property an example shows.
 
-`pipe(ask("GetTask", {"id": "t1"}), tell(task()))` is a whole one: the card is fetched first, and at the end the client
-closes the agent's stdin and the agent exits.
+`pipe_script(pipe_call("GetTask", {"id": "t1"}), pipe_response(task()))` is a complete one: the card is fetched first,
+and at the end the client closes the agent's stdin and the agent exits.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ COMMAND = "npx run my-agent@0.3.0"
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
 HEADER_BLOCK = "Content-Length: {size}\r\nContent-Type: application/json\r\n"
 VERSIONED_HEADER_BLOCK = f"{HEADER_BLOCK}A2A-Version: 1.0\r\n\r\n"
-"""The header block of a client's message; `{size}` is the content's."""
+"""The header block of a client's message; `{size}` is replaced by the size of the content."""
 PLAIN_HEADER_BLOCK = f"{HEADER_BLOCK}\r\n"
-"""That of an agent's."""
+"""The header block of an agent's message."""
 
 
 class PipeAction(msgspec.Struct, frozen=True):
-    """What one side does, or `seconds` in which nothing happens."""
+    """One action of a peer, or a pause of `seconds`."""
 
     direction: Direction = UP
     data: bytes = b""
@@ -36,7 +36,7 @@ class PipeAction(msgspec.Struct, frozen=True):
 def pipe_call(
     method: str, params: Any = None, *, id: Any = 1, head: str = VERSIONED_HEADER_BLOCK, envelope: Json | None = None
 ) -> PipeAction:
-    """A call; `envelope` changes members of it, None takes one away."""
+    """Return a call; `envelope` changes its members, None removes one."""
     value = {"jsonrpc": "2.0", "id": id, "method": method, "params": params} | (envelope or {})
     return pipe_message(UP, {name: item for name, item in value.items() if item is not None}, head)
 
@@ -44,13 +44,13 @@ def pipe_call(
 def pipe_response(
     result: Any = None, *, id: Any = 1, error: Json | None = None, head: str = PLAIN_HEADER_BLOCK
 ) -> PipeAction:
-    """A response."""
+    """Return a response."""
     outcome: Json = {"result": result} if error is None else {"error": error}
     return pipe_message(DOWN, {"jsonrpc": "2.0", "id": id} | outcome, head)
 
 
 def pipe_message(direction: Direction, value: Any, head: str = PLAIN_HEADER_BLOCK) -> PipeAction:
-    """A message with any content; it is shown with its header block where that is not the usual one."""
+    """Return a message with any content. Its header block is shown only if it is not the usual one."""
     content = msgspec.json.encode(value)
     block = head.format(size=len(content)).encode()
     text, usual = content.decode(), PLAIN_HEADER_BLOCK if direction is DOWN else VERSIONED_HEADER_BLOCK
@@ -58,39 +58,41 @@ def pipe_message(direction: Direction, value: Any, head: str = PLAIN_HEADER_BLOC
 
 
 def pipe_bytes(direction: Direction, data: str | bytes) -> PipeAction:
-    """Whatever else stands on the pipe."""
+    """Return arbitrary other bytes on the pipe."""
     raw = data.encode() if isinstance(data, str) else data
     return PipeAction(direction, raw, visible_line_ends(raw))
 
 
 def visible_line_ends(raw: bytes) -> str:
-    """Bytes with their line ends as symbols."""
+    """Return the bytes as text with line ends as symbols."""
     return raw.decode("utf-8", "replace").replace("\r\n", "⏎").replace("\n", "␊")
 
 
 def pipe_pause(seconds: float) -> PipeAction:
-    """Nothing happens."""
+    """Return a pause."""
     return PipeAction(seconds=seconds)
 
 
 def close_input() -> PipeAction:
-    """The client closes the agent's stdin."""
+    """Return the action of the client closing the agent's stdin."""
     return PipeAction(UP, b"", "closes stdin", ChunkKind.EOF)
 
 
 def close_output() -> PipeAction:
-    """The agent closes its stdout."""
+    """Return the action of the agent closing its stdout."""
     return PipeAction(DOWN, b"", "closes stdout", ChunkKind.EOF)
 
 
 def exit_agent(code: int = 0) -> PipeAction:
-    """The agent's process is over."""
+    """Return the exit of the agent's process."""
     facts = ExitFacts(code)
     return PipeAction(DOWN, msgspec.json.encode(facts), f"the agent {facts.description}", ChunkKind.EXITED)
 
 
 def pipe_script(*acts: PipeAction, fetches: bool = True) -> Script:
-    """A conversation; where it has no end of its own, the faultless one. `fetches`: the card is fetched first."""
+    """Return a conversation; if it does not end with an exit, a clean end is added. `fetches`: the card is fetched
+    first.
+    """
 
     def make() -> ScriptConnection:
         first = (pipe_call("GetExtendedAgentCard", id="card"), pipe_response(card(), id="card")) if fetches else ()

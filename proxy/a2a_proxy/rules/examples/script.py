@@ -1,8 +1,7 @@
-"""A conversation of two peers as bytes with times: what an example of a rule is made of.
+"""A conversation of two peers as bytes with times, the form of every rule example.
 
-Scripts are made of exchanges (`a2a_proxy.rules.examples.conversation`), one after the other (`+`) or at once (`both`).
-They
-cost nothing until `chunks` or `lines` asks for them.
+Scripts are built from exchanges (`a2a_proxy.rules.examples.conversation`), in sequence (`+`) or concurrently
+(`run_together`). They cost nothing until `chunks` or `lines` is called.
 """
 
 from __future__ import annotations
@@ -14,45 +13,45 @@ import msgspec
 from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
 
 MS = 1_000_000
-"""ns."""
+"""One millisecond in ns."""
 START = 1_767_225_600_000_000_000
-"""When every script begins: 2026-01-01 00:00:00 UTC, ns."""
+"""Start time of every script: 2026-01-01 00:00:00 UTC, ns."""
 STEP = 10 * MS
-"""Between one step of a conversation and the next."""
+"""Time between two steps of a conversation, ns."""
 UPSTREAM = "http://localhost:8000"
 _SCRIPT_PAUSE = 300 * MS
-"""From here on a pause is shown."""
+"""Shortest pause that is shown, ns."""
 _MAX_LINE = 2000
-"""Characters of a line of an example that are shown."""
+"""Maximum characters shown of a line of an example."""
 
 
 class PeerStep(msgspec.Struct, frozen=True):
-    """What one peer does."""
+    """One action of a peer."""
 
     at: int
-    """ns after the beginning of its exchange."""
+    """Time in ns after the start of its exchange."""
     direction: Direction
     data: bytes = b""
     kind: ChunkKind = ChunkKind.DATA
     text: str = ""
-    """The same for people: a line or more; empty where there is nothing to say."""
+    """The step as text, one or more lines; empty if it is not shown."""
 
 
 class ScriptConnection(msgspec.Struct, frozen=True):
-    """One connection: its steps in order. `length` is the time it takes, ns."""
+    """One connection: its steps in order. `length` is its duration, ns."""
 
     steps: tuple[PeerStep, ...]
     length: int
     upstream: str = UPSTREAM
     client: str = "127.0.0.1"
     closes: bool = True
-    """False: it is open still when the session ends, so it ends with the proxy, not by a peer."""
+    """False if it is still open when the session ends, so that the proxy ends it, not a peer."""
     transport: str = "tcp"
-    """`tcp`, or `stdio`: then the upstream is a command."""
+    """`tcp`, or `stdio` if the upstream is a command."""
 
 
 class _ScheduledConnection(msgspec.Struct, frozen=True):
-    """A connection and when it begins, ns after the script's beginning."""
+    """A connection and its start, ns after the start of the script."""
 
     at: int
     connection: ScriptConnection
@@ -62,14 +61,14 @@ Build = Callable[[], tuple[list[_ScheduledConnection], int]]
 
 
 class Script:
-    """Exchanges in time."""
+    """A timed sequence of exchanges."""
 
     def __init__(self, build: Build) -> None:
         self._build = build
 
     @classmethod
     def of(cls, make: Callable[[], ScriptConnection]) -> Script:
-        """The script of one connection."""
+        """Return the script of one connection."""
 
         def build() -> tuple[list[_ScheduledConnection], int]:
             talk = make()
@@ -78,11 +77,11 @@ class Script:
         return cls(build)
 
     def __add__(self, other: Script) -> Script:
-        """First this one, then the other."""
+        """Return this script followed by the other."""
         return self.then(other, STEP)
 
     def then(self, other: Script, pause: int) -> Script:
-        """First this one, after a pause of so many ns the other."""
+        """Return this script followed by the other after a pause, ns."""
 
         def build() -> tuple[list[_ScheduledConnection], int]:
             first, length = self._build()
@@ -93,7 +92,7 @@ class Script:
         return Script(build)
 
     def chunks(self) -> list[Chunk]:
-        """The session: records as the relay writes them, END last."""
+        """Return the session as chunks, in the form the relay writes them, with END last."""
         placed, length = self._build()
         found: list[Chunk] = []
         for number, each in enumerate(sorted(placed, key=lambda one: one.at), 1):
@@ -103,7 +102,7 @@ class Script:
         return [*found, Chunk(0, ChunkKind.END, Direction.TO_AGENT, end)]
 
     def lines(self) -> list[str]:
-        """The conversation for people: `client -> ...` and `agent  <- ...`, in order of time."""
+        """Return the conversation as text in order of time: `client -> ...` and `agent  <- ...`."""
         placed, _ = self._build()
         steps = [(each.at + step.at, step) for each in placed for step in each.connection.steps if step.text]
         steps.sort(key=lambda pair: pair[0])
@@ -120,18 +119,18 @@ class Script:
 
 
 def _format_seconds(pause: int) -> str:
-    """Below ten with one decimal, where it has one."""
+    """Return seconds, below ten with one decimal unless it is zero."""
     seconds = pause / (1000 * MS)
     return f"{seconds:.1f}".removesuffix(".0") if seconds < 10 else f"{seconds:.0f}"
 
 
 def _shorten_line(line: str) -> str:
-    """Nobody reads megabytes."""
+    """Shorten a long line; large payloads are not useful as examples."""
     return line if len(line) <= _MAX_LINE else f"{line[:_MAX_LINE]}... ({len(line)} characters)"
 
 
 def run_together(first: Script, second: Script, *, after: int = STEP // 2) -> Script:
-    """Two scripts at once, the second begins `after` ns."""
+    """Return both scripts running concurrently; the second one starts `after` ns."""
 
     def build() -> tuple[list[_ScheduledConnection], int]:
         one, length = first._build()

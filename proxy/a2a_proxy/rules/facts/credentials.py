@@ -1,4 +1,4 @@
-"""Which credentials a request carries, by their kinds. The values are labels where redaction is on."""
+"""Credentials carried by a request, by kind. With redaction on, their values are labels."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from a2a_proxy.redaction.secret_names import credential_header, secret_parameter
 from a2a_proxy.rules.state.card_declarations import CardDeclarations, Scheme
 
 _PROXY_FIELDS = frozenset({"proxy-authorization"})
-"""Fields for proxies on the way, not for the agent."""
+"""Header fields addressed to proxies, not to the agent."""
 _SIGNED = frozenset(
     {"code", "sig", "signature", "xamzsignature", "xamzcredential", "xgoogsignature"}
     | {"sid", "session", "sessionid", "otp", "pin", "assertion", "codeverifier"}
 )
-"""Query parameters that are secret but no key of this protocol's."""
+"""Query parameters that are secret but are not A2A API keys or tokens."""
 _BY_TOKEN = frozenset({"oauth2", "openIdConnect"})
-"""Kinds of schemes the tokens of which go as `Authorization: Bearer`."""
+"""Kinds of security schemes whose tokens are sent as `Authorization: Bearer`."""
 
 
 class Credential(NamedTuple):
@@ -29,17 +29,17 @@ class Credential(NamedTuple):
     location: str
     """`authorization`, `header`, `query`, `cookie` or `userinfo`."""
     name: str
-    """The scheme (lower case) of `authorization`, else the name of the field or parameter as sent."""
+    """The scheme (lower case) of `authorization`, otherwise the name of the field or parameter as sent."""
     value: str
 
     def __str__(self) -> str:
-        """In words, without the value."""
+        """Return a description without the value."""
         if self.location == "authorization":
             return f"Authorization: {self.name.title()}"
         return self.location if self.location in ("cookie", "userinfo") else f"{self.location} {self.name}"
 
     def fits_scheme(self, scheme: Scheme) -> bool:
-        """It is a credential of this security scheme."""
+        """Whether this credential belongs to the security scheme."""
         if self.location == "authorization":
             by_token = self.name == "bearer" and scheme.kind in _BY_TOKEN
             named = scheme.kind == "apiKey" and scheme.name.lower() == "authorization"
@@ -52,7 +52,7 @@ class Credential(NamedTuple):
 
 
 def credentials(exchange: Exchange, declared: CardDeclarations | None = None) -> list[Credential]:
-    """All of them; `declared` tells under which names this agent wants API keys."""
+    """Return all credentials of the request; `declared` supplies the names under which this agent expects API keys."""
     names = tuple([name for name, _ in exchange.request_headers])
     if (
         declared is None
@@ -65,7 +65,7 @@ def credentials(exchange: Exchange, declared: CardDeclarations | None = None) ->
 
 
 def header_credentials(exchange: Exchange, declared: CardDeclarations | None = None) -> Iterator[Credential]:
-    """Those of header fields or metadata."""
+    """Yield the credentials in header fields or metadata."""
     wanted = _api_key_names(declared, "header")
     for raw, data in exchange.request_headers:
         name, secret = _classify_field(raw)
@@ -82,19 +82,19 @@ def header_credentials(exchange: Exchange, declared: CardDeclarations | None = N
 
 @lru_cache(1024)
 def _may_hold_credentials(names: tuple[bytes, ...]) -> bool:
-    """Fields of these names may hold credentials. Clients send the same names again and again."""
+    """Whether a field of one of these names may hold credentials. Cached because clients repeat the same names."""
     return any(_classify_field(raw)[1] for raw in names)
 
 
 @lru_cache(4096)
 def _classify_field(raw: bytes) -> tuple[str, bool]:
-    """A field's name in lower case, and whether fields of that name hold credentials."""
+    """Return a field's name in lower case, and whether fields of that name hold credentials."""
     name = raw.decode("latin-1").lower()
     return name, name in ("authorization", "cookie") or (credential_header(name) and name not in _PROXY_FIELDS)
 
 
 def url_credentials(exchange: Exchange, declared: CardDeclarations | None = None) -> Iterator[Credential]:
-    """Those of the query and before the host."""
+    """Yield the credentials in the query and in the user info of the authority."""
     _, mark, query = exchange.target.partition("?")
     if mark:
         wanted = _api_key_names(declared, "query")
@@ -117,6 +117,6 @@ def _api_key_names(declared: CardDeclarations | None, place: str) -> frozenset[s
 
 
 def principal_digest(exchange: Exchange, declared: CardDeclarations | None = None) -> str:
-    """Who asks: a digest of the credentials; empty where there are none."""
+    """Return a digest of the credentials, which identifies the principal; empty if the request has none."""
     found = [each.value for each in credentials(exchange, declared) if each.location != "cookie"]
     return hashlib.sha256("\n".join(found).encode()).hexdigest()[:16] if found else ""

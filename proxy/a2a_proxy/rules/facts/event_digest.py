@@ -1,8 +1,7 @@
-"""One event known again: the same digest on JSON-RPC, REST, gRPC and a webhook
-(manual/protocol.md "Generation tracking").
+"""Digests that identify one event on JSON-RPC, REST, gRPC and a webhook (manual/protocol.md "Generation tracking").
 
-Taken over what the event says, in its 1.0 form, not over its bytes: bindings write defaults, numbers and base64
-differently. Costs a decoding, so it is asked for only where something is compared: where a task is numbered, or where
+A digest covers the content of the event in its 1.0 form, not its bytes, because bindings write defaults, numbers and
+base64 differently. It costs a decoding, so it is computed only where events are compared: if a task is numbered, or if
 several streams of it are open.
 """
 
@@ -19,12 +18,12 @@ from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 
 _DIGEST_SIZE = 8
-"""Bytes of a digest: a recording compares thousands of events, not billions."""
+"""Bytes of a digest; short, because a recording compares thousands of events, not billions."""
 _UPDATE_EVENTS = frozenset({EventKind.STATUS, EventKind.ARTIFACT})
 
 
 def update_digest(context: RuleContext) -> str:
-    """The digest of the update that a frame carries; empty where it is none, or where its payload is not whole."""
+    """Return the digest of the update in the frame; empty if it is not an update or its payload is truncated."""
     found = context.cache.get("digest")
     if found is None:
         found = context.cache["digest"] = _compute_digest(context)
@@ -32,7 +31,9 @@ def update_digest(context: RuleContext) -> str:
 
 
 def artifacts_digest(context: RuleContext) -> str:
-    """The digest of all artifacts of a snapshot, in any order; empty where it has none, or is not whole."""
+    """Return the digest of all artifacts of a snapshot, independent of their order; empty if it has none or is
+    truncated.
+    """
     if context.frame.truncated:
         return ""
     listed = context.object.get("artifacts")
@@ -63,7 +64,7 @@ _WRAPPER_NAMES = {EventKind.STATUS: "statusUpdate", EventKind.ARTIFACT: "artifac
 
 
 def _canonical_update(context: RuleContext) -> dict[str, Any]:
-    """The update in its 1.0 form; where it has that form, as nearly always, it need not be made."""
+    """Return the update in its 1.0 form, without converting it if it already has that form (the usual case)."""
     if context.is_v1 and isinstance(body := context.body, dict):
         update = body.get(_WRAPPER_NAMES[context.frame.event])
         if isinstance(update, dict) and "taskId" in update:
@@ -84,7 +85,7 @@ def _canonical_text(value: Any) -> str:
 
 
 def _sorted_parts(value: Any) -> list[str]:
-    """Each part as text, so that lists of them have an order."""
+    """Return each part as text, so that lists of parts can be ordered."""
     return [_canonical_part(_member_digests(each)) for each in value] if isinstance(value, list) else []
 
 
@@ -101,7 +102,7 @@ def _canonical_part(part: dict[str, Any]) -> str:
 
 
 def _canonical_base64(coded: str) -> str:
-    """Base64 in its one canonical spelling: ProtoJSON allows the URL alphabet, and to leave out the padding."""
+    """Return base64 in its canonical spelling: ProtoJSON allows the URL alphabet and missing padding."""
     if not coded:
         return ""
     standard = coded.translate(_STANDARD_ALPHABET).rstrip("=")
@@ -115,7 +116,7 @@ _STANDARD_ALPHABET = str.maketrans("-_", "+/")
 
 
 def _plain_numbers(value: Any, depth: int = 64) -> Any:
-    """Any JSON with its numbers as protobuf has them: 1 and 1.0 are one."""
+    """Return a JSON value with its numbers as protobuf has them: 1 and 1.0 become equal."""
     if not depth:
         return None
     if isinstance(value, dict):

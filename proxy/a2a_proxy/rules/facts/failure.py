@@ -1,4 +1,4 @@
-"""An error of any binding, in one form (manual/protocol.md "Error bodies")."""
+"""An error of any binding in one form (manual/protocol.md "Error bodies")."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from a2a_proto import read_status
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, RPC_REASONS, RPC_REASONS_0_1, decode_binary_value
-from a2a_proxy.rules.define.rule import ENVELOPE
+from a2a_proxy.rules.define.conditions import ENVELOPE
 
 _A2A_DOMAIN = "a2a-protocol.org"
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """What an agent said went wrong."""
+    """An error reported by an agent."""
 
     code: int
     """JSON-RPC error code, HTTP status, or gRPC status."""
     text: str = ""
-    """Its message."""
+    """The error message."""
     reason: str = ""
-    """Of the ErrorInfo; empty where there is none."""
+    """`reason` of the ErrorInfo; empty if there is none."""
     name: str = ""
-    """The A2A error as far as it can be told: the reason, else what the code says on JSON-RPC; else empty."""
+    """Name of the A2A error: the reason, otherwise the name of the JSON-RPC code; empty if neither identifies it."""
     details: tuple[Any, ...] = ()
-    """As plain JSON."""
+    """The error details as plain JSON."""
     info: dict[str, Any] | None = None
     """The first ErrorInfo."""
     body: Any = None
@@ -35,12 +35,12 @@ class Failure(msgspec.Struct, frozen=True):
 
     @property
     def status_name(self) -> str:
-        """Of a gRPC status: `NOT_FOUND`."""
+        """Name of the gRPC status, such as `NOT_FOUND`."""
         return GRPC_STATUS_NAMES[self.code] if 0 <= self.code < len(GRPC_STATUS_NAMES) else str(self.code)
 
 
 def failure_from_json(frame: Frame, value: Any, binding: Binding, dialect: Dialect) -> Failure:
-    """An error frame of JSON-RPC or REST; `value` is its payload."""
+    """Return the failure of a JSON-RPC or REST error frame; `value` is its decoded payload."""
     error = value.get("error") if isinstance(value, dict) else None
     if not isinstance(error, dict):
         return Failure(frame.error_code, body=value)
@@ -55,7 +55,7 @@ def failure_from_json(frame: Frame, value: Any, binding: Binding, dialect: Diale
 
 
 def failure_from_trailers(frame: Frame, fields: list[tuple[str, str]]) -> Failure:
-    """GRPC trailers with a status other than 0."""
+    """Return the failure in gRPC trailers with a status other than 0."""
     named = {name.lower(): value for name, value in fields}
     text = named.get("grpc-message", "")
     coded = named.get("grpc-status-details-bin", "")
@@ -63,7 +63,7 @@ def failure_from_trailers(frame: Frame, fields: list[tuple[str, str]]) -> Failur
         return Failure(frame.error_code, text)
     try:
         status: Any = read_status(decode_binary_value(coded.encode("latin-1")))
-    except Exception:  # hostile bytes: then there are no details
+    except Exception:  # hostile bytes: no details
         return Failure(frame.error_code, text, body=coded)
     details = status.get("details")
     found = tuple(details) if isinstance(details, list) else ()
@@ -73,7 +73,7 @@ def failure_from_trailers(frame: Frame, fields: list[tuple[str, str]]) -> Failur
 
 
 def _error_info(details: tuple[Any, ...]) -> dict[str, Any] | None:
-    """The ErrorInfo of A2A, else the first one."""
+    """Return the ErrorInfo with the A2A domain, otherwise the first one."""
     found = [each for each in details if isinstance(each, dict) and "reason" in each]
     return next((each for each in found if each.get("domain") == _A2A_DOMAIN), found[0] if found else None)
 

@@ -1,4 +1,4 @@
-"""Where a host is, as far as its name tells: rules about plain text and about webhooks depend on it."""
+"""Network reach of a host as far as its name shows it; used by the rules about plain text and webhooks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from urllib.parse import urlsplit
 
 
 class HostReach(IntEnum):
-    """How far away a host is."""
+    """Network distance of a host."""
 
     LOOPBACK = 0
     LINK_LOCAL = 1
     PRIVATE = 2
-    """Of a private network: an address that is not global (RFC 1918, RFC 4193, RFC 6598), a name without a dot or under
-    a private top level."""
+    """A private network: an address that is not global (RFC 1918, RFC 4193, RFC 6598), or a name without a dot or under
+    a private top-level domain.
+    """
     PUBLIC = 3
 
 
@@ -24,7 +25,7 @@ _PRIVATE_NAMES = (".local", ".internal", ".localdomain", ".lan", ".home.arpa", "
 
 @lru_cache(maxsize=1024)
 def host_reach(host: str) -> HostReach:
-    """Where `host` (a name or an IP address, without port) is."""
+    """Return the reach of `host` (a name or an IP address, without port)."""
     name = host.lower().strip("[]").rstrip(".")
     try:
         address = ipaddress.ip_address(name.partition("%")[0])
@@ -47,7 +48,7 @@ def _reach_of_name(name: str) -> HostReach:
 
 @lru_cache(maxsize=1024)
 def host_of(url: str) -> str:
-    """The host of a URL or of `host:port`; empty where there is none."""
+    """Return the host of a URL or of `host:port`; empty if there is none."""
     try:
         return urlsplit(url if "://" in url else f"//{url}").hostname or ""
     except ValueError:
@@ -56,13 +57,13 @@ def host_of(url: str) -> str:
 
 @lru_cache(maxsize=1024)
 def scheme_of(url: str) -> str:
-    """The scheme in lower case; empty where there is none."""
+    """Return the scheme in lower case; empty if there is none."""
     head, colon, _ = url.partition("://")
     return head.lower() if colon else ""
 
 
 @lru_cache(maxsize=1024)
 def plain_text_reach(url: str) -> HostReach:
-    """How far bytes go in plain text to reach this `http` URL; LOOPBACK: nobody can read them on the way."""
+    """Return how far plain text travels to reach this `http` URL. LOOPBACK means that it cannot be read on the way."""
     host = host_of(url)
     return host_reach(host) if host and scheme_of(url) in ("http", "") else HostReach.LOOPBACK

@@ -1,4 +1,4 @@
-"""Names of tasks, contexts and objects in what rules tell."""
+"""Names of tasks, contexts and objects in finding summaries."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ _EVENT_MEMBERS = {EventKind.TASK: "task.", EventKind.STATUS: "statusUpdate.", Ev
 
 
 def are_different(one: str, other: str) -> bool:
-    """Both are known and not the same; what holds a label of the redaction cannot be compared."""
+    """Whether both ids are known and differ. Ids that contain a redaction label cannot be compared."""
     return bool(one and other) and one != other and _REDACTION_PREFIX not in one and _REDACTION_PREFIX not in other
 
 
 def event_phrase(frame: Frame) -> str:
-    """What an answer is, with its article."""
+    """Return the kind of an answer with its article."""
     return _EVENT_PHRASES.get(frame.event, "an answer")
 
 
 def object_prefix(frame: Frame, v1: bool, operation: str) -> str:
-    """Where the object of an answer stands in the result, with a dot: 1.0 wraps it, except as a task by itself."""
+    """Return the path prefix of an answer's object in the result, with a trailing dot. 1.0 wraps objects, except a task
+    returned by GetTask or CancelTask.
+    """
     wraps = v1 and operation not in ("GetTask", "CancelTask")
     return _EVENT_MEMBERS.get(frame.event, "message.") if wraps else ""

@@ -1,7 +1,7 @@
-"""A quick look at statuses and artifacts: what rules compare from one event with the next
+"""Partial decoding of statuses and artifacts, limited to the fields that rules compare between events
 (manual/protocol.md "Artifacts").
 
-For every event, so only what is compared is decoded. What cannot be read gives an empty look.
+This runs for every event, so only compared fields are decoded. Unreadable content yields an empty summary.
 """
 
 from __future__ import annotations
@@ -22,62 +22,63 @@ from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.schema import JSON, decoder_for, is_protobuf
 
 DECODE_ERRORS = (*UNREADABLE_ERRORS, DecodeError, KeyError, RenderError, AttributeError)
-"""What reading a peer's bytes may raise."""
+"""Exceptions that decoding a peer's bytes may raise."""
 
 
 class PartsSummary(msgspec.Struct, frozen=True, gc=False):
-    """A list of parts in numbers: texts joined, so that it does not matter how they are cut into parts (Q-23)."""
+    """Summary of a list of parts. Texts are joined, so their division into parts does not matter (Q-23)."""
 
     length: int = 0
     """Bytes of all text."""
     digest: int = 0
     """CRC-32 of all text."""
     byte_count: int = 0
-    """Of raw content."""
+    """Bytes of raw content."""
     other_parts: int = 0
-    """Parts that are not text."""
+    """Number of parts that are not text."""
 
 
 NO_PARTS = PartsSummary()
 
 PartContent = bytes | int
-"""A part: its text, or how many bytes of other content it has."""
+"""Content of a part: its text, or the number of bytes of other content."""
 
 
 class StatusSummary(msgspec.Struct, frozen=True, gc=False):
-    """A status."""
+    """Summary of a status."""
 
     stamp: str = ""
-    """Its timestamp as it stands there; of protobuf seconds and nanoseconds."""
+    """The timestamp as sent; for protobuf, seconds and nanoseconds."""
     message_content: bytes | None = None
-    """What its message says, in a form that is the same for the same parts on one binding; None: it has none. What is
-    only added to the text of the last part is added at the end."""
+    """Content of the message in a form that is equal for equal parts on one binding; None if there is no message. Text
+    added to the end of the last part is added at the end.
+    """
     is_bare: bool = False
-    """Neither a message nor anything else beside state and timestamp."""
+    """Whether the status has neither a message nor anything else besides state and timestamp."""
     named_ids: tuple[str, ...] = ()
-    """Ids of tasks and contexts that its message, and those of a task's history, name; empty ones too."""
+    """Task and context ids named by its message, and by the messages of a task's history; includes empty ones."""
 
 
 class ArtifactSummary(msgspec.Struct, frozen=True, gc=False):
-    """An artifact, whole or one chunk of it."""
+    """Summary of an artifact, complete or one chunk of it."""
 
     artifact_id: str
     name: str
     description: int
-    """CRC-32; 0 where there is none."""
+    """CRC-32 of the description; 0 if there is none."""
     media_type: str
-    """Of the first part."""
+    """Media type of the first part."""
     pieces: Sequence[PartContent]
 
 
 NO_STATUS = StatusSummary()
 
 GateResult = StatusSummary | ArtifactSummary | bool
-"""False: a payload is not faultless. True: it is; or what its update shows, where that was read on the way."""
+"""False if a payload is not provably valid; True if it is; or the summary of its update, if the gate decoded it."""
 
 
 def add_parts(content: PartsSummary, pieces: Sequence[PartContent]) -> PartsSummary:
-    """The content with more parts after it."""
+    """Return the summary of the content followed by more parts."""
     length, digest, data, others = content.length, content.digest, content.byte_count, content.other_parts
     for piece in pieces:
         if isinstance(piece, bytes):
@@ -90,10 +91,10 @@ def add_parts(content: PartsSummary, pieces: Sequence[PartContent]) -> PartsSumm
 
 
 def time_before(stamp: str, other: str) -> int:
-    """By how many ns `stamp` is before `other`; 0 where it is not, or where they cannot be compared."""
+    """Return by how many ns `stamp` is before `other`; 0 if it is not earlier or they cannot be compared."""
     if not stamp or not other:
         return 0
-    if stamp >= other and len(stamp) == len(other):  # written alike: no need to read them
+    if stamp >= other and len(stamp) == len(other):  # same format: the text order is the time order
         return 0
     one, two = parse_timestamp(stamp), parse_timestamp(other)
     if one > 0 and two > 0:
@@ -102,7 +103,7 @@ def time_before(stamp: str, other: str) -> int:
 
 
 def parse_timestamp(stamp: str) -> int:
-    """A timestamp, ns; below 0 where it names no zone, as in 0.x; 0 where there is none or it cannot be read."""
+    """Return a timestamp in ns; negative if it has no time zone (0.x), 0 if it is missing or unreadable."""
     if not stamp:
         return 0
     try:
@@ -118,7 +119,7 @@ def parse_timestamp(stamp: str) -> int:
 
 
 def decode_status(frame: Frame) -> StatusSummary:
-    """The status that a task or a status update has."""
+    """Return the summary of the status of a task or a status update."""
     try:
         if frame.schema == JSON:
             return _summarise_json_status(_decode_json_status(frame.payload))
@@ -130,7 +131,7 @@ def decode_status(frame: Frame) -> StatusSummary:
 
 
 def decode_artifacts(frame: Frame) -> list[ArtifactSummary]:
-    """The artifact of an update, or those of a task."""
+    """Return the summaries of the artifact of an update, or of the artifacts of a task."""
     try:
         if frame.schema == JSON:
             return [
@@ -151,11 +152,11 @@ def decode_artifacts(frame: Frame) -> list[ArtifactSummary]:
 
 
 class _PartialShape(msgspec.Struct, rename="camel", gc=False):
-    """Unknown members are skipped without being made."""
+    """Base of partial shapes: unknown members are skipped without building objects."""
 
 
 class PartShape(_PartialShape):
-    """A part of any dialect."""
+    """A part in any dialect."""
 
     text: str | None = None
     raw: str | None = None
@@ -206,7 +207,7 @@ class _PartialArtifact(_PartialShape):
 
 
 class _WithStatus(_PartialShape):
-    """Anything that has a status, in any nesting: envelope, wrapper, bare event, task."""
+    """An object with a status at any nesting: envelope, wrapper, bare event, task."""
 
     result: _WithStatus | None = None
     status_update: _WithStatus | None = None
@@ -217,7 +218,7 @@ class _WithStatus(_PartialShape):
 
 
 class _WithArtifacts(_PartialShape):
-    """Anything that has artifacts."""
+    """An object with artifacts at any nesting."""
 
     result: _WithArtifacts | None = None
     artifact_update: _WithArtifacts | None = None
@@ -248,7 +249,7 @@ def _summarise_json_status(holder: _WithStatus) -> StatusSummary:
 
 
 def _part_bytes(part: _PartialHistoryMessage) -> bytes:
-    """What a part says, however it is spaced and whatever the order of its members."""
+    """Return the content of a part, independent of whitespace and of the order of its members."""
     if part.text is not None:
         return part.text.encode("utf-8", "surrogatepass")
     plain = part.data if part.data is not UNSET else part.file
@@ -280,7 +281,7 @@ def _summarise_json_artifact(artifact: _PartialArtifact) -> ArtifactSummary:
 
 
 def json_part_content(part: PartShape) -> PartContent:
-    """A part in JSON; of base64 the decoded length only."""
+    """Return the content of a part in JSON; for base64 only the decoded length."""
     if part.text is not None:
         return part.text.encode("utf-8", "surrogatepass")
     raw = part.raw or (part.file and (part.file.bytes or part.file.file_with_bytes)) or ""
@@ -290,19 +291,19 @@ def json_part_content(part: PartShape) -> PartContent:
 # --- protobuf -----------------------------------------------------------------------------------------------------
 
 _KIND_MEMBER = "s "
-"""Between seconds and nanoseconds."""
+"""Separator between seconds and nanoseconds."""
 _EVENT_MEMBERS = {EventKind.TASK: "task", EventKind.STATUS: "status_update", EventKind.ARTIFACT: "artifact_update"}
 
 
 class _SchemaLayout(msgspec.Struct, frozen=True):
-    """How messages of one schema are read."""
+    """Access to the messages of one protobuf schema."""
 
     read_object: Callable[[bytes], Any]
-    """From bytes to the task or update in them."""
+    """Parses bytes and returns the contained task or update."""
     is_old: bool
-    """0.3: other names for the status message and its parts, files of their own."""
+    """Whether the schema is 0.3: other names for the status message and its parts, and separate file parts."""
     history: bool
-    """It is a task."""
+    """Whether the object is a task, which has a history."""
 
 
 @cache
@@ -336,7 +337,7 @@ def _decode_proto_status(layout: _SchemaLayout, data: bytes) -> StatusSummary:
 
 
 def timestamp_text(timestamp: Any) -> str:
-    """A protobuf Timestamp as a status look has it."""
+    """Return a protobuf Timestamp in the form of `StatusSummary.stamp`."""
     return f"{timestamp.seconds}{_KIND_MEMBER}{timestamp.nanos:09d}"
 
 
@@ -354,7 +355,7 @@ def _decode_proto_artifact(layout: _SchemaLayout, artifact: Any) -> ArtifactSumm
 
 
 def proto_part_content(part: Any, *, old: bool) -> PartContent:
-    """A part in protobuf."""
+    """Return the content of a part in protobuf."""
     text: str = part.text
     if text or part.WhichOneof("part" if old else "content") == "text":
         return text.encode()

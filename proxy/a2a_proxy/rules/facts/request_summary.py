@@ -1,4 +1,4 @@
-"""A quick look at the message that a client sends: what rules compare, and nothing else."""
+"""Partial decoding of the message that a client sends, limited to the fields that rules compare."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from a2a_proxy.rules.facts.partial_decode import (
 
 
 class RequestSummary(msgspec.Struct, frozen=True, gc=False):
-    """A message in a request; `parts` 0 where there is none, or where it cannot be read."""
+    """Summary of the message in a request; `parts` is 0 if there is none or it cannot be read."""
 
     parts: int = 0
     content: PartsSummary = NO_PARTS
     references: tuple[str, ...] = ()
-    """Its `referenceTaskIds`."""
+    """The `referenceTaskIds` of the message."""
 
 
 _NO_MESSAGE = RequestSummary()
@@ -49,7 +49,7 @@ _decode_request = msgspec.json.Decoder(_MessageHolder).decode
 
 
 def summarise_request(frame: Frame) -> RequestSummary:
-    """Look at a request."""
+    """Return the summary of the message in a request."""
     try:
         if frame.schema == JSON:
             holder = _decode_request(frame.payload)
@@ -71,7 +71,7 @@ def _summarise_json(message: _SummaryMessage | None) -> RequestSummary:
 
 
 def _summarise_proto(value: Any) -> RequestSummary:
-    """A request holds a message; a live request of one proposal holds such a request."""
+    """Summarise a request's message, also inside the live request of one proposal."""
     if value.DESCRIPTOR.name != "Message":
         name = next((each for each in ("message", "request") if each in value.DESCRIPTOR.fields_by_name), "")
         return _summarise_proto(getattr(value, name)) if name else _NO_MESSAGE

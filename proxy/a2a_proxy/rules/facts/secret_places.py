@@ -1,4 +1,4 @@
-"""Where in a payload something looks like a credential, redacted or not."""
+"""Places in a payload that look like a credential, redacted or not."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from a2a_proxy.redaction.secret_patterns import find, suspicious
 
 _REDACTION_LABEL = re.compile(r"redacted-[0-9a-f]{12}")
 _MAX_DEPTH = 32
-"""How deep is looked."""
+"""Maximum nesting depth that is searched."""
 
 
 def secret_paths(value: Any, skip: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Paths of the strings and numbers that are, or have in them, a label of the redaction or what it would replace.
+    """Yield the paths of strings and numbers that contain a redaction label or a value that redaction would replace.
 
-    Members named in `skip` are left out, with all that is in them. A finding about such a place must not name it as
-    its `path`: what stands at a redacted place is judged by nobody, that something does is another matter.
+    Members named in `skip` are omitted with their whole content. A finding about such a place must not use it as its
+    `path`, because findings at redacted places are dropped; the presence of the credential can still be reported.
     """
     return (
         path for path, name, scalar in _scalars(value, "", None, INNER, skip, _MAX_DEPTH) if _is_secret(name, scalar)
@@ -37,7 +37,7 @@ def _is_secret(name: str | None, scalar: str | float) -> bool:
 def _scalars(
     value: Any, path: str, name: str | None, scope: Scope, skip: frozenset[str], depth: int
 ) -> Iterator[tuple[str, str | None, str | float]]:
-    """Strings and numbers, each with its path and the name by which the redaction judges it."""
+    """Yield strings and numbers, each with its path and the name by which redaction judges it."""
     if isinstance(value, str | int | float) and not isinstance(value, bool):
         if value != "":
             yield path, judged_name(scope, name), value

@@ -1,5 +1,5 @@
-"""The rules, a folder a family: `gen` has A2A-GEN-*.
+"""The rules, one folder per family: `gen` contains A2A-GEN-*.
 
-A folder's docstring is the family's subject; its `LEFT_OUT` says which rule numbers it does not have,
-and why.
+The docstring of a folder is the subject of the family; its `LEFT_OUT` lists the rule numbers that are not implemented,
+each with the reason.
 """

@@ -1,1 +1,1 @@
-"""Running the rules over frames and exchanges: the engine, and what spares it work."""
+"""Running the rules over frames and exchanges: the engine, and the checks that let it skip rules."""

@@ -1,7 +1,7 @@
-"""Asks the rules about what passes: redacted frames and exchanges in, findings out. Live and over recordings alike.
+"""Runs the rules over redacted frames and exchanges and emits findings, live and for recordings.
 
-Time goes on by frames and by `tick`. What is due before a frame (an exchange that ended, a deadline) comes before it,
-so that the order of findings depends on the traffic alone, not on when somebody looked.
+Time advances with frames and with `tick`. Work that is due before a frame (an ended exchange, a deadline) runs before
+that frame, so the order of findings depends only on the traffic, not on when `tick` is called.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from a2a_proxy.model.task import Task
 from a2a_proxy.redaction.labels import withheld
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.catalogue import all_rules
-from a2a_proxy.rules.define.rule import EXCHANGE_FLAGS, EvidenceScope, FrameFlag, HookPoint, Judge, Rule, RuleFinding
+from a2a_proxy.rules.define.conditions import EXCHANGE_FLAGS, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import Judge, Rule, RuleFinding
 from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary
 from a2a_proxy.rules.run.gate import Checks, check_payload, checks_for
 from a2a_proxy.rules.run.missing_payload import MissingPayload
@@ -34,13 +35,13 @@ from a2a_proxy.rules.state.records import ExchangeRecord, TaskRecord
 from a2a_proxy.rules.state.session_state import LARGE_MESSAGE, SessionState, rule_dialect
 
 MAX_PENDING_REQUESTS = 16
-"""Requests of one exchange that wait to be judged; bidirectional streams have more after their first answer."""
+"""Maximum number of pending requests of one exchange before its first answer; later requests are judged at once."""
 BROKEN_RULE_ID = "RULES"
-"""The rule of the finding that says that a rule broke down."""
+"""Rule id of the finding that reports a failure of a rule."""
 _MAX_VALUE_LENGTH = 200
-"""Characters of a value in the evidence."""
+"""Maximum characters of a value in the evidence."""
 _PEER_OUTCOMES = frozenset({"complete", "client cancel", "client gone", "agent reset", "agent gone", "agent exited"})
-"""How an exchange ends by the doing of a peer; what the proxy or a hole in the capture ended is not judged."""
+"""Outcomes caused by a peer. Exchanges ended by the proxy or by a capture gap are not judged."""
 _UNCLEAN_FLAG, _OTHER_FLAG = int(FrameFlag.UNCLEAN), int(FrameFlag.OTHER)
 _LARGE_FLAG, _ASKS_FLAG, _NAMES_FLAG, _FRAMED_FLAG = (
     int(FrameFlag.LARGE),
@@ -55,11 +56,11 @@ _NO_EVENT, _TASK_EVENT, _ARTIFACT_EVENT, _CARD_EVENT = (
     EventKind.ARTIFACT,
     EventKind.CARD,
 )
-"""Bound here: where it is asked for each frame, `EventKind.CARD` costs 0.1 us (CPython 3.11)."""
+"""Module-level aliases, because accessing `EventKind.CARD` for each frame costs 0.1 us (CPython 3.11)."""
 _ALL_FLAGS = -1
-"""Where there is no frame, `when` says nothing: all rules of the moment are asked."""
+"""Flags used when there is no frame: `trigger_flags` does not apply, so all rules of the hook point run."""
 _NOT_EXCHANGE_FLAGS = ~int(EXCHANGE_FLAGS)
-"""At `HEADS` and `CLOSED`: all flags but those that are the exchange's own."""
+"""Flags at `HEADS` and `CLOSED`: all except the flags of the exchange itself."""
 _ANSWER_KINDS = frozenset(
     {
         FrameKind.RESPONSE,
@@ -75,29 +76,29 @@ _UNJUDGED_BINDINGS = frozenset({Binding.OTHER})
 
 
 class RuleDataSource(Protocol):
-    """Where the engine gets what a frame does not tell."""
+    """Source of the facts that a frame does not contain."""
 
     def exchange(self, number: int) -> Exchange:
-        """The exchange as it stands, redacted."""
+        """Return the current state of the exchange, redacted."""
 
     def call_of(self, number: int) -> tuple[Binding, str, int]:
-        """Binding and operation of the exchange as it stands, and when it began, ns: less work than all of it."""
+        """Return the exchange's current binding and operation, and its start in ns; cheaper than `exchange`."""
 
     def closed_at(self, number: int) -> int:
-        """When the exchange was over, ns; 0 while it is open."""
+        """Return the time at which the exchange ended, ns; 0 while it is open."""
 
     def facts(self, connection: int) -> ConnectionFacts:
-        """The addresses of a connection."""
+        """Return the addresses of a connection."""
 
 
 class _Deadline(msgspec.Struct, order=True):
-    """One thing to do when its time has come."""
+    """One scheduled action."""
 
     at: int
     number: int
-    """Order of those at the same time: exchanges by their number, deadlines after them in the order of asking."""
+    """Order within the same time: exchanges by number, then deadlines in the order of scheduling."""
     rule: str = ""
-    """Whose deadline it is; empty: the exchange is over."""
+    """Id of the rule that scheduled the deadline; empty if the exchange ended."""
     exchange: int = 0
     agent: str = ""
     task_id: str = ""
@@ -107,16 +108,16 @@ class _Deadline(msgspec.Struct, order=True):
 
 
 MAX_DEADLINES = 100_000
-"""Deadlines that are kept; further ones are not asked for: silence is then not judged."""
+"""Maximum number of scheduled deadlines. Further ones are dropped, so those silences are not judged."""
 _DEADLINE_ORDER = 1 << 60
-"""Deadlines come after exchanges of the same time."""
+"""Added to the number of a deadline, so that deadlines follow exchanges of the same time."""
 
 
 _RuleJudges = tuple[tuple[Rule, Judge], ...]
 
 
 class _RuleTable(dict[int, _RuleJudges]):
-    """The rules that concern some exchanges, by the flags of a frame; worked out when such a frame first comes."""
+    """The rules that apply to a group of exchanges, by the flags of a frame. Entries are computed on first use."""
 
     def __init__(self, judges: _RuleJudges) -> None:
         self.judges = judges
@@ -127,25 +128,25 @@ class _RuleTable(dict[int, _RuleJudges]):
 
 
 _RuleTables = dict[tuple[HookPoint, Binding, Dialect, str], _RuleTable]
-"""For such exchanges."""
+"""Rule tables by hook point, binding, dialect and operation."""
 
 
 @cache
 def _shared_tables() -> _RuleTables:
-    """Those of the whole catalogue: they are filled in as traffic asks for them, and serve every engine."""
+    """Return the tables of the whole catalogue, which all engines share and fill on demand."""
     return {}
 
 
 _AnswerContext = tuple[ExchangeRecord, Exchange, _RuleTable, Checks]
-"""Of an exchange its track and facts, and what `_rule_table` and `checks_for` would give for its answers."""
+"""An exchange's record, exchange, rule table for answers (`_rule_table`) and payload checks (`checks_for`)."""
 FrameOrEnd = tuple[Frame, RuleDataSource] | Exchange
-"""A frame, or an exchange that is over."""
+"""A frame, or an exchange that has ended."""
 FRAMES_PER_BLOCK = 128
-"""Frames whose payloads are looked at before the first of them is judged."""
+"""Number of frames whose payloads are checked before the first of them is judged."""
 
 
 class Engine:
-    """The rules at work on one session."""
+    """Runs the rules on one session."""
 
     def __init__(self, selected_rules: dict[str, Rule] | None = None) -> None:
         self._rules = all_rules() if selected_rules is None else selected_rules
@@ -153,30 +154,30 @@ class Engine:
         self._repeat_limit = RepeatLimit()
         self._agenda: list[_Deadline] = []
         self._closed_exchanges: dict[int, Exchange] = {}
-        """Exchanges that are over, or will be, until their time has come."""
+        """Exchanges that have ended or will end, until their end is processed."""
         self._deadline_count = 0
-        """Deadlines so far."""
+        """Number of deadlines scheduled so far."""
         self._tables: _RuleTables = _shared_tables() if selected_rules is None else {}
         self._answer_contexts: dict[int, _AnswerContext] = {}
-        """Of open exchanges whose first answer was there, what each further one asks for."""
+        """Context for further answers of open exchanges that have had their first answer."""
         self._current_rule: Rule | None = None
         self.skipped_rules: set[str] = set()
-        """Rules that would have needed a payload which was not recorded."""
+        """Rules skipped because they need a payload that was not recorded."""
         self._failed_rules: set[str] = set()
-        """Rules that broke down: told once each."""
+        """Rules that raised an exception; each is reported once."""
         self._now = 0
 
-    # --- what comes in ------------------------------------------------------------------------------------------
+    # --- input --------------------------------------------------------------------------------------------------
 
     def on_frame(self, frame: Frame, source: RuleDataSource, out: list[Observation]) -> None:
-        """One frame, after it was put out."""
+        """Process one frame that has already been emitted."""
         self._apply_frame(frame, source, self._check_frame(frame), out)
 
     def judge_block(self, items: Sequence[FrameOrEnd], out: list[Observation]) -> None:
-        """What `on_frame` and `on_exchange_closed` would do with these, one after the other, in less time.
+        """Do the same as `on_frame` and `on_exchange_closed` for each item in turn, but faster.
 
-        Of a block all payloads are looked at first: that code, and that which comes after, stays in the processor's
-        caches then, and the payloads do too. What is seen of a payload depends on its exchange's heads only.
+        All payloads of a block are checked first, which keeps the code and the payloads in the processor caches. The
+        result of a payload check depends only on the heads of its exchange.
         """
         check_frame = self._check_frame
         for start in range(0, len(items), FRAMES_PER_BLOCK):
@@ -189,7 +190,9 @@ class Engine:
                     self.on_exchange_closed(each, out)  # type: ignore[arg-type]
 
     def _check_frame(self, frame: Frame) -> GateResult | None:
-        """What the gate sees of an answer; None where it is none, or the first one: its heads are not known yet."""
+        """Return the gate result of an answer; None for other frames and for the first answer, whose heads are not
+        known yet.
+        """
         answering = self._answer_contexts.get(frame.exchange)
         if answering is None or (frame.direction is _TO_AGENT) is not (answering[0].binding is _WEBHOOK):
             return None
@@ -219,12 +222,12 @@ class Engine:
         elif frame.direction is _TO_AGENT and record.binding is not _WEBHOOK:
             self._on_request(record, frame, out)
         elif frame.kind in _ANSWER_KINDS and (frame.direction is _TO_AGENT) is (record.binding is _WEBHOOK):
-            self._on_answer(record, frame, source, gate_result, out)  # a webhook's client is the agent
+            self._on_answer(record, frame, source, gate_result, out)  # the client of a webhook is the agent
         elif frame.kind is FrameKind.CUT:
             record.abort_cause = frame.note
 
     def _apply_repeated_status(self, frame: Frame, seen: StatusSummary, out: list[Observation]) -> bool:
-        """It is an update that `is_repeated_status`, as most frames are; then it is judged."""
+        """Judge the frame if `is_repeated_status` is true for it, as for most frames; return whether it was."""
         answering = self._answer_contexts.get(frame.exchange)
         if answering is None:
             return False
@@ -234,41 +237,41 @@ class Engine:
             return False
         flags = self.session.on_repeated_response(record, frame, task, seen) | record.flags
         found = table[flags]
-        if found:  # what it would be compared with is what it says
+        if found:  # the values before this update equal its own
             before = (task.state, task.context_id, record.state)
             self._run_judges(found, self._answer_rule_context(record, exchange, frame, task, flags, seen, before), out)
         return True
 
     def on_exchange_closed(self, exchange: Exchange, out: list[Observation]) -> None:
-        """An exchange is over; it is judged when the time has gone on, after all frames of its last moment."""
+        """Process the end of an exchange. It is judged once time has passed it, after all frames with the same time."""
         record = self.session.exchange_records.get(exchange.id)
-        if record is None:  # nothing was ever said in it
+        if record is None:  # the exchange had no frames
             return
         if exchange.id not in self._closed_exchanges:
             heapq.heappush(self._agenda, _Deadline(exchange.closed, exchange.id, exchange=exchange.id))
         if exchange.how != "complete":
-            # What the agent says after its client has gone belongs to nobody, and comes too late to be known here.
+            # The agent's output after the client has left is not judged, and arrives too late to be recorded reliably.
             exchange = msgspec.structs.replace(exchange, trailers=(), grpc_status=-1, error="", error_code=0)
         self._closed_exchanges[exchange.id] = exchange
         if exchange.closed < self._now:
             self._advance_time(self._now, out)
 
     def tick(self, at: int, out: list[Observation]) -> None:
-        """It is `at` (ns), and nothing came before that is not told."""
+        """Advance the time to `at` (ns); all earlier frames must have been processed."""
         if at > self._now:
             self._advance_time(at, out)
 
     def end(self, at: int, out: list[Observation]) -> None:
-        """The session ends at `at` (ns)."""
+        """End the session at `at` (ns) and report the findings that were suppressed."""
         self._advance_time(at + 1, out)
         for (ident, severity, agent, _, operation), count, told in self._repeat_limit.suppressed_counts():
             where = f" in {operation}" if operation else ""
-            summary = f"{count} times in all{where}, of which {told} are told one by one"
+            summary = f"found {count} times in total{where}; {told} of them are listed"
             evidence = {"count": str(count), "agent": agent}
             out.append(Finding(ident, Severity(severity), at, summary, evidence=evidence))
 
     def load(self, tasks: list[Task]) -> None:
-        """Take up what a recording knows of tasks, after a restart."""
+        """Load the tasks of a recording after a restart."""
         self.session.load(tasks)
 
     # --- exchanges ----------------------------------------------------------------------------------------------
@@ -276,7 +279,7 @@ class Engine:
     def _open_exchange(self, frame: Frame, source: RuleDataSource) -> ExchangeRecord:
         (binding, operation, started), facts = source.call_of(frame.exchange), source.facts(frame.connection)
         name = self.session.agent_record(facts.upstream).name
-        if binding is Binding.WEBHOOK:  # the receiver is not the agent: the task tells whose it is
+        if binding is Binding.WEBHOOK:  # the receiver is not the agent; the task identifies it
             name = self.session.owners.get(frame.task_id, name)
         record = ExchangeRecord(
             id=frame.exchange,
@@ -309,14 +312,14 @@ class Engine:
             record.pending.append(frame)
 
     def _judge_opening(self, record: ExchangeRecord, exchange: Exchange, at: int, out: list[Observation]) -> None:
-        """Dialect and binding are clear now: judge what the client said, and the heads."""
+        """Judge the requests and heads of an exchange once dialect and binding are known."""
         record.is_judged, record.exchange = True, exchange
         record.binding, record.operation = exchange.binding, exchange.operation
         self.session.facts.learn_dialect(record.agent, exchange.dialect)
         record.flags = exchange_flags(self.session.agent_record(record.upstream), record, exchange)
         context = RuleContext(self.session, record, exchange, at, self._schedule_due)
         pending, record.pending = record.pending, []
-        # Of what is no A2A rules see the heads at most: a call that missed its path.
+        # In traffic that is not A2A only the heads are judged, which may show a call that missed its path.
         for frame in () if exchange.binding is Binding.OTHER else pending:
             self._judge_request(context, frame, out)
         context.set_frame(None)
@@ -405,7 +408,9 @@ class Engine:
         gate_result: GateResult,
         before: tuple[int, str, int],
     ) -> RuleContext:
-        """For rules about an answer. `before`: the task's state and context, and the state that its stream showed."""
+        """Return the context for an answer. `before`: the task's state and context id, and the last state of its
+        stream.
+        """
         context = RuleContext(self.session, record, exchange, frame.at, self._schedule_due)
         context.set_frame(frame, task, flags)
         context.gate_result = gate_result
@@ -451,7 +456,7 @@ class Engine:
     # --- time ---------------------------------------------------------------------------------------------------
 
     def _advance_time(self, at: int, out: list[Observation]) -> None:
-        """Do what is due before `at`."""
+        """Run everything due before `at`."""
         agenda = self._agenda
         while agenda and agenda[0].at < at:
             due = heapq.heappop(agenda)
@@ -484,7 +489,7 @@ class Engine:
         heapq.heappush(self._agenda, due)
 
     def _run_deadline(self, due: _Deadline, out: list[Observation]) -> None:
-        """Ask a rule what it says now. The exchange may be over: then only its number is left."""
+        """Run the `due` function of a rule. If the exchange has ended, only its number is available."""
         rule = self._rules.get(due.rule)
         if rule is None or rule.due is None:
             return
@@ -501,7 +506,7 @@ class Engine:
     # --- rules --------------------------------------------------------------------------------------------------
 
     def _rule_table(self, moment: HookPoint, exchange: Exchange | None) -> _RuleTable:
-        """The rules that concern such an exchange, by the flags of a frame."""
+        """Return the rules for this hook point and exchange, by frame flags."""
         if exchange is None:
             key = (moment, Binding.OTHER, Dialect.UNKNOWN, "")
         else:
@@ -523,13 +528,13 @@ class Engine:
                     self._report_finding(rule, hit, context, out)
             except MissingPayload:
                 self.skipped_rules.add(rule.id)
-            except Exception as error:  # a fault of ours, most likely brought about by hostile values
+            except Exception as error:  # a fault of the rule, most likely caused by hostile values
                 self._report_broken_rule(rule, error, context, out)
 
     def _report_broken_rule(self, rule: Rule, error: Exception, context: RuleContext, out: list[Observation]) -> None:
         if rule.id not in self._failed_rules:
             self._failed_rules.add(rule.id)
-            summary = f"{rule.id} cannot judge this: {type(error).__name__}: {error}"[:300]
+            summary = f"{rule.id} failed on this frame or exchange: {type(error).__name__}: {error}"[:300]
             out.append(
                 Finding(
                     BROKEN_RULE_ID, Severity.WARNING, context.at, summary, context.record.connection, context.record.id
@@ -583,7 +588,7 @@ class Engine:
     # --- across a restart ---------------------------------------------------------------------------------------
 
     def save(self) -> dict[str, Any]:
-        """Plain values from which `restore` goes on."""
+        """Return the state as plain values for `restore`."""
         return {
             "world": self.session.save(),
             "ledger": self._repeat_limit.save(),
@@ -595,7 +600,7 @@ class Engine:
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Engine:
-        """The engine that gave `state`."""
+        """Return an engine with the state returned by `save`."""
         engine = cls()
         engine.session = SessionState.restore(state["world"])
         engine._repeat_limit = RepeatLimit.restore(state["ledger"])
@@ -635,7 +640,7 @@ _PATH_PUNCTUATION = re.compile(r"\[\d+\]|[._$]")
 
 
 def _is_redacted(path: str, redacted: tuple[str, ...]) -> bool:
-    """The place, or something in it or around it, was replaced by a label: nobody can judge it."""
+    """Whether this path, or a path inside or around it, was redacted; such a place cannot be judged."""
     here = _normalise_path(path)
     return any(here.startswith(there) or there.startswith(here) for there in map(_normalise_path, redacted))
 

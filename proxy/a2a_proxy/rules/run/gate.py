@@ -1,7 +1,7 @@
-"""Which payloads are provably faultless, so that no rule about payloads has to look at them.
+"""The gate: decides which payloads are provably valid, so that no rule about payloads has to run on them.
 
-Whatever is unusual is not: large payloads, bytes and URLs, redacted places, other objects. What passes costs about a
-decode; rules then only hear of a frame when there is a reason.
+Anything unusual fails: large payloads, bytes and URLs, redacted places, other objects. A check costs about one decode;
+rules then run only on frames that need them.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import is_protobuf
-from a2a_proxy.rules.define.rule import ENVELOPE
+from a2a_proxy.rules.define.conditions import ENVELOPE
 from a2a_proxy.rules.facts.partial_decode import GateResult
 from a2a_proxy.rules.schema.fast import json_0_3, json_1_0, proto_json_0_3
 from a2a_proxy.rules.schema.fast.common import Check
 from a2a_proxy.rules.schema.fast.protobuf import CHECKS
 
 MAX_CHECKED_BYTES = 16 * 1024
-"""Bytes of a payload that is looked at here."""
+"""Maximum size of a payload that is checked, bytes."""
 
 Checks = dict[FrameKind, Check | None]
-"""For the JSON of some exchanges, by the kind of frame; None where there is none."""
+"""JSON checks of an exchange by frame kind; None if a kind has no check."""
 _V1_DIALECTS = (Dialect.V1_0, Dialect.V1_1)
 _OLD_DIALECTS = (Dialect.V0_2, Dialect.V0_3)
 _SEND_OPERATIONS = frozenset(("SendMessage", "SendStreamingMessage"))
@@ -28,8 +28,10 @@ _TASK_ID_OPERATIONS = frozenset(("GetTask", "CancelTask", "SubscribeToTask"))
 
 
 def check_payload(frame: Frame, exchange: Exchange, checks: Checks) -> GateResult:
-    """Every rule that looks at payloads only would find nothing in this one. Of an update what it shows, where that is
-    read on the way. `checks` are those of the exchange."""
+    """Return a true value if no rule that reads only payloads would find anything in this one.
+
+    For an update that was decoded on the way the result is its summary. `checks` are the checks of the exchange.
+    """
     kind = frame.kind
     if not frame.payload or frame.redacted or frame.truncated or frame.size > MAX_CHECKED_BYTES:
         return _is_empty(frame, exchange)
@@ -41,35 +43,37 @@ def check_payload(frame: Frame, exchange: Exchange, checks: Checks) -> GateResul
     check = checks.get(kind)
     if check is None or frame.note == "batch" or (kind is _REQUEST_FRAME and "?" in exchange.target):
         return False
-    # An answer with another id than the request's is a fault too.
+    # An answer whose id differs from the request's id is also invalid.
     return (frame.rpc_id == exchange.rpc_id or not frame.rpc_id) and check(frame.payload)
 
 
 def checks_for(exchange: Exchange) -> Checks:
-    """The checks for what passes on an exchange."""
+    """Return the checks for the payloads of an exchange."""
     key = (exchange.binding, exchange.dialect, exchange.operation, exchange.method)
     found = _CHECKS_BY_CALL.get(key)
     if found is None:
         found = {kind: _choose_check(kind, *key) for kind in _CHECKED_KINDS}
-        if exchange.operation:  # methods of no operation have no end
+        if exchange.operation:  # methods without an operation are unlimited in number
             _CHECKS_BY_CALL[key] = found
     return found
 
 
 _END_FRAME, _REQUEST_FRAME = FrameKind.END, FrameKind.REQUEST
-"""Bound here: where it is asked for each frame, `FrameKind.END` costs 0.1 us (CPython 3.11)."""
+"""Module-level aliases, because accessing `FrameKind.END` for each frame costs 0.1 us (CPython 3.11)."""
 _CHECKED_KINDS = frozenset((FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT))
 _CHECKS_BY_CALL: dict[tuple[Binding, Dialect, str, str], Checks] = {}
-"""By binding, dialect, operation and method."""
+"""Cached checks by binding, dialect, operation and method."""
 
 
 def _is_empty(frame: Frame, exchange: Exchange) -> bool:
-    """Nothing is in it: the end of a stream, a gRPC message without fields, a request that its path says all of."""
+    """Whether the payload is validly empty: an end of stream, a gRPC message without fields, or a request fully
+    described by its path.
+    """
     if frame.payload or frame.size:
         return False
     if frame.kind is FrameKind.END:
         return True
-    if is_protobuf(frame.schema):  # no field is there that could be wrong
+    if is_protobuf(frame.schema):  # without fields, nothing can be invalid
         return frame.kind in _CHECKED_KINDS
     rest = frame.kind is FrameKind.REQUEST and exchange.binding is Binding.REST and exchange.dialect in _V1_DIALECTS
     return rest and exchange.operation in _TASK_ID_OPERATIONS and "?" not in exchange.target
@@ -100,7 +104,7 @@ def _choose_check(kind: FrameKind, binding: Binding, dialect: Dialect, operation
 
 
 def _choose_request_check(binding: Binding, dialect: Dialect, operation: str, method: str) -> Check | None:
-    """Requests that only name a task, or send a message without more ado."""
+    """Return the check for a request that only names a task, or sends a message without further options."""
     if binding is Binding.REST and dialect in _V1_DIALECTS:
         return (
             json_1_0.SEND

@@ -1,4 +1,4 @@
-"""A frame of which the payload was not recorded, as rules see it: who asks for the payload has nothing to say."""
+"""Frames whose payload was not recorded. A rule that reads such a payload is skipped."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from a2a_proxy.model.frame import Frame
 
 
 class MissingPayload(Exception):
-    """A rule asked for what was not recorded."""
+    """A rule read a payload that was not recorded."""
 
 
 class _PayloadlessFrame:
-    """A frame without payload: all else of it can be asked."""
+    """A frame whose attributes are all available except the payload."""
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame
@@ -22,10 +22,10 @@ class _PayloadlessFrame:
 
     @property
     def payload(self) -> NoReturn:
-        """Nobody knows it."""
+        """The unrecorded payload; access raises MissingPayload."""
         raise MissingPayload
 
 
 def without_payload(frame: Frame) -> Frame:
-    """The frame, which refuses to tell its payload with `MissingPayload`."""
+    """Return a view of the frame that raises MissingPayload when its payload is read."""
     return cast("Frame", _PayloadlessFrame(frame))

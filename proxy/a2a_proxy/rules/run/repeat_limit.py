@@ -1,4 +1,4 @@
-"""How often a rule has been broken: a noisy peer fills no recording with one finding over and over."""
+"""Limits repeated findings, so that a noisy peer does not fill a recording with the same finding."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ from collections.abc import Iterator
 from typing import Any
 
 MAX_PER_EXCHANGE = 3
-"""Findings of one kind that one exchange yields; further ones are counted."""
+"""Maximum findings of one kind per exchange; further ones are only counted."""
 MAX_PER_KIND = 100
-"""Findings of one kind that are told one by one; after that the 1,000th, the 10,000th and so on."""
+"""Findings of one kind that are reported individually; after that only the 1,000th, the 10,000th and so on."""
 
 FindingKind = tuple[str, int, str, int, str]
-"""Rule, severity, agent, side (direction), operation: what is grave hides behind nothing that is less so, nor one peer
-behind the other."""
+"""Rule, severity, agent, side (direction), operation. Each severity and each peer is counted separately, so that
+neither hides the other.
+"""
 
 
 class RepeatLimit:
-    """Counts by kind; those by exchange are in its track."""
+    """Counts findings by kind. The counts of one exchange are kept in its record."""
 
     def __init__(self) -> None:
         self._counts: dict[FindingKind, list[int]] = {}
-        """Kind -> how often in all, how often told."""
+        """For each kind, the number of findings and the number reported."""
 
     def count_finding(self, kind: FindingKind, exchange_counts: dict[str, int]) -> int:
-        """The number of this breach (from 1) where it is to be told, else 0. `told` counts those of the exchange."""
+        """Return the number of this finding (from 1) if it must be reported, otherwise 0. Updates `exchange_counts`."""
         key = f"{kind[0]} {kind[1]} {kind[3]}"
         here = exchange_counts.get(key, 0) + 1
         exchange_counts[key] = here
@@ -36,19 +37,19 @@ class RepeatLimit:
         return count
 
     def suppressed_counts(self) -> Iterator[tuple[FindingKind, int, int]]:
-        """Kinds of which more was found than told, with both numbers; once."""
+        """Yield each kind with unreported findings once, with its number found and its number reported."""
         for kind, (count, reported) in self._counts.items():
             if count > reported:
                 self._counts[kind][1] = count
                 yield kind, count, reported
 
     def save(self) -> list[Any]:
-        """Plain values."""
+        """Return the state as plain values."""
         return [[*kind, *counts] for kind, counts in self._counts.items()]
 
     @classmethod
     def restore(cls, state: list[Any]) -> RepeatLimit:
-        """The ledger that gave `state`."""
+        """Return a limit with the state returned by `save`."""
         limit = cls()
         for rule, severity, agent, side, operation, count, reported in state:
             limit._counts[rule, severity, agent, side, operation] = [count, reported]
@@ -56,5 +57,5 @@ class RepeatLimit:
 
 
 def _is_round(count: int) -> bool:
-    """A power of ten, from 100."""
+    """Whether the count is a power of ten, at least 100."""
     return count >= 100 and str(count).rstrip("0") == "1"

@@ -1,7 +1,7 @@
-"""What an exchange is about, told from its request and heads: most rules need not be asked about most exchanges.
+"""Flags of an exchange derived from its request and heads, so that most rules are skipped for most exchanges.
 
-Each flag is a look that costs next to nothing, and is true where a rule might have something to say: a rule that names
-it (`needs`) looks closer. Worked out once, when the first answer is there.
+Each flag is a very cheap test that is true whenever a rule might find something; a rule that names the flag
+(`required_flags`) then checks precisely. The flags are computed once, at the first answer.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from __future__ import annotations
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.schema import is_protobuf
-from a2a_proxy.rules.define.rule import FrameFlag
+from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.state.records import AgentRecord, ExchangeRecord
 
 CREATE_CONFIG = "CreateTaskPushNotificationConfig"
 HISTORY_TAG = b"\x18"
-"""Of `history_length` in protobuf."""
+"""Tag of `history_length` in protobuf."""
 ZERO_CURRENT, ZERO_MATCH = b"\x20\x00", b"\x28\x00"
 """An explicit 0 as `current_generation` and as `if_generation_match`."""
 _PLAIN_VERSIONS = frozenset({"", "0.3", "1.0"})
-"""Those of which nobody can expect generations."""
+"""Versions without generations."""
 
 
 def exchange_flags(agent: AgentRecord, record: ExchangeRecord, exchange: Exchange) -> int:
-    """The flags from `FrameFlag.CARD_KNOWN` to `FrameFlag.ODD_HEAD`."""
+    """Return the flags from `FrameFlag.CARD_KNOWN` to `FrameFlag.ODD_HEAD`."""
     request_snapshot, request = record.request_snapshot, record.request
     flags = 0
     if agent.card is not None or agent.declarations is not None:
@@ -51,18 +51,18 @@ def exchange_flags(agent: AgentRecord, record: ExchangeRecord, exchange: Exchang
 
 
 def end_flags(exchange: Exchange) -> int:
-    """The flag `FrameFlag.ODD_END`."""
+    """Return the flag `FrameFlag.ODD_END`, or 0."""
     is_normal = exchange.how == "complete" and exchange.status == _OK and exchange.grpc_status <= 0
     return 0 if is_normal and (exchange.grpc_status == 0 or exchange.binding is not Binding.GRPC) else _ODD_END_FLAG
 
 
 def may_have_push_config(payload: bytes) -> bool:
-    """A request may have a push configuration: each has a URL."""
+    """Whether a request may contain a push configuration, which always has a URL."""
     return b"://" in payload or b":\\/\\/" in payload
 
 
 def may_have_extensions(headers: Headers) -> bool:
-    """A header field may be one of extensions."""
+    """Whether a header field may be an extensions field."""
     return any(name[-11:].lower() == b"-extensions" for name, _ in headers)
 
 

@@ -1,8 +1,8 @@
-"""The event that most events are: one more status update of a stream whose task is where it was.
+"""Fast path for the most common event: another status update of a stream, with an unchanged task state.
 
-`SessionState.on_response` has a way for every event, which asks what has changed and learns it. Here nothing has: one
-question tells,
-and what is left is little. A test holds both ways against each other; with this one a stream costs rules a third less.
+`SessionState.on_response` handles every event: it determines what changed and applies it. Here nothing changed, which
+one condition establishes, so little work remains. A test compares both paths; this one reduces the rules' cost of a
+stream by a third.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from zlib import crc32
 
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
-from a2a_proxy.rules.define.rule import FrameFlag
+from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts.partial_decode import StatusSummary
 from a2a_proxy.rules.state import state_sequence
 from a2a_proxy.rules.state.records import ACTIVE, ExchangeRecord, TaskRecord
 
 COLLECTING_SILENCE, MAX_BURST = 2_000_000_000, 300_000_000
-"""A call begins with so much of silence where something on the way collects events, and they come within this, ns."""
+"""Silence after the start of a call that indicates buffering on the way, and the longest burst that follows it, ns."""
 _LENGTH_LINE, _TYPE_LINE = "Content-Length: \1\r\n", "Content-Type: application/json\r\n"
 PLAIN_FRAMINGS = frozenset(
     {"", "data: \0\n\n", "data: \0\r\n\r\n", f"{_LENGTH_LINE}{_TYPE_LINE}\r\n\0", f"{_TYPE_LINE}{_LENGTH_LINE}\r\n\0"}
 )
-"""What most senders write around the data of an event, or a message on a pipe; no framing at all: it is neither."""
+"""Usual framings of an event's data or of a message on a pipe; the empty one is for neither of them."""
 _MAX_DIGESTS, _DIGEST_BYTES = 32, 4
-"""Payloads that a stream remembers, and bytes of a CRC-32."""
+"""Number of payloads that a stream remembers, and bytes of a CRC-32."""
 
 
 def is_repeated_status(record: ExchangeRecord, frame: Frame, task: TaskRecord) -> bool:
-    """A status update that is one more of the same stream, task and state. `known` is the task that it names.
+    """Return whether the status update repeats stream, task and state. `task` is the task it names.
 
-    Whatever makes another frame notable is asked here; what makes this one notable (that nothing is new in it, that it
-    came before) is left to `apply_repeated_status`.
+    Everything that could make another frame notable is tested here. What can make this frame notable (no new content,
+    or a repetition) is left to `apply_repeated_status`.
     """
     state, states, here = frame.state, task.states, record.position
     return bool(
@@ -39,14 +39,14 @@ def is_repeated_status(record: ExchangeRecord, frame: Frame, task: TaskRecord) -
         and state == record.state
         and state in ACTIVE
         and frame.kind is _EVENT_FRAME
-        # the stream: it showed this task before, and nothing was wrong with it
+        # stream: it showed this task before, without errors
         and record.events
         and not record.errors
         and not record.terminal
         and record.task_id == task.task_id
         and frame.framing in PLAIN_FRAMINGS
         and not frame.final
-        # the task: it is in this state still, and nobody else tells of it
+        # task: still in this state, with no other stream
         and 0 <= here < len(states)
         and record.dropped == task.dropped
         and states[here][1] == state
@@ -54,7 +54,7 @@ def is_repeated_status(record: ExchangeRecord, frame: Frame, task: TaskRecord) -
         and not task.single_stream_since
         and len(task.streams) < 2
         and (not frame.context_id or frame.context_id == task.context_id == record.context_id)
-        # nothing is numbered
+        # generations: not in use
         and task.numbered == "no"
         and not frame.generation
         and not task.generation
@@ -62,7 +62,7 @@ def is_repeated_status(record: ExchangeRecord, frame: Frame, task: TaskRecord) -
 
 
 def apply_repeated_status(record: ExchangeRecord, frame: Frame, task: TaskRecord, summary: StatusSummary) -> int:
-    """Learn from an update for which `is_repeated_status` is true, and say what is notable about it."""
+    """Apply an update for which `is_repeated_status` is true and return its flags."""
     at, bare, stamp = frame.at, summary.is_bare, summary.stamp
     record.answers += 1
     record.events += 1
@@ -86,17 +86,17 @@ def apply_repeated_status(record: ExchangeRecord, frame: Frame, task: TaskRecord
 
 
 def burst_flag(record: ExchangeRecord, at: int) -> int:
-    """A status update that comes late after the call: is it of those that come first, all at once?"""
+    """Return the flag of a late status update that belongs to a burst following the initial silence."""
     if not record.broken_silence:
         record.broken_silence = at
     return _TOGETHER_FLAG if at - record.broken_silence <= MAX_BURST else 0
 
 
 def repeat_flag(record: ExchangeRecord, payload: bytes) -> int:
-    """Remember a payload: did this stream have it shortly before?"""
+    """Remember a payload; return the flag if this stream sent it shortly before."""
     digest, before = crc32(payload).to_bytes(_DIGEST_BYTES, "little"), record.digests
     record.digests = (before + digest)[-_DIGEST_BYTES * _MAX_DIGESTS :]
-    if digest not in before:  # nearly always: the rest looks whether it stands there by chance, across two others
+    if digest not in before:  # the usual case; otherwise exclude a chance match across two digests
         return 0
     return (
         _REPEAT_FLAG

@@ -1,1 +1,1 @@
-"""What A2A objects look like on the wire, and one walk over a payload that finds everything wrong with it."""
+"""Shapes of A2A objects on the wire, and a walk over a payload that finds every schema fault."""

@@ -1,5 +1,4 @@
-"""Which line a body is written in, by its own evidence (manual/protocol.md "Dialects"), and which one the call asked
-for."""
+"""The dialect of a body by its own evidence (manual/protocol.md "Dialects"), and the dialect requested by the call."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ from typing import Any
 
 from a2a_proxy.model.exchange import Dialect, Exchange
 from a2a_proxy.protocol.dialect import dialect_of_version
-from a2a_proxy.rules.define.rule import ENVELOPE
+from a2a_proxy.rules.define.conditions import ENVELOPE
 from a2a_proxy.rules.schema.shape import Family
 from a2a_proxy.rules.schema.walk import EVENTS_0_3
 
@@ -18,7 +17,7 @@ _WRAPPER_NAMES = ("task", "message", "statusUpdate", "artifactUpdate")
 
 
 def client_dialect(exchange: Exchange, params: Any) -> Family | None:
-    """The line in which the client speaks; None where nothing tells. `params`: what its request wraps."""
+    """Return the dialect family of the client, or None if nothing shows it. `params` is the content of its request."""
     body, said = request_dialect(params), dialect_of_version(exchange.version_header)
     if exchange.binding in ENVELOPE:
         return _method_dialect(exchange, body, said)
@@ -32,7 +31,7 @@ def client_dialect(exchange: Exchange, params: Any) -> Family | None:
 
 
 def _method_dialect(exchange: Exchange, body: Family | None, said: Dialect) -> Family:
-    """The method says it, unless version and body agree on something else."""
+    """Return the family shown by the method, unless version and body agree on another one."""
     if "/" not in exchange.method:
         if said in _OLD_DIALECTS and body in (Family.OLD, Family.OLDEST):
             return body
@@ -43,7 +42,7 @@ def _method_dialect(exchange: Exchange, body: Family | None, said: Dialect) -> F
 
 
 def request_dialect(params: Any) -> Family | None:
-    """The parameters of a send: part discriminator, spelling of the role, `kind`."""
+    """Return the family of send parameters by part discriminator, spelling of the role, and `kind`."""
     message = params.get("message") if isinstance(params, dict) else None
     if not isinstance(message, dict):
         return None
@@ -58,7 +57,7 @@ def request_dialect(params: Any) -> Family | None:
 
 
 def answer_dialect(value: Any) -> Family | None:
-    """An answer or event: a wrapper of 1.0, or `kind`."""
+    """Return the family of an answer or event: by a wrapper of 1.0, or by `kind`."""
     if not isinstance(value, dict):
         return None
     if isinstance(value.get("kind"), str) and value["kind"] in EVENTS_0_3:
@@ -71,12 +70,12 @@ def answer_dialect(value: Any) -> Family | None:
 
 
 def _is_bare_object(value: dict[str, Any]) -> bool:
-    """A status has a message too, and an update of 0.1 an id."""
+    """Whether it is an unwrapped object: a status also has a message, and an update of 0.1 an id."""
     return "id" in value or "status" in value
 
 
 def foreign_dialect(exchange: Exchange, asked: Family | None, value: Any) -> Family | None:
-    """The line of an answer, where it is another one than the client's."""
+    """Return the family of an answer if it differs from the client's."""
     answered = answer_dialect(value)
     if answered is None or asked is None:
         return None

@@ -1,4 +1,4 @@
-"""The faults of what a rule sees: which shape it must have, and the walk, once a frame."""
+"""Schema faults of a frame: selects the shape the payload must have and walks it, once for each frame."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _OLD_CARD = frozenset(("url", "preferredTransport", "additionalInterfaces", "pro
 
 
 def findings_of_kinds(context: RuleContext, wrong: FaultKind) -> Iterable[RuleFinding]:
-    """What a rule about this has to say."""
+    """Return the findings of a rule about this kind of fault."""
     found = schema_faults(context)
     root = "" if is_protobuf(context.frame.schema) else context.root
     return [_to_finding(fault, root) for fault in found if fault.wrong is wrong] if found else ()
@@ -58,12 +58,12 @@ def _to_finding(fault: SchemaFault, root: str) -> RuleFinding:
 
 
 def _with_full_path(fault: SchemaFault, root: str) -> str:
-    """The words with the whole path."""
+    """Return the fault's message with the full path."""
     return fault.told.replace(f"`{fault.path}", f"`{root}{fault.path}", 1) if root and fault.path else fault.told
 
 
 def schema_faults(context: RuleContext) -> list[SchemaFault]:
-    """Everything wrong with the frame's payload; worked out once."""
+    """Return all schema faults of the frame's payload, computed once."""
     found: list[SchemaFault] | None = context.cache.get(_FAULTS_NOTE)
     if found is None:
         found = context.cache[_FAULTS_NOTE] = _find_faults(context)
@@ -88,7 +88,7 @@ def _find_faults(context: RuleContext) -> list[SchemaFault]:
 def _protobuf_faults(context: RuleContext) -> list[SchemaFault]:
     line, full = split_schema(context.frame.schema)
     value = context.value
-    if not value:  # nothing of it is known here: a kind of event to come (Q-32), or no fields at all
+    if not value:  # nothing known: an event kind of a later version (Q-32), or no fields
         return []
     request = context.frame.direction is Direction.TO_AGENT
     live = context.operation in _LIVE_OPERATIONS
@@ -98,7 +98,7 @@ def _protobuf_faults(context: RuleContext) -> list[SchemaFault]:
 
 
 def _card_faults(value: Any, *, fetched: bool) -> list[SchemaFault]:
-    """A card is of the line whose interfaces it declares; one of 1.0 may serve both."""
+    """Check a card by the dialect of its declared interfaces; a 1.0 card may serve both dialects."""
     if not isinstance(value, dict) or "authentication" in value:
         return []
     shapes = json_0_3()
@@ -124,7 +124,7 @@ def _request_faults(context: RuleContext) -> list[SchemaFault]:
     family = client_dialect(context.exchange, body)
     if context.binding is Binding.REST:
         return _rest_request_faults(context, family)
-    if not isinstance(body, dict):  # a rule about the envelope says so
+    if not isinstance(body, dict):  # reported by a rule about the envelope
         return []
     if family is Family.OLD:
         name = _PARAMS_0_3.get(operation.name, "")
@@ -139,16 +139,18 @@ def _request_faults(context: RuleContext) -> list[SchemaFault]:
 
 
 def _live_shape_name(operation: str, name: str, body: dict[str, Any]) -> str:
-    """One of the live proposals lets the client send artifacts (manual/protocol.md "Live proposals")."""
+    """Return the shape of a live request; one live proposal lets the client send artifacts (manual/protocol.md "Live
+    proposals").
+    """
     return "StreamRequest" if operation in _LIVE_OPERATIONS and "artifactUpdate" in body else name
 
 
 def _rest_request_faults(context: RuleContext, family: Family | None) -> list[SchemaFault]:
-    """Of GET and DELETE the members travel in path and query (A2A 1.0 section 11.5)."""
+    """Check a REST request. The members of GET and DELETE are in path and query (A2A 1.0 section 11.5)."""
     path, operation, body = context.rest_match, OPERATION_BY_NAME[context.operation], context.value
-    if body is not None and (not isinstance(body, dict) or "jsonrpc" in body):  # the latter is A2A-HTTP-020's
+    if body is not None and (not isinstance(body, dict) or "jsonrpc" in body):  # A2A-HTTP-020 reports the latter
         return []
-    if body is None and context.frame.payload:  # it cannot be read: A2A-RPC-001
+    if body is None and context.frame.payload:  # unreadable, reported by A2A-RPC-001
         return []
     if family is not Family.NEW:
         shapes = {Family.OLD: json_0_3(), Family.OLDEST: json_0_1()}.get(family or Family.NEW, grammar("0.3", False))
@@ -168,7 +170,7 @@ def _rest_request_faults(context: RuleContext, family: Family | None) -> list[Sc
         member = shape.members.get(label)
         number = member is not None and member.kind is JsonKind.INT32 and _INTEGER_TEXT.fullmatch(text) is not None
         if number or (member is not None and member.kind is JsonKind.TEXT):
-            made[label] = text  # whether a value is written as its type wants it is A2A-HTTP-012's
+            made[label] = text  # A2A-HTTP-012 checks the value's notation
     made |= body or {}
     name = _live_shape_name(operation.name, name, made)
     return _walk_shape(json_1_0(), name, made, "user", bound=_PATH_MEMBERS, live=operation.name in _LIVE_OPERATIONS)
@@ -182,15 +184,16 @@ def _answer_faults(context: RuleContext) -> list[SchemaFault]:
     if operation is None or operation.answer is ResponseKind.EMPTY or value is None:
         return []
     if context.binding is Binding.REST and isinstance(value, dict) and "error" in value:
-        return []  # an error under a status of success is A2A-HTTP-010's
+        return []  # A2A-HTTP-010 reports an error with a success status
     family = request_dialect(context)
     wanted = list if family is Family.OLD and operation.answer is ResponseKind.PUSH_CONFIGS else dict
     if context.is_enveloped and not isinstance(value, wanted):
-        return []  # a rule about the result says so
+        return []  # reported by a rule about the result
     answered = foreign_dialect(context.exchange, family, value)
     if answered is not None and family is not None:
         told = (
-            f"the request is {family.value} (`{context.exchange.method}`), its answer has the form of {answered.value}"
+            f"the request uses {family.value} (`{context.exchange.method}`), but the answer has the form of "
+            f"{answered.value}"
         )
         return [SchemaFault(FaultKind.FOREIGN, "", told)]
     streaming = context.frame.kind is FrameKind.EVENT
@@ -207,13 +210,15 @@ def _answer_faults(context: RuleContext) -> list[SchemaFault]:
 
 
 def _is_maybe_0_1(exchange: Exchange, value: Any) -> bool:
-    """0.1 has the methods `tasks/get` and `tasks/cancel` too, and its tasks have neither `kind` nor `contextId`."""
+    """Whether the task may be a 0.1 one: 0.1 shares `tasks/get` and `tasks/cancel`, but has neither `kind` nor
+    `contextId`.
+    """
     bare = isinstance(value, dict) and "kind" not in value and "contextId" not in value
     return bare and exchange.method.startswith("tasks/") and not exchange.version_header
 
 
 def request_dialect(context: RuleContext) -> Family | None:
-    """The line in which the exchange's first request is written."""
+    """Return the dialect family of the exchange's first request."""
     known = context.record.writable_notes()
     name = known.get(_DIALECT_NOTE)
     if name is None:
@@ -246,7 +251,7 @@ def _old_answer_faults(family: Family | None, expected: ResponseKind, value: Any
 
 
 def _event_shape_name(value: Any, streaming: bool) -> str:
-    """The shape of a result of 0.3; without `kind` its members tell."""
+    """Return the shape of a 0.3 result; without `kind` its members decide."""
     if not isinstance(value, dict):
         return "Task"
     kind = value.get("kind")
@@ -260,7 +265,7 @@ def _event_shape_name(value: Any, streaming: bool) -> str:
 
 
 def _push_faults(context: RuleContext) -> list[SchemaFault]:
-    """A push notification: the wrapper of 1.0, or what 0.x posts (Q-26)."""
+    """Check a push notification: the wrapper of 1.0, or the objects posted by 0.x (Q-26)."""
     if context.frame.kind is not FrameKind.EVENT:
         return []
     value, dialect = context.value, context.exchange.dialect

@@ -1,4 +1,4 @@
-"""One thing that is wrong with a payload."""
+"""One schema fault of a payload."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from a2a_proxy.model.finding import Severity
 
 
 class FaultKind(Enum):
-    """What is wrong; a rule each."""
+    """Kind of fault; each kind has its own rule."""
 
     MISSING = auto()
     EMPTY_LIST = auto()
@@ -20,7 +20,7 @@ class FaultKind(Enum):
     TIMESTAMP = auto()
     BASE64 = auto()
     RANGE = auto()
-    """Also another JSON type."""
+    """A number out of range, or another JSON type."""
     ROLE = auto()
     UNKNOWN = auto()
     NOT_OBJECT = auto()
@@ -32,24 +32,24 @@ class FaultKind(Enum):
     REMOVED = auto()
     OTHER_ENUM = auto()
     FOREIGN = auto()
-    """The whole answer belongs to another line: nothing else is said about it."""
+    """The whole answer belongs to another dialect; nothing else is reported about it."""
 
 
 class SchemaFault(msgspec.Struct, frozen=True):
-    """Where, and in which words."""
+    """Place and description of a fault."""
 
     wrong: FaultKind
     path: str
-    """From the root of what the binding wraps."""
+    """Path from the root of the content inside the binding's envelope."""
     told: str
-    """One line, lower case: what stands there and what is expected."""
+    """One line in lower case: the value found and the expected one."""
     value: str = ""
     severity: Severity | None = None
-    """Where it is less grave than usual."""
+    """Set if this variant has another severity than the rule."""
 
 
 def shown(value: object) -> str:
-    """A value for a line of text: JSON-like, short."""
+    """Return a value for a line of text, JSON-like and shortened."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):

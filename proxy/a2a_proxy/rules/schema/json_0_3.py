@@ -1,4 +1,6 @@
-"""Shapes of the JSON objects of 0.1 to 0.3, which no descriptor has (manual/protocol.md "JSON objects before 1.0")."""
+"""Shapes of the JSON objects of 0.1 to 0.3, which have no descriptors (manual/protocol.md "JSON objects before
+1.0").
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ _ENUMS = {
     ),
     "Role": ("", "user", "agent"),
 }  # fmt: skip
-"""In the order of the numbers that the protobuf enums have."""
+"""Ordered by the numbers of the protobuf enums."""
 
 _CARD = (
     parse_shape(
@@ -107,19 +109,19 @@ _OLDEST = (
 
 @cache
 def json_0_3() -> Grammar:
-    """0.2 and 0.3 as JSON-RPC has them."""
+    """Return the shapes of 0.2 and 0.3 in the JSON-RPC form."""
     return Grammar(Family.OLD, {shape.name: _exactly(shape) for shape in (*_OBJECTS, *_CARD)}, _ENUMS)
 
 
 @cache
 def json_0_1() -> Grammar:
-    """0.1 and the vendor dialect."""
+    """Return the shapes of 0.1 and the vendor dialect."""
     return Grammar(Family.OLDEST, {shape.name: shape for shape in _OLDEST}, _ENUMS)
 
 
 @cache
 def dual_card() -> Grammar:
-    """A 1.0 card that serves 0.x too: the members of both lines."""
+    """Return the shapes of a 1.0 card that also serves 0.x, with the members of both."""
     base = json_1_0()
     shapes = dict(base.shapes)
     for old in _CARD:
@@ -130,7 +132,7 @@ def dual_card() -> Grammar:
 
 
 def _exactly(shape: ObjectShape) -> ObjectShape:
-    """Objects with a mark have the member `kind` too."""
+    """Add the member `kind` to a shape with a mark."""
     if not shape.mark:
         return shape
     return msgspec.structs.replace(shape, members=parse_shape("", "kind").members | shape.members)

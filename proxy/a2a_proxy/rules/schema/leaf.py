@@ -1,4 +1,4 @@
-"""Values without members: texts, numbers, enums, timestamps, bytes (A2A 1.0 sections 5.5, 5.6.1)."""
+"""Checks of values without members: texts, numbers, enums, timestamps, bytes (A2A 1.0 sections 5.5, 5.6.1)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault, shown
 from a2a_proxy.rules.schema.shape import Family, Grammar, JsonKind, ObjectShape, ShapeMember
 
 LARGE = 1 << 20
-"""Bytes of inline content from which on a part should be a URL."""
+"""Bytes of inline content above which a part should use a URL."""
 _MAX_INT32 = 2**31 - 1
 _MAX_PAGE = 100
 _INTEGER = re.compile(r"-?[0-9]+")
@@ -28,13 +28,13 @@ _OLD_ROLES = frozenset(("user", "agent"))
 def check(
     grammar: Grammar, shape: ObjectShape, name: str, member: ShapeMember, value: object, path: str
 ) -> SchemaFault | None:
-    """What is wrong with one value that is not null."""
+    """Return the fault of one value that is not null, or None."""
     kind = member.kind
     if kind is JsonKind.ENUM:
         return _enum(grammar, shape, member.type_name, value, path)
     if kind is JsonKind.INT32:
         return _number(grammar, shape, name, value, path)
-    if grammar.binary:  # right by nature
+    if grammar.binary:  # the protobuf parser ensures the type
         return _content(shape, name, value, path) if kind in (JsonKind.TEXT, JsonKind.BYTES) else None
     if kind is JsonKind.TEXT:
         return _content(shape, name, value, path) if isinstance(value, str) else _type(path, value, "a text")
@@ -50,11 +50,11 @@ def check(
 
 
 def _type(path: str, value: object, wanted: str) -> SchemaFault:
-    return SchemaFault(FaultKind.RANGE, path, f"`{path}` is {shown(value)}, it must be {wanted}", shown(value))
+    return SchemaFault(FaultKind.RANGE, path, f"`{path}` is {shown(value)}, expected {wanted}", shown(value))
 
 
 def _no_object(path: str, value: object) -> SchemaFault:
-    return SchemaFault(FaultKind.NOT_OBJECT, path, f"`{path}` is {shown(value)}, it must be an object", shown(value))
+    return SchemaFault(FaultKind.NOT_OBJECT, path, f"`{path}` is {shown(value)}, expected an object", shown(value))
 
 
 def _enum(grammar: Grammar, shape: ObjectShape, enum: str, value: object, path: str) -> SchemaFault | None:
@@ -65,24 +65,24 @@ def _enum(grammar: Grammar, shape: ObjectShape, enum: str, value: object, path: 
         return None
     if _elsewhere(grammar.family, value):
         return SchemaFault(
-            FaultKind.OTHER_ENUM, path, f"`{path}` is {shown(value)}, which is not how {grammar.family.value} "
-            "spells it",
+            FaultKind.OTHER_ENUM, path, f"`{path}` is {shown(value)}, which is not the spelling of "
+            f"{grammar.family.value}",
             shown(value),
         )  # fmt: skip
     if isinstance(value, int) and not isinstance(value, bool) and not grammar.binary and 0 < value < len(names):
-        told = f"`{path}` is the number {value}, in JSON it should be {shown(names[value])}"
+        told = f"`{path}` is the number {value}, expected {shown(names[value])} in JSON"
         return SchemaFault(FaultKind.OTHER_ENUM, path, told, shown(value), Severity.WARNING)
     if value == names[0]:
-        # 0.x has the state, it only says nothing.
+        # 0.x defines this state, although it carries no information.
         severity = Severity.INFO if value == "unknown" else None
         return SchemaFault(
-            FaultKind.ENUM, path, f"`{path}` is {shown(value)}, which says nothing", shown(value), severity
+            FaultKind.ENUM, path, f"`{path}` is {shown(value)}, which carries no information", shown(value), severity
         )
     return SchemaFault(FaultKind.ENUM, path, f"`{path}` is {shown(value)}, which is not a {enum}", shown(value))
 
 
 def _elsewhere(family: Family, value: object) -> bool:
-    """The spelling of another line."""
+    """Whether the value is spelled as in another dialect."""
     if not isinstance(value, str):
         return False
     if family in (Family.OLD, Family.OLDEST):
@@ -103,14 +103,12 @@ def _number(grammar: Grammar, shape: ObjectShape, name: str, value: object, path
     else:
         within, wanted = abs(number) <= _MAX_INT32 + 1, "within 32 bits"
     return (
-        None
-        if within
-        else SchemaFault(FaultKind.RANGE, path, f"`{path}` is {number}, it must be {wanted}", str(number))
+        None if within else SchemaFault(FaultKind.RANGE, path, f"`{path}` is {number}, expected {wanted}", str(number))
     )
 
 
 def _integer(value: object, lenient: bool) -> int | None:
-    """ProtoJSON takes integers in texts, and whole numbers however they are written."""
+    """Return the integer, or None. ProtoJSON also accepts integers in texts, and whole numbers in any notation."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -134,13 +132,17 @@ def _stamp(grammar: Grammar, value: object, path: str) -> SchemaFault | None:
         if zone:
             return None
         return SchemaFault(
-            FaultKind.TIMESTAMP, path, f"`{path}` is {shown(value)}, without a zone", shown(value), Severity.INFO
+            FaultKind.TIMESTAMP,
+            path,
+            f"`{path}` is {shown(value)}, which has no time zone",
+            shown(value),
+            Severity.INFO,
         )
     if zone != "Z":
-        told = f"`{path}` is {shown(value)}, it must be UTC with `Z`"
+        told = f"`{path}` is {shown(value)}, expected UTC with `Z`"
         return SchemaFault(FaultKind.TIMESTAMP, path, told, shown(value))
     if fraction is None:
-        told = f"`{path}` is {shown(value)}, without milliseconds"
+        told = f"`{path}` is {shown(value)}, which has no milliseconds"
         return SchemaFault(FaultKind.TIMESTAMP, path, told, shown(value), Severity.INFO)
     return None
 
@@ -160,7 +162,7 @@ def _bytes(shape: ObjectShape, name: str, value: object, path: str) -> SchemaFau
 
 
 def _is_base64(value: str) -> bool:
-    """With either alphabet, padded or not."""
+    """Whether the text is base64 in either alphabet, padded or not."""
     text = value.rstrip("=").replace("-", "+").replace("_", "/")
     try:
         b64decode(text + "=" * (-len(text) % 4), validate=True)
@@ -170,24 +172,22 @@ def _is_base64(value: str) -> bool:
 
 
 def _content(shape: ObjectShape, name: str, value: object, path: str) -> SchemaFault | None:
-    """What parts and files hold."""
+    """Check the content of parts and files."""
     assert isinstance(value, str)
     if shape.name not in CONTENT:
         return None
     if name in ("url", "uri", "fileWithUri") and not _URI.fullmatch(value):
-        return SchemaFault(
-            FaultKind.MEDIA, path, f"`{path}` is {shown(value)}, it must be an absolute URI", shown(value)
-        )
+        return SchemaFault(FaultKind.MEDIA, path, f"`{path}` is {shown(value)}, expected an absolute URI", shown(value))
     if name in ("mediaType", "mimeType") and value and not _MEDIA_TYPE.fullmatch(value):
-        return SchemaFault(FaultKind.MEDIA, path, f"`{path}` is {shown(value)}, it must be type/subtype", shown(value))
+        return SchemaFault(FaultKind.MEDIA, path, f"`{path}` is {shown(value)}, expected type/subtype", shown(value))
     if name in _INLINE and len(value) > LARGE:
         size = len(value) if name == "text" else len(value) * 3 // 4
         if size > LARGE:
-            told = f"`{path}` holds {size} bytes, a `url` would keep them out of every copy of the message"
+            told = f"`{path}` contains {size} bytes inline; a `url` would keep them out of every copy of the message"
             return SchemaFault(FaultKind.LARGE, path, told, str(size))
     return None
 
 
 CONTENT = frozenset(("Part", "FilePart", "File", "PartText"))
-"""Shapes whose texts are looked into."""
+"""Shapes whose texts are checked."""
 _INLINE = frozenset(("text", "raw", "bytes", "fileWithBytes"))

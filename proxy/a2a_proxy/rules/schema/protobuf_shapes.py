@@ -1,4 +1,6 @@
-"""Shapes of everything that has a protobuf description (manual/protocol.md "Messages"), made from the descriptors."""
+"""Shapes of all objects that have a protobuf definition (manual/protocol.md "Messages"), derived from the
+descriptors.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,7 @@ _TOP: dict[SchemaSet, tuple[str, ...]] = {
     "live-1975": ("LiveRequest", "LiveResponse", "AgentCard"),
     "live-2153": ("StreamRequest", "StreamResponse", "GetTaskRequest", "ListTasksRequest", "SendMessageRequest"),
 }  # fmt: skip
-"""Messages that travel by themselves; all others are found inside them."""
+"""Top-level messages; all others are found inside them."""
 
 _REQUIRED = {
     "SendMessageRequest": "message",
@@ -71,9 +73,9 @@ _REQUIRED = {
     "ClientCredentialsOAuthFlow": "tokenUrl scopes",
     "DeviceCodeOAuthFlow": "deviceAuthorizationUrl tokenUrl scopes",
 }
-"""REQUIRED in 1.0 (section 5.7). Of the answer to ListTasks only what no faultless answer lacks (Q-07)."""
+"""REQUIRED in 1.0 (section 5.7). For the answer to ListTasks only the members that every valid answer has (Q-07)."""
 _REQUIRED_0_3 = {"SendMessageRequest": "message", "AgentCardSignature": "protected signature"}
-"""REQUIRED in 0.3 (manual/protocol.md "Fields of 0.3"), as far as it does not travel in a path."""
+"""REQUIRED in 0.3 (manual/protocol.md "Fields of 0.3"), except members that are in the path."""
 
 _FREE = {
     "google.protobuf.Struct": JsonKind.OBJECT,
@@ -85,7 +87,7 @@ _FREE = {
 
 @cache
 def grammar(line: SchemaSet, binary: bool) -> Grammar:
-    """The shapes of a line: as protobuf messages, or as JSON in its protobuf form."""
+    """Return the shapes of a schema set, as protobuf messages or as JSON in the protobuf form."""
     family = {"0.3": Family.OLD_PROTO, "rc": Family.CANDIDATE}.get(line, Family.NEW)
     required = _REQUIRED_0_3 if line == "0.3" else {} if line == "rc" else _REQUIRED
     shapes: dict[str, ObjectShape] = {}
@@ -97,7 +99,9 @@ def grammar(line: SchemaSet, binary: bool) -> Grammar:
 
 @cache
 def json_1_0() -> Grammar:
-    """1.0 as JSON, with the members that drafts of 1.1 and the live proposals add: those are no unknown members."""
+    """Return 1.0 as JSON, with the members added by drafts of 1.1 and the live proposals, so that they are not
+    unknown.
+    """
     base = grammar("1.0", False)
     shapes, enums = dict(base.shapes), dict(base.enums)
     lines: tuple[SchemaSet, ...] = ("live-2153", "live-1975")
@@ -121,7 +125,7 @@ def _merge_shapes(one: ObjectShape, other: ObjectShape) -> ObjectShape:
 def _collect_shapes(
     message: Any, required: dict[str, str], shapes: dict[str, ObjectShape], enums: dict[str, Any]
 ) -> None:
-    """The shape of a message, and of all that it has inside."""
+    """Collect the shape of a message and of all messages inside it."""
     name = message.name
     if name in shapes:
         return

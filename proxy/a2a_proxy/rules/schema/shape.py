@@ -1,4 +1,4 @@
-"""What an A2A object may look like: its members, which of them it must have, which exclude each other."""
+"""Shape of an A2A object: its members, the required ones, and the mutually exclusive ones."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class JsonKind(Enum):
     BOOL = auto()
     INT32 = auto()
     INT64 = auto()
-    """A decimal string or a number. All of A2A's are generations, which have rules of their own."""
+    """A decimal string or a number. In A2A these are all generations, which have their own rules."""
     BYTES = auto()
     ENUM = auto()
     STAMP = auto()
     OBJECT = auto()
-    """Any JSON object: the peer's own."""
+    """Any JSON object, defined by the peer."""
     ANY = auto()
     SHAPE = auto()
     MAP = auto()
-    """An object with names of the peer's choosing, all values of one shape (or of none, then they are texts)."""
+    """An object with arbitrary names whose values have one shape; without a shape they are texts."""
 
 
 class ShapeMember(msgspec.Struct, frozen=True):
@@ -33,46 +33,46 @@ class ShapeMember(msgspec.Struct, frozen=True):
     type_name: str = ""
     """Name of the shape or of the enum."""
     is_repeated: bool = False
-    """A list of these."""
+    """Whether the member is a list."""
 
 
 class ObjectShape(msgspec.Struct, frozen=True):
-    """One object."""
+    """The shape of one object."""
 
     name: str
     members: dict[str, ShapeMember]
     required: frozenset[str] = frozenset()
     filled: frozenset[str] = frozenset()
-    """Lists that must have an element."""
+    """Lists that must not be empty."""
     one_of: tuple[str, ...] = ()
-    """Exactly one of these must be there."""
+    """Members of which exactly one must be set."""
     mark: str = ""
-    """What the member `kind` must say; empty where the object has none."""
+    """Required value of the member `kind`; empty if the object has no `kind`."""
     aliases: dict[str, str] = {}
-    """Other spellings (snake_case) -> member."""
+    """Maps other spellings (snake_case) to the member."""
 
 
 class Family(Enum):
-    """Lines that spell things alike."""
+    """Groups of dialects with the same spelling."""
 
     NEW = "1.0"
     OLD_PROTO = "0.3 in its protobuf form"
     OLD = "0.3"
-    """0.2 and 0.3 as the JSON-RPC objects are written."""
+    """0.2 and 0.3 in their JSON-RPC form."""
     OLDEST = "0.1"
-    """0.1 and the vendor dialect: anything goes, little is required."""
+    """0.1 and the vendor dialect: hardly anything is required."""
     CANDIDATE = "1.0-rc"
 
 
 class Grammar(msgspec.Struct, frozen=True):
-    """All shapes of one form of one line."""
+    """All shapes of one form of a dialect family."""
 
     family: Family
     shapes: dict[str, ObjectShape]
     enums: dict[str, tuple[str, ...]]
-    """Name of an enum -> its values in the order of their numbers."""
+    """Values of each enum in the order of their numbers."""
     binary: bool = False
-    """The payload was protobuf: what is default is absent, types and spellings are right by nature."""
+    """Whether the payload was protobuf: default values are absent, and types and spellings are always correct."""
 
 
 _KIND_NAMES = {
@@ -91,9 +91,10 @@ _KIND_NAMES = {
 
 
 def parse_shape(name: str, text: str, kind_mark: str = "") -> ObjectShape:
-    """A shape from its short form: `id! parts!*:Part timestamp:stamp`.
+    """Parse a shape from its short form: `id! parts!*:Part timestamp:stamp`.
 
-    `!` is required, `*` a list, no type text, `map.Shape` an object with values of that shape.
+    `!` means required and `*` a list; without a type the member is a text; `map.Shape` is an object with values of that
+    shape.
     """
     members: dict[str, ShapeMember] = {}
     required: set[str] = set()

@@ -1,4 +1,4 @@
-"""One walk over a payload along its shapes, and everything wrong on the way."""
+"""Walk over a payload along its shapes that collects all schema faults."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from a2a_proxy.rules.schema.leaf import CONTENT, check
 from a2a_proxy.rules.schema.shape import Family, Grammar, JsonKind, ObjectShape, ShapeMember
 
 MAX_FAULTS = 50
-"""Faults of one payload that are noted; nobody reads more."""
+"""Maximum number of faults recorded for one payload."""
 
 REMOVED_MEMBERS = frozenset(
     ("kind", "final", "blocking", "pushNotificationConfig", "schemes", "mimeType", "file", "stateTransitionHistory")
 )
-"""Members that 1.0 took away (1.0 appendix A.2.1)."""
+"""Members that 1.0 removed (1.0 appendix A.2.1)."""
 _CARD_SHAPES = frozenset(("AgentCard", "AgentInterface", "AgentSkill"))
 _SHARED_SHAPES = frozenset(("history", "timeline", "messageUpdate"))
-"""Members in which messages of both sides stand."""
+"""Members that contain messages of both sides."""
 _FILE_SHAPES = frozenset(("File", "FilePart"))
 _FILE_HOLDS = ("bytes", "uri", "fileWithBytes", "fileWithUri", "file_with_bytes", "file_with_uri")
 _PART_SHAPES = {"text": "PartText", "file": "PartFile", "data": "PartData"}
@@ -28,16 +28,17 @@ EVENTS_0_3 = {
     "status-update": "StatusUpdate",
     "artifact-update": "ArtifactUpdate",
 }
-"""`kind` of 0.2 and 0.3 -> shape."""
+"""Maps `kind` of 0.2 and 0.3 to the shape."""
 
 
 _KIND_MARKS = frozenset({"EVENT_MEDIA_START", "EVENT_MEDIA_STOP", "EVENT_MEDIA_PAUSE", "EVENT_INTERRUPT"})
-"""Frames of media that only mark where a flow begins, ends, rests or is interrupted
-(manual/protocol.md "Fields of the live proposals")."""
+"""Media frames without content that mark the start, end, pause or interruption of a flow (manual/protocol.md "Fields of
+the live proposals").
+"""
 
 
 class SchemaWalk:
-    """Over one payload."""
+    """A walk over one payload."""
 
     def __init__(
         self,
@@ -51,23 +52,23 @@ class SchemaWalk:
         self.faults: list[SchemaFault] = []
         self._grammar = grammar
         self._speaker = speaker
-        """Whose messages these are: `user`, `agent`."""
+        """Sender of the messages: `user` or `agent`."""
         self._fetched_card = fetched_card
-        """What a card must have is told by the rules about cards."""
+        """Whether the rules about cards report missing members."""
         self._live = live
-        """A message that goes on with a live task may be empty (Q-14)."""
+        """Whether a message that continues a live task may be empty (Q-14)."""
         self._bound = bound
-        """Members of the root that stand elsewhere: in the path."""
+        """Members of the root that are in the path."""
 
     def walk_object(self, name: str, value: Any, path: str) -> None:
-        """One object of shape `name`; `path` is empty or ends with a dot."""
+        """Check one object with the shape `name`; `path` is empty or ends with a dot."""
         shape = self._resolve_shape(name, value, path)
         if shape is None or len(self.faults) >= MAX_FAULTS:
             return
         if not isinstance(value, dict):
             where = path.rstrip(".")
             told = f"`{where}`" if where else "the payload"
-            self._add_fault(FaultKind.RANGE, where, f"{told} is {shown(value)}, it must be an object", value)
+            self._add_fault(FaultKind.RANGE, where, f"{told} is {shown(value)}, expected an object", value)
             return
         if shape.one_of and self._check_alternatives(shape, value, path):
             return
@@ -77,7 +78,7 @@ class SchemaWalk:
             self._check_file(value, path)
 
     def _resolve_shape(self, name: str, value: Any, path: str) -> ObjectShape | None:
-        """The shape; of a part of 0.x the one that its `kind` says, or its members show."""
+        """Return the shape; for a part of 0.x the one that its `kind` names, or that its members show."""
         shapes = self._grammar.shapes
         if name != "Part" or self._grammar.family is not Family.OLD:
             return shapes.get(name)
@@ -90,9 +91,9 @@ class SchemaWalk:
         if not found:
             self._report_missing_kind(value, path, "a text, a file or data", None)
             return None
-        return shapes[found]  # what its `kind` should be is told there
+        return shapes[found]  # the expected `kind` is reported there
 
-    # --- members that are there ---------------------------------------------------------------------------------
+    # --- present members ----------------------------------------------------------------------------------------
 
     def _check_members(self, shape: ObjectShape, value: dict[str, Any], path: str) -> None:
         members, aliases = shape.members, shape.aliases
@@ -109,10 +110,10 @@ class SchemaWalk:
             if item is not None or member.kind is JsonKind.ANY:
                 self._check_value(shape, name, member, item, path + label)
             elif name not in shape.required:
-                self._add_fault(FaultKind.NULL, path + label, f"`{path}{label}` is null, it should be left out", item)
+                self._add_fault(FaultKind.NULL, path + label, f"`{path}{label}` is null and should be omitted", item)
 
     def _report_unknown_member(self, shape: ObjectShape, label: str, item: Any, path: str) -> ShapeMember | None:
-        """A member that the shape does not have; it may have it in another spelling."""
+        """Report a member that the shape does not have; return the member if it is only spelled differently."""
         real = shape.aliases.get(label)
         family = self._grammar.family
         if real is not None:
@@ -126,7 +127,7 @@ class SchemaWalk:
                 FaultKind.REMOVED, path + label, f"`{path}{label}` is a member of 0.3 that 1.0 does not have", item
             )
         else:
-            told = f"`{path}{label}` is no member of {shape.name} in {family.value}"
+            told = f"`{path}{label}` is not a member of {shape.name} in {family.value}"
             self._add_fault(FaultKind.UNKNOWN, path + label, told, item)
         return None
 
@@ -135,7 +136,7 @@ class SchemaWalk:
             self._check_single_value(shape, name, member, value, path)
             return
         if not isinstance(value, list):
-            self._add_fault(FaultKind.RANGE, path, f"`{path}` is {shown(value)}, it must be a list", value)
+            self._add_fault(FaultKind.RANGE, path, f"`{path}` is {shown(value)}, expected a list", value)
             return
         for index, item in enumerate(value):
             self._check_single_value(shape, name, member, item, f"{path}[{index}]")
@@ -158,30 +159,30 @@ class SchemaWalk:
 
     def _check_map(self, member: ShapeMember, value: Any, path: str) -> None:
         if not isinstance(value, dict):
-            self._add_fault(FaultKind.RANGE, path, f"`{path}` is {shown(value)}, it must be an object", value)
+            self._add_fault(FaultKind.RANGE, path, f"`{path}` is {shown(value)}, expected an object", value)
             return
         for label, item in value.items():
             if member.type_name:
                 self.walk_object(member.type_name, item, f"{path}.{label}.")
             elif not isinstance(item, str):
                 self._add_fault(
-                    FaultKind.RANGE, f"{path}.{label}", f"`{path}.{label}` is {shown(item)}, it must be a text", item
+                    FaultKind.RANGE, f"{path}.{label}", f"`{path}.{label}` is {shown(item)}, expected a text", item
                 )
 
     def _check_role(self, value: object, path: str) -> None:
-        """Who sends a message says so in it."""
+        """Check that the role of a message matches its sender."""
         if isinstance(value, str) and not value.lower().endswith(self._speaker):
             side = "client" if self._speaker == "user" else "agent"
             self._add_fault(
                 FaultKind.ROLE, path, f"`{path}` is {shown(value)} in a message that the {side} sends", value
             )
 
-    # --- members that are not there -----------------------------------------------------------------------------
+    # --- missing members ----------------------------------------------------------------------------------------
 
     def _check_required(self, shape: ObjectShape, value: dict[str, Any], path: str) -> None:
         family = self._grammar.family
         if shape.mark and "kind" not in value:
-            # Examples of 0.3 leave it out of messages that are not the result itself.
+            # Examples of 0.3 omit it from messages that are not the result itself.
             nested = shape.name == "Message" and (path != "" or self._speaker == "user")
             self._report_missing_kind(value, path, f'"{shape.mark}"', Severity.INFO if nested else None)
         elif shape.mark and value["kind"] != shape.mark:
@@ -197,12 +198,12 @@ class SchemaWalk:
             if not _is_present(shape, name, value, strict=family is Family.NEW) and not self._is_default_allowed(
                 shape, name, value
             ):
-                told = f"`{path}{name}` is required and is {_missing_alternative(shape, name, value)}"
+                told = f"`{path}{name}` is required but {_missing_alternative(shape, name, value)}"
                 self._add_fault(FaultKind.MISSING, path + name, told, value.get(name, ""))
         self._check_empty_lists(shape, value, path)
 
     def _is_list(self, shape: ObjectShape, name: str, value: dict[str, Any]) -> bool:
-        """A list that is there, or that protobuf cannot tell from an empty one."""
+        """Whether the list is present, or cannot be distinguished from an empty one in protobuf."""
         return self._grammar.binary or isinstance(_get_member(shape, name, value), list)
 
     def _check_empty_lists(self, shape: ObjectShape, value: dict[str, Any], path: str) -> None:
@@ -212,14 +213,14 @@ class SchemaWalk:
             found = _get_member(shape, name, value)
             if found == [] or (self._grammar.binary and found is None):
                 severity = Severity.INFO if name == "skills" else None
-                told = f"`{path}{name}` is empty, it must have an element"
+                told = f"`{path}{name}` is empty, expected at least one element"
                 self._append_fault(SchemaFault(FaultKind.EMPTY_LIST, path + name, told, "[]", severity))
 
     def _is_default_allowed(self, shape: ObjectShape, name: str, value: dict[str, Any]) -> bool:
-        """Where the default is a fine value."""
+        """Whether the default value is allowed."""
         if name == "parts":
             return self._live and shape.name == "Message" and bool(value.get("taskId"))
-        if name == "part":  # of the marks of a flow of media, only a piece of it has content
+        if name == "part":  # a mark of a media flow has no content
             return shape.name == "MediaFrame" and value.get("event") in _KIND_MARKS
         if name == "scopes":
             return self._grammar.binary
@@ -227,21 +228,19 @@ class SchemaWalk:
 
     def _report_missing_kind(self, value: dict[str, Any], path: str, what: str, severity: Severity | None) -> None:
         told = f"`{path}kind` is {shown(value['kind'])}" if "kind" in value else f"`{path}kind` is missing"
-        self._append_fault(
-            SchemaFault(FaultKind.UNMARKED, f"{path}kind", f"{told}: {what} must say what it is", "", severity)
-        )
+        self._append_fault(SchemaFault(FaultKind.UNMARKED, f"{path}kind", f"{told}, expected {what}", "", severity))
 
     def _check_file(self, value: dict[str, Any], path: str) -> None:
-        """A file of 0.3 is inline or elsewhere."""
+        """Check that a file of 0.3 is either inline or a reference."""
         found = [name for name in _FILE_HOLDS if value.get(name) is not None]
         if len(found) != 1:
             where, has = path.rstrip("."), " and ".join(found) or "neither bytes nor uri"
-            self._add_fault(FaultKind.FILE, where, f"`{where}` has {has}, it must have one of them", "")
+            self._add_fault(FaultKind.FILE, where, f"`{where}` has {has}, expected exactly one of bytes and uri", "")
 
     # --- alternatives -------------------------------------------------------------------------------------------
 
     def _check_alternatives(self, shape: ObjectShape, value: dict[str, Any], path: str) -> bool:
-        """Exactly one of them must be there. True where nothing else need be said."""
+        """Check that exactly one alternative is set. Returns True if nothing else needs to be checked."""
         if self._grammar.family not in (Family.NEW, Family.CANDIDATE):
             return False
         present = [name for name in shape.one_of if _is_set(shape, name, value)]
@@ -249,17 +248,17 @@ class SchemaWalk:
         told = f"`{where}`" if where else "the payload"
         if len(present) > 1:
             self._add_fault(
-                FaultKind.ALTERNATIVES, where, f"{told} has {' and '.join(present)}, it must have one of them", ""
+                FaultKind.ALTERNATIVES, where, f"{told} has {' and '.join(present)}, expected exactly one of them", ""
             )
             return False
         if present:
             return False
         if shape.name == "Part":
-            if "file" not in value:  # that is another rule's
+            if "file" not in value:  # reported by another rule
                 self._add_fault(FaultKind.ALTERNATIVES, where, f"{told} has none of {names}", "")
             return False
         strange = [name for name, item in value.items() if name not in shape.members and isinstance(item, dict)]
-        if len(value) == 1 and strange:  # a kind of event that is not known yet (Q-32)
+        if len(value) == 1 and strange:  # an unknown kind of event (Q-32)
             return False
         self._add_fault(FaultKind.ALTERNATIVES, where, f"{told} has none of {names}{_wrapper_hint(shape, value)}", "")
         return True
@@ -273,14 +272,14 @@ class SchemaWalk:
 
 
 def _get_member(shape: ObjectShape, name: str, value: dict[str, Any]) -> Any:
-    """The member, however it is spelled."""
+    """Return the member under any of its spellings."""
     if name in value or not shape.aliases:
         return value.get(name)
     return next((value[other] for other, real in shape.aliases.items() if real == name and other in value), None)
 
 
 def _is_set(shape: ObjectShape, name: str, value: dict[str, Any]) -> bool:
-    """It is set; null is a value where any JSON is one."""
+    """Whether the member is set; null counts as a value if any JSON is allowed."""
     return _get_member(shape, name, value) is not None or (name in value and shape.members[name].kind is JsonKind.ANY)
 
 
@@ -299,7 +298,7 @@ def _missing_alternative(shape: ObjectShape, name: str, value: dict[str, Any]) -
 
 
 def _wrapper_hint(shape: ObjectShape, value: dict[str, Any]) -> str:
-    """An object that was not wrapped."""
+    """Return a hint if the object lacks its wrapper."""
     if "task" in shape.one_of and "id" in value and "status" in value:
         return ": it looks like a task without its wrapper"
     if "message" in shape.one_of and "parts" in value:

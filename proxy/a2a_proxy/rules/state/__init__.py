@@ -1,1 +1,1 @@
-"""What the rules know about a session: agents, tasks, open exchanges."""
+"""State of a session as known to the rules: agents, tasks, open exchanges."""

@@ -1,5 +1,6 @@
-"""What an agent's cards declare, of every dialect, in one form (manual/protocol.md "Agent cards"): what other rules
-hold it to."""
+"""Declarations of an agent's cards in one form for all dialects (manual/protocol.md "Agent cards"); the basis of other
+rules.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from a2a_proxy.model.exchange import Binding, Dialect
 Json = dict[str, Any]
 
 _BINDING_NAMES = {Binding.JSONRPC: "JSONRPC", Binding.REST: "HTTP+JSON", Binding.GRPC: "GRPC"}
-"""Binding -> its name in a card."""
+"""Name of each binding in a card."""
 _SCHEME_MEMBERS = {
     "apiKeySecurityScheme": "apiKey",
     "httpAuthSecurityScheme": "http",
@@ -23,14 +24,14 @@ _SCHEME_MEMBERS = {
     "openIdConnectSecurityScheme": "openIdConnect",
     "mtlsSecurityScheme": "mutualTLS",
 }
-"""1.0 wrapper member -> `type` of 0.x."""
+"""Maps a 1.0 wrapper member to the `type` of 0.x."""
 
 
 class OfferedInterface(msgspec.Struct, frozen=True):
-    """One interface that a card offers."""
+    """One interface declared by a card."""
 
     path: str
-    """Where in the card its URL stands: `supportedInterfaces[0].url`."""
+    """Path of its URL in the card: `supportedInterfaces[0].url`."""
     url: str
     binding: str
     """`JSONRPC`, `HTTP+JSON`, `GRPC` or another name."""
@@ -38,13 +39,13 @@ class OfferedInterface(msgspec.Struct, frozen=True):
     tenant: str = ""
 
     def fits_dialect(self, dialect: Dialect) -> bool:
-        """Its version and the dialect are of one line; a version or dialect that is not known fits all."""
+        """Whether version and dialect have the same major version; an unknown one matches all."""
         major = self.version.partition(".")[0]
         return not major or dialect is Dialect.UNKNOWN or (major == "0") == (dialect in _DIALECTS_BEFORE_1_0)
 
     @property
     def url_path(self) -> str:
-        """Path of the URL without a closing slash."""
+        """Path of the URL without a trailing slash."""
         return _url_path(self.url)
 
 
@@ -63,39 +64,39 @@ class Scheme(msgspec.Struct, frozen=True):
     """A security scheme."""
 
     kind: str
-    """`apiKey`, `http`, `oauth2`, `openIdConnect`, `mutualTLS`; empty where the card does not say."""
+    """`apiKey`, `http`, `oauth2`, `openIdConnect`, `mutualTLS`; empty if the card does not say."""
     name: str = ""
-    """Of an API key: the header field, query parameter or cookie; of `http` the scheme, lower case."""
+    """For an API key: the header field, query parameter or cookie; for `http` the scheme, lower case."""
     place: str = ""
-    """Of an API key: `header`, `query` or `cookie`."""
+    """For an API key: `header`, `query` or `cookie`."""
 
 
 class CardDeclarations(msgspec.Struct, frozen=True, rename={"interfaces": "offers"}):
-    """What the public card and the extended card say together; a capability is declared where either has it."""
+    """Combined declarations of the public and the extended card. A capability is declared if either card has it."""
 
     at: int = 0
-    """Since when it is known, ns."""
+    """Time since which they are known, ns."""
     streaming: bool = False
     push: bool = False
     live: bool = False
     """Live streams, `bidiStreaming` of a draft."""
     extended: bool = False
-    """There is an extended card."""
+    """Whether there is an extended card."""
     interfaces: tuple[OfferedInterface, ...] = ()
     schemes: dict[str, Scheme] = {}
     required: tuple[tuple[str, ...], ...] = ()
-    """Alternatives of scheme names, one of which a request needs; empty: none is needed."""
+    """Alternative sets of scheme names, one of which a request needs; empty if it needs none."""
     input_modes: tuple[str, ...] = ()
-    """Of the agent and all its skills, lower case."""
+    """Input modes of the agent and all its skills, lower case."""
 
     def matching_interfaces(self, binding: Binding, dialect: Dialect) -> list[OfferedInterface]:
-        """The interfaces that such a call may use."""
+        """Return the interfaces that a call with this binding and dialect may use."""
         name = _BINDING_NAMES.get(binding, "")
         return [each for each in self.interfaces if each.binding == name and each.fits_dialect(dialect)]
 
 
 def read_declarations(cards: list[Json | None], at: int, before: CardDeclarations | None) -> CardDeclarations:
-    """Read an agent's cards; `before` is kept, with its time, where they say the same."""
+    """Read an agent's cards. Returns `before`, with its time, if the declarations are unchanged."""
     known = [card for card in cards if card is not None]
     found = CardDeclarations(
         streaming=any(has_capability(card, "streaming") for card in known),
@@ -113,23 +114,23 @@ def read_declarations(cards: list[Json | None], at: int, before: CardDeclaration
 
 
 def indexed_objects(value: Any) -> list[tuple[int, Json]]:
-    """The objects of a list with their places; empty where it is none."""
+    """Return the objects of a list with their indexes; empty if the value is not a list."""
     return [(index, each) for index, each in enumerate(value) if isinstance(each, dict)] if _is_list(value) else []
 
 
 def string_items(value: Any) -> list[str]:
-    """The strings of a list; empty where it is none."""
+    """Return the strings of a list; empty if the value is not a list."""
     return [each for each in value if isinstance(each, str)] if _is_list(value) else []
 
 
 def string_member(holder: Json, name: str) -> str:
-    """A string member; empty where it is none."""
+    """Return a string member; empty if it is absent or not a string."""
     value = holder.get(name)
     return value if isinstance(value, str) else ""
 
 
 def object_member(holder: Json, name: str) -> Json:
-    """An object member; empty where it is none."""
+    """Return an object member; empty if it is absent or not an object."""
     value = holder.get(name)
     return value if isinstance(value, dict) else {}
 
@@ -139,22 +140,22 @@ def _is_list(value: Any) -> bool:
 
 
 def is_v1(card: Json) -> bool:
-    """A card of 1.0: it has `supportedInterfaces`, or nothing that says where the agent is."""
+    """Whether it is a 1.0 card: it has `supportedInterfaces`, or no member that locates the agent."""
     return "supportedInterfaces" in card or "url" not in card
 
 
 def has_capability(card: Json, name: str) -> bool:
-    """A flag of `capabilities`."""
+    """Whether a flag of `capabilities` is true."""
     return object_member(card, "capabilities").get(name) is True
 
 
 def has_extended_card(card: Json) -> bool:
-    """It says that there is an extended card, in the form of 1.0 or of 0.x."""
+    """Whether the card declares an extended card, in the form of 1.0 or of 0.x."""
     return has_capability(card, "extendedAgentCard") or card.get("supportsAuthenticatedExtendedCard") is True
 
 
 def read_interfaces(card: Json) -> Iterator[OfferedInterface]:
-    """Every interface, of both forms where a card has both."""
+    """Yield every interface, of both forms if the card has both."""
     for index, entry in indexed_objects(card.get("supportedInterfaces")):
         if url := string_member(entry, "url"):
             yield OfferedInterface(
@@ -168,7 +169,7 @@ def read_interfaces(card: Json) -> Iterator[OfferedInterface]:
 
 
 def read_old_interfaces(card: Json) -> Iterator[OfferedInterface]:
-    """The interfaces in the form of 0.x; one without a transport is JSON-RPC."""
+    """Yield the interfaces in the form of 0.x; JSON-RPC if no transport is given."""
     version = string_member(card, "protocolVersion") or "0"
     if url := string_member(card, "url"):
         yield OfferedInterface("url", url, string_member(card, "preferredTransport") or "JSONRPC", version)
@@ -180,7 +181,7 @@ def read_old_interfaces(card: Json) -> Iterator[OfferedInterface]:
 
 
 def read_schemes(card: Json) -> dict[str, Scheme]:
-    """The security schemes by their names."""
+    """Return the security schemes by name."""
     found = {}
     for name, value in object_member(card, "securitySchemes").items():
         if isinstance(value, dict):
@@ -193,7 +194,7 @@ def read_schemes(card: Json) -> dict[str, Scheme]:
 
 
 def read_requirements(holder: Json) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """The security requirements of a card or a skill, in either form: where each stands, and the schemes it names."""
+    """Yield path and scheme names of each security requirement of a card or a skill, in either form."""
     for name in ("securityRequirements", "security"):
         for index, entry in indexed_objects(holder.get(name)):
             inner = entry.get("schemes")
@@ -201,7 +202,7 @@ def read_requirements(holder: Json) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _required_schemes(card: Json) -> tuple[tuple[str, ...], ...]:
-    """Nothing is needed where one alternative is empty."""
+    """Return the required alternatives; none if one alternative is empty."""
     found = tuple(names for _, names in read_requirements(card))
     return found if all(found) else ()
 

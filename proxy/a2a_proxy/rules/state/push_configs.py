@@ -1,5 +1,4 @@
-"""Push configurations in requests and answers, and which of them are known to be active
-(A2A 1.0 sections 3.1.7 to 3.1.10)."""
+"""Push configurations in requests and answers, and the ones known to be active (A2A 1.0 sections 3.1.7 to 3.1.10)."""
 
 from __future__ import annotations
 
@@ -16,11 +15,11 @@ GET_CONFIG, LIST_CONFIGS, DELETE_CONFIG = (
     "DeleteTaskPushNotificationConfig",
 )
 _TASK_NAME, _CONFIG_NAME = 1000, 50
-"""Tasks of one agent, and configurations of one task, that are remembered."""
+"""Maximum number of remembered tasks of one agent, and of configurations of one task."""
 
 
 def requested_config(context: RuleContext) -> Json | None:
-    """The push configuration of the first request, in the form of 1.0; None where it has none."""
+    """Return the push configuration of the first request in the 1.0 form; None if it has none."""
     if context.operation == CREATE_CONFIG:
         return context.params or None
     request = context.request
@@ -31,7 +30,7 @@ def requested_config(context: RuleContext) -> Json | None:
 
 
 def secret_members(config: Json) -> list[str]:
-    """Which of its secrets a configuration has."""
+    """Return the names of the secret members that a configuration has."""
     found = ["`token`"] if config.get("token") else []
     return found + (
         ["`authentication.credentials`"] if object_member(config, "authentication").get("credentials") else []
@@ -39,7 +38,7 @@ def secret_members(config: Json) -> list[str]:
 
 
 def answered_configs(context: RuleContext) -> list[Json]:
-    """The push configurations that an answer shows, in the form of 1.0."""
+    """Return the push configurations in an answer, in the 1.0 form."""
     event = context.event
     if context.operation == LIST_CONFIGS:
         return [each for _, each in indexed_objects(event.get("configs"))]
@@ -47,14 +46,14 @@ def answered_configs(context: RuleContext) -> list[Json]:
 
 
 def config_reference(context: RuleContext) -> tuple[str, str]:
-    """Task and configuration that the request names."""
+    """Return the task id and the configuration id named by the request."""
     return string_member(context.params, "taskId"), string_member(context.params, "id")
 
 
 def configs_before(context: RuleContext) -> dict[str, Any]:
-    """The configurations of the request's task as they were known before this answer: id -> entry. Learns from it.
+    """Return the configurations of the request's task as known before this answer, by id; then learn from it.
 
-    An entry has `on` (active), `at` (since when, ns), and `by` (who created or deleted it).
+    An entry has `on` (active), `at` (since when, ns), and `by` (the client that created or deleted it).
     """
     notes = context.record.writable_notes()
     found: dict[str, Any] | None = notes.get("push configs")
@@ -85,12 +84,12 @@ def _learn_config(context: RuleContext, all_of_agent: dict[str, Any], task: str,
 
 
 def client_identity(context: RuleContext) -> str:
-    """Who asks: agents keep configurations by owner."""
+    """Return the identity of the calling client; agents keep configurations by owner."""
     return f"{context.record.client} {principal_digest(context.exchange, context.declarations)}"
 
 
 def has_concurrent_call(context: RuleContext, *operations: str) -> bool:
-    """Another exchange with one of these operations on this task is going on: what it does to it is not known yet."""
+    """Whether another exchange with one of these operations on this task is open; its effect is not known yet."""
     task, _ = config_reference(context)
     return any(
         each.operation in operations

@@ -1,7 +1,7 @@
-"""What is kept of each agent, task and open exchange (manual/protocol.md "Rules and evidence"). `world` learns them.
+"""Records of each agent, task and open exchange (manual/protocol.md "Rules and evidence"), updated by `session_state`.
 
-Every value is plain, so that the state can be saved and gone on with; a family of rules that has to remember more keeps
-it in `notes`.
+Every value is plain, so that the state can be saved and restored. A rule family that needs more state keeps it in
+`notes`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,72 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
+from a2a_proxy.rules.facts.partial_decode import PartsSummary
 from a2a_proxy.rules.state.card_declarations import CardDeclarations
-from a2a_proxy.rules.state.state_sequence import AgentMessage, KnownArtifact
 
 ACTIVE = frozenset({int(TaskState.SUBMITTED), int(TaskState.WORKING)})
 
 Notes = dict[str, Any]
+
+
+class KnownArtifact(
+    msgspec.Struct,
+    gc=False,
+    rename={
+        "is_complete": "done",
+        "is_fully_recorded": "whole",
+        "is_stream_over": "ended",
+        "byte_count": "octets",
+        "other_parts": "others",
+    },
+):
+    """An artifact of a task as shown by the first stream that carried it; other streams repeat it sooner or later."""
+
+    chunks: int = 0
+    """Number of updates on that stream."""
+    appends: int = 0
+    """Number of appending updates since the last replacement."""
+    is_complete: bool = False
+    """Whether `lastChunk` was set and the artifact was not replaced since."""
+    name: str = ""
+    description: int = 0
+    """CRC-32 of the description; 0 if there is none."""
+    media_type: str = ""
+    """Media type of the first part."""
+    stream: int = 0
+    """The exchange that is followed. It changes only to an exchange whose request came after this one's last update."""
+    at: int = 0
+    """Time of the last followed update, ns."""
+    is_fully_recorded: bool = False
+    """Whether all of its content was recorded: nothing truncated or redacted, and the stream followed from the
+    beginning.
+    """
+    is_stream_over: bool = False
+    """Whether that stream has shown a terminal state, so that the artifact is final."""
+    length: int = 0
+    """Bytes of all text; the content so far, with the fields of `PartsSummary`."""
+    digest: int = 0
+    byte_count: int = 0
+    other_parts: int = 0
+    first_generation: int = 0
+    """First generation of the followed updates; 0 if they are not numbered."""
+    last_generation: int = 0
+
+    @property
+    def content(self) -> PartsSummary:
+        """Summary of the content of the followed updates."""
+        return PartsSummary(self.length, self.digest, self.byte_count, self.other_parts)
+
+
+class AgentMessage(msgspec.Struct, frozen=True, gc=False):
+    """Digest of an agent's message, to recognise a repetition."""
+
+    exchange: int
+    at: int
+    binding: Binding
+    length: int
+    digest: int
+    """CRC-32 of its content."""
 
 
 class TaskRecord(
@@ -34,57 +94,61 @@ class TaskRecord(
         "awaits_client": "awaits",
     },
 ):
-    """A task, joined over everything that told of it."""
+    """A task, combined from everything that mentioned it."""
 
     agent: str
     task_id: str
     context_id: str = ""
     states: list[tuple[int, int]] = []
-    """(ns, state number) for each change."""
+    """Time (ns) and state number of each change."""
     dropped: int = 0
-    """Changes that are no longer among them: the second one goes first."""
+    """Number of changes removed from `states`, always the second entry."""
     created_by: int = 0
-    """The exchange that created it; 0 where its beginning was not seen: then facts about it are less sure."""
+    """The exchange that created the task; 0 if its beginning was not recorded, which lowers the confidence of
+    findings.
+    """
     made_by: int = 0
     """CRC-32 of the id of the message that created it."""
     reissued: bool = False
-    """Its id had been that of another task."""
+    """Whether its id was used by another task before."""
     first: int = 0
     last: int = 0
     terminal: int = 0
-    """When a terminal state was first seen, ns; 0 before."""
+    """Time of the first terminal state, ns; 0 if there is none yet."""
     terminal_in: int = 0
-    """The exchange that showed it."""
+    """The exchange that showed that state."""
     generation: int = 0
-    """Highest number seen."""
+    """Highest generation seen."""
     numbered: str = ""
-    """Whether its agent numbers it: `yes`, `no`, empty before the first event."""
+    """Whether the agent numbers this task: `yes`, `no`, or empty before the first event."""
     awaits_client: bool = False
-    """Interrupted, and no message of a client came since."""
+    """Interrupted, and no message of a client has followed."""
     client_message_at: int = 0
-    """When a client's message for it came last, ns; that which created it does not count."""
+    """Time of the last client message for the task, ns, not counting the message that created it."""
     stamp: str = ""
-    """The latest timestamp of a status, as it stands there."""
+    """The latest timestamp of a status, as sent."""
     status_messages: dict[int, AgentMessage] | None = None
-    """The agent's messages in statuses, the latest, by the CRC-32 of their ids."""
+    """The agent's latest status messages, by the CRC-32 of their ids."""
     artifacts: dict[str, KnownArtifact] = {}
     streams: dict[int, int] = {}
-    """Open exchanges that stream it, in the order in which they joined -> which one of `joined` each was."""
+    """Open exchanges that stream the task, in the order of joining, each with its number from `joined`."""
     joined: int = 0
-    """Exchanges that have ever streamed it."""
+    """Number of exchanges that have streamed the task."""
     move_count: int = 0
-    """The count of moves when it was put last in the order of idleness; 0 where it has to be."""
+    """Value of the session's move counter when the task was last moved to the end of the idle order; 0 if it must be
+    moved.
+    """
     single_stream_since: int = 0
-    """Since when only one of several streams is left, ns; 0 where there were never several."""
+    """Time since which only one of several streams is left, ns; 0 if there were never several."""
     notes: Notes | None = None
 
     @property
     def state(self) -> int:
-        """The state known last; 0 before one."""
+        """The last known state; 0 if there is none."""
         return self.states[-1][1] if self.states else 0
 
     def writable_notes(self) -> Notes:
-        """The notes, to be written to."""
+        """Return the notes for writing, creating them if necessary."""
         if self.notes is None:
             self.notes = {}
         return self.notes
@@ -94,50 +158,50 @@ class AgentRecord(msgspec.Struct, rename={"declarations": "declared", "sends_gen
     """An agent: all interfaces of one card."""
 
     name: str
-    """The upstream by which it is known."""
+    """The upstream that identifies it."""
     card: dict[str, Any] | None = None
-    """The public card seen last, as plain JSON."""
+    """The latest public card, as plain JSON."""
     card_at: int = 0
     extended: dict[str, Any] | None = None
-    """The extended card seen last."""
+    """The latest extended card."""
     declarations: CardDeclarations | None = None
-    """What its cards say together."""
+    """The combined declarations of its cards."""
     sends_generations: bool = False
-    """A generation was seen from it."""
+    """Whether the agent has sent a generation."""
     notes: Notes = {}
 
     @property
     def any_card(self) -> dict[str, Any] | None:
-        """What is known of it, the extended card first."""
+        """The extended card if known, otherwise the public card."""
         return self.extended or self.card
 
 
 class RequestSnapshot(
     msgspec.Struct, rename={"is_task_known": "known", "is_task_forgotten": "forgotten", "was_awaited": "awaited"}
 ):
-    """What was known when the first request of an exchange came: a later answer is judged by that."""
+    """Knowledge at the first request of an exchange; later answers are judged by it."""
 
     at: int
     task_id: str = ""
-    """As the request names it."""
+    """The task id named by the request."""
     context_id: str = ""
     message_id: str = ""
     generation: int = 0
     """`currentGeneration` or `ifGenerationMatch`."""
     is_task_known: bool = False
-    """The task was known."""
+    """Whether the task was known."""
     is_task_forgotten: bool = False
-    """It was not, but it had been."""
+    """Whether the task had been known but its record was dropped."""
     state: int = 0
-    """Its state then."""
+    """State of the task at that time."""
     terminal: int = 0
-    """When a terminal state had been seen, ns."""
+    """Time of its first terminal state, ns; 0 if there was none."""
     stamp: str = ""
     """The latest timestamp of its statuses."""
     known_generation: int = 0
     known_context: str = ""
     was_awaited: bool = False
-    """It waited for this message."""
+    """Whether the task waited for this message."""
 
 
 class ExchangeRecord(
@@ -172,64 +236,64 @@ class ExchangeRecord(
     pending: list[Frame] = []
     """Requests that are not judged yet."""
     exchange: Exchange | None = None
-    """Heads, operation and dialect, as they were when the first answer came."""
+    """Heads, operation and dialect as of the first answer."""
     closed_exchange: Exchange | None = None
-    """The exchange when it was over."""
+    """The exchange after its end."""
     is_judged: bool = False
-    """Its requests and heads have been judged."""
+    """Whether its requests and heads have been judged."""
     flags: int = 0
-    """What it is about (`given`), known when it is settled."""
+    """Flags of the exchange (`request_flags`), set when `is_judged` becomes true."""
     ours: bool = False
-    """The proxy answered."""
+    """Whether the proxy answered."""
     answers: int = 0
-    """Answers and events of the agent, errors too."""
+    """Number of answers and events of the agent, including errors."""
     events: int = 0
-    """A2A objects of the agent."""
+    """Number of A2A objects from the agent."""
     errors: int = 0
     first: EventKind = EventKind.NONE
-    """What the first answer was."""
+    """Kind of the first answer."""
     last: EventKind = EventKind.NONE
     last_at: int = 0
     last_seq: int = -1
     task_id: str = ""
     context_id: str = ""
     state: int = 0
-    """The state this exchange has shown last."""
+    """The state last shown by this exchange."""
     state_at: int = 0
     broken_silence: int = 0
-    """When the first status update came that was not sent at the beginning (`SILENCE`), ns."""
+    """Time of the first status update after the initial silence (`COLLECTING_SILENCE`), ns."""
     stamp: str = ""
-    """The latest timestamp of a status that this exchange has shown."""
+    """The latest status timestamp shown by this exchange."""
     is_bare_status: bool = False
-    """That was a status update with nothing beside state and timestamp."""
+    """Whether the last status update had nothing besides state and timestamp."""
     terminal: int = 0
-    """When it showed a terminal state, ns."""
+    """Time at which it showed a terminal state, ns."""
     final_at: int = 0
-    """When it showed `final: true` (0.x), ns."""
+    """Time at which it showed `final: true` (0.x), ns."""
     generation: int = 0
-    """The number this exchange has shown last."""
+    """The generation last shown by this exchange."""
     position: int = -1
-    """Index in the task's `states` up to which it has shown them, as it was at that count of `dropped`."""
+    """Index in the task's `states` up to which this exchange has shown them, valid for the `dropped` count below."""
     dropped: int = 0
     digests: bytes = b""
-    """CRC-32 of the latest payloads, one after the other: every stream has them, so they are kept small."""
+    """CRC-32 of the latest payloads, concatenated; kept small because every stream has them."""
     unreadable_at: int = 0
-    """When something came last that nobody could read, ns: what it said is not known."""
+    """Time of the last unreadable or unattributable frame, ns; its content is unknown."""
     notes: Notes | None = None
     half_closed: int = 0
-    """When the client's side ended, ns; 0 before. Of gRPC calls, the others have one request."""
+    """Time at which the client closed its side, ns; 0 before. Only for gRPC calls, because others have one request."""
     abort_cause: str = ""
-    """How the agent broke off, in the words of the wire: `rst_stream internal_error`, `goaway`, `reset`, `eof`."""
+    """How the agent aborted, in wire terms: `rst_stream internal_error`, `goaway`, `reset`, `eof`."""
     finding_counts: dict[str, int] = {}
-    """Rule -> how often it was broken here."""
+    """Number of findings of each kind in this exchange."""
 
     def writable_notes(self) -> Notes:
-        """The notes, to be written to."""
+        """Return the notes for writing, creating them if necessary."""
         if self.notes is None:
             self.notes = {}
         return self.notes
 
     @property
     def is_streaming(self) -> bool:
-        """Its operation answers with a stream."""
+        """Whether the operation is answered with a stream."""
         return self.operation in STREAMING_OPERATIONS

@@ -1,6 +1,6 @@
-"""What rules know of the traffic so far: agents, tasks, open exchanges (manual/protocol.md "Rules and evidence").
+"""The rules' knowledge of the traffic so far: agents, tasks, open exchanges (manual/protocol.md "Rules and evidence").
 
-Shared by all connections and bindings of a session. Learns from redacted frames, judges nothing.
+Shared by all connections and bindings of a session. Updated from redacted frames; judges nothing.
 """
 
 from __future__ import annotations
@@ -17,54 +17,64 @@ from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.protocol.task_list import split_task_list
-from a2a_proxy.rules.define.rule import FrameFlag
+from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, GateResult, StatusSummary, decode_artifacts
 from a2a_proxy.rules.run import status_fast_path
 from a2a_proxy.rules.state import state_sequence
 from a2a_proxy.rules.state.card_declarations import read_declarations
-from a2a_proxy.rules.state.records import ACTIVE, AgentRecord, ExchangeRecord, Notes, RequestSnapshot, TaskRecord
-from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS, TERMINAL, KnownArtifact
+from a2a_proxy.rules.state.records import (
+    ACTIVE,
+    AgentRecord,
+    ExchangeRecord,
+    KnownArtifact,
+    Notes,
+    RequestSnapshot,
+    TaskRecord,
+)
+from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS, TERMINAL
 
 MAX_TASKS = 100_000
 MAX_FINISHED_TASKS = 5000
-"""Tasks that are over and still known: of older ones only that they were there. What comes of one makes it anew."""
+"""Finished tasks whose record is kept. Older ones keep only a hash of their id; a new event creates a new record."""
 STREAM_LAG = 10_000_000_000
-"""For so long (ns) a stream that is left alone may still tell what another one has told."""
+"""Time in ns during which a remaining stream may still send events that another stream has already shown."""
 MAX_SAVED_TASKS = 1000
-"""Tasks that are saved: those touched last."""
+"""Maximum number of saved tasks: the most recently used ones."""
 LARGE_MESSAGE = 4 << 20
-"""What receivers commonly take as one message, bytes (manual/protocol.md "gRPC framing")."""
+"""Common maximum message size of receivers, bytes (manual/protocol.md "gRPC framing")."""
 
 
 class SessionState:
-    """One per session."""
+    """What the rules know about one session: agents, tasks, open exchanges. Updated from redacted frames; judges
+    nothing.
+    """
 
     def __init__(self, max_tasks: int = MAX_TASKS, max_finished: int = MAX_FINISHED_TASKS) -> None:
         self._max_tasks = max_tasks
         self.facts = SessionContext()
         self.agents: dict[str, AgentRecord] = {}
         self.tasks: dict[tuple[str, str], TaskRecord] = {}
-        """The one idle for longest first, but for a few places."""
+        """Tasks by agent and id, approximately in the order of last use, the least recently used first."""
         self._move_count, self._min_moves = 0, max_tasks // 1000
-        """A task that is told of stays in its place while so few others were put behind it."""
+        """A task keeps its position until this many others have been moved to the end."""
         self._max_finished = max_finished
         self._finished_tasks: dict[tuple[str, str], None] = {}
-        """Tasks that are over, and of which no stream is open; the one spoken of last is the last."""
+        """Finished tasks without an open stream, the most recently used last."""
         self._forgotten_tasks: dict[int, None] = {}
-        """Of those that were forgotten: CRC-32 of agent and id."""
+        """CRC-32 of agent and id of dropped tasks."""
         self.owners: dict[str, str] = {}
-        """Task id -> its agent, for webhooks."""
+        """Agent of each task id, for webhooks."""
         self.exchange_records: dict[int, ExchangeRecord] = {}
         self.clients: dict[str, Notes] = {}
-        """Host of a client -> notes."""
+        """Notes by client host."""
         self.notes: Notes = {}
         self._last_artifact: ArtifactSummary | None = None
-        """Of the artifact update that was told last."""
+        """Summary of the artifact update processed last."""
         self.is_complete = True
-        """Everything since the session's beginning is known: no task had to be forgotten."""
+        """Whether everything since the beginning of the session is known: no task record had to be dropped."""
 
     def agent_record(self, upstream: str) -> AgentRecord:
-        """Who answers behind an upstream."""
+        """Return the agent behind an upstream, creating its record if necessary."""
         name = self.facts.agent_of(upstream)
         found = self.agents.get(name)
         if found is None:
@@ -72,22 +82,22 @@ class SessionState:
         return found
 
     def client_notes(self, host: str) -> Notes:
-        """Notes about one client."""
+        """Return the notes about one client."""
         return self.clients.setdefault(host, {})
 
     def task_record(self, agent: str, task_id: str) -> TaskRecord | None:
-        """A task that was seen before."""
+        """Return the record of a known task, or None."""
         return self.tasks.get((agent, task_id))
 
     def has_seen_task(self, agent: str, task_id: str) -> bool:
-        """It was seen, although it may be forgotten."""
+        """Whether the task was seen, even if its record was dropped."""
         return (agent, task_id) in self.tasks or _hash_task_key(agent, task_id) in self._forgotten_tasks
 
     # --- learning -----------------------------------------------------------------------------------------------
 
     def on_request(self, record: ExchangeRecord, frame: Frame) -> None:
-        """A request: note what is known now, and that the client spoke."""
-        # On a live stream a further message may leave the task's id out.
+        """Record a request: what is known at this time, and that the client has sent a message."""
+        # On a live stream a further message may omit the task id.
         task_id = frame.task_id or record.task_id
         task = self.tasks.get((record.agent, task_id)) if task_id else None
         if record.request_snapshot is None:
@@ -101,13 +111,13 @@ class SessionState:
                 record.request_snapshot.is_task_forgotten = self.has_seen_task(record.agent, task_id)
         if task is not None:
             task.last = frame.at
-            # To reconnect says nothing; what follows on that stream does.
+            # Reconnecting sends no message; later messages on that stream count.
             if record.operation in SENDING_OPERATIONS or (
                 record.operation == "ReconnectToTask" and frame is not record.request
             ):
                 task.awaits_client, task.client_message_at = False, frame.at
         if task_id != record.task_id and record.task_id and frame is not record.request:
-            here = self.tasks.get((record.agent, record.task_id))  # the agent may take it for an answer all the same
+            here = self.tasks.get((record.agent, record.task_id))  # the agent may still treat it as an answer
             if here is not None:
                 here.awaits_client, here.client_message_at = False, frame.at
 
@@ -124,10 +134,11 @@ class SessionState:
     def on_response(
         self, record: ExchangeRecord, frame: Frame, task: TaskRecord | None, gate_result: GateResult = False
     ) -> tuple[int, TaskRecord | None]:
-        """An answer: learn from it, and say what is notable about it (`FrameFlag`, as a number: that is faster), and
-        which
-        task it is about now. `known` is the task that it names, as `task` has it; `seen` is what its update shows,
-        where that has been read."""
+        """Update the records from one response frame; return its flags and the task it refers to.
+
+        Flags are `FrameFlag` values as an int, which is faster. `task` is the record of the task that the frame names,
+        and `gate_result` the summary of its update, if the gate decoded it.
+        """
         kind, event = frame.kind, frame.event
         if kind is not _EVENT_FRAME and kind is not _RESPONSE_FRAME:
             if kind is _COMMENT_FRAME:
@@ -178,14 +189,15 @@ class SessionState:
     def on_repeated_response(
         self, record: ExchangeRecord, frame: Frame, task: TaskRecord, summary: StatusSummary
     ) -> int:
-        """The same as `on_response` of an update for which `is_repeated_status` is true, in less time."""
+        """Do the same as `on_response` for an update for which `is_repeated_status` is true, but faster."""
         if not task.move_count or self._move_count - task.move_count > self._min_moves:
             self._mark_recent(task)
         return status_fast_path.apply_repeated_status(record, frame, task, summary)
 
     def _note_unreadable(self, record: ExchangeRecord, frame: Frame) -> None:
-        """Nobody could read it, or it does not say of which task or artifact it is, or it says another task's: it may
-        have been any event, of the task's end, or a piece of an artifact."""
+        """Record an unreadable frame, or one that names no task, no artifact or another task. It may have been any
+        event, including the end of the task or a chunk of an artifact.
+        """
         record.unreadable_at = frame.at
         task = self.tasks.get((record.agent, record.task_id))
         for each in task.artifacts.values() if task is not None else ():
@@ -193,7 +205,7 @@ class SessionState:
                 each.is_fully_recorded = False
 
     def _on_stream_end(self, record: ExchangeRecord, frame: Frame) -> tuple[int, TaskRecord | None]:
-        """GRPC trailers, or the end of an event stream."""
+        """Process gRPC trailers or the end of an event stream; return flags and task."""
         end = _END_FLAG | _EXTENDS if b"-extensions" in frame.payload.lower() else _END_FLAG
         if not frame.error_code:
             return end, None
@@ -210,7 +222,7 @@ class SessionState:
         if is_stray:
             self._note_unreadable(record, frame)
             if task is None:
-                return None, _NEW_TASK | _FOREIGN  # a stray event: nothing that a task can be known by
+                return None, _NEW_TASK | _FOREIGN  # a stray event, which is not sufficient to create a task record
         if task is not None and record.events == 1 and record.operation in SENDING_OPERATIONS:
             task = self._task_of_first_answer(record, frame, task)
         if task is None:
@@ -237,7 +249,7 @@ class SessionState:
             flags |= _SHARED
         if is_stray:
             return task, flags | _FOREIGN
-        # A stream lags behind others: another exchange's terminal state counts where it came before the request.
+        # Streams lag behind each other: another exchange's terminal state counts only if it preceded the request.
         if record.terminal or 0 < task.terminal < record.started:
             flags |= _AFTER_TERMINAL
         if frame.state:
@@ -254,15 +266,15 @@ class SessionState:
         return task, flags
 
     def _mark_recent(self, task: TaskRecord) -> None:
-        """Put it last in the order of idleness. Where it was put there a short while ago it may stay where it is."""
-        key = (task.agent, task.task_id)  # its own strings: each frame brings new ones
+        """Move the task to the end of the idle order. A recently moved task keeps its position."""
+        key = (task.agent, task.task_id)  # the record's own strings, because each frame creates new ones
         self.tasks.pop(key, None)
         self.tasks[key] = task
         self._move_count += 1
         task.move_count = self._move_count
 
     def _task_of_first_answer(self, record: ExchangeRecord, frame: Frame, task: TaskRecord) -> TaskRecord | None:
-        """A send's first answer is about a task that is known: does it go on, or is its id issued again?"""
+        """Return the task that the first answer to a send continues, or a new record if its id was issued again."""
         request_snapshot = record.request_snapshot
         if request_snapshot is None or request_snapshot.task_id or task.first >= request_snapshot.at:
             return task
@@ -275,7 +287,7 @@ class SessionState:
         return made
 
     def _apply_task_list(self, record: ExchangeRecord, frame: Frame) -> None:
-        """A list tells of tasks that were not seen yet; about those that were it may be behind."""
+        """Create records for the unknown tasks of a list. For known tasks the list may be outdated."""
         for each in split_task_list(frame):
             key = (record.agent, each.task_id)
             if key not in self.tasks:
@@ -298,7 +310,7 @@ class SessionState:
         return task
 
     def _retire_task(self, task: TaskRecord) -> None:
-        """Where it is over, it is known as the last of those only."""
+        """If the task is finished, keep it among the limited number of finished tasks and drop the oldest."""
         if not task.terminal or task.streams:
             return
         key = (task.agent, task.task_id)
@@ -309,7 +321,7 @@ class SessionState:
         oldest = next(iter(self._finished_tasks))
         del self._finished_tasks[oldest]
         found = self.tasks.get(oldest)
-        if found is not None and found.terminal and not found.streams:  # it may have gone on since
+        if found is not None and found.terminal and not found.streams:  # it may have been continued since
             self._drop_task(*oldest)
             self._forgotten_tasks[_hash_task_key(*oldest)] = None
             if len(self._forgotten_tasks) > self._max_tasks:
@@ -323,7 +335,7 @@ class SessionState:
             del self.owners[task_id]
 
     def on_generation(self, record: ExchangeRecord, frame: Frame, task: TaskRecord) -> None:
-        """Learn a generation, after the rules have looked at the one before."""
+        """Apply a generation, after the rules have compared it with the previous one."""
         if frame.generation > 0:
             record.generation = frame.generation
             task.generation = max(task.generation, frame.generation)
@@ -333,7 +345,7 @@ class SessionState:
             task.numbered = "no"
 
     def on_artifacts(self, record: ExchangeRecord, frame: Frame, task: TaskRecord) -> None:
-        """Learn of artifacts, after the rules have looked at what was known."""
+        """Apply artifacts, after the rules have compared them with the known ones."""
         if record.task_id != frame.task_id:
             return
         if frame.event is EventKind.TASK:
@@ -342,7 +354,7 @@ class SessionState:
             state_sequence.apply_artifact(self.exchange_records, record, frame, task, self._last_artifact)
 
     def on_exchange_end(self, record: ExchangeRecord) -> None:
-        """An exchange is over."""
+        """Process the end of an exchange."""
         self.exchange_records.pop(record.id, None)
         task = self.tasks.get((record.agent, record.task_id)) if record.task_id else None
         if task is None:
@@ -360,7 +372,7 @@ class SessionState:
         self._retire_task(task)
 
     def learn_card(self, upstream: str, card: dict[str, Any], at: int, *, extended: bool) -> AgentRecord:
-        """A card passed."""
+        """Apply an agent card."""
         self.facts.learn_card(upstream, card)
         agent = self.agent_record(upstream)
         if extended:
@@ -373,7 +385,7 @@ class SessionState:
     # --- across a restart ---------------------------------------------------------------------------------------
 
     def load(self, tasks: list[Task]) -> None:
-        """Take up tasks that a recording holds; those known already stay."""
+        """Load the tasks of a recording; records that exist already are kept."""
         for task in tasks:
             key = (task.agent, task.task_id)
             if key in self.tasks:
@@ -392,7 +404,7 @@ class SessionState:
             self._retire_task(task_record)
 
     def save(self) -> dict[str, Any]:
-        """Plain values from which `restore` goes on; of the tasks those touched last."""
+        """Return the state as plain values for `restore`, limited to the most recently used tasks."""
         tasks = list(self.tasks.values())[-MAX_SAVED_TASKS:]
         return {
             "shared": self.facts.save(),
@@ -406,7 +418,7 @@ class SessionState:
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> SessionState:
-        """The world that gave `state`, without its older tasks."""
+        """Return a session state with the state returned by `save`; older tasks are missing."""
         session = cls()
         session.facts = SessionContext.restore(state["shared"])
         session.agents = {each["name"]: msgspec.convert(each, AgentRecord) for each in state["agents"]}
@@ -443,7 +455,7 @@ _EVENT_FLAGS = {
     EventKind.PUSH_CONFIGS: FrameFlag.PUSH,
 }
 _FLAG_BY_EVENT = tuple(int(_EVENT_FLAGS.get(each, 0)) for each in sorted(EventKind))
-"""By the number of the kind of event: its flag; 0 for what is none of A2A's objects."""
+"""Flag of each event kind, by its number; 0 for kinds that are not A2A objects."""
 _EVENT_FRAME, _RESPONSE_FRAME, _COMMENT_FRAME = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.COMMENT
 _END_FRAME, _ERROR_FRAME, _UNDECODABLE = FrameKind.END, FrameKind.ERROR, FrameKind.UNDECODABLE
 _STATUS_EVENT, _ARTIFACT_EVENT, _TASKS_EVENT, _PUSH_CONFIG_EVENT = (
@@ -452,7 +464,7 @@ _STATUS_EVENT, _ARTIFACT_EVENT, _TASKS_EVENT, _PUSH_CONFIG_EVENT = (
     EventKind.TASKS,
     EventKind.PUSH_CONFIG,
 )
-"""Bound here: where it is asked for each frame, `EventKind.STATUS` costs 0.1 us (CPython 3.11)."""
+"""Module-level aliases, because accessing `EventKind.STATUS` for each frame costs 0.1 us (CPython 3.11)."""
 
 
 def _hash_task_key(agent: str, task_id: str) -> int:
@@ -464,12 +476,12 @@ def _hash_message_id(message_id: str) -> int:
 
 
 def _has_no_artifact_id(frame: Frame) -> bool:
-    """An artifact update that does not say of which artifact. 0.1 has no ids: there it is the first, "0"."""
+    """Whether an artifact update names no artifact. 0.1 has no ids and uses index 0, decoded as "0"."""
     if frame.artifact_id != "0" or frame.schema != "json":
         return not frame.artifact_id
     return b'"artifactId"' not in frame.payload and b'"taskId"' in frame.payload
 
 
 def rule_dialect(dialect: Dialect) -> Dialect:
-    """The dialect as rules tell them apart: 1.1 is 1.0 with a draft."""
+    """Return the dialect as rules distinguish it: 1.1 is 1.0 with a draft."""
     return Dialect.V1_0 if dialect is Dialect.V1_1 else dialect

@@ -1,119 +1,54 @@
-"""The course of a task: what follows what, joined over streams that lag behind one another and answers that race.
+"""The sequence of a task's states, combined from streams that lag behind each other and answers that race.
 
-One event goes to every stream of a task (A2A 1.0 section 3.5.2), and none of them is the first always. So one stream is
-compared with itself only; with what others have shown, only where its request came after that.
+Every stream of a task receives each event (A2A 1.0 section 3.5.2), but no stream is always the first. A stream is
+therefore compared only with itself, and with other streams only if its request came after their events.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 from zlib import crc32
-
-import msgspec
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.protocol.operations import (
-    SENDING_OPERATIONS as SENDING_OPERATIONS,  # the rules have it from here, with what else they share
+    SENDING_OPERATIONS as SENDING_OPERATIONS,  # re-exported for the rules
 )
-from a2a_proxy.rules.define.rule import FrameFlag
+from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts.partial_decode import (
     NO_STATUS,
     ArtifactSummary,
     GateResult,
-    PartsSummary,
     StatusSummary,
     decode_artifacts,
     decode_status,
     time_before,
 )
-
-if TYPE_CHECKING:
-    from a2a_proxy.rules.state.records import ExchangeRecord, TaskRecord
+from a2a_proxy.rules.state.records import AgentMessage, ExchangeRecord, KnownArtifact, TaskRecord
 
 TERMINAL = frozenset(int(state) for state in TaskState if state.terminal)
 INTERRUPTED = frozenset(int(state) for state in TaskState if state.interrupted)
 
 MAX_STATES = 32
-"""Changes of state of one task that are remembered."""
+"""Maximum number of remembered state changes of one task."""
 MAX_ARTIFACTS = 1000
-"""Artifacts of one task that are remembered."""
+"""Maximum number of remembered artifacts of one task."""
 _MAX_MESSAGES = 8
-"""Messages of one task that are remembered."""
+"""Maximum number of remembered messages of one task."""
 SECOND_NS = 1_000_000_000
-"""ns. Clocks of one agent differ by less."""
+"""One second in ns. The clocks of one agent differ by less."""
 
 MAX_STREAM_LAG = 5 * SECOND_NS
-"""How far one stream of a task may be behind another one."""
+"""Maximum lag of one stream of a task behind another, ns."""
 
 _TASK_EVENT, _STATUS_EVENT = EventKind.TASK, EventKind.STATUS
-
-
-class KnownArtifact(
-    msgspec.Struct,
-    gc=False,
-    rename={
-        "is_complete": "done",
-        "is_fully_recorded": "whole",
-        "is_stream_over": "ended",
-        "byte_count": "octets",
-        "other_parts": "others",
-    },
-):
-    """An artifact of a task, as the stream that showed it first tells it; others repeat it, sooner or later."""
-
-    chunks: int = 0
-    """Updates of that stream."""
-    appends: int = 0
-    """Since it was last replaced."""
-    is_complete: bool = False
-    """`lastChunk` was said, and it was not replaced since."""
-    name: str = ""
-    description: int = 0
-    """CRC-32; 0 where there is none."""
-    media_type: str = ""
-    """Of its first part."""
-    stream: int = 0
-    """The exchange that is followed; another one only where its request came after what this one showed."""
-    at: int = 0
-    """Of the update followed last, ns."""
-    is_fully_recorded: bool = False
-    """All of it was seen: nothing cut, nothing redacted, no stream joined late."""
-    is_stream_over: bool = False
-    """That stream has shown a terminal state: it is complete."""
-    length: int = 0
-    """Bytes of all text; as `Content` has it, the content so far."""
-    digest: int = 0
-    byte_count: int = 0
-    other_parts: int = 0
-    first_generation: int = 0
-    """Of the updates followed; 0 where they are not numbered."""
-    last_generation: int = 0
-
-    @property
-    def content(self) -> PartsSummary:
-        """What the updates followed have made."""
-        return PartsSummary(self.length, self.digest, self.byte_count, self.other_parts)
-
-
-class AgentMessage(msgspec.Struct, frozen=True, gc=False):
-    """A message of an agent, to know it again."""
-
-    exchange: int
-    at: int
-    binding: Binding
-    length: int
-    digest: int
-    """CRC-32 of what it said."""
-
 
 # --- states -------------------------------------------------------------------------------------------------------
 
 
 def apply_state(record: ExchangeRecord, frame: Frame, task: TaskRecord, gate_result: GateResult) -> int:
-    """Learn a state, and say what is notable about it."""
+    """Apply a state and return its flags."""
     state, before, event = frame.state, record.state, frame.event
     look = (
         gate_result
@@ -145,15 +80,15 @@ def apply_state(record: ExchangeRecord, frame: Frame, task: TaskRecord, gate_res
         if bare and record.is_bare_status and stamp == record.stamp and not frame.final:
             flags |= _IDLE_FLAG
     here, states = position(record, task), task.states
-    if not 0 <= here < len(states) or states[here][1] != state:  # else it is where it was
+    if not 0 <= here < len(states) or states[here][1] != state:  # otherwise the stream's position is unchanged
         flags |= _advance_sequence(record, frame, task, before, look)
     record.state, record.state_at = state, frame.at
-    record.is_bare_status = bare and event is _STATUS_EVENT  # an update may have crossed the snapshot that has it
+    record.is_bare_status = bare and event is _STATUS_EVENT  # an update may have crossed the snapshot that contains it
     return flags | apply_timestamp(record, task, stamp) if stamp else flags
 
 
 def apply_timestamp(record: ExchangeRecord, task: TaskRecord, stamp: str) -> int:
-    """Learn when a status says that it was."""
+    """Apply a status timestamp; return the flag if it goes backwards on this stream."""
     backwards = 0
     if stamp != record.stamp:
         if time_before(stamp, record.stamp) > SECOND_NS:
@@ -166,7 +101,7 @@ def apply_timestamp(record: ExchangeRecord, task: TaskRecord, stamp: str) -> int
 
 
 def stray_id_flag(names: tuple[str, ...], task_id: str, context_id: str) -> int:
-    """Whether messages name another task or context than these."""
+    """Return the flag if messages name another task or context than these."""
     for each in names:
         if each and each != task_id and each != context_id:
             return _STRAY_FLAG
@@ -174,7 +109,9 @@ def stray_id_flag(names: tuple[str, ...], task_id: str, context_id: str) -> int:
 
 
 def is_overdue(record: ExchangeRecord, frame: Frame, task: TaskRecord, stamp: str = "") -> bool:
-    """The task was over on another exchange, and this stream, open before that, still goes on with it."""
+    """Whether this stream, opened before the task ended on another exchange, continues the task beyond the permitted
+    lag.
+    """
     if record.started > task.terminal or record.binding is Binding.WEBHOOK:
         return False
     return frame.at - task.terminal > MAX_STREAM_LAG or time_before(task.stamp, stamp) > SECOND_NS
@@ -183,7 +120,7 @@ def is_overdue(record: ExchangeRecord, frame: Frame, task: TaskRecord, stamp: st
 def _advance_sequence(
     record: ExchangeRecord, frame: Frame, task: TaskRecord, before: int, summary: StatusSummary
 ) -> int:
-    """Whether it is a change, and one that may be."""
+    """Move this exchange forward in the state sequence; return the flags of a change."""
     state, states = frame.state, task.states
     here = _start_index(record, task)
     for index in range(here, len(states)):
@@ -193,7 +130,7 @@ def _advance_sequence(
     if task.terminal:
         return _apply_after_terminal(record, frame, task, before, summary)
     if here < len(states) - 1 and state not in TERMINAL:
-        return 0  # others are further: it lags, and what it shows lies between
+        return 0  # other streams are ahead: this one lags, and its state lies between
     _append_state(record, frame, task)
     return _CHANGED_FLAG
 
@@ -201,31 +138,34 @@ def _advance_sequence(
 def _apply_after_terminal(
     record: ExchangeRecord, frame: Frame, task: TaskRecord, before: int, summary: StatusSummary
 ) -> int:
-    """A task that was in a terminal state is shown in another one."""
+    """Return the flags for a task that shows another state after a terminal one."""
     if record.operation in SENDING_OPERATIONS and record.events == 1 and record.started > task.terminal:
-        return _reopen_task(record, frame, task)  # it took a message although it was over
+        return _reopen_task(record, frame, task)  # it accepted a message although it was finished
     if frame.state in TERMINAL:
         _append_state(record, frame, task)
-        return _CHANGED_FLAG | _LEFT_TERMINAL_FLAG  # two ends: one of them is wrong whoever lags
+        return _CHANGED_FLAG | _LEFT_TERMINAL_FLAG  # two terminal states: one of them is wrong whichever stream lags
     if before in TERMINAL:
         return _reopen_task(record, frame, task) | _LEFT_TERMINAL_FLAG
     if record.started <= task.terminal or record.binding is Binding.WEBHOOK or record.events > 1:
-        return 0  # a stream that lags, a push that is late
+        return 0  # a lagging stream or a late push
     if time_before(task.stamp, summary.stamp):
         return _reopen_task(record, frame, task) | _LEFT_TERMINAL_FLAG
     return _STALE_FLAG
 
 
 def _reopen_task(record: ExchangeRecord, frame: Frame, task: TaskRecord) -> int:
-    """It goes on: believed from now on, so that it is told once."""
+    """Treat the task as running again, so that this is reported only once."""
     task.terminal = task.terminal_in = 0
     _append_state(record, frame, task)
     return _CHANGED_FLAG
 
 
 def position(track: ExchangeRecord, known: TaskRecord) -> int:
-    """Index in the task's `states` up to which this exchange has shown them; -1 where it has shown none. Those that go
-    are not looked for on each stream of the task when they do, but here: a task may have thousands."""
+    """Return the index in the task's `states` up to which this exchange has shown them; -1 if it has shown none.
+
+    Indexes are corrected for removed states here, not when a state is removed, because a task may have thousands of
+    streams.
+    """
     gone = known.dropped - track.dropped
     if gone:
         track.dropped = known.dropped
@@ -235,11 +175,11 @@ def position(track: ExchangeRecord, known: TaskRecord) -> int:
 
 
 def _start_index(record: ExchangeRecord, known: TaskRecord) -> int:
-    """Index in `states` from which this exchange may show them."""
+    """Return the index in `states` from which this exchange may show them."""
     here, states = position(record, known), known.states
     if 0 <= here < len(states):
         return here
-    if record.binding is Binding.WEBHOOK:  # pushes are repeated, and come late
+    if record.binding is Binding.WEBHOOK:  # pushes are repeated and may be late
         return 0
     return max((index for index, (at, _) in enumerate(states) if at <= record.started), default=0)
 
@@ -257,7 +197,7 @@ def _append_state(record: ExchangeRecord, frame: Frame, task: TaskRecord) -> Non
 
 
 def apply_agent_message(record: ExchangeRecord, frame: Frame, task: TaskRecord, data: bytes) -> int:
-    """Remember the agent's message; is its id one that stood for another content?"""
+    """Remember the agent's message; return the flag if its id was used for other content before."""
     if frame.redacted or frame.truncated:
         return 0
     ident = crc32(frame.message_id.encode("utf-8", "surrogatepass"))
@@ -267,7 +207,7 @@ def apply_agent_message(record: ExchangeRecord, frame: Frame, task: TaskRecord, 
     flags, length, digest = 0, len(data), crc32(data)
     found = messages.get(ident)
     if found is not None:
-        # Another stream may be behind or ahead; the answer to a later message is not.
+        # Another stream may lag or be ahead; the answer to a later message is not.
         follows = found.exchange == record.id or (record.operation in SENDING_OPERATIONS and found.at < record.started)
         if not follows or found.binding is not record.binding:
             return 0
@@ -291,7 +231,7 @@ def _end_artifacts(record: ExchangeRecord, task: TaskRecord) -> None:
 
 
 def flag_artifact(record: ExchangeRecord, frame: Frame, task: TaskRecord, summary: ArtifactSummary | None) -> int:
-    """What is notable about an artifact update, before it is learned."""
+    """Return the flags of an artifact update before it is applied."""
     found = task.artifacts.get(frame.artifact_id)
     late = task.terminal and not record.terminal and is_overdue(record, frame, task)
     flags = (_OVERDUE_FLAG if late else 0) | (_APPEND_FLAG if frame.append else 0)
@@ -310,7 +250,7 @@ def flag_artifact(record: ExchangeRecord, frame: Frame, task: TaskRecord, summar
 
 
 def is_description_changed(artifact: KnownArtifact, summary: ArtifactSummary) -> bool:
-    """What describes it is no longer the same; what is left out is not changed (manual/protocol.md "Artifacts")."""
+    """Whether the artifact's description changed; omitted members are unchanged (manual/protocol.md "Artifacts")."""
     return bool(
         (summary.name and artifact.name and summary.name != artifact.name)
         or (summary.description and artifact.description and summary.description != artifact.description)
@@ -325,7 +265,7 @@ def apply_artifact(
     task: TaskRecord,
     summary: ArtifactSummary,
 ) -> None:
-    """Learn an artifact update."""
+    """Apply an artifact update."""
     found = task.artifacts.get(frame.artifact_id)
     if found is None:
         if len(task.artifacts) >= MAX_ARTIFACTS:
@@ -356,7 +296,7 @@ def apply_artifact(
 
 
 def apply_snapshot_artifacts(frame: Frame, task: TaskRecord) -> None:
-    """Learn the artifacts of a snapshot."""
+    """Apply the artifacts of a snapshot."""
     if b"rtifact" not in frame.payload and frame.schema == "json":
         return
     for look in decode_artifacts(frame):
@@ -368,7 +308,7 @@ def apply_snapshot_artifacts(frame: Frame, task: TaskRecord) -> None:
 
 
 def _fill_description(artifact: KnownArtifact, summary: ArtifactSummary) -> None:
-    """The first that is not empty stays."""
+    """Keep the first non-empty value of each descriptive member."""
     artifact.name = artifact.name or summary.name
     artifact.description = artifact.description or summary.description
     artifact.media_type = artifact.media_type or summary.media_type

@@ -1,4 +1,4 @@
-"""Who created a task, by the credentials of the call that did."""
+"""The creator of a task, identified by the credentials of the call that created it."""
 
 from __future__ import annotations
 
@@ -10,17 +10,19 @@ _OWNER_NOTE = "owner"
 
 
 def note_owner(context: RuleContext) -> None:
-    """Remember whose task this answer has created; a call that only tells of it creates nothing."""
+    """Remember the owner of the task if this exchange created it."""
     task = context.task
     if task is None or task.created_by != context.record.id or _OWNER_NOTE in context.cache:
         return
-    context.cache[_OWNER_NOTE] = True  # several rules ask for this
+    context.cache[_OWNER_NOTE] = True  # several rules call this
     owner = principal_digest(context.exchange)
     if owner:
         task.writable_notes()[_OWNER_NOTE] = owner
 
 
 def owner_of(task: TaskRecord) -> str:
-    """As `principal` names them; empty where the call had no credentials, or was not seen (`task.born` is 0)."""
+    """Return the owner as a `principal_digest`; empty if the call had no credentials or was not recorded (`created_by`
+    is 0).
+    """
     owner: str = (task.notes or {}).get(_OWNER_NOTE, "")
     return owner

@@ -1,6 +1,6 @@
 """`python -m a2a_proxy.testing.child`: orders on stdin, answers on stdout, until stdin ends.
 
-What a library prints goes to stderr: stdout is for answers only.
+Output of libraries goes to stderr, because stdout is for answers only.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ import sys
 from typing import IO
 
 from a2a_proxy.relay.run import run
-from a2a_proxy.testing.child.desk import CommandDispatcher
+from a2a_proxy.testing.child.agents import CommandDispatcher
 from a2a_proxy.testing.child_messages import decode_order, encode
 
 
 async def _serve_orders(answers: IO[bytes]) -> None:
-    desk = CommandDispatcher()
+    dispatcher = CommandDispatcher()
     orders = asyncio.StreamReader(limit=1 << 24)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
     try:
         while line := await orders.readline():
-            answers.write(encode(await desk.run_order(decode_order(line))) + b"\n")
+            answers.write(encode(await dispatcher.run_order(decode_order(line))) + b"\n")
             answers.flush()
     finally:
-        await desk.close()
+        await dispatcher.close()
 
 
 def main() -> None:
-    """Serve until the process of the tests closes the pipe, also by dying."""
+    """Serve until the process of the tests closes the pipe or exits."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     run(_serve_orders(answers))

@@ -1,4 +1,4 @@
-"""Artifacts in chunks: one stream of updates after the other (A2A 1.0 section 4.2.2)."""
+"""Rules about artifacts sent in chunks, as successive updates of one stream (A2A 1.0 section 4.2.2)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Event, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.facts.naming import object_prefix
 from a2a_proxy.rules.facts.partial_decode import decode_artifacts
-from a2a_proxy.rules.state.state_sequence import KnownArtifact
+from a2a_proxy.rules.state.records import KnownArtifact
 
 
 def _artifact_stream(*events: Event) -> Script:
@@ -42,18 +43,20 @@ def _known_artifact(context: RuleContext) -> KnownArtifact | None:
     clean=_COMPLETE_STREAM,
 )
 def unknown(context: RuleContext) -> Iterator[RuleFinding]:
-    """An artifact update has `append: true`, and no update or snapshot of its task had this artifact before.
-    Information where the stream is not the one that created the task: then the beginning may not have been seen. Not
-    judged where something came before on the stream that cannot be read, or does not say of which artifact it is.
+    """An artifact update has `append: true`, but no earlier update or snapshot of the task contained this artifact.
+    Reported as information if another stream created the task, because its beginning may not have been recorded. Not
+    checked if an earlier event of the stream could not be read or does not name its artifact.
 
-    There is nothing to append to: clients drop the chunk, or show an artifact that lacks its beginning.
+    The client has nothing to append to: it drops the chunk, or shows an artifact without its beginning. Who must act:
+    the agent, which must send the first chunk without `append`; or a proxy in between, if it dropped that chunk. The
+    client can call GetTask for the complete artifact.
     """
     context.needs_payload()
     frame, task = context.frame, context.task
     if not frame.append or context.has_flag(FrameFlag.KNOWN_ARTIFACT) or task is None or context.record.unreadable_at:
         return
     seen = task.created_by == context.record.id
-    told = f"`append` is true, and artifact {frame.artifact_id} of task {frame.task_id} was not seen before"
+    told = f"`append` is true, but artifact {frame.artifact_id} of task {frame.task_id} has no earlier chunk"
     severity = None if seen else Severity.INFO
     yield RuleFinding(summary=told, path=_member_path(context, "append"), value="true", severity=severity, is_sure=seen)
 
@@ -74,14 +77,16 @@ def _count_updates(count: int) -> str:
     clean=_COMPLETE_STREAM,
 )
 def after_last(context: RuleContext) -> Iterator[RuleFinding]:
-    """An artifact update has `append: true` after one of the same artifact had `lastChunk: true`, and none has replaced
-    the artifact since.
+    """An artifact update has `append: true` although an earlier update had already completed the artifact with
+    `lastChunk: true`, and the artifact was not replaced in between.
 
-    A client that takes the artifact for complete at its last chunk has worked with a part of it.
+    A client that treats the artifact as complete at its last chunk has already used it without this content. Who must
+    act: the agent, which should set `lastChunk` only on the final chunk. The client should call GetTask for the
+    complete artifact.
     """
     found = _known_artifact(context)
     if context.frame.append and found is not None and found.is_complete:
-        told = f"artifact {context.frame.artifact_id} grows after its `lastChunk`"
+        told = f"artifact {context.frame.artifact_id} is extended after its `lastChunk`"
         yield RuleFinding(
             summary=f"{told}, after {_count_updates(found.chunks)}", path=_member_path(context, "append"), value="true"
         )
@@ -99,10 +104,12 @@ def after_last(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def unfinished(context: RuleContext) -> Iterator[RuleFinding]:
-    """A stream tells that its task is over, and an artifact that it has shown in several chunks had no
-    `lastChunk: true`. Told once for each artifact, at most ten.
+    """The task ends on a stream, but an artifact that this stream sent in several chunks never had `lastChunk: true`.
+    Reported once for each artifact, for at most ten artifacts.
 
-    A client that waits for the last chunk to show or store the artifact never does.
+    A client that waits for the last chunk before it shows or stores the artifact waits forever. Who must act: the
+    agent, which should set `lastChunk` on the final chunk. The client should treat the end of the task as the end of
+    its artifacts.
     """
     task = context.task
     if task is None or context.stream_state_before == context.frame.state:
@@ -113,7 +120,7 @@ def unfinished(context: RuleContext) -> Iterator[RuleFinding]:
         if each.stream == context.record.id and each.appends and each.chunks > 1 and not each.is_complete
     ]
     for name, each in open_ones[:10]:
-        told = f"task {task.task_id} is over, and artifact {name} had no `lastChunk` in {_count_updates(each.chunks)}"
+        told = f"task {task.task_id} ended, but artifact {name} had no `lastChunk` in {_count_updates(each.chunks)}"
         yield RuleFinding(summary=told, value=name)
 
 
@@ -129,15 +136,16 @@ def unfinished(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def replaced(context: RuleContext) -> Iterator[RuleFinding]:
-    """An artifact update without `append` has the id of an artifact that the same stream has shown before. It replaces
-    it, which is allowed. The same bytes again are A2A-STREAM-020.
+    """An artifact update without `append` has the id of an artifact that this stream has already sent, so it replaces
+    that artifact. This is allowed. An exact repetition of the bytes is A2A-STREAM-020 instead.
 
-    Often `append: true` was forgotten: then the client keeps the last chunk only.
+    Often the agent forgot `append: true`: the client then keeps only the last chunk. Who must act: the agent, if it
+    meant to append.
     """
     found = _known_artifact(context)
     if not context.frame.append and found is not None and not context.has_flag(FrameFlag.REPEAT):
         before = _count_updates(found.chunks)
-        told = f"artifact {context.frame.artifact_id} replaces what came in {before} before (no `append`)"
+        told = f"artifact {context.frame.artifact_id} replaces the content of {before} (no `append`)"
         yield RuleFinding(
             summary=told, path=_member_path(context, "artifact.artifactId"), value=context.frame.artifact_id
         )
@@ -145,7 +153,7 @@ def replaced(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-ART-007",
-    "An artifact is described otherwise than before",
+    "The description of an artifact changes between updates",
     Severity.INFO,
     section="1.0 4.1.7",
     scope=EvidenceScope.LIVE,
@@ -161,10 +169,12 @@ def replaced(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def drifts(context: RuleContext) -> Iterator[RuleFinding]:
-    """An artifact update has another name, another description or another media type of its first part than the updates
-    of this artifact before. What is left out counts as unchanged.
+    """An artifact update has another name, another description, or another media type of its first part than the
+    earlier updates of this artifact. Omitted members count as unchanged.
 
-    It is not said which of them a client shows, and a change of the media type breaks what was put together.
+    The specification does not say which of them a client shows, and a changed media type makes the assembled content
+    invalid. Who must act: the agent, which should describe an artifact the same way in every chunk, or use a new
+    artifact id.
     """
     found, looks = _known_artifact(context), decode_artifacts(context.frame)
     if found is None or not looks:
@@ -179,7 +189,7 @@ def drifts(context: RuleContext) -> Iterator[RuleFinding]:
         if before and now and before != now
     ]
     if found.description and look.description and found.description != look.description:
-        changes.append("the description is another one")
+        changes.append("the description changed")
     if changes:
         path = _member_path(context, "artifact.name" if look.name != found.name else "artifact")
         yield RuleFinding(summary=f"artifact {look.artifact_id}: {', '.join(changes)}", path=path, value=look.name)

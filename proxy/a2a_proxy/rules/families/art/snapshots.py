@@ -1,4 +1,4 @@
-"""Artifacts in a Task, and what the stream has told of them (A2A 1.0 sections 4.1.7, 4.2.2)."""
+"""Rules that compare the artifacts of a Task with the streamed updates (A2A 1.0 sections 4.1.7, 4.2.2)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from typing import Any
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import ALL_BINDINGS, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import ALL_BINDINGS, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status, task
 from a2a_proxy.rules.facts.naming import event_phrase, object_prefix
 from a2a_proxy.rules.facts.partial_decode import NO_PARTS, PartsSummary, add_parts, decode_artifacts
 
 _TWO_CHUNKS = 3
-"""Times that the name of the member `artifacts` and of two `artifactId` stand in a payload."""
+"""Occurrences of `"artifact` in a payload with the member `artifacts` and two `artifactId`."""
 _TASK_PARAMS = {"id": "t1"}
 _STREAMED_CALL = rpc_stream(
     "SendStreamingMessage",
@@ -29,7 +30,7 @@ _STREAMED_CALL = rpc_stream(
 
 @rule(
     "A2A-ART-005",
-    "Two artifacts of one id in a task",
+    "Two artifacts of a task have the same id",
     Severity.ERROR,
     section="1.0 4.1.7",
     dialects=Dialects.SINCE_0_2,
@@ -39,9 +40,10 @@ _STREAMED_CALL = rpc_stream(
     clean=rpc("GetTask", _TASK_PARAMS, task(artifacts=[artifact("x"), artifact("y", id="a2")])),
 )
 def twice(context: RuleContext) -> Iterator[RuleFinding]:
-    """`artifacts` of a Task has the same `artifactId` twice.
+    """`artifacts` of a Task contains the same `artifactId` more than once.
 
-    The id is how updates find their artifact: clients keep one of the two, and which one is left to chance.
+    Updates refer to an artifact by this id, so a client keeps only one of the two, and which one is undefined. Who must
+    act: the agent, which must give each artifact of a task its own id.
     """
     frame = context.frame
     if frame.schema == "json" and frame.payload.count(b'"artifact') < _TWO_CHUNKS:
@@ -74,7 +76,7 @@ def _find_duplicate_ids(artifacts: Any, place: str) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-ART-006",
-    "The task's artifact is not what was streamed",
+    "The artifact of a task differs from the streamed one",
     Severity.WARNING,
     section="1.0 4.2.2",
     scope=EvidenceScope.LIVE,
@@ -86,12 +88,13 @@ def _find_duplicate_ids(artifacts: Any, place: str) -> Iterator[RuleFinding]:
     + rpc("GetTask", _TASK_PARAMS, task(artifacts=[artifact("a", parts=[{"text": "a"}, {"text": "b"}])])),
 )
 def not_streamed(context: RuleContext) -> Iterator[RuleFinding]:
-    """A Task that is over, at the end of its stream or asked for after it, has an artifact with other content than the
-    updates of one stream made, from the artifact's first update to the end of the task. Compared are all text joined,
-    the size of raw content, and the number of other parts; or it lacks the artifact.
+    """A finished Task, at the end of its stream or returned by a later GetTask, lacks an artifact that was streamed, or
+    has it with other content than the updates of one stream from its first update to the end of the task. Compared are
+    all text joined, the size of raw content, and the number of other parts.
 
-    Somebody has lost a chunk, doubled it or put it in the wrong order: a client that followed the stream holds another
-    result than one that asks for the task.
+    A chunk was lost, duplicated or reordered, so a client that followed the stream holds another result than one that
+    calls GetTask. Who must act: the agent (or a proxy in front of it). The client should call GetTask and use that
+    artifact.
     """
     frame, known = context.frame, context.task
     if known is None or not known.artifacts or not known.terminal or frame.redacted or frame.truncated:
@@ -113,13 +116,13 @@ def not_streamed(context: RuleContext) -> Iterator[RuleFinding]:
         now = shown.get(name)
         if now is None:
             told = (
-                f"artifact {name} of task {known.task_id} was streamed ({_describe_content(each.content)}), and "
+                f"artifact {name} of task {known.task_id} was streamed ({_describe_content(each.content)}), but "
                 "is missing"
             )
             yield RuleFinding(summary=f"{told} in {event_phrase(frame)}", path=place, value=name)
         elif now != each.content:
             told = (
-                f"artifact {name} was streamed as {_describe_content(each.content)}, {event_phrase(frame)} has "
+                f"artifact {name}: {_describe_content(each.content)} were streamed, {event_phrase(frame)} has "
                 f"{_describe_content(now)}"
             )
             yield RuleFinding(summary=told, path=place, value=name)
@@ -138,7 +141,7 @@ def _task_with_range(start: str, end: str) -> dict[str, Any]:
 
 @rule(
     "A2A-ART-008",
-    "The generations of an artifact contradict themselves",
+    "The generation range of an artifact is contradictory",
     Severity.WARNING,
     section="1.1 draft, PR #2129",
     scope=EvidenceScope.LIVE,
@@ -149,11 +152,11 @@ def _task_with_range(start: str, end: str) -> dict[str, Any]:
     clean=rpc("GetTask", _TASK_PARAMS, _task_with_range("4", "9"), version="1.1"),
 )
 def contradicts(context: RuleContext) -> Iterator[RuleFinding]:
-    """An artifact has a `startGeneration` after its `endGeneration`, or a range that leaves out the generation of an
-    update by which a stream has brought it.
+    """An artifact has a `startGeneration` greater than its `endGeneration`, or a range that does not contain the
+    generation of an update that carried the artifact.
 
-    The range tells when the artifact was written; a client that puts a timeline together by it puts it in the wrong
-    place.
+    The range states when the artifact was written, so a client that builds a timeline from it puts the artifact in the
+    wrong place. Who must act: the agent.
     """
     frame = context.frame
     if not context.has_flag(FrameFlag.TASK | FrameFlag.ARTIFACT) or not _may_have_range(frame):
@@ -169,7 +172,7 @@ def contradicts(context: RuleContext) -> Iterator[RuleFinding]:
 
 
 def _may_have_range(frame: Frame) -> bool:
-    """Something in it has such members: of the protobuf forms one proposal's only."""
+    """Whether the payload may contain a generation range; of the protobuf forms only one proposal has it."""
     if frame.schema == "json":
         return b"Generation" in frame.payload
     return frame.schema.endswith("@live-2153")
@@ -181,7 +184,7 @@ def _check_range(context: RuleContext, value: dict[str, Any], path: str) -> Iter
         return
     name = str(value.get("artifactId"))[:60]
     if start > end:
-        told = f"artifact {name} has startGeneration {start} after endGeneration {end}"
+        told = f"artifact {name} has startGeneration {start}, which is greater than endGeneration {end}"
         yield RuleFinding(summary=told, path=f"{path}.startGeneration", value=str(start))
         return
     found = context.task.artifacts.get(name) if context.task is not None else None
@@ -189,12 +192,12 @@ def _check_range(context: RuleContext, value: dict[str, Any], path: str) -> Iter
         return
     if start > found.first_generation or end < found.last_generation:
         updates = f"{found.first_generation} to {found.last_generation}"
-        told = f"artifact {name} says generations {start} to {end}, its updates had {updates}"
+        told = f"artifact {name} claims generations {start} to {end}, but its updates had {updates}"
         yield RuleFinding(summary=told, path=f"{path}.startGeneration", value=str(start))
 
 
 def _parse_int64(value: Any) -> int:
-    """An int64 in ProtoJSON, 0 where it is none."""
+    """Return an int64 in ProtoJSON, or 0 if the value is not one."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0

@@ -1,4 +1,4 @@
-"""Who may call, and what a refusal says (A2A 1.0 sections 3.3.2, 7.4, 13.1, 13.3)."""
+"""Rules about access: required credentials and refusals (A2A 1.0 sections 3.3.2, 7.4, 13.1, 13.3)."""
 
 from __future__ import annotations
 
@@ -7,17 +7,8 @@ from collections.abc import Iterator
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import (
-    CARD,
-    HTTP,
-    NETWORK,
-    Dialects,
-    EvidenceScope,
-    FrameFlag,
-    HookPoint,
-    RuleFinding,
-    rule,
-)
+from a2a_proxy.rules.define.conditions import CARD, HTTP, NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Fields, fetch_card, http, rest, rest_error, rpc
 from a2a_proxy.rules.examples.objects import card, send, snapshot, task
 from a2a_proxy.rules.facts.credentials import credentials, principal_digest
@@ -26,7 +17,7 @@ from a2a_proxy.rules.state.task_owners import note_owner, owner_of
 _EXTENDED = "GetExtendedAgentCard"
 _FORBIDDEN = 403
 _PERMISSION_DENIED = 7
-"""GRPC status."""
+"""A gRPC status."""
 _BEARER: Fields = {"Authorization": "Bearer t0ken-of-ann"}
 _OTHER_TOKEN: Fields = {"Authorization": "Bearer t0ken-of-ben"}
 _SECURED_CARD = fetch_card(
@@ -40,7 +31,7 @@ _TASK_PARAMS = {"id": "t1"}
 
 @rule(
     "A2A-AUTH-002",
-    "A call without credentials is served though the card requires them",
+    "A call without credentials succeeds although the card requires them",
     Severity.WARNING,
     section="1.0 7.3, 7.4; 0.3 4.4",
     scope=EvidenceScope.LIVE,
@@ -51,16 +42,18 @@ _TASK_PARAMS = {"id": "t1"}
     clean=_SECURED_CARD + rpc("GetTask", _TASK_PARAMS, task(), headers=_BEARER),
 )
 def unauthenticated(context: RuleContext) -> Iterator[RuleFinding]:
-    """The card has security requirements none of which is empty or done by a client certificate, the request carries no
-    credentials of any kind, and the call succeeds. The extended card has a rule of its own.
+    """The agent card has security requirements, the request carries no credentials of any kind, and the call succeeds.
+    Not reported if one of the requirements is empty or satisfied by a client certificate, which the recording does not
+    show. The extended card has its own rule.
 
-    Either everybody can use the agent, or the card makes clients get credentials that nobody asks for.
+    Either anyone can use the agent, or the card makes clients obtain credentials that the agent does not check. Who
+    must act: the agent, which must refuse such calls or correct its card.
     """
     declared = context.declarations
     if declared is None or not declared.required or context.operation == _EXTENDED or not context.is_success:
         return
     schemes = declared.schemes
-    # A certificate is not seen here, and nobody knows what a scheme without a definition wants.
+    # A client certificate is not visible here, and a scheme without a definition could require anything.
     unseen = [
         name
         for names in declared.required
@@ -70,7 +63,7 @@ def unauthenticated(context: RuleContext) -> Iterator[RuleFinding]:
     if not unseen and not credentials(context.exchange, declared):
         needed = " or ".join("+".join(names) for names in declared.required)
         yield RuleFinding(
-            summary=f"`{context.operation}` succeeds without credentials, the card requires {needed}", seq=-1
+            summary=f"`{context.operation}` succeeds without credentials, but the card requires {needed}", seq=-1
         )
 
 
@@ -92,12 +85,13 @@ def _is_invisible_scheme(context: RuleContext, name: str) -> bool:
     clean=http("GET", "/tasks/t1", status=401, reply_headers={"WWW-Authenticate": "Bearer"}),
 )
 def challenge(context: RuleContext) -> Iterator[RuleFinding]:
-    """An answer has the status 401 and no `WWW-Authenticate`.
+    """A response has the status 401 but no `WWW-Authenticate` header.
 
-    A client that could get credentials does not learn which, and gives up.
+    The client cannot find out which credentials to obtain, and gives up. Who must act: the agent, or the gateway in
+    front of it that sent the response.
     """
     if context.exchange.status == 401 and not context.response_header("www-authenticate"):
-        yield RuleFinding(summary="the answer 401 has no `WWW-Authenticate`", seq=-1)
+        yield RuleFinding(summary="the 401 response has no `WWW-Authenticate` header", seq=-1)
 
 
 @rule(
@@ -114,10 +108,12 @@ def challenge(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc(_EXTENDED, None, card(), headers=_BEARER),
 )
 def extended_card(context: RuleContext) -> Iterator[RuleFinding]:
-    """The extended agent card is given to a request without credentials of any kind, by an agent whose card does not
-    authenticate by client certificates. Not judged in gRPC before 1.0, where `GetAgentCard` may give the public card.
+    """A request without credentials of any kind receives the extended agent card, and the agent's card declares no
+    authentication by client certificate. Not checked on gRPC before 1.0, where `GetAgentCard` may return the public
+    card.
 
-    It may tell of skills and addresses that are not for everybody: the specification demands authentication.
+    The extended card may list skills and addresses that are not public; the specification requires authentication for
+    it. Who must act: the agent, which must refuse the call.
     """
     if context.binding is Binding.GRPC and not context.is_v1:
         return
@@ -125,12 +121,12 @@ def extended_card(context: RuleContext) -> Iterator[RuleFinding]:
     if declared is not None and any(each.kind == "mutualTLS" for each in declared.schemes.values()):
         return
     if not credentials(context.exchange, declared):
-        yield RuleFinding(summary="the extended card is given to a request without credentials")
+        yield RuleFinding(summary="a request without credentials receives the extended card")
 
 
 @rule(
     "A2A-AUTH-006",
-    "A refusal tells that somebody else's task exists",
+    "A refusal reveals the existence of another principal's task",
     Severity.WARNING,
     section="1.0 3.3.2, 13.1",
     bindings=NETWORK,
@@ -151,16 +147,17 @@ def extended_card(context: RuleContext) -> Iterator[RuleFinding]:
         "GET",
         "/tasks/t2",
         None,
-        rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "there is no such task"),
+        rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "unknown task"),
         status=404,
         headers=_OTHER_TOKEN,
     ),
 )
 def existence(context: RuleContext) -> Iterator[RuleFinding]:
-    """A call about a task is refused with 403 or PERMISSION_DENIED, and the task was created with other credentials:
-    it should be refused as if there were no such task.
+    """A call for a task that was created with other credentials is refused with 403 or PERMISSION_DENIED. It should be
+    refused in the same way as a call for an unknown task.
 
-    By trying ids anybody can find out which tasks exist.
+    Any client can find out which tasks exist by trying ids. Who must act: the agent, which should answer
+    TaskNotFoundError.
     """
     if context.has_flag(FrameFlag.NEW_TASK):
         note_owner(context)
@@ -177,7 +174,7 @@ def existence(context: RuleContext) -> Iterator[RuleFinding]:
     asker = principal_digest(context.exchange)
     if owner and asker and asker != owner:
         said = _FORBIDDEN if context.binding is not Binding.GRPC else "PERMISSION_DENIED"
-        yield RuleFinding(summary=f"a task of another principal is refused with {said}, not as one that does not exist")
+        yield RuleFinding(summary=f"a task of another principal is refused with {said} instead of TaskNotFoundError")
 
 
 def _is_permission_denied(context: RuleContext) -> bool:
@@ -186,7 +183,7 @@ def _is_permission_denied(context: RuleContext) -> bool:
 
 @rule(
     "A2A-AUTH-007",
-    "Credentials of a kind that the card does not declare",
+    "Credentials of an undeclared kind",
     Severity.WARNING,
     section="1.0 7.3; 0.3 4.3",
     hook_points=HookPoint.HEADS,
@@ -197,10 +194,11 @@ def _is_permission_denied(context: RuleContext) -> bool:
     clean=_SECURED_CARD + rpc("GetTask", _TASK_PARAMS, task(), headers=_BEARER),
 )
 def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
-    """The card declares security schemes, and the request carries credentials (cookies apart) of which none is of one
-    of them: `x-api-key` where only OAuth 2 is declared.
+    """The card declares security schemes, and the request carries credentials, but none of them belongs to a declared
+    scheme: for example `x-api-key` if the card declares only OAuth 2. Cookies are ignored.
 
-    The client was told something that the card does not say, or gives its secret to an agent that has no use for it.
+    The client has instructions that the card does not contain, or discloses a secret to an agent that cannot use it.
+    Who must act: the client, or the agent if its card lacks a scheme.
     """
     declared = context.declarations
     if declared is None or not declared.schemes:
@@ -210,4 +208,4 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     if found and not any(each.fits_scheme(scheme) for each in found for scheme in schemes):
         used = ", ".join(dict.fromkeys(map(str, found)))
         has = ", ".join(f"{name} ({scheme.kind or 'unknown'})" for name, scheme in declared.schemes.items())
-        yield RuleFinding(summary=f"the request authenticates by {used}, the card declares {has[:150]}", seq=-1)
+        yield RuleFinding(summary=f"the request authenticates with {used}, but the card declares {has[:150]}", seq=-1)

@@ -1,4 +1,4 @@
-"""Credentials where none belong: in messages (A2A 1.0 section 7.6.3)."""
+"""Rule about credentials inside messages (A2A 1.0 section 7.6.3)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import reply, send, snapshot, state
 from a2a_proxy.rules.examples.script import Script
@@ -36,15 +37,16 @@ def _login_script(text: str) -> Script:
     clean=_login_script("I have logged in"),
 )
 def in_message(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client's message to a task in AUTH_REQUIRED holds what looks like a token, key or password, and the request
-    names no extension that may have settled that. The recording has a label in its place.
+    """A client's message to a task in AUTH_REQUIRED contains an apparent token, key or password, and the request names
+    no extension that may define this. The recording contains a label in its place.
 
-    Messages are kept in histories and handed on to other agents and to models; credentials should go another way.
+    Messages are stored in histories and forwarded to other agents and to models. Who must act: the client, which should
+    send credentials outside the protocol, for example through the login that the agent requested.
     """
     request_snapshot, exchange = context.record.request_snapshot, context.exchange
     if request_snapshot is None or request_snapshot.state != TaskState.AUTH_REQUIRED or exchange.extensions:
         return
     body = context.body if isinstance(context.body, dict) else {}
     for path in secret_paths(object_member(body, "message").get("parts")):
-        told = f"`message.parts{path}` to a task in AUTH_REQUIRED holds what looks like a credential"
+        told = f"`message.parts{path}`, sent to a task in AUTH_REQUIRED, looks like a credential"
         yield RuleFinding(summary=told, is_sure=False)

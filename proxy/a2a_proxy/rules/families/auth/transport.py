@@ -1,4 +1,4 @@
-"""Credentials on their way (A2A 1.0 sections 7.1, 13.4)."""
+"""Rules about credentials in transit (A2A 1.0 sections 7.1, 13.4)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import (
+from a2a_proxy.rules.define.conditions import (
     CARD,
     HTTP,
     NETWORK,
@@ -15,9 +15,8 @@ from a2a_proxy.rules.define.rule import (
     EvidenceScope,
     FrameFlag,
     HookPoint,
-    RuleFinding,
-    rule,
 )
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Fields, rest, rpc
 from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.facts.credentials import credentials, url_credentials
@@ -42,10 +41,11 @@ _REMOTE_TLS = "https://agent.example.com"
     clean=rpc("GetTask", _TASK_PARAMS, task(), headers=_BEARER, upstream=_REMOTE_TLS, host="agent.example.com"),
 )
 def plain_text(context: RuleContext) -> Iterator[RuleFinding]:
-    """A request carries `Authorization`, a cookie, an API key or a token, in a header field or the URL, to an upstream
-    with http that is not on this machine; a private network is a warning.
+    """A request carries `Authorization`, a cookie, an API key or a token, in a header field or the URL, to an http
+    upstream that is not on this machine. Reported as a warning if the upstream is in a private network.
 
-    Whoever is on the way can use them from then on.
+    Anyone on the network path can read the credentials and use them. Who must act: the operator of the agent, who must
+    offer https; the client should refuse to send credentials over http. Replace credentials that were sent this way.
     """
     far = plain_text_reach(context.record.upstream)
     if far is HostReach.LOOPBACK:
@@ -54,7 +54,7 @@ def plain_text(context: RuleContext) -> Iterator[RuleFinding]:
     if found:
         told = ", ".join(dict.fromkeys(map(str, found)))
         yield RuleFinding(
-            summary=f"credentials ({told}) go to {context.record.upstream} in plain text",
+            summary=f"credentials ({told}) are sent to {context.record.upstream} in plain text",
             seq=-1,
             severity=None if far is HostReach.PUBLIC else Severity.WARNING,
         )
@@ -72,10 +72,11 @@ def plain_text(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rest("GET", "/tasks/t1", None, task(), headers={"x-api-key": "k-1234567890"}),
 )
 def in_the_url(context: RuleContext) -> Iterator[RuleFinding]:
-    """The query of the request has a parameter that holds a key or token, or user info stands before the host. Where
-    the card wants its API key there it is an information.
+    """The query of the request contains a key or token, or the authority contains user info. Reported as information if
+    the card declares that its API key belongs there.
 
-    URLs go into the logs of every server and proxy on the way, and credentials in them too.
+    Servers and proxies write URLs to their logs, including the credentials. Who must act: the client, which should send
+    credentials in a header field; and the agent, if its card requires them in the URL.
     """
     exchange = context.exchange
     if "?" not in exchange.target and "@" not in exchange.authority:
@@ -85,7 +86,7 @@ def in_the_url(context: RuleContext) -> Iterator[RuleFinding]:
     for each in url_credentials(exchange, declared):
         wanted = any(each.fits_scheme(scheme) for scheme in schemes)
         yield RuleFinding(
-            summary=f"a credential in the URL: {each}", seq=-1, severity=Severity.INFO if wanted else None
+            summary=f"the URL contains a credential: {each}", seq=-1, severity=Severity.INFO if wanted else None
         )
 
 
@@ -120,19 +121,20 @@ _SET_CONFIG = "CreateTaskPushNotificationConfig"
     ),
 )
 def push_in_clear(context: RuleContext) -> Iterator[RuleFinding]:
-    """A push configuration with a token or credentials goes to an upstream with http that is not on this machine, or
-    its URL is such one, so that they will be sent there in plain text.
+    """A push configuration with a token or credentials is sent to an http upstream that is not on this machine, or its
+    own URL is such an http URL, so that the agent will send them there in plain text.
 
-    Whoever reads them can send the client notifications of tasks that do not exist.
+    Anyone on the network path can use them to send the client forged notifications. Who must act: the client, which
+    should use an https webhook; and the operator of the agent, who must offer https.
     """
     found = requested_config(context)
     if found is None or not secret_members(found):
         return
     told = " and ".join(secret_members(found))
     if plain_text_reach(context.record.upstream) is not HostReach.LOOPBACK:
-        yield RuleFinding(summary=f"{told} of a push configuration go to {context.record.upstream} in plain text")
+        yield RuleFinding(summary=f"{told} of a push configuration: sent to {context.record.upstream} in plain text")
     url = found.get("url")
     if isinstance(url, str) and url.lower().startswith("http://") and plain_text_reach(url) is not HostReach.LOOPBACK:
         yield RuleFinding(
-            summary=f"{told} of a push configuration are to be sent to http://{host_of(url)} in plain text"
+            summary=f"{told} of a push configuration: sent to the webhook http://{host_of(url)} in plain text"
         )

@@ -1,4 +1,4 @@
-"""What the card declares and what the agent does (A2A 1.0 section 3.3.4)."""
+"""Rules that compare the declared capabilities with the agent's behaviour (A2A 1.0 section 3.3.4)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Fields, fetch_card, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import card, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import Script
@@ -33,23 +34,23 @@ UNSUPPORTED, NO_PUSH, NO_EXTENDED = (
 )
 NO_METHOD = "METHOD_NOT_FOUND"
 _UNIMPLEMENTED = 12
-"""GRPC status."""
+"""A gRPC status."""
 _REFUSALS = frozenset({UNSUPPORTED, NO_PUSH, NO_EXTENDED, NO_METHOD})
 _MAX_REFUSED_CALLS = 3
-"""Refusals after which a client should know."""
+"""Number of refusals after which a client should stop calling the operation."""
 _MAX_CLIENTS = 256
-"""Refused operations of one client that are counted."""
+"""Maximum number of counted refused operations of one client."""
 
 
 def refusal_name(context: RuleContext) -> str:
-    """The error's name; gRPC's UNIMPLEMENTED without a reason is one that the method is not there."""
+    """Return the error's name; gRPC's UNIMPLEMENTED without a reason counts as an unknown method."""
     failure = context.failure
     bare = context.binding is Binding.GRPC and failure.code == _UNIMPLEMENTED and not failure.reason
     return NO_METHOD if bare else failure.name
 
 
 def declares_operation(declared: CardDeclarations, operation: str) -> bool:
-    """The card says that the agent has this operation, or there is no flag for it."""
+    """Whether the card declares this operation; True if no flag exists for it."""
     if operation in STREAMING:
         return declared.streaming
     if operation in PUSH:
@@ -83,23 +84,25 @@ _PLAYED_STREAM = (snapshot("WORKING"), status("COMPLETED", second=1))
     clean=_NO_STREAMING + rpc("SendMessage", send(), snapshot("COMPLETED")),
 )
 def streaming(context: RuleContext) -> Iterator[RuleFinding]:
-    """The card does not declare `streaming`, and a call that streams is answered with events; from 1.0 on it is a
-    warning where it is refused as an unknown method and not with UnsupportedOperationError, and where a client calls it
-    at all.
+    """The card does not declare `streaming`, but a streaming call is answered with events. From 1.0 on, two variants
+    are reported as a warning: the call is refused as an unknown method instead of with UnsupportedOperationError, and a
+    client calls a streaming operation at all.
 
-    Clients that go by the card never stream from this agent; those that try cannot rely on it.
+    Clients that follow the card never stream from this agent, and clients that try cannot rely on it. Who must act: the
+    agent, which must declare the capability or refuse the call; the client, which should call SendMessage and GetTask
+    unless `streaming` is declared.
     """
     declared = context.declarations
     if declared is None or declared.streaming:
         return
     if context.frame_or_none is None:
-        told = f"the client calls `{context.operation}`, the card does not declare `streaming`"
+        told = f"the client calls `{context.operation}`, but the card does not declare `streaming`"
         yield RuleFinding(summary=told, seq=-1, severity=Severity.WARNING)
     elif context.has_flag(FrameFlag.FIRST):
         if context.is_success:
-            yield RuleFinding(summary=f"`{context.operation}` is answered, the card does not declare `streaming`")
+            yield RuleFinding(summary=f"`{context.operation}` succeeds, but the card does not declare `streaming`")
         elif context.is_v1 and context.has_flag(FrameFlag.ERROR) and refusal_name(context) == NO_METHOD:
-            told = f"`{context.operation}` is refused as an unknown method, it must be UnsupportedOperationError"
+            told = f"`{context.operation}` is refused as an unknown method instead of with UnsupportedOperationError"
             yield RuleFinding(summary=told, severity=Severity.WARNING)
 
 
@@ -116,11 +119,12 @@ def streaming(context: RuleContext) -> Iterator[RuleFinding]:
     clean=fetch_card() + rpc_stream("SendStreamingMessage", send(), *_PLAYED_STREAM),
 )
 def broken_promise(context: RuleContext) -> Iterator[RuleFinding]:
-    """The card declares `streaming` or `pushNotifications`, and a call of it is refused as not supported or not
-    implemented, in a binding and version that the card declares. Not judged where the task may be over, which is
-    another reason to refuse.
+    """The card declares `streaming` or `pushNotifications`, but a call of that capability is refused as not supported
+    or not implemented, in a binding and version that the card declares. Not checked if the task may be finished, which
+    is another reason to refuse.
 
-    Clients choose by the card how they follow a task, and are left without an answer.
+    Clients decide by the card how to follow a task, and here receive no updates. Who must act: the agent, which must
+    implement the capability or declare it as false. The client can fall back to polling with GetTask.
     """
     declared, operation = context.declarations, context.operation
     if declared is None or not declares_operation(declared, operation):
@@ -132,12 +136,12 @@ def broken_promise(context: RuleContext) -> Iterator[RuleFinding]:
     if declared.matching_interfaces(context.binding, context.exchange.dialect):
         flag = "streaming" if operation in STREAMING else "pushNotifications"
         yield RuleFinding(
-            summary=f"the card declares `{flag}`, `{operation}` is refused: {name} {context.failure.text[:100]}"
+            summary=f"the card declares `{flag}`, but `{operation}` is refused: {name} {context.failure.text[:100]}"
         )
 
 
 def _may_be_finished(context: RuleContext) -> bool:
-    """It is about a task that is over, or not known to go on."""
+    """Whether the call is about a task that is finished, or not known to be running."""
     named = context.record.request_snapshot.task_id if context.record.request_snapshot else ""
     if context.operation == "SubscribeToTask" and not named:
         return True
@@ -161,26 +165,27 @@ _NO_EXTENDED = fetch_card(card(capabilities={"streaming": True}))
     clean=_NO_EXTENDED + rpc(EXTENDED, error=rpc_error(-32004, UNSUPPORTED, "there is no extended card")),
 )
 def extended(context: RuleContext) -> Iterator[RuleFinding]:
-    """Without the capability `extendedAgentCard` the call must fail with UnsupportedOperationError, but it is served
-    or fails with ExtendedAgentCardNotConfiguredError or as an unknown method. With it a missing card must be told by
-    ExtendedAgentCardNotConfiguredError, but UnsupportedOperationError came.
+    """The card does not declare `extendedAgentCard`, so the call must fail with UnsupportedOperationError; instead it
+    succeeds, or fails with ExtendedAgentCardNotConfiguredError or as an unknown method. Or the card declares it and no
+    extended card is configured, so the call must fail with ExtendedAgentCardNotConfiguredError; instead it fails with
+    UnsupportedOperationError.
 
-    Clients tell by the error whether they may ask again after the agent is configured.
+    The error tells clients whether it makes sense to try again once the agent is configured. Who must act: the agent.
     """
     if context.is_success:
         public = context.agent.card
         if public is not None and context.agent.card_at < context.record.started and not has_extended_card(public):
-            yield RuleFinding(summary="the extended card is served, the card does not declare `extendedAgentCard`")
+            yield RuleFinding(summary="the extended card is served, but the card does not declare `extendedAgentCard`")
         return
     declared = context.declarations
     if declared is None:
         return
     name = refusal_name(context) if context.has_flag(FrameFlag.ERROR) else ""
     if declared.extended and name == UNSUPPORTED:
-        yield RuleFinding(summary=f"the card declares `extendedAgentCard`, the call is refused with {name}")
+        yield RuleFinding(summary=f"the card declares `extendedAgentCard`, but the call is refused with {name}")
     elif not declared.extended and name in (NO_EXTENDED, NO_METHOD):
         yield RuleFinding(
-            summary=f"the card does not declare `extendedAgentCard`, the call must fail with {UNSUPPORTED}: {name}"
+            summary=f"the card does not declare `extendedAgentCard`, so the error must be {UNSUPPORTED}, not {name}"
         )
 
 
@@ -193,7 +198,7 @@ def _repeat_script(count: int, script: Script) -> Script:
 
 @rule(
     "A2A-CAP-006",
-    "A client repeats what the agent cannot do",
+    "A client repeats an unsupported call",
     Severity.INFO,
     section="1.0 3.3.4",
     scope=EvidenceScope.LIVE,
@@ -204,18 +209,19 @@ def _repeat_script(count: int, script: Script) -> Script:
     also_broken=("A2A-CAP-001",),
 )
 def stubborn(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client calls an operation for the fourth time that this agent refused three times because it does not have the
-    capability: as not supported while the card does not declare it, as push notifications that are not supported, or
-    as an unknown method. Clients of one host are told apart by `User-Agent` and credentials.
+    """A client calls an operation for the fourth time although this agent refused it three times for lack of the
+    capability: as not supported while the card does not declare it, as push notifications that are not supported, or as
+    an unknown method. `User-Agent` and credentials distinguish the clients of one host.
 
-    The client should go by the card, or fall back to polling.
+    Every further call fails as well. Who must act: the client, which should follow the card, or fall back to polling
+    with GetTask.
     """
     name = refusal_name(context)
     if name not in _REFUSALS:
         return
     declared = context.declarations
     if name == UNSUPPORTED and (declared is None or declares_operation(declared, context.operation)):
-        return  # perhaps because of the task's state
+        return  # the state of the task may be the reason
     counts = context.session.client_notes(context.record.client).setdefault("refused", {})
     who = f"{context.request_header('user-agent')} {principal_digest(context.exchange)}"
     key = f"{context.agent.name} {context.operation} {hashlib.sha256(who.encode()).hexdigest()[:16]}"
@@ -224,4 +230,4 @@ def stubborn(context: RuleContext) -> Iterator[RuleFinding]:
         del counts[next(iter(counts))]
     counts[key] = count
     if count == _MAX_REFUSED_CALLS + 1:
-        yield RuleFinding(summary=f"`{context.operation}` was refused {count} times to this client: {name}")
+        yield RuleFinding(summary=f"this client's `{context.operation}` was refused {count} times: {name}")

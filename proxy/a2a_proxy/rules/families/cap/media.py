@@ -1,4 +1,4 @@
-"""Media types: what the card takes, what the client takes (A2A 1.0 sections 3.1.1, 3.2.2)."""
+"""Rules about media types accepted by the agent and by the client (A2A 1.0 sections 3.1.1, 3.2.2)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import message, snapshot, task
 from a2a_proxy.rules.facts.failure import Failure
@@ -23,19 +24,21 @@ _REFUSED_STATES = frozenset({int(TaskState.REJECTED), int(TaskState.FAILED)})
 
 
 def _normalise_media_type(text: str) -> str:
-    """A media type without parameters, lower case; the old bare `text` is any text."""
+    """Return a media type in lower case without parameters; the old bare `text` becomes `text/*`."""
     kind = text.partition(";")[0].strip().lower()
     return "text/*" if kind == "text" else kind
 
 
 def _accepts_media(modes: list[str], media: str) -> bool:
-    """One of the modes is this type, or a pattern for it; modes that are no media types (an old habit) take all."""
+    """Whether a mode is this type or a pattern for it. A mode that is not a media type (an old habit) accepts
+    everything.
+    """
     top = media.partition("/")[0]
     return any(mode in (media, "*/*", f"{top}/*") or "/" not in mode for mode in modes)
 
 
 def _part_media_types(parts: Any) -> Iterator[tuple[int, str]]:
-    """Of the parts that name one."""
+    """Yield index and media type of each part that names one."""
     for index, part in indexed_objects(parts):
         media = _normalise_media_type(string_member(part, "mediaType"))
         if "/" in media:
@@ -47,7 +50,7 @@ _IMAGE_MESSAGE: Json = {"message": message(parts=[{"url": "https://example.com/c
 
 @rule(
     "A2A-CAP-004",
-    "A part of an undeclared media type is taken, or refused with another error",
+    "A part of an undeclared media type is accepted, or refused with another error",
     Severity.WARNING,
     section="1.0 3.1.1, 4.4.1; 0.3 7.1",
     scope=EvidenceScope.LIVE,
@@ -59,11 +62,13 @@ _IMAGE_MESSAGE: Json = {"message": message(parts=[{"url": "https://example.com/c
     + rpc("SendMessage", _IMAGE_MESSAGE, error=rpc_error(-32005, _WRONG_TYPE_ERROR, "image/png is not supported")),
 )
 def input_modes(context: RuleContext) -> Iterator[RuleFinding]:
-    """A part of a message names a media type that is in none of the card's input modes, and the agent works on it (the
-    task is not rejected or failed); or it refuses for the media type, with an error other than
-    ContentTypeNotSupportedError.
+    """A part of a message has a media type that is not among the card's input modes, and the agent processes the
+    message (the task is neither rejected nor failed). Or the agent refuses it because of the media type, with an error
+    other than ContentTypeNotSupportedError.
 
-    Clients choose by the modes what they send: the card hides what the agent can do, or they cannot tell why it failed.
+    Clients decide by these modes what to send: either the card hides an ability of the agent, or the client cannot see
+    why its call failed. Who must act: the agent, which must declare the mode or refuse with
+    ContentTypeNotSupportedError.
     """
     declared, request = context.declarations, context.request
     if declared is None or not declared.input_modes or request is None or b"/" not in request.payload:
@@ -75,10 +80,10 @@ def input_modes(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if context.is_success and context.frame.event and context.frame.state not in _REFUSED_STATES:
         has = ", ".join(modes)[:100]
-        yield RuleFinding(summary=f"a part of type {media} is accepted, the card's input modes are {has}", seq=-1)
+        yield RuleFinding(summary=f"a part of type {media} is accepted, but the card's input modes are {has}", seq=-1)
     elif context.has_flag(FrameFlag.ERROR) and _is_media_refusal(context.failure):
         yield RuleFinding(
-            summary=f"a part of type {media} is refused with {context.failure.name}, it must be {_WRONG_TYPE_ERROR}"
+            summary=f"a part of type {media} is refused with {context.failure.name} instead of {_WRONG_TYPE_ERROR}"
         )
 
 
@@ -96,7 +101,7 @@ def _image_artifact(media: str) -> Json:
 
 @rule(
     "A2A-CAP-005",
-    "An artifact has a media type that the client did not accept",
+    "The agent sends a media type that the client did not accept",
     Severity.WARNING,
     section="1.0 3.2.2; 0.3 7.1.2",
     scope=EvidenceScope.EXCHANGE,
@@ -106,10 +111,11 @@ def _image_artifact(media: str) -> Json:
     clean=rpc("SendMessage", _TEXT_ONLY, _image_artifact("text/plain")),
 )
 def output_modes(context: RuleContext) -> Iterator[RuleFinding]:
-    """A part of an artifact, or of the agent's message, names a media type that is none of the `acceptedOutputModes`
-    of the request.
+    """A part of an artifact, or of the agent's message, has a media type that is not among the `acceptedOutputModes` of
+    the request.
 
-    The client said what it can use: it gets something that it cannot show or process.
+    The client receives content that it cannot show or process. Who must act: the agent, which should convert the
+    content to an accepted type or reject the task.
     """
     if b"/" not in context.frame.payload:
         return
@@ -119,12 +125,12 @@ def output_modes(context: RuleContext) -> Iterator[RuleFinding]:
     for path, holder in _part_holders(context.event):
         for index, media in _part_media_types(holder.get("parts")):
             if not _accepts_media(accepted, media):
-                told = f"a part of type {media}, the client accepts {', '.join(accepted)[:100]}"
+                told = f"a part has type {media}, but the client accepts {', '.join(accepted)[:100]}"
                 yield RuleFinding(summary=told, path=f"{context.root}{path}parts[{index}].mediaType", value=media)
 
 
 def _accepted_output_modes(context: RuleContext) -> list[str]:
-    """What the request accepts, read once; empty: everything."""
+    """Return the media types accepted by the request, decoded once; an empty list means all."""
     notes = context.record.writable_notes()
     found: list[str] | None = notes.get("accepted")
     if found is None:
@@ -134,7 +140,7 @@ def _accepted_output_modes(context: RuleContext) -> list[str]:
 
 
 def _part_holders(event: Json) -> Iterator[tuple[str, Json]]:
-    """What has parts, with its path in the event."""
+    """Yield the objects of an event that have parts, each with its path in the event."""
     found = object_member(event, "task")
     for index, each in indexed_objects(found.get("artifacts")):
         yield f"task.artifacts[{index}].", each

@@ -1,4 +1,4 @@
-"""How a card is found, and how it is kept (A2A 1.0 sections 8.2, 8.6.1)."""
+"""Rules about discovery and caching of agent cards (A2A 1.0 sections 8.2, 8.6.1)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import CARD, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import CARD, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, http
 from a2a_proxy.rules.examples.objects import card
 from a2a_proxy.rules.examples.script import MS
@@ -23,11 +24,11 @@ from a2a_proxy.rules.state.card_declarations import is_v1, string_member
 WELL_KNOWN = "/.well-known/agent-card.json"
 _NOT_FOUND_STATUSES = frozenset({404, 405, 410})
 _CARD_WAIT = 3.0
-"""Seconds in which the card may turn up elsewhere, which tells of what line the agent is."""
+"""Seconds during which the card may be found elsewhere, which shows the agent's dialect."""
 _OLD_DIALECTS = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.VENDOR})
 _MAX_AGE = re.compile(r"(?i)(?:^|[\s,])max-age\s*=")
 _MAX_CARDS = 16
-"""Cards of one agent that are remembered: by address, path and credentials."""
+"""Maximum number of remembered cards of one agent, by address, path and credentials."""
 
 
 def _check_card_found(context: RuleContext) -> Iterator[RuleFinding]:
@@ -36,12 +37,14 @@ def _check_card_found(context: RuleContext) -> Iterator[RuleFinding]:
     if found is None:
         if spoken not in _OLD_DIALECTS:
             yield RuleFinding(
-                summary=f"there is no agent card at {WELL_KNOWN}: {context.due_note}",
+                summary=f"no agent card at {WELL_KNOWN}: {context.due_note}",
                 seq=-1,
                 is_sure=spoken is not Dialect.UNKNOWN,
             )
     elif is_v1(found) or string_member(found, "protocolVersion").startswith("0.3"):
-        yield RuleFinding(summary=f"the agent card is not at {WELL_KNOWN}: {context.due_note}, but elsewhere", seq=-1)
+        yield RuleFinding(
+            summary=f"the agent card is not at {WELL_KNOWN} ({context.due_note}) but at another path", seq=-1
+        )
 
 
 _LOST_CARD = http("GET", WELL_KNOWN, version="", status=404, answer="{}")
@@ -63,10 +66,12 @@ _LOST_CARD = http("GET", WELL_KNOWN, version="", status=404, answer="{}")
     clean=fetch_card(),
 )
 def well_known(context: RuleContext) -> Iterator[RuleFinding]:
-    """`GET /.well-known/agent-card.json` is answered 404, 405 or 410, and within three seconds no card shows that the
-    agent is one of 0.1 or 0.2, which have it at another path. Less sure where nothing of the agent is known.
+    """`GET /.well-known/agent-card.json` is answered with 404, 405 or 410. Not reported if a card within three seconds
+    shows that the agent speaks 0.1 or 0.2, which use another path. The confidence is low if nothing else is known about
+    the agent.
 
-    Clients look there first, most of them only there.
+    Clients try this path first, and most of them try no other, so they cannot find the agent. Who must act: the agent,
+    which must serve its card there; or the proxy in between, if it does not forward that path.
     """
     exchange = context.exchange
     if (
@@ -90,9 +95,10 @@ def well_known(context: RuleContext) -> Iterator[RuleFinding]:
     clean=fetch_card(),
 )
 def not_json(context: RuleContext) -> Iterator[RuleFinding]:
-    """The answer 200 to the fetch of a card has a `Content-Type` that is not JSON, or its body is no JSON.
+    """The 200 response to a card request has a `Content-Type` other than JSON, or its body is not JSON.
 
-    Clients that look at the type refuse the card; none can read a page of HTML.
+    Clients that check the content type refuse the card, and no client can use an HTML page. Who must act: the agent, or
+    the web server in front of it that answers for this path.
     """
     exchange, media = context.exchange, context.media_type
     if exchange.status != 200 or exchange.method != "GET" or context.frame.kind is FrameKind.COMMENT:
@@ -100,7 +106,7 @@ def not_json(context: RuleContext) -> Iterator[RuleFinding]:
     if media != "application/json" and not media.endswith("+json"):
         yield RuleFinding(summary=f'the card has the Content-Type "{media}"', value=media)
     elif context.value is None and not context.frame.truncated:
-        yield RuleFinding(summary="the body of the answer to the fetch of a card is no JSON")
+        yield RuleFinding(summary="the card response's body is not JSON")
 
 
 @rule(
@@ -117,9 +123,10 @@ def not_json(context: RuleContext) -> Iterator[RuleFinding]:
     clean=fetch_card(),
 )
 def caching(context: RuleContext) -> Iterator[RuleFinding]:
-    """A card is served without `Cache-Control` with `max-age`, or without `ETag`.
+    """A card response lacks `ETag`, or `Cache-Control` with `max-age`.
 
-    Clients fetch the whole card again for every call, or keep an old one for as long as they like.
+    Without them clients fetch the whole card for every call, or keep an outdated card indefinitely. Who must act: the
+    agent, or the gateway that serves the card.
     """
     if context.exchange.status != 200:
         return
@@ -128,12 +135,12 @@ def caching(context: RuleContext) -> Iterator[RuleFinding]:
     )
     lacking += [] if context.response_header("etag") else ["`ETag`"]
     if lacking:
-        yield RuleFinding(summary=f"the card comes without {' and without '.join(lacking)}")
+        yield RuleFinding(summary=f"the card response lacks {' and '.join(lacking)}")
 
 
 @rule(
     "A2A-CARD-011",
-    "The card changed, its version did not",
+    "The card changed, but its version did not",
     Severity.WARNING,
     section="1.0 8.6.1",
     scope=EvidenceScope.LIVE,
@@ -145,13 +152,14 @@ def caching(context: RuleContext) -> Iterator[RuleFinding]:
     clean=fetch_card() + fetch_card(card(description="Another text", version="1.0.1"), reply_headers={"ETag": '"2"'}),
 )
 def same_version(context: RuleContext) -> Iterator[RuleFinding]:
-    """Two fetches of one URL with the same credentials gave different cards (signatures apart) with the same
-    `version`, or with the same `ETag`.
+    """Two requests for one URL with the same credentials returned different cards (ignoring signatures) with the same
+    `version` or the same `ETag`.
 
-    Clients that cache by version or by entity tag go on with the old card.
+    Clients that cache by version or entity tag keep using the old card. Who must act: the agent, which must change the
+    version and the `ETag` together with the card.
     """
     found = read_card(context)
-    if not found or context.frame.redacted:  # a label may stand in one card and not in the other
+    if not found or context.frame.redacted:  # a label may be in one card and not in the other
         return
     digest = hashlib.sha256(
         msgspec.json.encode({key: value for key, value in found.items() if key != "signatures"}, order="deterministic")
@@ -168,5 +176,5 @@ def same_version(context: RuleContext) -> Iterator[RuleFinding]:
         return
     for name, label in (("version", "version"), ("etag", "ETag")):
         if now[name] and now[name] == before[name]:
-            yield RuleFinding(summary=f"the card changed, its {label} is {now[name]} as before", value=now[name])
+            yield RuleFinding(summary=f"the card changed, but its {label} is still {now[name]}", value=now[name])
             return

@@ -1,4 +1,4 @@
-"""The interfaces that a card offers, and those that are used (A2A 1.0 sections 4.4.6, 5.8, 8.3.1)."""
+"""Rules about the interfaces that a card declares and the client uses (A2A 1.0 sections 4.4.6, 5.8, 8.3.1)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.session_facts import address_of
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import CARD, NETWORK, RPC, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import CARD, NETWORK, RPC, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rpc
 from a2a_proxy.rules.examples.objects import card, task
 from a2a_proxy.rules.facts.hosts import HostReach, host_of, plain_text_reach, scheme_of
@@ -39,7 +40,7 @@ def _card_with_interfaces(*entries: Json) -> Json:
 
 @rule(
     "A2A-CARD-005",
-    "A binding of its own is not named by a URI",
+    "A custom binding is not named by a URI",
     Severity.WARNING,
     section="1.0 5.8, 4.4.6",
     bindings=CARD | RPC,
@@ -61,16 +62,17 @@ def _card_with_interfaces(*entries: Json) -> Json:
     ),
 )
 def binding_name(context: RuleContext) -> Iterator[RuleFinding]:
-    """`protocolBinding` is none of JSONRPC, GRPC and HTTP+JSON (spelled so), and no absolute URI; `stdio`, which a
-    draft proposes, is an information.
+    """`protocolBinding` is neither JSONRPC, GRPC or HTTP+JSON (in this spelling) nor an absolute URI. Reported as
+    information for `stdio`, which a draft proposes.
 
-    Two agents may mean different things by one short name; a misspelled core binding is passed over by clients.
+    Clients ignore a misspelled core binding, and two agents may use the same short name for different bindings. Who
+    must act: the agent, which must correct the spelling or use a URI for its own binding.
     """
     for index, entry in indexed_objects(read_card(context).get("supportedInterfaces")):
         name = string_member(entry, "protocolBinding")
         if name and name not in _CORE_BINDINGS and not _ABSOLUTE_URI.fullmatch(name):
             yield RuleFinding(
-                summary=f'the binding "{name[:60]}" is none of the protocol\'s and no URI',
+                summary=f'the binding "{name[:60]}" is neither a core binding nor a URI',
                 path=f"{context.root}supportedInterfaces[{index}].protocolBinding",
                 value=name,
                 severity=Severity.INFO if name.lower() == "stdio" else None,
@@ -79,7 +81,7 @@ def binding_name(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-CARD-006",
-    "The URL of an interface does not fit its binding",
+    "The URL of an interface does not match its binding",
     Severity.WARNING,
     section="1.0 4.4.6; 0.3 5.6",
     bindings=CARD | RPC,
@@ -92,17 +94,18 @@ def binding_name(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def url_form(context: RuleContext) -> Iterator[RuleFinding]:
-    """The URL of a JSON-RPC or REST interface is not an absolute http or https URL, or that of a gRPC interface is
+    """The URL of a JSON-RPC or REST interface is not an absolute http or https URL, or the URL of a gRPC interface is
     neither host:port nor a URL.
 
-    Clients hand it to their transport as it is, and fail there.
+    Clients pass the URL unchanged to their transport, which fails to connect. Who must act: the agent, which must
+    correct its card.
     """
     for offer in read_interfaces(read_card(context)):
         if offer.binding not in _CORE_BINDINGS or _is_fitting_url(offer):
             continue
         wanted = "host:port or a URL" if offer.binding == "GRPC" else "an absolute http or https URL"
         yield RuleFinding(
-            summary=f'the {offer.binding} interface has the URL "{offer.url[:120]}", it must be {wanted}',
+            summary=f'the {offer.binding} interface has the URL "{offer.url[:120]}", expected {wanted}',
             path=context.root + offer.path,
             value=offer.url,
         )
@@ -133,10 +136,11 @@ def _is_fitting_url(offer: OfferedInterface) -> bool:
     ),
 )
 def plain_text(context: RuleContext) -> Iterator[RuleFinding]:
-    """The URL of an interface has the scheme http and a host that is not this machine; a host of a private network is
-    an information.
+    """The URL of an interface has the scheme http and a host that is not this machine. Reported as information if the
+    host is in a private network.
 
-    Whoever is on the way reads tasks and credentials, and can change them.
+    Anyone on the network path can read and change tasks and credentials. Who must act: the operator of the agent, who
+    should offer the interface over https and correct the card.
     """
     for offer in read_interfaces(read_card(context)):
         far = plain_text_reach(offer.url) if scheme_of(offer.url) == "http" else HostReach.LOOPBACK
@@ -156,7 +160,7 @@ def _old_card(**members: object) -> Json:
 
 @rule(
     "A2A-CARD-008",
-    "The transports of a card of 0.3 contradict each other",
+    "The transports of a 0.3 card contradict each other",
     Severity.ERROR,
     section="0.3 5.6.1, 5.6.4",
     bindings=CARD | RPC,
@@ -165,17 +169,18 @@ def _old_card(**members: object) -> Json:
     clean=fetch_card(_old_card(additionalInterfaces=[{"url": "localhost:8001", "transport": "GRPC"}])),
 )
 def old_transports(context: RuleContext) -> Iterator[RuleFinding]:
-    """A card with `protocolVersion` 0.2.5 to 0.3 declares one URL with two transports (JSON-RPC and REST on one URL,
-    which have different paths below it, are a warning), or lacks `preferredTransport` (a warning).
+    """A card with `protocolVersion` 0.2.5 to 0.3 declares one URL with two transports, or lacks `preferredTransport`.
+    Reported as a warning if `preferredTransport` is missing, or if the two transports are JSON-RPC and REST, which have
+    different paths below the URL.
 
-    A client cannot tell what is spoken at that URL.
+    A client cannot know which transport to use at that URL. Who must act: the agent, which must correct its card.
     """
     found = read_card(context)
     if is_v1(found) or "supportedInterfaces" in found or not string_member(found, "protocolVersion"):
         return
     if not string_member(found, "preferredTransport"):
         yield RuleFinding(
-            summary="the card does not say which transport its `url` has (`preferredTransport`)",
+            summary="the card lacks `preferredTransport`, the transport of its `url`",
             path=f"{context.root}preferredTransport",
             severity=Severity.WARNING,
         )
@@ -184,7 +189,7 @@ def old_transports(context: RuleContext) -> Iterator[RuleFinding]:
         before = first.setdefault(offer.url, offer.binding)
         if before != offer.binding:
             yield RuleFinding(
-                summary=f'"{offer.url[:120]}" is declared as {before} and as {offer.binding}',
+                summary=f'"{offer.url[:120]}" is declared both as {before} and as {offer.binding}',
                 path=context.root + offer.path,
                 value=offer.url,
                 severity=Severity.WARNING if {before, offer.binding} == {"JSONRPC", "HTTP+JSON"} else None,
@@ -193,7 +198,7 @@ def old_transports(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-CARD-009",
-    "An interface is used that the card does not declare",
+    "An undeclared interface is used",
     Severity.WARNING,
     section="1.0 5.2, 8.3.1; 0.3 5.6",
     bindings=NETWORK,
@@ -203,17 +208,18 @@ def old_transports(context: RuleContext) -> Iterator[RuleFinding]:
     clean=fetch_card(_card_with_interfaces(_JSONRPC)) + rpc("GetTask", {"id": "t1"}, task()),
 )
 def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
-    """A call succeeded by a binding, in a protocol version or at a path that no interface of the agent's card has.
-    Paths are compared only where the card names the address that is called.
+    """A call succeeded with a binding, a protocol version or a path that no interface of the agent's card declares.
+    Paths are compared only if the card names the address that was called.
 
-    The client does not go by the card, or the card leaves something out: other clients cannot find it.
+    Either the client ignores the card, or the card omits an interface that other clients then cannot find. Who must
+    act: the agent, if the interface is meant to be used; otherwise the client.
     """
     declared = context.declarations
     if declared is None or not context.is_success:
         return
     exchange = context.exchange
     if context.is_v1 and context.is_enveloped and "/" in exchange.method:
-        return  # a call of 0.3, answered in the form of 1.0: A2A-VER-007
+        return  # a 0.3 call answered in the 1.0 form: A2A-VER-007
     found = declared.matching_interfaces(context.binding, exchange.dialect)
     if found:
         yield from _check_path(context, found)
@@ -221,7 +227,7 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     has = ", ".join(dict.fromkeys(f"{each.binding} {each.version}".strip() for each in declared.interfaces))
     line = f" {exchange.dialect}" if exchange.dialect else ""
     yield RuleFinding(
-        summary=f"{_BINDING_WORDS[context.binding]}{line} works, the card declares {has or 'no interface'}", seq=-1
+        summary=f"{_BINDING_WORDS[context.binding]}{line} works, but the card declares {has or 'no interface'}", seq=-1
     )
 
 
@@ -232,7 +238,7 @@ _host_and_port = lru_cache(maxsize=1024)(address_of)
 
 
 def _check_path(context: RuleContext, found: list[OfferedInterface]) -> Iterator[RuleFinding]:
-    """The binding is declared: at this path?"""
+    """Report a call whose binding is declared, but at another path."""
     here = _host_and_port(context.record.upstream)
     places = {each.url_path for each in found if _host_and_port(each.url) == here}
     if not places or context.binding is Binding.GRPC or not context.exchange.target.startswith("/"):
@@ -247,13 +253,14 @@ def _check_path(context: RuleContext, found: list[OfferedInterface]) -> Iterator
     if not fits:
         has = ", ".join(sorted(each or "/" for each in places))
         yield RuleFinding(
-            summary=f"{_BINDING_WORDS[context.binding]} works at {called or '/'}, the card declares it at {has}", seq=-1
+            summary=f"{_BINDING_WORDS[context.binding]} works at {called or '/'}, but the card declares it at {has}",
+            seq=-1,
         )
 
 
 @rule(
     "A2A-CARD-015",
-    "The old and the new members of a card disagree",
+    "The 0.3 and 1.0 members of a card disagree",
     Severity.WARNING,
     section="1.0 appendix A.2",
     bindings=CARD | RPC,
@@ -267,10 +274,11 @@ def _check_path(context: RuleContext, found: list[OfferedInterface]) -> Iterator
     ),
 )
 def both_forms(context: RuleContext) -> Iterator[RuleFinding]:
-    """A card for clients of 0.3 and of 1.0 has an interface in the old members (`url`, `additionalInterfaces`) that is
-    not in `supportedInterfaces`, or says otherwise about the extended card.
+    """A card for clients of both 0.3 and 1.0 declares an interface in the old members (`url`, `additionalInterfaces`)
+    that is missing in `supportedInterfaces`, or the two forms disagree about the extended card.
 
-    Old and new clients of the same agent go to different places.
+    Old and new clients of the same agent connect to different places. Who must act: the agent, which must declare the
+    same in both forms.
     """
     found = read_card(context)
     entries = indexed_objects(found.get("supportedInterfaces"))
@@ -280,7 +288,7 @@ def both_forms(context: RuleContext) -> Iterator[RuleFinding]:
     for offer in read_old_interfaces(found):
         if (offer.url.rstrip("/"), offer.binding) not in new:
             yield RuleFinding(
-                summary=f'`{offer.path}` offers {offer.binding} at "{offer.url[:120]}", `supportedInterfaces` does not',
+                summary=f'`{offer.path}` ({offer.binding}, "{offer.url[:120]}") is missing in `supportedInterfaces`',
                 path=context.root + offer.path,
                 value=offer.url,
             )
@@ -288,7 +296,7 @@ def both_forms(context: RuleContext) -> Iterator[RuleFinding]:
     if isinstance(old, bool) and old != has_capability(found, "extendedAgentCard"):
         said = object_member(found, "capabilities").get("extendedAgentCard")
         yield RuleFinding(
-            summary=f"`supportsAuthenticatedExtendedCard` is {old}, `capabilities.extendedAgentCard` is {said}",
+            summary=f"`supportsAuthenticatedExtendedCard` is {old}, but `capabilities.extendedAgentCard` is {said}",
             path=f"{context.root}supportsAuthenticatedExtendedCard",
             value=str(old).lower(),
         )
@@ -309,14 +317,15 @@ _LIVE_CARD = {"streaming": True, "bidiStreaming": True}
     clean=fetch_card(card(capabilities=_LIVE_CARD)),
 )
 def live_needs_grpc(context: RuleContext) -> Iterator[RuleFinding]:
-    """The capability `bidiStreaming` is true and no interface has the binding GRPC.
+    """The capability `bidiStreaming` is true, but no interface has the binding GRPC.
 
-    The draft defines live streams for gRPC only: no client can use what is promised.
+    The draft defines live streams only for gRPC, so no client can use the declared capability. Who must act: the agent,
+    which must add a gRPC interface or declare the capability as false.
     """
     found = read_card(context)
     if has_capability(found, "bidiStreaming") and not any(each.binding == "GRPC" for each in read_interfaces(found)):
         yield RuleFinding(
-            summary="`bidiStreaming` is true, and the card has no GRPC interface",
+            summary="`bidiStreaming` is true, but the card has no GRPC interface",
             path=f"{context.root}capabilities.bidiStreaming",
             value="true",
         )

@@ -1,4 +1,4 @@
-"""What a card must have, and how it fits together (A2A 1.0 sections 4.4.1, 4.4.5)."""
+"""Rules about required members of a card and their consistency (A2A 1.0 sections 4.4.1, 4.4.5)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import CARD, RPC, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import CARD, RPC, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card
 from a2a_proxy.rules.examples.objects import card
 from a2a_proxy.rules.families.card.reading import read_card
@@ -43,7 +44,7 @@ _MEDIA_TYPE = re.compile(r"(\*|[\w!#$&^.+-]+)/(\*|[\w!#$&^.+-]+)\s*(;.*)?")
 
 
 def _required_members(found: Json) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Which line's card it is, what that has to have, and its skills."""
+    """Return the card's protocol version and the members required of the card and of its skills."""
     if is_v1(found):
         return "1.0", _CARD_MEMBERS_1_0, _SKILL_MEMBERS
     if "authentication" in found:
@@ -54,7 +55,7 @@ def _required_members(found: Json) -> tuple[str, tuple[str, ...], tuple[str, ...
 
 
 def _is_missing(holder: Json, name: str) -> bool:
-    """Not there, null, or an empty text; a description may be empty."""
+    """Whether the member is absent, null or an empty text. A description may be empty."""
     value = holder.get(name)
     return value is None or (value == "" and name != "description")
 
@@ -70,10 +71,10 @@ def _is_missing(holder: Json, name: str) -> bool:
     clean=fetch_card(),
 )
 def required(context: RuleContext) -> Iterator[RuleFinding]:
-    """An agent card, or a skill in it, lacks a member that its line of the protocol requires, or has it empty.
+    """An agent card, or a skill in it, lacks a member that its protocol version requires, or the member is empty.
 
-    Clients read cards into typed objects: one that lacks a member is refused as a whole, and the agent cannot be
-    reached although it works.
+    Clients decode cards into typed objects and refuse an incomplete card as a whole, so they cannot reach the agent
+    although it works. Who must act: the agent, which must add the member.
     """
     found = context.value
     if not isinstance(found, dict) or context.exchange.status != 200 or context.frame.kind is FrameKind.UNDECODABLE:
@@ -81,7 +82,7 @@ def required(context: RuleContext) -> Iterator[RuleFinding]:
     line, members, of_skill = _required_members(found)
     for name in members:
         if _is_missing(found, name):
-            yield RuleFinding(summary=f"a card of {line} lacks `{name}`", path=name)
+            yield RuleFinding(summary=f"the card (protocol version {line}) lacks `{name}`", path=name)
     for index, skill in indexed_objects(found.get("skills")):
         for name in of_skill:
             if _is_missing(skill, name):
@@ -102,10 +103,11 @@ def required(context: RuleContext) -> Iterator[RuleFinding]:
     clean=fetch_card(),
 )
 def interface(context: RuleContext) -> Iterator[RuleFinding]:
-    """An interface lacks `url`, `protocolBinding` or `protocolVersion`, or its version is not Major.Minor; a patch
-    number behind a good version is a warning.
+    """An interface lacks `url`, `protocolBinding` or `protocolVersion`, or its version does not have the form
+    Major.Minor. Reported as a warning if the version only has an extra patch number.
 
-    A client chooses the interface by these three: without one of them it cannot, or guesses the older protocol.
+    A client selects an interface by these three members: without one of them it cannot connect, or falls back to the
+    older protocol. Who must act: the agent, which must correct its card.
     """
     for index, entry in indexed_objects(read_card(context).get("supportedInterfaces")):
         path = f"supportedInterfaces[{index}]"
@@ -116,7 +118,7 @@ def interface(context: RuleContext) -> Iterator[RuleFinding]:
         if version and not re.fullmatch(r"\d+\.\d+", version):
             patched = re.fullmatch(r"\d+\.\d+\.\d+", version) is not None
             yield RuleFinding(
-                summary=f'`protocolVersion` is "{version}", it must be Major.Minor as "1.0"',
+                summary=f'`protocolVersion` is "{version}", expected Major.Minor such as "1.0"',
                 path=f"{path}.protocolVersion",
                 value=version,
                 severity=Severity.WARNING if patched else None,
@@ -128,7 +130,7 @@ _API_KEY_SCHEME = {"key": {"apiKeySecurityScheme": {"location": "header", "name"
 
 @rule(
     "A2A-CARD-014",
-    "A security requirement names a scheme that the card does not have",
+    "A security requirement names an undefined scheme",
     Severity.ERROR,
     section="1.0 4.4.1, 4.5; 0.3 5.5",
     bindings=CARD | RPC,
@@ -141,10 +143,11 @@ _API_KEY_SCHEME = {"key": {"apiKeySecurityScheme": {"location": "header", "name"
     ),
 )
 def unknown_scheme(context: RuleContext) -> Iterator[RuleFinding]:
-    """A requirement of the card or of a skill (`securityRequirements`, before 1.0 `security`) names a scheme that
-    `securitySchemes` does not define.
+    """A security requirement of the card or of a skill (`securityRequirements`, before 1.0 `security`) names a scheme
+    that `securitySchemes` does not define.
 
-    A client cannot know which credentials to get, and gives up or calls without any.
+    A client cannot know which credentials to obtain, so it gives up or calls without any. Who must act: the agent,
+    which must define the scheme or correct the name.
     """
     found = read_card(context)
     known = object_member(found, "securitySchemes")
@@ -155,7 +158,7 @@ def unknown_scheme(context: RuleContext) -> Iterator[RuleFinding]:
                 if name not in known:
                     has = ", ".join(sorted(known)) or "none"
                     yield RuleFinding(
-                        summary=f"`{prefix}{path}` requires `{name}`, `securitySchemes` has {has}",
+                        summary=f"`{prefix}{path}` requires `{name}`, but `securitySchemes` defines {has}",
                         path=f"{context.root}{prefix}{path}",
                         value=name,
                     )
@@ -163,7 +166,7 @@ def unknown_scheme(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-CARD-017",
-    "Two skills have one id, or a mode is not a media type",
+    "Two skills have the same id, or a mode is not a media type",
     Severity.WARNING,
     section="1.0 4.4.1, 4.4.5; 0.3 5.5.4",
     bindings=CARD | RPC,
@@ -172,10 +175,11 @@ def unknown_scheme(context: RuleContext) -> Iterator[RuleFinding]:
     clean=fetch_card(card(defaultInputModes=["text/plain", "image/*"])),
 )
 def skills_and_modes(context: RuleContext) -> Iterator[RuleFinding]:
-    """An `id` stands at more than one skill, or an input or output mode is not of the form type/subtype; a bare `text`
-    and its like, an old habit, is an information, and not judged in a card of 0.1.
+    """Two skills have the same `id`, or an input or output mode does not have the form type/subtype. A bare word such
+    as `text`, an old habit, is reported as information and is not checked in a 0.1 card.
 
-    Clients pick skills by id and compare modes with the media types of parts: neither works then.
+    Clients select skills by id and compare modes with the media types of parts; neither works here. Who must act: the
+    agent, which must correct its card.
     """
     found = read_card(context)
     seen: set[str] = set()

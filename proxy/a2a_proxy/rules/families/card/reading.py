@@ -1,4 +1,4 @@
-"""The card that a frame carries."""
+"""Access to the agent card in a frame."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from a2a_proxy.rules.state.card_declarations import Json
 
 
 def read_card(context: RuleContext) -> Json:
-    """The card; empty where the payload was cut, and there is nothing to say about it."""
+    """Return the card of the current frame; empty if the payload is truncated or not an object."""
     found = context.body
     return found if isinstance(found, dict) else {}

@@ -1,4 +1,4 @@
-"""What a card gives away, and what vouches for it (A2A 1.0 sections 8.4.2, 13.4, 14.3)."""
+"""Rules about secrets in a card, its signatures, and the extended card (A2A 1.0 sections 8.4.2, 13.4, 14.3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import msgspec
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import CARD, NETWORK, RPC, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import CARD, NETWORK, RPC, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, rpc
 from a2a_proxy.rules.examples.objects import card
 from a2a_proxy.rules.facts.hosts import scheme_of
@@ -31,7 +32,7 @@ def _signed_card(protected: str) -> Json:
 
 @rule(
     "A2A-CARD-012",
-    "A signature of a card is malformed",
+    "A card signature is malformed",
     Severity.ERROR,
     section="1.0 8.4.2; 0.3 5.5.6; RFC 7515",
     dialects=Dialects.SINCE_0_2,
@@ -41,10 +42,11 @@ def _signed_card(protected: str) -> Json:
     clean=fetch_card(_signed_card(_SIGNATURE_HEADER)),
 )
 def signature(context: RuleContext) -> Iterator[RuleFinding]:
-    """`protected` of a signature is not the base64url form of a JSON object with `alg` and `kid`, or `signature` is
-    not base64url; a `jku` that is not an https URL is a warning.
+    """`protected` of a signature is not a base64url-encoded JSON object with `alg` and `kid`, or `signature` is not
+    base64url. Reported as a warning if `jku` is not an https URL.
 
-    Nobody can verify such a signature: a client that wants one refuses the card.
+    Such a signature cannot be verified, so a client that requires one refuses the card. Who must act: the agent, which
+    must sign its card again.
     """
     for index, entry in indexed_objects(read_card(context).get("signatures")):
         path = f"{context.root}signatures[{index}]"
@@ -62,11 +64,11 @@ def _check_protected(path: str, text: str, unprotected: Json) -> Iterator[RuleFi
         return
     for name in ("alg", "kid"):
         if not string_member(header, name):
-            yield RuleFinding(summary=f"the protected header has no `{name}`", path=place, value=text)
+            yield RuleFinding(summary=f"the protected header lacks `{name}`", path=place, value=text)
     source = header.get("jku", unprotected.get("jku"))
     if source is not None and (not isinstance(source, str) or scheme_of(source) != "https"):
         yield RuleFinding(
-            summary=f"`jku` is {str(source)[:120]!r}, it must be an https URL",
+            summary=f"`jku` is {str(source)[:120]!r}, expected an https URL",
             path=place,
             value=str(source),
             severity=Severity.WARNING,
@@ -84,12 +86,12 @@ def _decode_base64_json(text: str) -> Json | None:
 
 
 _NO_SECRETS = frozenset({"signatures", "securityRequirements", "security", "scopes"})
-"""Members that hold signatures, and names of schemes and scopes."""
+"""Members that contain signatures, or the names of schemes and scopes."""
 
 
 @rule(
     "A2A-CARD-016",
-    "A card holds what looks like a secret",
+    "A card contains an apparent secret",
     Severity.WARNING,
     section="1.0 14.3, 13.4; 0.3 5.4",
     bindings=CARD | RPC,
@@ -98,13 +100,15 @@ _NO_SECRETS = frozenset({"signatures", "securityRequirements", "security", "scop
     clean=fetch_card(card(documentationUrl="https://docs.example.com")),
 )
 def secret(context: RuleContext) -> Iterator[RuleFinding]:
-    """A text in the card looks like a credential: a token or key by its form, the value of a member with such a name,
-    a password in a URL, or a credential that was used in this session. The recording has a label in its place.
+    """A text in the card looks like a credential: it has the form of a token or key, is the value of a member with such
+    a name, is a password in a URL, or is a credential that was used in this session. The recording contains a label in
+    its place.
 
-    Cards are public, cached and copied; whoever reads this one can use the secret.
+    Cards are public, cached and copied, so anyone can use the secret. Who must act: the operator of the agent, who must
+    remove the secret from the card and replace it.
     """
     for path in secret_paths(read_card(context), _NO_SECRETS):
-        yield RuleFinding(summary=f"`{path}` holds what looks like a secret", is_sure=False)
+        yield RuleFinding(summary=f"`{path}` looks like a secret", is_sure=False)
 
 
 _EXTRA_SKILL = {"id": "more", "name": "More", "description": "Says more", "tags": ["text"]}
@@ -118,7 +122,7 @@ _FULL_CARD = card(skills=[*card()["skills"], _EXTRA_SKILL], **_BEARER)
 
 @rule(
     "A2A-CARD-019",
-    "The extended card has less than the public one",
+    "The extended card lacks content of the public card",
     Severity.INFO,
     section="1.0 3.1.11",
     scope=EvidenceScope.LIVE,
@@ -130,9 +134,10 @@ _FULL_CARD = card(skills=[*card()["skills"], _EXTRA_SKILL], **_BEARER)
     clean=fetch_card(card(**_BEARER)) + rpc("GetExtendedAgentCard", None, _FULL_CARD, headers=_AUTHORIZATION),
 )
 def poorer(context: RuleContext) -> Iterator[RuleFinding]:
-    """The extended card lacks a skill, or a capability, that the public card has.
+    """The extended card lacks a skill or a capability that the public card has.
 
-    A client that replaces the public card by it, as it should, can do less after it has proved who it is.
+    A client that replaces the public card with the extended one, as it should, can do less after authenticating than
+    before. Who must act: the agent, whose extended card must contain everything that the public card has.
     """
     public, extended = context.agent.card, read_card(context)
     if public is None or not extended or context.agent.card_at >= context.record.started:

@@ -1,4 +1,4 @@
-"""One A2A error, its code on each binding (A2A 1.0 section 5.4)."""
+"""Rules about the code of an A2A error on each binding (A2A 1.0 section 5.4)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import GRPC, JSONRPC, REST, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import GRPC, JSONRPC, REST, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import grpc, rest, rest_error, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import error_info
 from a2a_proxy.rules.families.err.table import ERROR_TABLE
@@ -29,9 +30,11 @@ _WRONG_STATUS = rest_error(400, "INVALID_ARGUMENT", "TASK_NOT_FOUND", "no task t
     clean=rest("GET", "/tasks/t9", None, _NOT_FOUND_BODY, status=404),
 )
 def http_status(context: RuleContext) -> Iterator[RuleFinding]:
-    """An error answer names an A2A error in its ErrorInfo and has another HTTP status than the one of that error.
+    """An error response names an A2A error in its ErrorInfo, but has another HTTP status than the specification assigns
+    to that error. Reported as information if an earlier version assigned this status.
 
-    Clients and gateways decide by the status alone whether a task is unknown, a call is to be repeated or refused.
+    Clients and gateways decide by the status alone whether a task is unknown and whether a call is repeated. Who must
+    act: the agent, or a gateway in between that changed the status.
     """
     failure = context.failure
     row = ERROR_TABLE.get(failure.reason)
@@ -39,7 +42,7 @@ def http_status(context: RuleContext) -> Iterator[RuleFinding]:
     if row is None or status < 400 or status == row.http:
         return
     yield RuleFinding(
-        summary=f"{failure.reason} under HTTP {status}, it must be {row.http}",
+        summary=f"{failure.reason} is sent with HTTP status {status}, expected {row.http}",
         path="error.details",
         value=failure.reason,
         severity=Severity.INFO if status == row.old_http else None,
@@ -59,16 +62,18 @@ def http_status(context: RuleContext) -> Iterator[RuleFinding]:
     clean=grpc("GetTask", _TASK_PARAMS, status=5, text="no task t9", details=[error_info("TASK_NOT_FOUND")]),
 )
 def grpc_status(context: RuleContext) -> Iterator[RuleFinding]:
-    """The trailers name an A2A error in their ErrorInfo and have another gRPC status than the one of that error.
+    """The trailers name an A2A error in their ErrorInfo, but have another gRPC status than the specification assigns to
+    that error. Reported as information if an earlier version assigned this status.
 
-    gRPC clients map the status to an exception before anybody reads the details: a wrong one is the wrong exception.
+    gRPC clients turn the status into an exception before the details are read, so a wrong status becomes the wrong
+    exception. Who must act: the agent.
     """
     failure = context.failure
     row = ERROR_TABLE.get(failure.reason)
     if row is None or failure.status_name == row.grpc:
         return
     yield RuleFinding(
-        summary=f"{failure.reason} with status {failure.status_name}, it must be {row.grpc}",
+        summary=f"{failure.reason} is sent with gRPC status {failure.status_name}, expected {row.grpc}",
         value=failure.status_name,
         severity=Severity.INFO if failure.status_name == row.old_grpc else None,
     )
@@ -86,15 +91,16 @@ def grpc_status(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, error=rpc_error(-32001, "TASK_NOT_FOUND")),
 )
 def code_and_reason(context: RuleContext) -> Iterator[RuleFinding]:
-    """A JSON-RPC error has the code of one A2A error and an ErrorInfo with the reason of another.
+    """A JSON-RPC error has the code of one A2A error and the ErrorInfo reason of another.
 
-    A client that goes by the code and one that goes by the reason do different things with the same answer.
+    Clients that read the code and clients that read the reason handle the same response differently. Who must act: the
+    agent.
     """
     failure = context.failure
     row = ERROR_TABLE.get(failure.reason)
     if row is not None and failure.code != row.code:
         yield RuleFinding(
-            summary=f"code {failure.code} with reason {failure.reason}, the code of which is {row.code}",
+            summary=f"code {failure.code} is sent with reason {failure.reason}, whose code is {row.code}",
             path="error.code",
             value=str(failure.code),
         )

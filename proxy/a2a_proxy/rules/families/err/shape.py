@@ -1,4 +1,4 @@
-"""How an error is written down (A2A 1.0 sections 9.5, 10.6, 11.6)."""
+"""Rules about the format of an error (A2A 1.0 sections 9.5, 10.6, 11.6)."""
 
 from __future__ import annotations
 
@@ -10,17 +10,8 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
 from a2a_proxy.rules.context import RuleContext, strip_parameters
-from a2a_proxy.rules.define.rule import (
-    HTTP,
-    NETWORK,
-    REST,
-    Dialects,
-    EvidenceScope,
-    FrameFlag,
-    HookPoint,
-    RuleFinding,
-    rule,
-)
+from a2a_proxy.rules.define.conditions import HTTP, NETWORK, REST, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import http, rest, rest_error, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send
 from a2a_proxy.rules.families.err.table import ERROR_BY_CODE, ERROR_BY_REASON, ERROR_DOMAIN
@@ -30,7 +21,7 @@ _NOT_FOUND_BODY = rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "no task t9")
 _BARE_BODY = rest_error(404, "NOT_FOUND", "", "no task t9", details=[])
 _LEAKING_BODY = 'Traceback: File "/app/agent.py", line 7'
 _A2A_STATUSES = frozenset({400, 404, 409, 415, 501})
-"""Under which an agent tells A2A errors; 401, 403, 429 and 5xx may come from anybody on the way."""
+"""HTTP statuses of A2A errors; 401, 403, 429 and 5xx may also come from a proxy or gateway in between."""
 
 
 @rule(
@@ -46,10 +37,11 @@ _A2A_STATUSES = frozenset({400, 404, 409, 415, 501})
     clean=rest("GET", "/tasks/t9", None, _NOT_FOUND_BODY, status=404),
 )
 def error_info_missing(context: RuleContext) -> Iterator[RuleFinding]:
-    """An A2A error has no ErrorInfo among its details: on REST where the error has the shape of google.rpc.Status, on
-    JSON-RPC (a warning, SHOULD since 1.0.1) where the code is that of an A2A error.
+    """An A2A error has no ErrorInfo among its details. Checked on REST if the error has the form of google.rpc.Status.
+    Reported as a warning on JSON-RPC (SHOULD since 1.0.1) if the code belongs to an A2A error.
 
-    The ErrorInfo is the only part of an error that is the same on every binding and meant for programs.
+    The ErrorInfo is the only part of an error that is the same on every binding and intended for programs. Who must
+    act: the agent, which must add an ErrorInfo with the reason and the domain of the error.
     """
     failure = context.failure
     if failure.info is not None or not isinstance(failure.body, dict):
@@ -57,11 +49,11 @@ def error_info_missing(context: RuleContext) -> Iterator[RuleFinding]:
     if context.is_enveloped:
         reason = ERROR_BY_CODE.get(failure.code)
         if reason is not None:
-            summary = f"error {failure.code} without an ErrorInfo of reason {reason}"
+            summary = f"error {failure.code} has no ErrorInfo with reason {reason}"
             yield RuleFinding(summary=summary, path="error.data", severity=Severity.WARNING)
     elif context.exchange.status in _A2A_STATUSES and "code" in failure.body:
         yield RuleFinding(
-            summary=f"HTTP {context.exchange.status} error without an ErrorInfo in `details`", path="error.details"
+            summary=f"the HTTP {context.exchange.status} error has no ErrorInfo in `details`", path="error.details"
         )
 
 
@@ -77,10 +69,10 @@ def error_info_missing(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, error=rpc_error(-32001, "TASK_NOT_FOUND", taskId="t9")),
 )
 def error_info_wrong(context: RuleContext) -> Iterator[RuleFinding]:
-    """An ErrorInfo with the domain of A2A has a reason that is not in UPPER_SNAKE_CASE or is none that A2A or its SDKs
-    know, or metadata values that are not strings; or a reason of A2A comes under another domain.
+    """An ErrorInfo with the A2A domain has a reason that is not in UPPER_SNAKE_CASE or is unknown to A2A and its SDKs,
+    or metadata values that are not strings. Or an A2A reason is sent with another domain.
 
-    Clients compare the reason and the domain as they are written: another spelling is another error.
+    Clients compare reason and domain literally, so another spelling is another error to them. Who must act: the agent.
     """
     info = context.failure.info
     if info is None:
@@ -90,7 +82,7 @@ def error_info_wrong(context: RuleContext) -> Iterator[RuleFinding]:
     if domain != ERROR_DOMAIN:
         if isinstance(reason, str) and reason in ERROR_BY_REASON:
             yield RuleFinding(
-                summary=f"reason {reason} under domain {_short_json(domain)}, it must be {ERROR_DOMAIN}", path=path
+                summary=f"reason {reason} has the domain {_short_json(domain)}, expected {ERROR_DOMAIN}", path=path
             )
         return
     if not isinstance(reason, str) or not re.fullmatch(r"[A-Z][A-Z0-9_]*", reason):
@@ -98,7 +90,7 @@ def error_info_wrong(context: RuleContext) -> Iterator[RuleFinding]:
             summary=f"reason {_short_json(reason)} is not in UPPER_SNAKE_CASE", path=path, value=_short_json(reason)
         )
     elif reason not in ERROR_BY_REASON:
-        summary = f"reason {reason} is none of A2A's"
+        summary = f"reason {reason} is not an A2A error"
         yield RuleFinding(summary=summary, path=path, value=_short_json(reason), severity=Severity.WARNING)
     if isinstance(metadata, dict):
         for name, value in metadata.items():
@@ -109,14 +101,14 @@ def error_info_wrong(context: RuleContext) -> Iterator[RuleFinding]:
 
 
 def _short_json(value: object) -> str:
-    """As it was sent, short."""
+    """Return the value as JSON, shortened to 60 characters."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 @rule(
     "A2A-ERR-005",
-    "google.rpc.Status is broken",
+    "google.rpc.Status is invalid",
     Severity.ERROR,
     section="1.0 11.6",
     dialects=Dialects.V1,
@@ -126,17 +118,18 @@ def _short_json(value: object) -> str:
     clean=rest("GET", "/tasks/t9", None, _NOT_FOUND_BODY, status=404),
 )
 def status_shape(context: RuleContext) -> Iterator[RuleFinding]:
-    """The body of a REST error has an `error.code` that is not the HTTP status, an `error.status` that is no name of a
-    gRPC status, or details without a string `@type`.
+    """The body of a REST error has an `error.code` that differs from the HTTP status, an `error.status` that is not the
+    name of a gRPC status, or details without a string `@type`.
 
-    Libraries for this format read the code and pick the type of a detail by `@type`; they drop what has none.
+    Libraries for this format read the code, select the type of a detail by `@type`, and drop details without it. Who
+    must act: the agent.
     """
     body = context.failure.body
     if not isinstance(body, dict) or body is context.value or context.exchange.status < 400:
         return
     code, status, details = body.get("code"), body.get("status"), body.get("details")
     if "code" in body and code != context.exchange.status:
-        told = f"`error.code` is {_short_json(code)} under HTTP {context.exchange.status}"
+        told = f"`error.code` is {_short_json(code)}, but the HTTP status is {context.exchange.status}"
         yield RuleFinding(summary=told, path="error.code", value=_short_json(code))
     if "status" in body and status not in GRPC_STATUS_NAMES:
         told = f"`error.status` is {_short_json(status)}, which is not a gRPC status"
@@ -167,16 +160,17 @@ def status_shape(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rest("GET", "/tasks/t9", None, _NOT_FOUND_BODY, status=404),
 )
 def problem_json(context: RuleContext) -> Iterator[RuleFinding]:
-    """A REST error of a 1.0 exchange comes as `application/problem+json`, the form of the release candidate.
+    """A REST error of a 1.0 exchange is sent as `application/problem+json`, the format of the release candidate.
 
-    A 1.0 client looks for `error.details` and finds nothing: to it every such error is an unknown one.
+    A 1.0 client reads `error.details`, which this format does not have, and treats every such error as unknown. Who
+    must act: the agent, which must send google.rpc.Status as `application/json`.
     """
     if (
         context.exchange.status >= 400
         and strip_parameters(context.response_header("content-type")) == "application/problem+json"
     ):
         yield RuleFinding(
-            summary=f"HTTP {context.exchange.status} with application/problem+json",
+            summary=f"the HTTP {context.exchange.status} error is sent as application/problem+json",
             value=context.response_header("content-type"),
         )
 
@@ -191,7 +185,7 @@ _LEAK_PATTERNS = re.compile(
 
 @rule(
     "A2A-ERR-010",
-    "Internal detail in an error",
+    "An error reveals internal details",
     Severity.INFO,
     section="1.0 3.3.2",
     trigger_flags=FrameFlag.ERROR,
@@ -199,18 +193,19 @@ _LEAK_PATTERNS = re.compile(
     clean=rpc("SendMessage", send(), error=rpc_error(-32603, "INTERNAL_ERROR", "it failed")),
 )
 def internal_detail(context: RuleContext) -> Iterator[RuleFinding]:
-    """The message of an error has a stack trace, the path of a source file, or SQL in it.
+    """The message of an error contains a stack trace, the path of a source file, or SQL.
 
-    It tells strangers how the agent is built, and says nothing that a caller could act on.
+    It shows strangers how the agent is built, and contains nothing that a client could act on. Who must act: the agent,
+    which should log such details and send a general message.
     """
     found = _LEAK_PATTERNS.search(context.failure.text)
     if found is not None:
-        yield RuleFinding(summary="the message of an error shows internals of the agent", value=found.group().strip())
+        yield RuleFinding(summary="the error message reveals internals of the agent", value=found.group().strip())
 
 
 @rule(
     "A2A-ERR-011",
-    "Overload without a hint when to retry",
+    "An overload error does not say when to retry",
     Severity.INFO,
     section="1.0 3.3.2; RFC 9110 10.2.3",
     bindings=NETWORK,
@@ -229,9 +224,11 @@ def internal_detail(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def no_retry_hint(context: RuleContext) -> Iterator[RuleFinding]:
-    """HTTP 429 or 503 without Retry-After, or gRPC RESOURCE_EXHAUSTED or UNAVAILABLE without RetryInfo.
+    """An HTTP 429 or 503 response has no `Retry-After`, or a gRPC error RESOURCE_EXHAUSTED or UNAVAILABLE has no
+    RetryInfo.
 
-    Clients then guess, and many of them guess "at once": that is how an overload lasts.
+    Without it many clients retry immediately, which prolongs the overload. Who must act: the agent, or the gateway that
+    sent the response. Clients should wait before each retry, longer each time.
     """
     exchange = context.exchange
     if exchange.binding is Binding.GRPC:
@@ -240,6 +237,6 @@ def no_retry_hint(context: RuleContext) -> Iterator[RuleFinding]:
         if name and not any(
             key.lower() in (b"grpc-status-details-bin", b"grpc-retry-pushback-ms") for key, _ in fields
         ):
-            yield RuleFinding(summary=f"{name} without RetryInfo")
+            yield RuleFinding(summary=f"the {name} error has no RetryInfo")
     elif exchange.status in (429, 503) and not context.response_header("retry-after"):
-        yield RuleFinding(summary=f"HTTP {exchange.status} without Retry-After")
+        yield RuleFinding(summary=f"the HTTP {exchange.status} response has no Retry-After")

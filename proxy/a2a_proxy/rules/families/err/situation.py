@@ -1,4 +1,6 @@
-"""Which error a situation calls for, and that all bindings say the same (A2A 1.0 sections 3.1, 3.3.2, 5.1)."""
+"""Rules about the error required in a situation, and its consistency across bindings (A2A 1.0 sections 3.1, 3.3.2,
+5.1).
+"""
 
 from __future__ import annotations
 
@@ -8,31 +10,34 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import NETWORK, RPC, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import NETWORK, RPC, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import grpc, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import error_info, send, task
 from a2a_proxy.rules.families.err.table import ERROR_TABLE
 
 _OTHER_REASONS = frozenset({"VERSION_NOT_SUPPORTED", "EXTENSION_SUPPORT_REQUIRED"})
-"""Errors of the call, not of the task."""
+"""Errors about the call, not about the task."""
 _TASK_ID_OPERATIONS = ("GetTask", "CancelTask", "SubscribeToTask")
 _GENERIC_ERRORS = {"INTERNAL_ERROR": -32603, "INVALID_REQUEST": -32600, "METHOD_NOT_FOUND": -32601}
 
 
 def _error_name(context: RuleContext) -> str:
-    """What an error stands for, in one word for all bindings; empty where that is open."""
+    """Return the A2A error that the failure stands for, the same for all bindings; empty if undetermined."""
     failure = context.failure
     if failure.name:
         return failure.name
     if context.binding is Binding.GRPC:
         return {5: "TASK_NOT_FOUND", 13: "INTERNAL_ERROR", 2: "INTERNAL_ERROR"}.get(failure.code, "")
-    if context.binding is Binding.REST and isinstance(context.value, dict):  # no page of a server in front of the agent
+    if context.binding is Binding.REST and isinstance(
+        context.value, dict
+    ):  # not an HTML page of a server in front of the agent
         return {404: "TASK_NOT_FOUND", 500: "INTERNAL_ERROR"}.get(context.exchange.status, "")
     return ""
 
 
 def _is_unknown_task(context: RuleContext) -> bool:
-    """The call names a task that this agent, all of whose tasks were seen, has never told of."""
+    """Whether the call names a task that this agent, recorded from its first task on, never mentioned."""
     request_snapshot = context.record.request_snapshot
     if (
         request_snapshot is None
@@ -59,11 +64,13 @@ def _is_unknown_task(context: RuleContext) -> bool:
     also_broken=("A2A-STATE-005",),
 )
 def wrong_error(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message to a task known to be terminal is refused with something else than UnsupportedOperationError
-    (invalid params and invalid request are a warning, some SDKs use them), or a call for a task that was never seen
-    here fails with an internal error where TaskNotFoundError is due (a warning: something else may have failed).
+    """A message to a finished task is refused with an error other than UnsupportedOperationError. Reported as a warning
+    for invalid params and invalid request, which some SDKs use. Or a call for a task that never appeared in this
+    recording fails with an internal error instead of TaskNotFoundError; reported as a warning, because something else
+    may have failed.
 
-    Clients handle a finished or unknown task in their normal course; an internal error makes them retry, or give up.
+    Clients expect that a task can be finished or unknown, and handle that; an internal error makes them retry or give
+    up. Who must act: the agent.
     """
     kind, request_snapshot = _error_name(context), context.record.request_snapshot
     if request_snapshot is None or not kind or context.record.events or not context.has_flag(FrameFlag.FIRST):
@@ -75,11 +82,11 @@ def wrong_error(context: RuleContext) -> Iterator[RuleFinding]:
             "VERSION_NOT_SUPPORTED",
         ):
             lenient = kind in ("INVALID_PARAMS", "INVALID_REQUEST") or context.failure.code == 3
-            summary = f"a message to a finished task was refused with {kind}, it must be UNSUPPORTED_OPERATION"
+            summary = f"a message to a finished task was refused with {kind}, expected UNSUPPORTED_OPERATION"
             if kind in _GENERIC_ERRORS or lenient:
                 yield RuleFinding(summary=summary, value=kind, severity=Severity.WARNING if lenient else None)
     elif _is_unknown_task(context) and kind == "INTERNAL_ERROR":
-        summary = f"{context.operation} of an unknown task failed with {kind}, it must be TASK_NOT_FOUND"
+        summary = f"{context.operation} of an unknown task failed with {kind}, expected TASK_NOT_FOUND"
         yield RuleFinding(summary=summary, severity=Severity.WARNING, is_sure=False)
 
 
@@ -99,9 +106,10 @@ def wrong_error(context: RuleContext) -> Iterator[RuleFinding]:
     + grpc("GetTask", {"id": "t9"}, status=5, text="no", details=[error_info("TASK_NOT_FOUND")]),
 )
 def bindings_disagree(context: RuleContext) -> Iterator[RuleFinding]:
-    """The same operation for a task that was never seen fails with different A2A errors on two bindings of one agent.
+    """The same operation for an unknown task fails with different A2A errors on two bindings of one agent.
 
-    A client that changes its transport then sees another agent: its error handling was written for the first one.
+    A client that switches its transport receives errors that its error handling does not expect. Who must act: the
+    agent, whose bindings must map an error in the same way.
     """
     kind, request_snapshot = _error_name(context), context.record.request_snapshot
     if (
@@ -118,7 +126,8 @@ def bindings_disagree(context: RuleContext) -> Iterator[RuleFinding]:
         other = told.get(f"{binding} {context.operation}", kind)
         if other != kind:
             yield RuleFinding(
-                summary=f"{context.operation} of an unknown task: {kind} here, {other} on {binding}", value=kind
+                summary=f"{context.operation} of an unknown task fails with {kind} here, but with {other} on {binding}",
+                value=kind,
             )
             return
     told[f"{context.binding} {context.operation}"] = kind

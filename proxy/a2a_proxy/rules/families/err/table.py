@@ -1,4 +1,4 @@
-"""The error table (A2A 1.0 section 5.4): each A2A error's code, gRPC status and HTTP status."""
+"""The error table (A2A 1.0 section 5.4): JSON-RPC code, gRPC status and HTTP status of each A2A error."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ ERROR_DOMAIN = "a2a-protocol.org"
 
 
 class ErrorRow(msgspec.Struct, frozen=True):
-    """One error; names of gRPC statuses."""
+    """The codes of one error; gRPC statuses are given by name."""
 
     code: int
     grpc: str
     http: int
     old_grpc: str = ""
-    """What 1.0.0 and the release candidate wanted, where that was something else."""
+    """The status required by 1.0.0 and the release candidate, if it was different."""
     old_http: int = 0
 
 
@@ -29,7 +29,7 @@ ERROR_TABLE: dict[str, ErrorRow] = {
     "EXTENSION_SUPPORT_REQUIRED": ErrorRow(-32008, "FAILED_PRECONDITION", 400),
     "VERSION_NOT_SUPPORTED": ErrorRow(-32009, "FAILED_PRECONDITION", 400, "UNIMPLEMENTED"),
 }
-"""Reason -> row; the mismatch of generations (1.1) has a rule of its own, A2A-GEN-016."""
+"""Rows by reason; the generation mismatch (1.1) has its own rule, A2A-GEN-016."""
 
 ERROR_BY_REASON = frozenset(ERROR_TABLE) | {
     "TASK_GENERATION_MISMATCH",
@@ -39,6 +39,8 @@ ERROR_BY_REASON = frozenset(ERROR_TABLE) | {
     "INTERNAL_ERROR",
     "PARSE_ERROR",
 }
-"""What stands in an ErrorInfo of A2A: the errors of the specification, and those that SDKs add for JSON-RPC's own."""
+"""Reasons allowed in an A2A ErrorInfo: the errors of the specification and the names that SDKs add for JSON-RPC
+errors.
+"""
 
 ERROR_BY_CODE = {row.code: reason for reason, row in ERROR_TABLE.items()}

@@ -1,4 +1,4 @@
-"""Declaring, asking for and activating extensions (A2A 1.0 sections 3.3.4, 4.6)."""
+"""Rules about declaring, requesting and activating extensions (A2A 1.0 sections 3.3.4, 4.6)."""
 
 from __future__ import annotations
 
@@ -6,17 +6,8 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import (
-    HTTP,
-    NETWORK,
-    RPC,
-    Dialects,
-    EvidenceScope,
-    FrameFlag,
-    HookPoint,
-    RuleFinding,
-    rule,
-)
+from a2a_proxy.rules.define.conditions import HTTP, NETWORK, RPC, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Fields, fetch_card, rpc
 from a2a_proxy.rules.examples.objects import artifact, card, send, task
 from a2a_proxy.rules.families.ext.reading import (
@@ -49,7 +40,7 @@ def _extension_headers(*uris: str) -> Fields:
 
 @rule(
     "A2A-EXT-001",
-    "Required extension not requested, yet the call is accepted",
+    "A call without a required extension is accepted",
     Severity.ERROR,
     section="1.0 3.3.4, 4.6.3",
     scope=EvidenceScope.LIVE,
@@ -70,11 +61,13 @@ def _extension_headers(*uris: str) -> Fields:
     ),
 )
 def required(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent's card marks an extension as required, a message is sent without asking for it, and the agent accepts
-    the message in place of answering ExtensionSupportRequiredError. The client that leaves it out is told as a warning.
+    """The agent's card marks an extension as required, but the agent accepts a message whose request does not name it,
+    instead of answering ExtensionSupportRequiredError. The client's omission is reported as a warning. Judged by the
+    card that was sent before the message.
 
-    Either the card is wrong and keeps clients away, or the agent works on a message that it cannot understand rightly.
-    Judged by the card that passed before the message.
+    Either the card needlessly keeps clients away, or the agent processes a message that it may misunderstand. Who must
+    act: the agent, which must refuse the call or mark the extension as optional; the client, which must name required
+    extensions in `A2A-Extensions`.
     """
     if not context.agent.card or not is_card_known(context):
         return
@@ -87,16 +80,16 @@ def required(context: RuleContext) -> Iterator[RuleFinding]:
     missing = [uri for uri in missing if request is None or uri.encode() not in request.payload]
     for uri in missing:
         if context.frame_or_none is None:
-            told = f"the card requires {uri[:100]}, the request does not ask for it"
+            told = f"the card requires {uri[:100]}, but the request does not name it"
             yield RuleFinding(summary=told, value=uri, severity=Severity.WARNING)
         elif context.is_success:
             told = f"a message without the required extension {uri[:100]} is accepted"
-            yield RuleFinding(summary=f"{told}, ExtensionSupportRequiredError was expected", value=uri)
+            yield RuleFinding(summary=f"{told}, expected ExtensionSupportRequiredError", value=uri)
 
 
 @rule(
     "A2A-EXT-002",
-    "Client asks for an undeclared extension",
+    "A client requests an undeclared extension",
     Severity.INFO,
     section="1.0 4.6; extensions topic",
     scope=EvidenceScope.LIVE,
@@ -116,10 +109,11 @@ def required(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
-    """A request asks for an extension that no card of the agent declares, as far as cards passed before it.
+    """A request names an extension that no card of the agent declares, judged by the cards sent before the request. The
+    confidence is low if the agent has an extended card that was not recorded.
 
-    The agent may ignore it without a word: a client that counts on it waits in vain. Less sure where the agent has an
-    extended card that was not seen.
+    The agent may ignore the extension silently, so a client that depends on it does not get the expected behaviour. Who
+    must act: the client, which should check the card first; or the agent, if its card lacks the extension.
     """
     if not context.exchange.extensions or not is_card_known(context):
         return
@@ -128,13 +122,13 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     more = isinstance(capabilities, dict) and capabilities.get("extendedAgentCard") is True
     for uri in requested_uris(context):
         if uri not in known:
-            told = f"the client asks for {uri[:100]}, which the card does not declare"
+            told = f"the client requests {uri[:100]}, which the card does not declare"
             yield RuleFinding(summary=told, value=uri, is_sure=not more or context.agent.extended is not None)
 
 
 @rule(
     "A2A-EXT-003",
-    "Agent activates an extension that was not requested",
+    "The agent activates an extension that was not requested",
     Severity.WARNING,
     section="1.0 4.6; extensions topic",
     scope=EvidenceScope.EXCHANGE,
@@ -160,9 +154,10 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
 )
 def not_asked(context: RuleContext) -> Iterator[RuleFinding]:
     """The agent's `A2A-Extensions`, in the response head or in gRPC trailers, names an extension that the request does
-    not. Another version of one that it does name is A2A-EXT-007.
+    not name. Another version of a requested extension is A2A-EXT-007 instead.
 
-    Extensions are off until the client asks: it need not know what this one changes in the answer.
+    Extensions are off until the client requests them, and the client may not know how this one changes the response.
+    Who must act: the agent, which must activate only requested extensions.
     """
     found = activated_uris_here(context)
     if not found:
@@ -174,7 +169,7 @@ def not_asked(context: RuleContext) -> Iterator[RuleFinding]:
 
 
 def _find_fallback(uri: str, wanted: list[str]) -> str:
-    """The wanted URI of which this one is another version; empty where it is none."""
+    """Return the requested URI that this URI is another version of; empty if there is none."""
     here = base_uri(uri)
     return next((each for each in wanted if here and base_uri(each) == here), "")
 
@@ -206,11 +201,11 @@ def _find_fallback(uri: str, wanted: list[str]) -> str:
     ),
 )
 def fallback(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent activates an extension whose URI differs from a requested one in the version at its end only, and the
+    """The agent activates an extension whose URI differs from a requested one only in the version at its end, and the
     request does not name that version.
 
-    Versions of an extension are extensions of their own and need not understand each other. An agent that does not have
-    the version leaves it out, or refuses the call where it requires the extension.
+    Versions of an extension are separate extensions and need not be compatible. Who must act: the agent, which must
+    leave out a version it does not have, or refuse the call if it requires the extension.
     """
     found = activated_uris_here(context)
     if not found:
@@ -219,7 +214,9 @@ def fallback(context: RuleContext) -> Iterator[RuleFinding]:
     for uri in found:
         other = _find_fallback(uri, wanted) if uri not in wanted else ""
         if other:
-            yield RuleFinding(summary=f"the request asks for {other[:100]}, the agent activates {uri[:100]}", value=uri)
+            yield RuleFinding(
+                summary=f"the request names {other[:100]}, but the agent activates {uri[:100]}", value=uri
+            )
 
 
 @rule(
@@ -242,10 +239,11 @@ def fallback(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def not_confirmed(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message or an artifact of the answer names an extension that the client has asked for, and the response has no
+    """A message or an artifact of the response names an extension that the client requested, but the response has no
     `A2A-Extensions`.
 
-    Clients learn from that header which extensions are active. Without it they take the extension for ignored.
+    Clients learn from that header which extensions are active; without it they assume that the agent ignored the
+    extension. Who must act: the agent, or a proxy in between that removed the header.
     """
     if not context.exchange.extensions or not may_have_extensions(context.frame) or activated_uris(context):
         return
@@ -254,4 +252,4 @@ def not_confirmed(context: RuleContext) -> Iterator[RuleFinding]:
     uri = next((uri for _, uri in used_extensions(context) if uri in wanted), "")
     if uri and not notes.get("unconfirmed"):
         notes["unconfirmed"] = True
-        yield RuleFinding(summary=f"the answer uses {uri[:100]}, its head has no A2A-Extensions to say so", value=uri)
+        yield RuleFinding(summary=f"the response uses {uri[:100]}, but its head has no A2A-Extensions", value=uri)

@@ -1,4 +1,4 @@
-"""The header of extensions itself (A2A 1.0 section 3.2.6)."""
+"""Rules about the extensions header itself (A2A 1.0 section 3.2.6)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import NETWORK, RPC, Dialects, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import NETWORK, RPC, Dialects, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import send, task
 from a2a_proxy.rules.families.ext.reading import HEADER_NAMES, extension_fields, split_uris
@@ -20,7 +21,7 @@ _TASK_RESULT = {"task": task()}
 
 
 def _extension_headers(context: RuleContext) -> Iterator[tuple[str, str, list[str]]]:
-    """Side, header name and values of each header of extensions."""
+    """Yield side, header name and values of each extensions header."""
     asked, answered = extension_fields(context)
     for side, found in (("request", asked), ("response", answered)) if asked or answered else ():
         for name in HEADER_NAMES:
@@ -42,24 +43,24 @@ def _extension_headers(context: RuleContext) -> Iterator[tuple[str, str, list[st
     clean=rpc("SendMessage", send(), _TASK_RESULT, headers={"A2A-Extensions": f"{_URI_A}, urn:example:b"}),
 )
 def malformed(context: RuleContext) -> Iterator[RuleFinding]:
-    """An entry of `A2A-Extensions`, in the request or the response, is no absolute URI. Several header fields of that
-    name over HTTP, in place of one list with commas, are told as an info; HTTP takes them for one list.
+    """An entry of `A2A-Extensions`, in the request or the response, is not an absolute URI. Reported as information
+    over HTTP: several header fields of that name instead of one comma-separated list, which HTTP treats as equal.
 
-    Extensions are known by their URI and nothing else: an entry of another form activates nothing. Of several fields
-    some servers read one.
+    Extensions are identified only by their URI, so such an entry activates nothing; some servers read only one of
+    several fields. Who must act: the sender of the header, client or agent.
     """
     for side, name, values in _extension_headers(context):
         for entry in split_uris(values):
             if not _ABSOLUTE_URI.fullmatch(entry) and _REDACTION_PREFIX not in entry:
-                yield RuleFinding(summary=f"{name} of the {side} lists {entry[:80]!r}, which is no URI", value=entry)
+                yield RuleFinding(summary=f"{name} of the {side} lists {entry[:80]!r}, which is not a URI", value=entry)
         if len(values) > 1 and context.binding is not Binding.GRPC:
-            told = f"the {side} has {len(values)} fields {name}, one list with commas was expected"
+            told = f"the {side} has {len(values)} {name} fields, expected one comma-separated list"
             yield RuleFinding(summary=told, value="; ".join(values), severity=Severity.INFO)
 
 
 @rule(
     "A2A-EXT-005",
-    "Header name of another version",
+    "Extensions header of another protocol version",
     Severity.WARNING,
     section="1.0 3.2.6; 0.3 extensions",
     dialects=Dialects.SINCE_0_2,
@@ -70,10 +71,11 @@ def malformed(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("SendMessage", send(), _TASK_RESULT, headers={"A2A-Extensions": _URI_A}),
 )
 def other_name(context: RuleContext) -> Iterator[RuleFinding]:
-    """Request or response of 1.0 has its extensions in `X-A2A-Extensions` only, or one of 0.2 or 0.3 in
-    `A2A-Extensions` only.
+    """A 1.0 request or response lists its extensions only in `X-A2A-Extensions`, or a 0.2 or 0.3 one only in
+    `A2A-Extensions`.
 
-    The peer looks for the name of its version: no extension is activated, and nobody says so.
+    The peer reads only the header name of its own version, so the extensions are silently not activated. Who must act:
+    the sender of the header, client or agent, which must use the name of the protocol version in use.
     """
     dialect = context.exchange.dialect
     if dialect is Dialect.RC:
@@ -84,5 +86,5 @@ def other_name(context: RuleContext) -> Iterator[RuleFinding]:
     mine, other = HEADER_NAMES if context.is_v1 else reversed(HEADER_NAMES)
     for side in ("request", "response"):
         if (side, other) in there and (side, mine) not in there:
-            told = f"the {side} has its extensions in {other} only, in {dialect} the name is {mine}"
+            told = f"the {side} lists its extensions only in {other}, but {dialect} uses {mine}"
             yield RuleFinding(summary=told, value=other)

@@ -1,4 +1,4 @@
-"""Extensions that messages and artifacts name (A2A 1.0 section 4.6.2)."""
+"""Rule about extensions named in messages and artifacts (A2A 1.0 section 4.6.2)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import RPC, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import RPC, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Fields, rpc
 from a2a_proxy.rules.examples.objects import send, task
 from a2a_proxy.rules.families.ext.reading import (
@@ -25,7 +26,7 @@ _ACTIVE_HEADERS: Fields = {"A2A-Extensions": _URI_A}
 
 @rule(
     "A2A-EXT-006",
-    "Inactive extension in a message or an artifact",
+    "A message or an artifact uses an inactive extension",
     Severity.WARNING,
     section="1.0 4.6.2",
     scope=EvidenceScope.EXCHANGE,
@@ -42,11 +43,12 @@ _ACTIVE_HEADERS: Fields = {"A2A-Extensions": _URI_A}
     ),
 )
 def inactive(context: RuleContext) -> Iterator[RuleFinding]:
-    """The `extensions` of the client's message name one that its request does not ask for; or those of the agent's
-    message or artifact one that is not active: not in the head of the response, or, where that has no list, not asked
-    for. What is older than the exchange is not looked at.
+    """The `extensions` of the client's message name an extension that its request does not activate, or the agent's
+    message or artifact names an inactive extension: one not listed in the head of the response or, if that has no list,
+    not requested. Objects older than the exchange are not checked.
 
-    The receiver does not apply an extension that is not active, and reads the content without it.
+    The receiver ignores an inactive extension and interprets the content without it. Who must act: the client, which
+    must name the extension in `A2A-Extensions`; the agent, which must use only active extensions.
     """
     if context.frame_or_none is None:
         yield from _check_request(context)
@@ -65,5 +67,5 @@ def _check_request(context: RuleContext) -> Iterator[RuleFinding]:
     root = "params.message" if context.is_enveloped else "message"
     for path, uri in listed_extensions(root, context.params.get("message")):
         if uri not in wanted:
-            told = f"the message uses {uri[:100]}, which its request does not ask for"
+            told = f"the message uses {uri[:100]}, which its request does not activate"
             yield RuleFinding(summary=told, path=path, value=uri, seq=request.seq)

@@ -1,4 +1,4 @@
-"""Which extensions are declared, asked for, activated and used (A2A 1.0 section 4.6)."""
+"""Extensions that are declared, requested, activated and used (A2A 1.0 section 4.6)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from a2a_proxy.protocol.schema import TRAILERS, is_protobuf
 from a2a_proxy.rules.context import RuleContext
 
 HEADER_NAMES = ("a2a-extensions", "x-a2a-extensions")
-"""The second one is that of 0.3 and before."""
+"""The second name is used by 0.3 and earlier."""
 _NAMES_BY_BYTES = {name.encode(): name for name in HEADER_NAMES}
 _NAME_LENGTHS = frozenset(map(len, HEADER_NAMES))
 TRAILERS_ONLY = "trailers-only"
@@ -22,13 +22,13 @@ _VERSIONED_URI = re.compile(r"(.+?)(?:[/#:@=-]v?|\.v)\d+(?:\.\d+)*/?", re.IGNORE
 
 
 def split_uris(values: Iterable[str]) -> list[str]:
-    """The URIs of such header values, each once."""
+    """Return the distinct URIs in values of an extensions header."""
     found = (each.strip() for value in values for each in value.split(","))
     return list(dict.fromkeys(each for each in found if each))
 
 
 def extension_fields(context: RuleContext) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Name and value of each header field of extensions, in the request and in the response."""
+    """Return name and value of each extensions header field of the request and of the response."""
     found: tuple[list[tuple[str, str]], list[tuple[str, str]]] | None = context.cache.get("extensions")
     if found is None:
         found = context.cache["extensions"] = (
@@ -47,19 +47,19 @@ def _read_extension_fields(headers: Headers) -> list[tuple[str, str]]:
 
 
 def requested_uris(context: RuleContext) -> list[str]:
-    """What the client wants, under either name."""
+    """Return the URIs requested by the client, under either header name."""
     found = extension_fields(context)[0]
     return split_uris(value for _, value in found) if found else []
 
 
 def activated_uris(context: RuleContext) -> list[str]:
-    """What the agent says is active in the head of its response."""
+    """Return the URIs that the agent lists as active in the head of its response."""
     found = extension_fields(context)[1]
     return split_uris(value for _, value in found) if found else []
 
 
 def activated_uris_here(context: RuleContext) -> list[str]:
-    """The same; while gRPC trailers are looked at, what those say."""
+    """Return `activated_uris`, or the URIs in the trailers if the current frame is gRPC trailers."""
     frame = context.frame_or_none
     if frame is None:
         return activated_uris(context)
@@ -73,13 +73,13 @@ def activated_uris_here(context: RuleContext) -> list[str]:
 
 
 def base_uri(uri: str) -> str:
-    """The URI without its version at the end; empty where there is none."""
+    """Return the URI without the version at its end; empty if it has none."""
     found = _VERSIONED_URI.fullmatch(uri)
     return found[1] if found else ""
 
 
 def declared_extensions(card: dict[str, Any] | None) -> dict[str, bool]:
-    """URI of each extension of a card, and whether it is required."""
+    """Return the URI of each extension of a card, and whether it is required."""
     capabilities = (card or {}).get("capabilities")
     listed = capabilities.get("extensions") if isinstance(capabilities, dict) else None
     found = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
@@ -87,13 +87,13 @@ def declared_extensions(card: dict[str, Any] | None) -> dict[str, bool]:
 
 
 def is_card_known(context: RuleContext) -> bool:
-    """The agent's card had passed before the request came."""
+    """Whether the agent's card was received before the request."""
     request = context.record.request_snapshot
     return request is not None and 0 < context.agent.card_at <= request.at
 
 
 def may_have_extensions(frame: Frame) -> bool:
-    """A quick look: False where there can be no extension in the payload."""
+    """Whether the payload may contain extensions. False means that it contains none."""
     data = frame.payload
     if is_protobuf(frame.schema):
         return b"://" in data or b"urn:" in data
@@ -101,14 +101,14 @@ def may_have_extensions(frame: Frame) -> bool:
 
 
 def used_extensions(context: RuleContext) -> list[tuple[str, str]]:
-    """Path and URI of each extension that the agent names in what it says now: not in history, not in what is older
-    than this exchange.
+    """Return path and URI of each extension named in new content of the agent: neither in the history nor in objects
+    older than this exchange.
     """
     return [pair for path, holder in _extension_holders(context) for pair in listed_extensions(path, holder)]
 
 
 def listed_extensions(path: str, holder: Any) -> Iterator[tuple[str, str]]:
-    """The extensions that a message or an artifact names."""
+    """Yield path and URI of each extension named by a message or an artifact."""
     found = holder.get("extensions") if isinstance(holder, dict) else None
     for index, uri in enumerate(found if isinstance(found, list) else ()):
         if isinstance(uri, str):
@@ -132,7 +132,7 @@ def _extension_holders(context: RuleContext) -> Iterator[tuple[str, Any]]:
 
 
 def _object_path(context: RuleContext, wrapper: str) -> str:
-    """Where the object stands in the payload: before 1.0 there is no wrapper around it."""
+    """Return the path of the object in the payload; before 1.0 it has no wrapper."""
     wrapped = isinstance(context.body, dict) and wrapper in context.body
     return f"{context.root}{wrapper}" if wrapped else context.root.rstrip(".")
 

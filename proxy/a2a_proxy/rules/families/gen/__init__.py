@@ -1,5 +1,5 @@
-"""Generation."""
+"""Task generations."""
 
 LEFT_OUT: dict[str, str] = {
-    "A2A-GEN-022": "about webhook deliveries, which are recorded and not judged yet",
+    "A2A-GEN-022": "it is about webhook deliveries, which are recorded but not checked yet",
 }

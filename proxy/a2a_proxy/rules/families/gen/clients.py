@@ -1,4 +1,4 @@
-"""What clients make of generations (1.1 draft 3.2.7)."""
+"""Rules about the use of generations by clients (A2A 1.1 draft section 3.2.7)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status, task
 from a2a_proxy.rules.families.gen.tracker import GenerationFault, generation_verdicts, open_gaps
@@ -17,12 +18,12 @@ from a2a_proxy.rules.families.gen.words import (
     TASK_NUMBER_OPERATIONS,
     TRACKED,
     current_generation,
-    format_range,
+    format_generations,
     if_match,
 )
 
 RECONCILE = 10
-"""Seconds in which a client is expected to read a task again after a gap."""
+"""Seconds within which a client is expected to read a task again after a gap."""
 _MAX_CLIENTS = 8
 _TASK_PARAMS = {"id": "t1"}
 _NUMBERED_POLL = _TASK_PARAMS | {"currentGeneration": "0"}
@@ -43,7 +44,7 @@ _TASK_READ = rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="4"), id=2,
 
 @rule(
     "A2A-GEN-017",
-    "Client uses generations that the agent does not have",
+    "Client uses generations that the agent does not support",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
@@ -58,10 +59,12 @@ _TASK_READ = rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="4"), id=2,
     + rpc("GetTask", _TASK_PARAMS | {"currentGeneration": "4"}, task("WORKING", generation="5"), version="1.1"),
 )
 def goes_on(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client that speaks 1.1 or has used generations was told of a task without one, or got two events with one
-    number, and still sends `currentGeneration` or `ifGenerationMatch` for that task.
+    """A client sends `currentGeneration` or `ifGenerationMatch` for a task although the agent has shown this client
+    that it does not support generations for the task: it sent the task without one to a client that speaks 1.1 or had
+    used them, or sent two different events with the same one.
 
-    It must take the feature for not there: its condition protects nothing and its long poll returns at once.
+    The agent ignores such values: the condition protects nothing and the long poll returns at once. The client must
+    stop using generations for this task; the agent should implement them.
     """
     if not context.has_flag(FrameFlag.ASKS):
         _note_informed_client(context)
@@ -70,11 +73,13 @@ def goes_on(context: RuleContext) -> Iterator[RuleFinding]:
         return
     wanted = current_generation(context) if context.operation == "GetTask" else if_match(context)
     if wanted is not None:
-        yield RuleFinding(summary=f"the client asks by generation {wanted}, but was told that the task has none")
+        yield RuleFinding(
+            summary=f"the client uses generation {wanted} although the agent does not support generations"
+        )
 
 
 def _informed_clients(context: RuleContext) -> list[Any]:
-    """Clients that know that the task has no generation."""
+    """Return the clients that have seen that the task has no usable generation."""
     assert context.task is not None
     found: list[Any] = (context.task.notes or {}).get("gen.without", [])
     return found
@@ -121,9 +126,11 @@ def _note_informed_client(context: RuleContext) -> None:
     ),
 )
 def reconciles(context: RuleContext) -> Iterator[RuleFinding]:
-    """A stream has left a number out, it goes on, and for 10 s its client neither reads the task nor subscribes to it.
+    """A stream has left out a generation and stays open, and for 10 s the client neither receives the missing event nor
+    calls GetTask or SubscribeToTask for the task.
 
-    It has missed a change and does not know which: what it shows stays wrong.
+    The client missed a change and does not know which one, so its view of the task stays wrong. The client must read
+    the task again when it sees a gap (A2A-GEN-001).
     """
     for each in generation_verdicts(context):
         if each.fault is GenerationFault.GAP and not each.snapshot:
@@ -139,10 +146,10 @@ def _check_reconciled(context: RuleContext) -> Iterator[RuleFinding]:
     if not any(gap[0] == first and gap[1] == final and gap[3] == record.id for gap in open_gaps(task)):
         return
     asking = ("GetTask", "SubscribeToTask")
-    for other in context.session.exchange_records.values():  # a long poll is under way
+    for other in context.session.exchange_records.values():  # a long poll that is still open counts
         named = other.request_snapshot.task_id if other.request_snapshot is not None else ""
         if named == task.task_id and other.client == record.client and other.operation in asking:
             return
     yield RuleFinding(
-        summary=f"{format_range(first, final)} left out {RECONCILE} s ago, the client has not read the task since"
+        summary=f"{format_generations(first, final)} missing for {RECONCILE} s, the client has not read the task again"
     )

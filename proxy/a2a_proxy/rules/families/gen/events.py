@@ -1,4 +1,4 @@
-"""The numbers of events on a stream (A2A 1.1 draft section 3.2.7)."""
+"""Rules about the generations of the events on a stream (A2A 1.1 draft section 3.2.7)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
 from a2a_proxy.rules.examples.script import MS, run_together
 from a2a_proxy.rules.families.gen.messages import is_gap_explained, is_profile_2153, note_client_message
 from a2a_proxy.rules.families.gen.tracker import GenerationFault, Verdict, generation_verdicts
-from a2a_proxy.rules.families.gen.words import EVERYWHERE, TRACKED, format_range, generation_path
+from a2a_proxy.rules.families.gen.words import EVERYWHERE, TRACKED, format_generations, generation_path
 
 _SEND_METHOD = "SendStreamingMessage"
 _FIRST_EVENTS = (snapshot(generation="1"), status("WORKING", generation="2"))
@@ -49,52 +50,62 @@ _COMPLETE_STREAM = rpc_stream(
     clean=_COMPLETE_STREAM,
 )
 def gap(context: RuleContext) -> Iterator[RuleFinding]:
-    """On one stream the generation goes up by more than one, or a snapshot in mid-stream is ahead of the last event: a
-    change of the task was not told there. The finding says whether another stream or a push has told it, so that it was
-    lost on this stream only. A warning where a snapshot itself brings the one change that was not told, and where the
-    first event of the stream leaves numbers out without a snapshot to count from; information where a new subscription
-    shows that changes passed while nobody listened.
+    """`generation` counts the changes of a task. An event's generation is more than one above that of the previous
+    event on the same stream, or a Task sent in mid-stream has a higher generation than the event before it: at least
+    one change was not sent on this stream. The finding says whether another stream or a push notification carried it.
+    Reported as a warning if that Task itself includes the one missing change, or if a stream begins with an event
+    instead of a Task and leaves generations out; as information if a new subscription shows that the task changed while
+    no stream was open.
 
-    The client has missed an event: what it shows or has stored is not what the agent did. It should ask by GetTask.
+    The client missed at least one change of the task, so its view is stale. Who must act: the agent (or a proxy in
+    front of it) if the event was sent nowhere; the connection if it arrived on another stream. The client should call
+    GetTask.
     """
     if context.has_flag(FrameFlag.ASKS):
         note_client_message(context)
         return
     for each in generation_verdicts(context):
-        missing = format_range(each.first, each.final)
+        path = generation_path(context)
         if each.fault is GenerationFault.GAP:
             if is_profile_2153(context) and is_gap_explained(context, each):
                 continue
             brought = each.snapshot and each.first == each.final
-            told = f"{context.frame.generation} after {each.last}: {missing} {_loss_place(context, each)}"
-            severity = Severity.WARNING if brought else None
             yield RuleFinding(
-                summary=told, path=generation_path(context), value=str(context.frame.generation), severity=severity
+                summary=_describe_gap(context, each),
+                path=path,
+                value=str(context.frame.generation),
+                severity=Severity.WARNING if brought else None,
             )
         elif each.fault is GenerationFault.FIRST_GAP:
-            told = f"the stream begins with {context.frame.generation}, and no snapshot; {missing} did not come"
-            yield RuleFinding(summary=told, path=generation_path(context), severity=Severity.WARNING, is_sure=False)
+            told = f"{_missing(each)}: the stream begins with {context.frame.generation} and without a Task"
+            yield RuleFinding(summary=told, path=path, severity=Severity.WARNING, is_sure=False)
         elif each.fault is GenerationFault.AWAY:
-            count = each.final - each.first + 1
-            told = f"{count} changes ({missing}) passed while no stream of the task was open"
-            yield RuleFinding(summary=told, path=generation_path(context), severity=Severity.INFO)
+            told = f"{format_generations(each.first, each.final)} passed while no stream of the task was open"
+            yield RuleFinding(summary=told, path=path, severity=Severity.INFO)
 
 
-def _loss_place(context: RuleContext, each: Verdict) -> str:
-    """Where the event was lost, as far as it can be known."""
-    count = each.final - each.first + 1
-    if len(each.elsewhere) == count:
-        return "came elsewhere, lost on this stream"
+def _missing(each: Verdict) -> str:
+    return f"{format_generations(each.first, each.final)} {'is' if each.first == each.final else 'are'} missing"
+
+
+def _describe_gap(context: RuleContext, each: Verdict) -> str:
+    """Return what is missing, between which generations, and where it arrived or who must act, as far as known."""
+    one = each.first == each.final
+    missing = f"no event with {format_generations(each.first, each.final)}" if each.snapshot else _missing(each)
+    follower = f"a Task with {context.frame.generation}" if each.snapshot else str(context.frame.generation)
+    between = f"{each.last} is followed by {follower}"
+    if len(each.elsewhere) == each.final - each.first + 1:
+        return f"{missing} on this stream: {between}; {'it' if one else 'they'} arrived elsewhere"
     if each.elsewhere:
-        shown = ", ".join(map(str, each.elsewhere))
-        return f"did not come on this stream; elsewhere {shown} came"
-    others = context.task is not None and len(context.task.streams) > 1
-    return "did not come here, nor so far elsewhere" if others else "did not come"
+        return f"{missing} on this stream: {between}; {', '.join(map(str, each.elsewhere))} arrived elsewhere"
+    if context.task is not None and len(context.task.streams) > 1:
+        return f"{missing}: {between}, and so far no other stream had {'it' if one else 'them'} (agent)"
+    return f"{missing}: {between} (agent)"
 
 
 @rule(
     "A2A-GEN-002",
-    "Same generation on two events",
+    "Two events with the same generation",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
@@ -113,32 +124,34 @@ def _loss_place(context: RuleContext, each: Verdict) -> str:
     clean=_COMPLETE_STREAM,
 )
 def same_number(context: RuleContext) -> Iterator[RuleFinding]:
-    """Two events of a task have the same generation on one stream. A warning where it is the same event once more;
-    information for a status update that changes no state: the draft gives it no number of its own, so that agents
-    either repeat the last one or count on, and both are accepted here; it is told once a stream.
+    """Two events of a task have the same generation on one stream. Reported as a warning if the second is the same
+    event sent again, and as information, once per stream, if it is a status update that leaves the state unchanged: the
+    draft gives such an update no generation of its own, so an agent may repeat the last one or count on.
 
-    A client that sees a number twice must take generations for not implemented, and loses gap detection altogether.
+    A client that sees a generation twice must assume that the agent does not support generations, and can no longer
+    detect lost events. The agent must give each change of a task its own generation.
     """
     number = context.frame.generation
     for each in generation_verdicts(context):
         if each.fault is GenerationFault.REPEAT:
-            yield RuleFinding(
-                summary=f"another event with {number}, the number of the one before", path=generation_path(context)
-            )
+            yield RuleFinding(summary=f"two different events have generation {number}", path=generation_path(context))
         elif each.fault is GenerationFault.AGAIN:
-            told = f"the event with {number} once more"
+            told = f"the event with generation {number} was sent again"
             yield RuleFinding(summary=told, path=generation_path(context), severity=Severity.WARNING)
         elif each.fault is GenerationFault.PROGRESS and not context.record.writable_notes().setdefault(
             "gen.progress", 0
         ):
             context.record.writable_notes()["gen.progress"] = 1
-            told = f"{number} again, for a status update that leaves the task {TaskState(context.frame.state).label}"
+            told = (
+                f"generation {number} is repeated by a status update that leaves the task "
+                f"{TaskState(context.frame.state).label}"
+            )
             yield RuleFinding(summary=told, path=generation_path(context), severity=Severity.INFO)
 
 
 @rule(
     "A2A-GEN-003",
-    "Generation goes down",
+    "Generation decreases",
     Severity.ERROR,
     section="1.1 draft 3.2.7, 3.5.2",
     scope=EvidenceScope.EXCHANGE,
@@ -158,27 +171,28 @@ def same_number(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def lower(context: RuleContext) -> Iterator[RuleFinding]:
-    """On one stream an event has a lower generation than one before it: events are told out of order (where it fills a
-    gap), or the agent has begun to count anew.
+    """An event has a lower generation than an earlier event on the same stream: either the events are out of order (the
+    finding says that this one fills a gap), or the agent has started to count again from a lower value.
 
-    Events must come in the order of their numbers; a client that applies them as they come ends in an old state.
+    Events must be sent in the order of their generations: a client that applies them as received ends with an old
+    state. The agent, or a proxy that reorders events, must keep the order and never lower the generation of a task.
     """
     number = context.frame.generation
     for each in generation_verdicts(context):
         if each.fault is GenerationFault.LATE:
             yield RuleFinding(
-                summary=f"{number} after {each.last}: late, it fills a gap",
+                summary=f"generation {number} follows {each.last}: the event is late and fills a gap",
                 path=generation_path(context),
                 value=str(number),
             )
         elif each.fault is GenerationFault.REGRESS:
-            told = f"{number} after {each.last}: the numbers go down"
+            told = f"generation {number} follows {each.last}: the generation of a task must not decrease"
             yield RuleFinding(summary=told, path=generation_path(context), value=str(number))
 
 
 @rule(
     "A2A-GEN-004",
-    "Generation missing after it was there",
+    "Generation is missing although the task had one",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
@@ -190,25 +204,29 @@ def lower(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def dropped(context: RuleContext) -> Iterator[RuleFinding]:
-    """An event or snapshot has no generation, or 0, although this task had one for clients of the same version. A
-    warning for a status update that changes no state, which the draft does not count as a change.
+    """An event or Task has no generation, or 0, although the agent has sent generations of this task to clients of the
+    same A2A version. Reported as a warning for a status update that leaves the state unchanged, which the draft does
+    not count as a change.
 
-    0 means that the agent does not implement generations: clients switch off what they have built on them.
+    0 means that the agent does not support generations: clients turn off the detection of lost events. The agent must
+    send the generation with every event and every Task.
     """
     for each in generation_verdicts(context):
         if each.fault is GenerationFault.ZERO:
-            before = f"after {each.last}" if each.last else "for a task that had one"
+            before = f"the last one was {each.last}" if each.last else "the task had one before"
             severity = (
                 Severity.WARNING
                 if context.frame.event is EventKind.STATUS and context.has_flag(FrameFlag.SAME)
                 else None
             )
-            yield RuleFinding(summary=f"no generation {before}", path=generation_path(context), severity=severity)
+            yield RuleFinding(
+                summary=f"the generation is missing: {before}", path=generation_path(context), severity=severity
+            )
 
 
 @rule(
     "A2A-GEN-023",
-    "Gap explained by messages of the client",
+    "Gap explained by client messages",
     Severity.INFO,
     section="1.1 draft 3.2.7 (proposal 2153)",
     scope=EvidenceScope.LIVE,
@@ -227,16 +245,17 @@ def dropped(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def explained(context: RuleContext) -> Iterator[RuleFinding]:
-    """A gap has exactly as many numbers as the client has sent messages to the task in that time, and the client speaks
-    a version before 1.1. One proposal counts messages of the client as changes and does not tell such clients. On its
-    own streams this stands in the place of the gap, elsewhere beside it.
+    """A stream leaves out exactly as many generations as the client sent messages to the task in that time, and the
+    client speaks a version before 1.1. One proposal (2153) counts client messages as changes of the task and sends such
+    clients no event for them. On streams of that proposal this finding replaces A2A-GEN-001, on other streams it is
+    reported in addition.
 
-    Nothing was lost then: the agent counts what the client has said itself.
+    Nothing was lost: the agent counts the client's own messages. No action is needed.
     """
     if context.has_flag(FrameFlag.ASKS):
         note_client_message(context)
         return
     for each in generation_verdicts(context):
         if each.fault is GenerationFault.GAP and is_gap_explained(context, each):
-            missing = format_range(each.first, each.final)
-            yield RuleFinding(summary=f"{missing} left out: as many as messages of the client came in between")
+            named = format_generations(each.first, each.final)
+            yield RuleFinding(summary=f"{named} left out: the client sent as many messages in between")

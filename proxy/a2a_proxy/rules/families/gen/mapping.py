@@ -1,4 +1,4 @@
-"""How TaskGenerationMismatchError has to look on each binding (A2A 1.1 draft section 5.4)."""
+"""Rule about the code of TaskGenerationMismatchError on each binding (A2A 1.1 draft section 5.4)."""
 
 from __future__ import annotations
 
@@ -7,22 +7,23 @@ from collections.abc import Iterator
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import NETWORK, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import NETWORK, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rest, rest_error
 from a2a_proxy.rules.examples.objects import send
 from a2a_proxy.rules.families.gen.words import MISMATCH_REASON, SEND_OPERATIONS, if_match
 
 MISMATCH_CODES = {Binding.JSONRPC: -32010, Binding.REST: 409, Binding.GRPC: 10}
-"""Binding -> the code of the mismatch error: JSON-RPC code, HTTP status, gRPC status."""
+"""Code of the mismatch error on each binding: JSON-RPC code, HTTP status, gRPC status."""
 SUPERSEDED_STATUS = 412
-"""HTTP status that older texts of the draft required."""
+"""HTTP status that earlier texts of the draft required."""
 _NUMBER_MEMBERS = {"taskId": "t1", "expectedGeneration": "3", "currentGeneration": "5"}
 _SEND_PARAMS = send("go on", id="m2", configuration={"ifGenerationMatch": "3"}, taskId="t1")
 
 
 @rule(
     "A2A-GEN-016",
-    "Mismatch error under another code",
+    "Generation mismatch error with the wrong code",
     Severity.ERROR,
     section="1.1 draft 5.4",
     bindings=NETWORK,
@@ -49,11 +50,12 @@ _SEND_PARAMS = send("go on", id="m2", configuration={"ifGenerationMatch": "3"}, 
     ),
 )
 def mapped(context: RuleContext) -> Iterator[RuleFinding]:
-    """An error with the reason TASK_GENERATION_MISMATCH is not -32010 on JSON-RPC, ABORTED on gRPC, 409 on REST. 412,
-    as an older text of the draft had it, is a warning; so is the right status without an ErrorInfo in answer to
-    `ifGenerationMatch`: it may be any other conflict.
+    """An error with the reason TASK_GENERATION_MISMATCH has a code other than -32010 on JSON-RPC, ABORTED on gRPC or
+    409 on REST. Reported as a warning for HTTP 412, which an earlier text of the draft required, and for the right
+    status in answer to `ifGenerationMatch` without an ErrorInfo, which may be another conflict (low confidence).
 
-    Clients recognise the error by its code, read the task again and repeat; under another code they give up.
+    Clients recognise the error by its code, read the task again and repeat the message; with another code they give up.
+    The agent must send the code of the binding, and the reason in an ErrorInfo.
     """
     failure, right = context.failure, MISMATCH_CODES[context.binding]
     if failure.reason != MISMATCH_REASON:
@@ -68,7 +70,7 @@ def mapped(context: RuleContext) -> Iterator[RuleFinding]:
     shown = failure.status_name if context.binding is Binding.GRPC else str(failure.code)
     wanted = "ABORTED" if context.binding is Binding.GRPC else str(right)
     yield RuleFinding(
-        summary=f"{MISMATCH_REASON} comes as {shown}, it must be {wanted}", value=shown, severity=severity
+        summary=f"the agent sends {MISMATCH_REASON} as {shown}, it must be {wanted}", value=shown, severity=severity
     )
 
 
@@ -79,7 +81,5 @@ def _check_unnamed_error(context: RuleContext) -> Iterator[RuleFinding]:
         and if_match(context) is not None
     ):
         shown = "ABORTED" if context.binding is Binding.GRPC else "409"
-        told = (
-            f"{shown} without an ErrorInfo answers `ifGenerationMatch`: a mismatch needs the reason {MISMATCH_REASON}"
-        )
+        told = f"{shown} without an ErrorInfo answers `ifGenerationMatch`, a mismatch needs reason {MISMATCH_REASON}"
         yield RuleFinding(summary=told, value=shown, severity=Severity.WARNING, is_sure=False)

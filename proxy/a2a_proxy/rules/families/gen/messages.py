@@ -1,7 +1,7 @@
-"""Client messages that come between two events of a numbered task: in one proposal they advance its generation.
+"""Client messages between two events of a task that has generations: in one proposal they advance its generation.
 
-BIDI-2153 counts every change of a task's timeline, what the client says as well, and tells clients of 1.0 nothing of
-it: their numbers jump by the messages that they have sent themselves (Q-05 in manual/protocol.md).
+BIDI-2153 counts every change of a task's timeline, including client messages, but sends clients of 1.0 no event for
+them: the generations that they see jump by the number of their own messages (Q-05 in manual/protocol.md).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PROFILE_SUFFIX = "@live-2153"
 
 
 def note_client_message(context: RuleContext) -> None:
-    """Remember when a client said something to a task that is numbered."""
+    """Record when a client sent a message to a task that has generations."""
     record, frame = context.record, context.frame
     if record.operation not in SENDING_OPERATIONS or not (task_id := frame.task_id or record.task_id):
         return
@@ -35,7 +35,8 @@ def note_client_message(context: RuleContext) -> None:
 
 
 def is_gap_explained(context: RuleContext, gap: Verdict) -> bool:
-    """As many messages came since the last number of this stream as numbers are left out."""
+    """Return whether as many generations are missing as the client sent messages since the last event of this
+    stream."""
     task, notes = context.task, context.record.notes or {}
     if task is None or dialect_of_version(context.exchange.version_header) is Dialect.V1_1:
         return False
@@ -43,7 +44,7 @@ def is_gap_explained(context: RuleContext, gap: Verdict) -> bool:
     times: dict[tuple[int, int], int] = {
         (each[1], each[2]): each[0] for each in (task.notes or {})["gen"].get("said", [])
     }
-    for record in context.session.exchange_records.values():  # those whose requests are not judged yet
+    for record in context.session.exchange_records.values():  # requests that the rules have not seen yet
         request_snapshot = record.request_snapshot
         if (
             request_snapshot is not None
@@ -57,7 +58,7 @@ def is_gap_explained(context: RuleContext, gap: Verdict) -> bool:
 
 
 def is_profile_2153(context: RuleContext) -> bool:
-    """The stream is one of that proposal."""
+    """Return whether the stream uses the messages of that proposal."""
     request = context.request
     return context.frame.schema.endswith(_PROFILE_SUFFIX) or (
         request is not None and request.schema.endswith(_PROFILE_SUFFIX)

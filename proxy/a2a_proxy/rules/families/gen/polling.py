@@ -1,7 +1,7 @@
-"""Long polling: GetTask with `currentGeneration` (A2A 1.1 draft section 3.2.7).
+"""Rules about long polling: GetTask with `currentGeneration` (A2A 1.1 draft section 3.2.7).
 
-Answers are compared with what had passed before the request alone: what was told meanwhile the agent may not have known
-when it looked.
+Answers are compared only with generations relayed before the request: the agent may not have known a change that was
+relayed later when it read the task.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import task
 from a2a_proxy.rules.examples.script import Script
@@ -19,9 +20,9 @@ from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 _SECOND_NS = 1_000_000_000
 LONG_POLL = 2
-"""Seconds that an answer may take that should come at once."""
+"""Seconds after which an answer that is due at once counts as held."""
 IMMEDIATE = 1
-"""Seconds within which an answer was not held."""
+"""Seconds within which an answer counts as not held."""
 _GET_OPERATIONS = ("GetTask",)
 _TASK_PARAMS = {"id": "t1"}
 _FIRST_READ = rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="7"), version="1.1")
@@ -34,7 +35,7 @@ def _poll_call(current: str, generation: str, seconds: float, state: str = "WORK
 
 @rule(
     "A2A-GEN-009",
-    "Long poll held although there was news",
+    "Long poll held although a newer generation existed",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
@@ -47,10 +48,11 @@ def _poll_call(current: str, generation: str, seconds: float, state: str = "WORK
     clean=_FIRST_READ + _poll_call("5", "7", 0),
 )
 def held(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client asks for changes after a generation, a later one had passed before it asked, and the answer takes more
-    than 2 s or the client gives up without one.
+    """A GetTask with `currentGeneration` is answered only after more than 2 s, or the client gives up without an
+    answer, although a higher generation of the task had been relayed before the request.
 
-    The agent must answer at once then: the client waits for news that it could have had.
+    The agent must answer at once if the task is newer than `currentGeneration`; the client waits for a change that it
+    could have had.
     """
     request_snapshot = context.record.request_snapshot
     if request_snapshot is None or (
@@ -64,9 +66,9 @@ def held(context: RuleContext) -> Iterator[RuleFinding]:
         (context.at if context.frame_or_none is not None else context.exchange.closed) - request_snapshot.at
     ) / _SECOND_NS
     if waited > LONG_POLL:
-        how = "the answer took" if context.frame_or_none is not None else "no answer came in"
+        how = "the answer took" if context.frame_or_none is not None else "there was no answer for"
         told = (
-            f"{request_snapshot.known_generation} had passed, the client asked for changes after {wanted}; {how} "
+            f"generation {request_snapshot.known_generation} existed, the client waits for one above {wanted}; {how} "
             f"{waited:.1f} s"
         )
         yield RuleFinding(summary=told)
@@ -74,7 +76,7 @@ def held(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-GEN-010",
-    "Long poll answered without news",
+    "Long poll answered without a newer generation",
     Severity.INFO,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.EXCHANGE,
@@ -86,10 +88,11 @@ def held(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_poll_call("5", "6", 0),
 )
 def not_held(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client asks for changes after a generation, and within 1 s the answer has that generation still, with the task
-    not at its end.
+    """A GetTask with `currentGeneration` is answered within 1 s with the same generation, and the task is not in a
+    terminal state.
 
-    An agent may answer early, but then waiting for changes is polling: the client asks again and again.
+    An agent may answer early, but then long polling becomes plain polling: the client repeats the request again and
+    again. The agent should hold the request until the task changes.
     """
     request_snapshot, number = context.record.request_snapshot, context.frame.generation
     if request_snapshot is None or number <= 0 or context.frame.state in TERMINAL:
@@ -98,14 +101,14 @@ def not_held(context: RuleContext) -> Iterator[RuleFinding]:
     if wanted is not None and number == wanted and context.at - request_snapshot.at < IMMEDIATE * _SECOND_NS:
         waited = (context.at - request_snapshot.at) // 1_000_000
         yield RuleFinding(
-            summary=f"asked for changes after {wanted}, the answer has {number} after {waited} ms",
+            summary=f"the client waits for a generation above {wanted}, the agent answers {number} after {waited} ms",
             path=generation_path(context),
         )
 
 
 @rule(
     "A2A-GEN-011",
-    "Answer older than what the client knows",
+    "GetTask returns an older generation than the client has",
     Severity.WARNING,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
@@ -117,10 +120,11 @@ def not_held(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_FIRST_READ + _poll_call("7", "8", 0),
 )
 def older(context: RuleContext) -> Iterator[RuleFinding]:
-    """The answer to a GetTask with `currentGeneration` has a lower generation than that. Not where the proxy has seen
-    the whole task and never that number: then the client made it up.
+    """The answer to a GetTask with `currentGeneration` has a lower generation than the request. Not reported if the
+    proxy has seen the task from its beginning but never that generation: then the client made it up.
 
-    The client has seen more than the agent admits: it asked a replica that lags, or the agent lost changes.
+    The client has seen changes that the agent does not know: a replica that lags behind answered, or the agent lost
+    changes. The agent must answer with the latest state of the task.
     """
     request_snapshot, number = context.record.request_snapshot, context.frame.generation
     if request_snapshot is None or number <= 0:
@@ -130,5 +134,5 @@ def older(context: RuleContext) -> Iterator[RuleFinding]:
         return
     seen = request_snapshot.known_generation >= wanted
     if seen or (context.task is not None and not context.task.created_by):
-        told = f"asked for changes after {wanted}, the answer has {number}"
+        told = f"the client has generation {wanted}, the agent answers with the older {number}"
         yield RuleFinding(summary=told, path=generation_path(context), value=str(number), is_sure=seen)

@@ -1,7 +1,8 @@
-"""`ifGenerationMatch`: a message only for the task as the client knows it (1.1 draft 3.2.2).
+"""Rules about `ifGenerationMatch`: the agent accepts the message only if the task has that generation (1.1 draft
+3.2.2).
 
-An acceptance is compared with what had passed before the request; a newer number that passes while the agent works may
-be of this very message.
+An accepted message is compared only with generations relayed before it: a higher one that is relayed while the agent
+works may result from this very message.
 """
 
 from __future__ import annotations
@@ -11,19 +12,20 @@ from collections.abc import Iterator
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.summary import generation_number
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import ANY_EVENT, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import ANY_EVENT, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error
 from a2a_proxy.rules.examples.objects import Json, reply, send, snapshot, state, task
 from a2a_proxy.rules.examples.script import MS, Script
 from a2a_proxy.rules.families.gen.words import MISMATCH_REASON, SEND_OPERATIONS, TASK_NUMBER_OPERATIONS, if_match
 
 RACE_TIME = 2
-"""Seconds in which a newer generation may show up that the agent had already when it refused."""
+"""Seconds within which a higher generation, which the agent already had when it refused, may still be relayed."""
 _TASK_PARAMS = {"id": "t1"}
 
 
 def _read_task(generation: str | None, id: int = 1) -> Script:
-    """The client reads the task: it waits for an answer."""
+    """Return a script in which the client reads a task that waits for input."""
     read = task("INPUT_REQUIRED") | {"status": state("INPUT_REQUIRED", message=reply("which one?"))}
     numbered = {"generation": generation} if generation is not None else {}
     return rpc("GetTask", _TASK_PARAMS, read | numbered, id=id, version="1.1")
@@ -48,7 +50,7 @@ _NEW_TASK_RESULT = {"task": task("COMPLETED", id="t2", generation="3")}
 
 @rule(
     "A2A-GEN-012",
-    "Stale precondition accepted",
+    "Outdated ifGenerationMatch accepted",
     Severity.ERROR,
     section="1.1 draft 3.2.2",
     scope=EvidenceScope.LIVE,
@@ -61,23 +63,24 @@ _NEW_TASK_RESULT = {"task": task("COMPLETED", id="t2", generation="3")}
     clean=_FIRST_READ + _conditional_send("3", None, _mismatch_error("5")),
 )
 def stale(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message with `ifGenerationMatch` is accepted although a later generation of its task had passed before it was
-    sent.
+    """The agent accepts a message with `ifGenerationMatch` although a higher generation of the task had been relayed
+    before the message.
 
-    The precondition is there so that a client does not act on a state that is gone; here it did.
+    The condition exists so that a client does not act on an outdated state of the task; here it did. The agent must
+    compare `ifGenerationMatch` with the current generation and answer TaskGenerationMismatchError.
     """
     request_snapshot = context.record.request_snapshot
     if request_snapshot is None or not request_snapshot.known_generation or not context.has_flag(ANY_EVENT):
         return
     wanted = if_match(context)
     if wanted is not None and wanted < request_snapshot.known_generation:
-        told = f"accepted with `ifGenerationMatch` {wanted}, but {request_snapshot.known_generation} had passed before"
+        told = f"the agent accepts `ifGenerationMatch` {wanted}, but it sent {request_snapshot.known_generation} before"
         yield RuleFinding(summary=told, value=str(wanted))
 
 
 @rule(
     "A2A-GEN-013",
-    "Matching precondition refused",
+    "Matching ifGenerationMatch refused",
     Severity.WARNING,
     section="1.1 draft 3.2.2",
     scope=EvidenceScope.LIVE,
@@ -90,10 +93,12 @@ def stale(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_FIRST_READ + _conditional_send("5", None, _mismatch_error("6")) + _read_task("6", id=3),
 )
 def refused(context: RuleContext) -> Iterator[RuleFinding]:
-    """TaskGenerationMismatchError answers a message with the latest generation that has passed, and no later one shows
-    up within 2 s, or the error itself names that generation as the current one.
+    """The agent answers TaskGenerationMismatchError although `ifGenerationMatch` of the message is the latest
+    generation relayed, and no higher one is relayed within 2 s. Low confidence unless the error itself gives that
+    generation as the current one.
 
-    The client reads the task again, finds what it knew, and is refused for ever.
+    The client reads the task again, finds the generation that it already had, and is refused again, without end. The
+    agent must accept a message whose `ifGenerationMatch` is the current generation.
     """
     request_snapshot = context.record.request_snapshot
     wanted = if_match(context)
@@ -114,13 +119,13 @@ def _check_mismatch_later(context: RuleContext) -> Iterator[RuleFinding]:
     wanted, named, task_id = context.due_note.split(" ", 2)
     task = context.session.task_record(context.record.agent, task_id)
     if task is not None and task.generation <= int(wanted):
-        told = f"refused with `ifGenerationMatch` {wanted}, and the generation is {wanted} still"
+        told = f"the agent refuses `ifGenerationMatch` {wanted} although the generation is still {wanted}"
         yield RuleFinding(summary=told, seq=context.due_seq, is_sure=named == "1")
 
 
 @rule(
     "A2A-GEN-014",
-    "Precondition applied to a new task",
+    "ifGenerationMatch applied to a new task",
     Severity.ERROR,
     section="1.1 draft 3.2.2",
     scope=EvidenceScope.EXCHANGE,
@@ -132,9 +137,10 @@ def _check_mismatch_later(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_conditional_send("1", _NEW_TASK_RESULT, task_id=""),
 )
 def for_new_task(context: RuleContext) -> Iterator[RuleFinding]:
-    """TaskGenerationMismatchError answers a message with `ifGenerationMatch` that names no task.
+    """The agent answers TaskGenerationMismatchError to a message that has `ifGenerationMatch` but names no task.
 
-    The precondition is to be ignored where the message makes the task: there is nothing it could match.
+    Such a message creates a task, so there is no generation to compare. The agent must ignore `ifGenerationMatch` in
+    it.
     """
     request_snapshot = context.record.request_snapshot
     if (
@@ -143,12 +149,12 @@ def for_new_task(context: RuleContext) -> Iterator[RuleFinding]:
         and context.failure.name == MISMATCH_REASON
         and if_match(context) is not None
     ):
-        yield RuleFinding(summary=f"{MISMATCH_REASON} for a message that names no task")
+        yield RuleFinding(summary=f"the agent answers {MISMATCH_REASON} to a message that names no task")
 
 
 @rule(
     "A2A-GEN-015",
-    "Mismatch error without a precondition",
+    "Generation mismatch error without ifGenerationMatch",
     Severity.ERROR,
     section="1.1 draft 3.2.2",
     scope=EvidenceScope.EXCHANGE,
@@ -159,21 +165,21 @@ def for_new_task(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_conditional_send("3", None, _mismatch_error("5")),
 )
 def unasked(context: RuleContext) -> Iterator[RuleFinding]:
-    """TaskGenerationMismatchError answers a request that has no `ifGenerationMatch`. An error without the reason, by
-    its code alone, counts only from an agent that numbers its tasks.
+    """The agent answers TaskGenerationMismatchError to a request that has no `ifGenerationMatch`. An error that has the
+    code but not the reason is reported only for an agent that sends generations.
 
-    The client has set no condition and cannot do better next time.
+    The client has set no condition, so it cannot correct its request. The agent must not send this error for it.
     """
     failure = context.failure
     if failure.name != MISMATCH_REASON or not (failure.reason or context.agent.sends_generations):
         return
     if if_match(context) is None:
-        yield RuleFinding(summary=f"{MISMATCH_REASON}, but the request has no `ifGenerationMatch`")
+        yield RuleFinding(summary=f"the agent answers {MISMATCH_REASON}, but the request has no `ifGenerationMatch`")
 
 
 @rule(
     "A2A-GEN-019",
-    "Precondition ignored",
+    "ifGenerationMatch ignored",
     Severity.WARNING,
     section="1.1 draft 3.2.2",
     scope=EvidenceScope.LIVE,
@@ -187,9 +193,10 @@ def unasked(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_FIRST_READ + _conditional_send("5", snapshot("COMPLETED", second=1, generation="7")),
 )
 def ignored(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message to a task has `ifGenerationMatch`, and is accepted by an answer without a generation.
+    """The agent accepts a message to an existing task with `ifGenerationMatch`, and its answer has no generation.
 
-    Such an agent does not know the precondition: the client believes itself protected against changes in between.
+    The agent does not support the condition, so the client wrongly believes that its message is protected against
+    concurrent changes of the task. The client must not rely on it with this agent; the agent should implement it.
     """
     request_snapshot, task = context.record.request_snapshot, context.task
     if (
@@ -201,4 +208,4 @@ def ignored(context: RuleContext) -> Iterator[RuleFinding]:
     ):
         return
     if context.has_flag(TASK_NUMBER_OPERATIONS) and (wanted := if_match(context)) is not None:
-        yield RuleFinding(summary=f"accepted with `ifGenerationMatch` {wanted}, but the agent numbers nothing")
+        yield RuleFinding(summary=f"the agent accepts `ifGenerationMatch` {wanted} but sends no generations")

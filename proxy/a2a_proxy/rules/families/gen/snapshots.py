@@ -1,4 +1,5 @@
-"""The numbers of snapshots, and of the same event in two places (A2A 1.1 draft section 3.2.7)."""
+"""Rules about the generations of Tasks (snapshots) and of one event on several streams (A2A 1.1 draft section
+3.2.7)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import RPC, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import RPC, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import run_together
@@ -32,7 +34,7 @@ _COMPLETE_STREAM = rpc_stream(_SEND_METHOD, send(), *_FIRST_EVENTS, _COMPLETED_E
 
 @rule(
     "A2A-GEN-005",
-    "Agent does not implement generations",
+    "Agent does not support generations",
     Severity.INFO,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
@@ -45,10 +47,11 @@ _COMPLETE_STREAM = rpc_stream(_SEND_METHOD, send(), *_FIRST_EVENTS, _COMPLETED_E
     clean=rpc("GetTask", _TASK_PARAMS | {"currentGeneration": "3"}, task("WORKING", generation="4"), version="1.1"),
 )
 def not_implemented(context: RuleContext) -> Iterator[RuleFinding]:
-    """A task has no generation, or 0, in an answer to a client that speaks 1.1 or uses the feature in its request, and
-    no other task of this agent has had one. Told once for each agent.
+    """A task has no generation, or 0, in an answer to a client that speaks 1.1 or uses generations in its request, and
+    no other task of this agent has had one. Reported once for each agent.
 
-    The client cannot find gaps, wait for changes, or protect a message against a change in between.
+    The client cannot detect lost events, wait for changes by a long poll, or protect a message against concurrent
+    changes of the task. Either the agent implements generations, or the client works without them.
     """
     frame, task = context.frame, context.task
     if frame.generation or task is None or not frame.task_id:
@@ -59,16 +62,16 @@ def not_implemented(context: RuleContext) -> Iterator[RuleFinding]:
     if not asks and current_generation(context) is None and if_match(context) is None:
         return
     if context.object.get("generation") not in (None, 0, "0"):
-        return  # one that cannot be read: A2A-GEN-020
+        return  # an unreadable generation is A2A-GEN-020
     context.agent.notes["gen.none"] = 1
     yield RuleFinding(
-        summary="no generation, although the client speaks 1.1 or asked by one", path=generation_path(context)
+        summary="the task has no generation although the client speaks 1.1 or sent one", path=generation_path(context)
     )
 
 
 @rule(
     "A2A-GEN-006",
-    "New task does not begin at 1",
+    "Generation of a new task does not begin at 1",
     Severity.WARNING,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.EXCHANGE,
@@ -89,11 +92,11 @@ def not_implemented(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def begins(context: RuleContext) -> Iterator[RuleFinding]:
-    """The first snapshot of a task that this message made is SUBMITTED and its generation is not 1; 0 counts where the
-    client speaks 1.1 and the agent numbers its other tasks. Information where a stream begins with another state: the
-    task may have changed before it.
+    """The first Task that the agent sends for a new task is SUBMITTED, but its generation is not 1. A generation of 0
+    is reported only if the client speaks 1.1 and the agent sends generations of its other tasks. Reported as
+    information if a stream begins with another state: the task may have changed before.
 
-    A client that counts from 1 takes the missing numbers for lost events.
+    A client that counts from 1 takes the generations in between for lost events. The agent must begin at 1.
     """
     frame, task = context.frame, context.task
     if (
@@ -110,18 +113,18 @@ def begins(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if frame.state == int(TaskState.SUBMITTED):
         yield RuleFinding(
-            summary=f"the new task begins at {number}, it must begin at 1",
+            summary=f"the new task begins with generation {number}, it must begin with 1",
             path=generation_path(context),
             value=str(number),
         )
     elif number > 0 and context.record.is_streaming:
-        told = f"the stream of the new task begins at {number}, {TaskState(frame.state).label}"
+        told = f"the stream of the new task begins with generation {number} ({TaskState(frame.state).label})"
         yield RuleFinding(summary=told, path=generation_path(context), value=str(number), severity=Severity.INFO)
 
 
 @rule(
     "A2A-GEN-007",
-    "Snapshot behind the events",
+    "Task on a stream is older than the events before it",
     Severity.WARNING,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
@@ -147,21 +150,23 @@ def begins(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def behind(context: RuleContext) -> Iterator[RuleFinding]:
-    """A Task in the course of a stream has a lower generation than the event before it.
+    """A Task sent in mid-stream has a lower generation than an event before it.
 
-    Snapshot and events contradict each other: a client that goes on from the snapshot sees changes twice.
+    The Task contradicts the events: a client that continues from it applies changes twice. The agent must send a Task
+    that includes all events sent before it on the stream.
     """
     number = context.frame.generation
     for each in generation_verdicts(context):
         if each.fault is GenerationFault.BEHIND:
             yield RuleFinding(
-                summary=f"the Task stands at {number}, but {each.last} was told", path=generation_path(context)
+                summary=f"the Task has generation {number}, but {each.last} was sent before it",
+                path=generation_path(context),
             )
 
 
 @rule(
     "A2A-GEN-008",
-    "Change without another generation",
+    "Task changed without a new generation",
     Severity.WARNING,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
@@ -175,22 +180,23 @@ def behind(context: RuleContext) -> Iterator[RuleFinding]:
     + rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="4", artifacts=[artifact("y")]), id=2, version="1.1"),
 )
 def unmoved(context: RuleContext) -> Iterator[RuleFinding]:
-    """Two snapshots of a task have the same generation, but another state or other artifacts.
+    """Two Tasks (snapshots of one task) have the same generation, but different states or artifacts.
 
-    Every such change must be counted: a client that compares numbers believes that nothing has happened.
+    A client that compares generations takes the task for unchanged. The agent must increase the generation with every
+    such change.
     """
     for each in generation_verdicts(context):
         if each.fault is GenerationFault.SAME:
             state = context.frame.state
             changed = each.other != state
-            words = f"{TaskState(each.other).label}, now {TaskState(state).label}" if changed else "other artifacts"
-            told = f"two snapshots with {each.last}: {words}"
+            words = f"{TaskState(each.other).label}, now {TaskState(state).label}" if changed else "different artifacts"
+            told = f"the task changed, but its generation is still {each.last}: {words}"
             yield RuleFinding(summary=told, path=generation_path(context), value=str(each.last))
 
 
 @rule(
     "A2A-GEN-021",
-    "Same generation, another event",
+    "Different events with the same generation",
     Severity.ERROR,
     section="1.0 3.5.2; 1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
@@ -224,12 +230,13 @@ def unmoved(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def differs(context: RuleContext) -> Iterator[RuleFinding]:
-    """Two streams of a task, or a stream and a push, have different events with one generation. They are compared by
-    what they say, not by their bytes, so that bindings make no difference.
+    """Two streams of a task, or a stream and a push notification, carry different events with the same generation.
+    Events are compared by content, not by bytes, so the binding makes no difference.
 
-    Every event goes to every stream; here two clients of one task hold different pictures of it.
+    Every event must be sent on every stream of the task; here two clients have different views of it. The agent must
+    send the same event with the same generation to all of them.
     """
     for each in generation_verdicts(context):
         if each.fault is GenerationFault.DIFFERS:
-            told = f"the event with {context.frame.generation} says something else than in exchange {each.other}"
+            told = f"the event with generation {context.frame.generation} differs from the one on #{each.other}"
             yield RuleFinding(summary=told, path=generation_path(context), value=str(context.frame.generation))

@@ -1,10 +1,12 @@
-"""Follows the generations of a task on every stream of it (A2A 1.1 draft section 3.2.7).
+"""Track the generations of each task on each of its streams (A2A 1.1 draft section 3.2.7).
 
-An event carries the number of the change that it tells; a snapshot (Task) has the number at which it stands and is no
-event. Each stream has a cursor of its own: the same number on two streams is one event told twice. What has been told
-is remembered for each task, so that a gap can be placed: lost on this stream only, or never seen.
+An event carries the generation of the change that it reports; a snapshot (Task) carries the generation of the state
+that it shows and is not an event. Each stream has a cursor of its own: the same generation on two streams is one event
+sent twice. The events of a task are remembered, so that a missing generation can be classified: lost on this stream
+only, or never relayed.
 
-Rules ask `verdicts`; the first that does feeds the tracker, the others get the same answer.
+Rules call `generation_verdicts()`. The first call for a frame updates the tracker; later calls return the cached
+result.
 """
 
 from __future__ import annotations
@@ -17,68 +19,68 @@ import msgspec
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import FrameFlag
+from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts.event_digest import artifacts_digest, update_digest
 from a2a_proxy.rules.state.records import Notes, TaskRecord
 
 MAX_EVENTS = 256
-"""Events of a task, and of a stream, that are remembered."""
+"""Number of events remembered for each task and for each stream."""
 MAX_GAPS = 16
-"""Gaps of a task that nobody has closed yet."""
+"""Number of open gaps remembered for each task, and of audiences."""
 MAX_MISSING = 64
-"""Numbers that a stream has left out and that may come still."""
+"""Number of missing generations of a stream that may still arrive, and of snapshots remembered for each task."""
 
 _UPDATE_EVENTS = frozenset({EventKind.STATUS, EventKind.ARTIFACT})
 _OTHER_EVENTS = frozenset({EventKind.MESSAGE, EventKind.UNKNOWN})
-"""Events of a proposal (`messageUpdate`, Q-32): they count where they have a number."""
+"""Events of a proposal (`messageUpdate`, Q-32): tracked only if they have a generation."""
 
 
 class GenerationFault(Enum):
-    """What is wrong about one number."""
+    """What is wrong with one generation."""
 
-    GAP = "numbers are left out"
-    FIRST_GAP = "the first event of a stream leaves numbers out: there was no snapshot to count from"
-    AWAY = "numbers passed while nobody listened"
-    REPEAT = "another event with the number told last"
-    AGAIN = "the same event once more"
-    PROGRESS = "a progress update with the number told last (the draft's hole)"
-    REGRESS = "a number lower than the last one"
+    GAP = "generations are missing"
+    FIRST_GAP = "generations are missing before the first event of a stream that has no snapshot to count from"
+    AWAY = "generations advanced while no stream was open"
+    REPEAT = "a different event with the last generation"
+    AGAIN = "the same event again"
+    PROGRESS = "a progress update with the last generation (undefined in the draft)"
+    REGRESS = "a generation lower than the last one"
     LATE = "an event that fills a gap"
-    ZERO = "no number, after numbers"
-    BEHIND = "a snapshot lower than the last number"
-    SAME = "a snapshot with the number of another one, but another content"
-    DIFFERS = "another event than elsewhere with this number"
+    ZERO = "no generation, although the task had one"
+    BEHIND = "a snapshot with a lower generation than the last event"
+    SAME = "a snapshot with the generation of another one, but different content"
+    DIFFERS = "a different event than elsewhere with this generation"
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """One thing found about one frame."""
+    """One fault of one frame."""
 
     fault: GenerationFault
     last: int = 0
-    """The number told before on this stream."""
+    """Previous generation on this stream."""
     first: int = 0
     final: int = 0
-    """First and last number left out."""
+    """First and last missing generation."""
     elsewhere: tuple[int, ...] = ()
-    """Those of them that another stream or a push has told."""
+    """Missing generations that another stream or a push notification carried."""
     other: int = 0
-    """The exchange to compare with."""
+    """Exchange, or state, to compare with."""
     snapshot: bool = False
 
 
 class _NumberedEvent(msgspec.Struct, array_like=True):
-    """An event of a task, by its number."""
+    """Facts of one event of a task, stored by its generation."""
 
     digest: str
     exchange: int
     event: int
     state: int
     is_change: bool
-    """It is known to be one of those that count: an artifact, or a state other than the one before."""
+    """Whether the event is known to be a counted change: an artifact, or a state other than the previous one."""
 
 
 def generation_verdicts(context: RuleContext) -> list[Verdict]:
-    """What the numbers say about this frame; the tracker learns it."""
+    """Return the faults of this frame's generation, and update the tracker at the first call."""
     found = context.cache.get("generations")
     if found is None:
         found = context.cache["generations"] = _judge_generation(context)
@@ -87,7 +89,7 @@ def generation_verdicts(context: RuleContext) -> list[Verdict]:
 
 
 def open_gaps(task: TaskRecord) -> list[list[Any]]:
-    """Open gaps: first, last, when (ns), exchange, client."""
+    """Return the open gaps of a task, each as first, last, time (ns), exchange, client."""
     found: list[list[Any]] = (task.notes or {}).get("gen", {}).get("gaps", [])
     return found
 
@@ -99,7 +101,7 @@ def _judge_generation(context: RuleContext) -> list[Verdict]:
     if task is None or (frame.event in _OTHER_EVENTS and frame.generation <= 0):
         return []
     if frame.generation <= 0 and "gen" not in (task.notes or {}):
-        return []  # no number was ever told of it: there is nothing to judge and nothing to learn
+        return []  # the task has never had a generation: nothing to judge or to remember
     log: Notes = task.writable_notes().setdefault("gen", {"seen": {}, "snapshots": {}, "lanes": [], "gaps": []})
     line: Notes = context.record.writable_notes().setdefault("gen", {"last": 0, "missing": [], "told": {}})
     found = _judge_numbered(context, task, log, line) if frame.generation > 0 else _judge_unnumbered(context, log, line)
@@ -109,11 +111,12 @@ def _judge_generation(context: RuleContext) -> list[Verdict]:
     return found
 
 
-# --- without a number ---------------------------------------------------------------------------------------------
+# --- without a generation -----------------------------------------------------------------------------------------
 
 
 def _audience(context: RuleContext) -> str:
-    """A client of an older version gets no numbers: a task is judged against what the same version was told."""
+    """Return the audience of a frame: a task is compared with frames for the same version, as older ones get no
+    generations."""
     return "push" if context.binding is Binding.WEBHOOK else context.exchange.version_header
 
 
@@ -132,12 +135,12 @@ def _judge_unnumbered(context: RuleContext, log: Notes, line: Notes) -> list[Ver
 
 
 def _has_malformed_number(context: RuleContext) -> bool:
-    """There is a `generation`, but it is none that counts: another fault (A2A-GEN-020), on gRPC a negative number."""
+    """Return whether `generation` is present but not usable: another fault (A2A-GEN-020), on gRPC a negative number."""
     value = context.object.get("generation")
     return value is not None and str(value) != "0"
 
 
-# --- with a number ------------------------------------------------------------------------------------------------
+# --- with a generation --------------------------------------------------------------------------------------------
 
 
 def _judge_numbered(context: RuleContext, task: TaskRecord, log: Notes, line: Notes) -> list[Verdict]:
@@ -152,7 +155,7 @@ def _judge_numbered(context: RuleContext, task: TaskRecord, log: Notes, line: No
         found += _judge_stream_number(context, task, log, line)
     if not any(
         each.fault is GenerationFault.BEHIND for each in found
-    ):  # a number that is wrong says nothing of what it is at
+    ):  # a wrong generation says nothing about the state of the task
         found += seen
     if context.frame.event is not EventKind.TASK and not any(each.fault is GenerationFault.PROGRESS for each in found):
         found += _remember_event(context, log, line)
@@ -177,9 +180,9 @@ def _judge_stream_number(context: RuleContext, task: TaskRecord, log: Notes, lin
 
 
 def _judge_first_number(context: RuleContext, task: TaskRecord, number: int) -> list[Verdict]:
-    """The first number of a stream is what the rest is counted from, wherever the task was before."""
+    """Judge the first generation of a stream: the others are counted from it, whatever the task had before."""
     if len(task.streams) > 1 or context.record.events > 1:
-        return []  # another stream may be behind this one, or numbers began in mid-stream
+        return []  # another stream may lag behind this one, or generations began in mid-stream
     if context.frame.event is EventKind.TASK:
         if context.operation in _RETURN_OPERATIONS and 0 < task.generation < number:
             return [Verdict(GenerationFault.AWAY, task.generation, task.generation + 1, number, snapshot=True)]
@@ -200,13 +203,13 @@ def _judge_later_snapshot(number: int, last: int, log: Notes, line: Notes) -> li
 
 
 def _next_number(line: Notes) -> int:
-    """The number that has to come: events without one that can be read may have had those before it."""
+    """Return the generation that is due: events with an unreadable generation may have had the ones before it."""
     return int(line["last"] + 1 + line.pop("blank", 0))
 
 
 def _judge_later_event(context: RuleContext, number: int, log: Notes, line: Notes) -> list[Verdict]:
     last, again = line["last"], line.get("again", 0)
-    if again and number == again + 1:  # the agent counts anew, from a lower number
+    if again and number == again + 1:  # the agent has started to count again, from a lower generation
         line["again"] = number if number < last else 0
         line["last"] = max(last, number)
         return []
@@ -225,7 +228,8 @@ def _judge_later_event(context: RuleContext, number: int, log: Notes, line: Note
 
 
 def _is_gap_filled(gap: list[Any], number: int, line: Notes) -> bool:
-    """The last number of a gap has come, late. Of a longer gap than is remembered nobody can tell."""
+    """Return whether the last missing event of a gap has arrived. A gap of more than `MAX_MISSING` never counts as
+    filled."""
     first, final = gap[0], gap[1]
     here = first <= number <= final and final - first < MAX_MISSING
     return here and not any(first <= each <= final for each in line["missing"])
@@ -240,7 +244,7 @@ def _judge_lower_number(context: RuleContext, number: int, log: Notes, line: Not
 
 
 def _judge_equal_number(context: RuleContext, number: int, line: Notes) -> list[Verdict]:
-    """The snapshot before it may have the number of the event: only two events with one number are wrong."""
+    """Judge an event with the last generation: a snapshot before it may have the same one, another event may not."""
     last = line["last"]
     if context.has_flag(FrameFlag.REPEAT):
         return [Verdict(GenerationFault.AGAIN, last)]
@@ -261,17 +265,17 @@ def _is_repeated_event(context: RuleContext, number: int, line: Notes) -> bool:
 
 def _open_gap(last: int, first: int, final: int, log: Notes, line: Notes, snapshot: bool = False) -> Verdict:
     room = range(first, min(final, first + MAX_MISSING) + 1)
-    late = room[:-1] if snapshot else room  # the event with the number of a snapshot may come after it
+    late = room[:-1] if snapshot else room  # the event with the generation of the snapshot may follow it
     line["missing"] = [*line["missing"], *late][-MAX_MISSING:]
     elsewhere = tuple(number for number in room if str(number) in log["seen"])
     return Verdict(GenerationFault.GAP, last, first, final, elsewhere, snapshot=snapshot)
 
 
-# --- what the task knows ------------------------------------------------------------------------------------------
+# --- events and snapshots of the task -----------------------------------------------------------------------------
 
 
 def _remember_event(context: RuleContext, log: Notes, line: Notes) -> list[Verdict]:
-    """Remember the event; the same number elsewhere must be the same event."""
+    """Remember the event, and compare it with the event of the same generation in another exchange."""
     frame = context.frame
     if frame.event not in _UPDATE_EVENTS:
         return []
@@ -287,7 +291,8 @@ def _remember_event(context: RuleContext, log: Notes, line: Notes) -> list[Verdi
 
 
 def _are_contradictory(one: _NumberedEvent, two: _NumberedEvent) -> bool:
-    """Two events with one number that cannot both be right; progress updates may share the number of another event."""
+    """Return whether two events of one generation exclude each other. Progress updates may share it with another
+    event."""
     if not one.digest or not two.digest or one.digest == two.digest:
         return False
     status = int(EventKind.STATUS)
@@ -297,7 +302,7 @@ def _are_contradictory(one: _NumberedEvent, two: _NumberedEvent) -> bool:
 
 
 def _remember_snapshot(context: RuleContext, log: Notes) -> list[Verdict]:
-    """Snapshots with one number are of one moment; one without artifacts may have left them out."""
+    """Remember the snapshot, and compare it with another one of the same generation. Either may lack artifacts."""
     frame = context.frame
     log["gaps"] = [gap for gap in log["gaps"] if gap[1] > frame.generation or gap[4] != context.record.client]
     here = [frame.state, artifacts_digest(context)]
@@ -321,7 +326,7 @@ def _note_gaps(context: RuleContext, log: Notes, found: list[Verdict]) -> None:
 
 
 def _put_bounded(table: dict[str, Any], number: int, value: Any, room: int) -> None:
-    """Put a value under its number; the one that was put first makes room."""
+    """Put a value under its generation, and delete the oldest entry if the table has more than `room`."""
     table.setdefault(str(number), value)
     table[str(number)] = value
     if len(table) > room:

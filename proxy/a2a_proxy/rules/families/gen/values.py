@@ -1,4 +1,4 @@
-"""The text form of generations (ProtoJSON; manual/protocol.md "JSON encoding")."""
+"""Rule about the text form of generations (ProtoJSON; manual/protocol.md "JSON encoding")."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import HTTP, STDIO, WEBHOOK, Dialects, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import HTTP, STDIO, WEBHOOK, Dialects, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import task
 
@@ -31,17 +32,18 @@ _WRAPPERS = ("task", "statusUpdate", "artifactUpdate")
     clean=rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="3"), version="1.1"),
 )
 def malformed(context: RuleContext) -> Iterator[RuleFinding]:
-    """`generation`, `currentGeneration` or `ifGenerationMatch` is something else than a whole number from 0 to 2^63-1
-    in a string. A JSON number is information: parsers take it, but beyond 2^53 it is not exact.
+    """`generation`, `currentGeneration` or `ifGenerationMatch` is not a string that holds a whole number from 0 to
+    2^63-1. Reported as information for a JSON number: parsers accept it, but it loses precision above 2^53.
 
-    Peers that cannot read it refuse the message or take the number for 0, which means not implemented.
+    Peers that cannot read the value refuse the message, or take it for 0, which means that generations are not
+    supported. The sender of the message (client or agent) must write it as a decimal string.
     """
     for path, value in _number_values(context):
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MAX_GENERATION:
-            told = f"{path.rpartition('.')[2]} is the number {value}, ProtoJSON writes it as a string"
+            told = f"{path.rpartition('.')[2]} is the JSON number {value}, it should be a string"
             yield RuleFinding(summary=told, path=path, value=str(value), severity=Severity.INFO)
         elif not (isinstance(value, str) and _is_generation(value)):
-            told = f"{path.rpartition('.')[2]} is {str(value)[:40]!r}, not a whole number from 0 to 2^63-1"
+            told = f"{path.rpartition('.')[2]} is {str(value)[:40]!r}, it must be a whole number from 0 to 2^63-1"
             yield RuleFinding(summary=told, path=path, value=str(value))
 
 
@@ -50,7 +52,7 @@ def _is_generation(value: str) -> bool:
 
 
 def _number_values(context: RuleContext) -> Iterator[tuple[str, Any]]:
-    """The numbers of a frame that are there, with their places."""
+    """Yield the path and value of each generation in a frame."""
     if b"eneration" not in context.frame.payload:
         if (
             context.has_flag(FrameFlag.ASKS)

@@ -1,4 +1,5 @@
-"""What rules about generations share: when they are asked, where a number stands, what a request says about it."""
+"""Shared by the rules about generations: which frames they judge, where a generation is, and generations of
+requests."""
 
 from __future__ import annotations
 
@@ -8,11 +9,11 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.protocol.summary import generation_number
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import RPC, WEBHOOK, FrameFlag
+from a2a_proxy.rules.define.conditions import RPC, WEBHOOK, FrameFlag
 from a2a_proxy.rules.run.request_flags import ZERO_CURRENT, ZERO_MATCH
 
 TRACKED = FrameFlag.NUMBERED | FrameFlag.COUNTED
-"""All rules that ask the tracker are asked about the same frames, so that it is fed whichever of them run."""
+"""Frames of the rules that use the tracker: the same for all, so that it is fed whichever of them run."""
 TASK_NUMBER_OPERATIONS = FrameFlag.TASK | FrameFlag.STATUS | FrameFlag.ARTIFACT
 EVERYWHERE = RPC | WEBHOOK
 SEND_OPERATIONS = ("SendMessage", "SendStreamingMessage", "SendLiveMessage")
@@ -26,30 +27,30 @@ _EVENT_MEMBERS = {
 
 
 def generation_path(context: RuleContext) -> str:
-    """Where the number stands in the payload."""
+    """Return the path of the generation in the payload."""
     member = _EVENT_MEMBERS.get(context.frame.event, "")
     body = context.body
     wrapped = isinstance(body, dict) and member in body
     return f"{context.root}{member}.generation" if wrapped else f"{context.root}generation"
 
 
-def format_range(first: int, final: int) -> str:
-    """A range in words: `4`, or `4 to 6`."""
-    return str(first) if first == final else f"{first} to {final}"
+def format_generations(first: int, final: int) -> str:
+    """Return one or several generations in words: `generation 4`, or `generations 4 to 6`."""
+    return f"generation {first}" if first == final else f"generations {first} to {final}"
 
 
 def current_generation(context: RuleContext) -> int | None:
-    """`currentGeneration` of a GetTask; None where it is not set."""
+    """Return `currentGeneration` of a GetTask, or None if it is not set."""
     return _request_number(context, "currentGeneration", ZERO_CURRENT)
 
 
 def if_match(context: RuleContext) -> int | None:
-    """`ifGenerationMatch` of a send; None where it is not set."""
+    """Return `ifGenerationMatch` of a send, or None if it is not set."""
     return _request_number(context, "ifGenerationMatch", ZERO_MATCH)
 
 
 def _request_number(context: RuleContext, name: str, zero: bytes) -> int | None:
-    """A number other than 0 is in the summary of the request; an explicit 0 has to be looked for."""
+    """Return a generation of the request. Its summary has any but 0; an explicit 0 is searched for in the payload."""
     request_snapshot, request = context.record.request_snapshot, context.request
     if request_snapshot is None or request is None:
         return None

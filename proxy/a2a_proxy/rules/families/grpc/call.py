@@ -1,4 +1,5 @@
-"""A gRPC call on HTTP/2: its heads, and how it ends (A2A 1.0 section 10.1; manual/protocol.md "gRPC framing")."""
+"""Rules about the header blocks of a gRPC call on HTTP/2 and about its end (A2A 1.0 section 10.1; manual/protocol.md
+"gRPC framing")."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from a2a_proxy.model.frame import EventKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.rules.context import RuleContext, header_values, strip_parameters
-from a2a_proxy.rules.define.rule import GRPC, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import GRPC, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import grpc
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.state.state_sequence import INTERRUPTED, TERMINAL
@@ -23,7 +25,7 @@ _CLIENT_STATUSES = {
     403: "PERMISSION_DENIED",
     404: "UNIMPLEMENTED",
 } | dict.fromkeys((429, 502, 503, 504), "UNAVAILABLE")
-"""What gRPC clients make of an HTTP status without grpc-status."""
+"""The gRPC status that clients derive from an HTTP status if there is no grpc-status."""
 _SERVICE_PARAMETERS = frozenset({b"a2a-version", b"a2a-extensions", b"x-a2a-extensions"})
 
 
@@ -38,19 +40,22 @@ _SERVICE_PARAMETERS = frozenset({b"a2a-version", b"a2a-extensions", b"x-a2a-exte
     clean=grpc("GetTask", _TASK_PARAMS, task(), reply_headers={"content-type": "application/grpc+proto"}),
 )
 def content_type(context: RuleContext) -> Iterator[RuleFinding]:
-    """Request or response of a gRPC call has a content type other than `application/grpc` and `application/grpc+proto`.
-    An answer with an HTTP error status is another rule's.
+    """The request or the response of a gRPC call has a content type other than `application/grpc` or
+    `application/grpc+proto`. A response whose HTTP status is not 200 is not reported here, but as A2A-GRPC-002.
 
-    Servers refuse such calls, and clients fail them with UNKNOWN, whatever the answer holds.
+    Servers refuse such requests, and clients fail such calls with UNKNOWN, whatever the response contains. The sender
+    must set `application/grpc`: the client for the request; the agent, or a gateway in front of it, for the response.
     """
     exchange = context.exchange
     asked = _content_type(exchange.request_headers)
     if strip_parameters(asked) not in _CONTENT_TYPES:
-        yield RuleFinding(summary=f"the request's content type is {asked!r}, it must be application/grpc", value=asked)
+        yield RuleFinding(
+            summary=f"the content type of the request is {asked!r}, it must be application/grpc", value=asked
+        )
     found = _content_type(exchange.response_headers) if exchange.status == 200 else "application/grpc"
     if strip_parameters(found) not in _CONTENT_TYPES:
         told = f"is {found!r}" if found else "is missing"
-        yield RuleFinding(summary=f"the response's content type {told}, it must be application/grpc", value=found)
+        yield RuleFinding(summary=f"the content type of the response {told}, it must be application/grpc", value=found)
 
 
 def _content_type(headers: Headers) -> str:
@@ -69,15 +74,16 @@ def _content_type(headers: Headers) -> str:
     clean=grpc("GetTask", _TASK_PARAMS, task()),
 )
 def http_status(context: RuleContext) -> Iterator[RuleFinding]:
-    """A gRPC call is answered with an HTTP status other than 200, as gateways do for a page of their own.
+    """A gRPC call is answered with an HTTP status other than 200, usually by a gateway with an error page of its own.
 
-    There is no grpc-status then: clients make one up from the HTTP status, and what the agent had to say is lost.
+    Such a response has no grpc-status: clients derive one from the HTTP status, and the agent's own error is lost. The
+    gateway must answer gRPC calls with HTTP 200 and a grpc-status.
     """
     status = context.exchange.status
     if status not in (0, 200):
         said = _CLIENT_STATUSES.get(status, "UNKNOWN")
         yield RuleFinding(
-            summary=f"HTTP status {status} in place of 200: clients take it for {said}", value=str(status)
+            summary=f"the HTTP status is {status}, it must be 200: clients report {said}", value=str(status)
         )
 
 
@@ -89,7 +95,7 @@ def _has_grpc_status(context: RuleContext) -> bool:
 
 
 def _is_stream_unfinished(context: RuleContext) -> bool:
-    """The call streams a task, and the stream has not shown a state in which it may end."""
+    """Return whether the call streams a task that has not reached a state in which the stream may end."""
     record = context.record
     done = record.state in TERMINAL or record.state in INTERRUPTED or record.first is EventKind.MESSAGE
     return record.is_streaming and not done and not record.final_at
@@ -105,7 +111,7 @@ def _is_reset_in_mid_stream(context: RuleContext) -> bool:
 
 @rule(
     "A2A-GRPC-003",
-    "Call ended without grpc-status",
+    "Call ends without grpc-status",
     Severity.ERROR,
     section="gRPC over HTTP/2",
     hook_points=HookPoint.CLOSED,
@@ -116,12 +122,13 @@ def _is_reset_in_mid_stream(context: RuleContext) -> bool:
     clean=grpc("GetTask", _TASK_PARAMS, task()),
 )
 def no_status(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent ends the stream (END_STREAM, or RST_STREAM) and there is no `grpc-status`, neither in trailers nor in
-    a response of headers only. Not meant: a call that the client cancels, one that is refused unprocessed
-    (REFUSED_STREAM), one whose HTTP status or content type is wrong already, and a task's stream that is reset before
-    its end (A2A-GRPC-016).
+    """The agent ends the stream (END_STREAM or RST_STREAM) without `grpc-status`, both in the trailers and in a
+    response of header fields only. Not reported: a call that the client cancels, a call that is refused unprocessed
+    (REFUSED_STREAM), a call with a wrong HTTP status (A2A-GRPC-002) or content type (A2A-GRPC-001), and a task's stream
+    that is reset before its end (A2A-GRPC-016).
 
-    Clients report UNKNOWN or INTERNAL, and drop an answer that may have been fine.
+    Clients report UNKNOWN or INTERNAL and drop the answer, even if it was complete. The agent, or a proxy in front of
+    it that drops trailers, must send `grpc-status` at the end of each call.
     """
     exchange, cut = context.exchange, context.record.abort_cause
     if exchange.grpc_status >= 0 or exchange.how not in ("complete", "agent reset"):
@@ -133,7 +140,7 @@ def no_status(context: RuleContext) -> Iterator[RuleFinding]:
     if cut == "rst_stream refused_stream" or _is_reset_in_mid_stream(context):
         return
     how = "END_STREAM" if exchange.how == "complete" else cut.upper() if cut else "RST_STREAM"
-    yield RuleFinding(summary=f"the call ends with {how} and without grpc-status")
+    yield RuleFinding(summary=f"the agent ends the call with {how} but without grpc-status")
 
 
 @rule(
@@ -148,10 +155,11 @@ def no_status(context: RuleContext) -> Iterator[RuleFinding]:
     clean=grpc("SubscribeToTask", _TASK_PARAMS, snapshot("WORKING"), status("COMPLETED")),
 )
 def unknown_method(context: RuleContext) -> Iterator[RuleFinding]:
-    """A call goes to the A2A service and names a method that this service has in no version: a method of 0.3 under the
-    package of 1.0, or the other way round, or one of nobody's.
+    """A client calls a method of the A2A service that this service does not have: a 0.3 method in the 1.0 package, a
+    1.0 method in the 0.3 package, or an unknown name.
 
-    Agents answer UNIMPLEMENTED. The names changed with 1.0 (`TaskSubscription` became `SubscribeToTask`).
+    The agent answers UNIMPLEMENTED. Many methods were renamed in 1.0 (`TaskSubscription` became `SubscribeToTask`): the
+    client must use the names of the version that it speaks.
     """
     if not context.operation:
         service, _, method = context.exchange.target.strip("/").partition("/")
@@ -160,7 +168,7 @@ def unknown_method(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-GRPC-014",
-    "Service parameters are not usable metadata",
+    "Malformed A2A metadata in a gRPC request",
     Severity.WARNING,
     section="1.0 10.2; RFC 9113 8.2.1",
     hook_points=HookPoint.HEADS,
@@ -176,10 +184,11 @@ def unknown_method(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def metadata(context: RuleContext) -> Iterator[RuleFinding]:
-    """The request has a metadata name with upper-case letters; or `a2a-version` more than once; or its extensions in
-    several entries in place of one list with commas.
+    """A metadata name in the request has upper-case letters, `a2a-version` is sent more than once, or the extensions
+    are sent in several entries instead of one comma-separated list.
 
-    HTTP/2 forbids upper case, and strict peers reset such a call. Of several entries most servers read the first.
+    HTTP/2 forbids upper-case names, and strict servers reset such calls. Of several entries, most servers read only the
+    first. The client must send each name in lower case and once.
     """
     found: dict[bytes, list[str]] = {}
     for name, value in context.exchange.request_headers:
@@ -187,7 +196,7 @@ def metadata(context: RuleContext) -> Iterator[RuleFinding]:
         if name != low:
             word = name.decode("latin-1")
             yield RuleFinding(
-                summary=f"the metadata name {word!r} is not in lower case, HTTP/2 forbids that", value=word
+                summary=f"the metadata name {word!r} has upper-case letters, which HTTP/2 forbids", value=word
             )
         if low in _SERVICE_PARAMETERS:
             found.setdefault(low, []).append(value.decode("latin-1"))
@@ -195,10 +204,10 @@ def metadata(context: RuleContext) -> Iterator[RuleFinding]:
         word = low.decode()
         if len(values) > 1:
             yield RuleFinding(
-                summary=f"{word} comes in {len(values)} entries, one was expected", value="; ".join(values)
+                summary=f"the client sends {word} in {len(values)} entries, expected one", value="; ".join(values)
             )
         elif low == b"a2a-version" and "," in values[0]:
-            yield RuleFinding(summary=f"{word} has several values: {values[0][:60]!r}", value=values[0])
+            yield RuleFinding(summary=f"the client sends several values in {word}: {values[0][:60]!r}", value=values[0])
 
 
 @rule(
@@ -214,14 +223,16 @@ def metadata(context: RuleContext) -> Iterator[RuleFinding]:
     clean=grpc("SendStreamingMessage", send(), snapshot("WORKING"), status("COMPLETED")),
 )
 def reset(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent's side breaks off the stream of a task by RST_STREAM (other than NO_ERROR and CANCEL), GOAWAY or the
-    end of the connection, and the stream has shown neither a terminal nor an interrupted state, nor a message.
+    """The agent, or a proxy in front of it, ends the stream of a task with RST_STREAM (other than NO_ERROR and CANCEL),
+    with GOAWAY or by closing the connection, before the stream has shown a terminal state, an interrupted state or a
+    Message.
 
-    The client cannot know what became of the task: it has to ask with GetTask or subscribe anew.
+    The client does not know the state of the task: it has to call GetTask, or subscribe again. If it happens again,
+    look for crashes of the agent and for timeouts of proxies.
     """
     if _is_reset_in_mid_stream(context) and not _has_grpc_status(context):
         state = context.record.state
         last = f"in state {TaskState(state).name}" if state else "before any state"
         yield RuleFinding(
-            summary=f"the agent breaks the stream off {last}: {context.record.abort_cause or context.exchange.how}"
+            summary=f"the agent breaks off the stream {last}: {context.record.abort_cause or context.exchange.how}"
         )

@@ -1,4 +1,4 @@
-"""Fields that parsers pass over in silence (manual/protocol.md "Shared field numbers")."""
+"""Rules about fields that protobuf parsers ignore silently (manual/protocol.md "Shared field numbers")."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import GRPC, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import GRPC, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import MergedMessage, grpc
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status, task
 from a2a_proxy.rules.families.grpc.fields import fields_of_other_dialects, message_oddities
@@ -17,7 +18,7 @@ _MESSAGE_HOOKS = (HookPoint.REQUEST, HookPoint.ANSWER)
 _WIRE_NAMES = {0: "varint", 1: "64-bit", 2: "length-delimited", 5: "32-bit"}
 _MESSAGE_UPDATE = ("lf.a2a.v1.StreamResponse", 5, 2)
 _TIMELINE_ENTRY = b"\x42\x00"
-"""Field 8 of a Task, empty."""
+"""An empty field 8 of a Task."""
 
 
 def _short_name(name: str) -> str:
@@ -26,7 +27,7 @@ def _short_name(name: str) -> str:
 
 @rule(
     "A2A-GRPC-010",
-    "Unknown fields",
+    "Unknown fields in a message",
     Severity.INFO,
     section="1.0 5.7",
     hook_points=_MESSAGE_HOOKS,
@@ -36,11 +37,12 @@ def _short_name(name: str) -> str:
     clean=grpc("GetTask", _TASK_PARAMS, task()),
 )
 def unknown_fields(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message has fields that its type does not have in the version that is spoken, or of another wire type. Where
-    another version or proposal has such a field, its name is given. A `message_update` is A2A-VER-012.
+    """A protobuf message has fields that its type does not have in the A2A version of the call, or a known field with
+    another wire type. If another version or a proposal has such a field, the finding names it. A `message_update` is
+    A2A-VER-012.
 
-    Receivers ignore them: what the sender says there has no effect. Often the peers were built from different versions
-    of the protocol.
+    Receivers ignore unknown fields, so their content has no effect. Usually client and agent were built from different
+    versions of the protocol: use the same `.proto` files on both sides.
     """
     for each in message_oddities(context).unknown:
         if (each.message, each.number, each.wire) == _MESSAGE_UPDATE:
@@ -57,7 +59,7 @@ def unknown_fields(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-GRPC-011",
-    "Several alternatives of one oneof",
+    "Several members of one oneof",
     Severity.WARNING,
     section="Protocol Buffers encoding, oneof",
     hook_points=_MESSAGE_HOOKS,
@@ -67,12 +69,13 @@ def unknown_fields(context: RuleContext) -> Iterator[RuleFinding]:
     clean=grpc("SendStreamingMessage", send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")),
 )
 def several(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message has more than one member of a oneof on the wire: a StreamResponse with an artifact update and a status
-    update, a part with text and a URL.
+    """A protobuf message has more than one member of a oneof: for example, a StreamResponse with an artifact update and
+    a status update, or a part with text and a URL.
 
-    Parsers keep the last one without a word: the others never reach the receiver.
+    Parsers silently keep only the last member, so the others never reach the receiver. The sender (client or agent)
+    must send each of them in a message of its own.
     """
     for each in message_oddities(context).several:
         *lost, kept = each.members
-        told = f"{_short_name(each.message)} has {', '.join(lost)} and {kept}, one alternative was expected"
+        told = f"{_short_name(each.message)} has {', '.join(lost)} and {kept}, only one is allowed"
         yield RuleFinding(summary=f"{told}: receivers keep {kept}", path=each.path, value=" ".join(each.members))

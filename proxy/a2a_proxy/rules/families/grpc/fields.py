@@ -1,4 +1,4 @@
-"""Protobuf bytes field by field: what parsers pass over in silence (manual/protocol.md "Shared field numbers")."""
+"""Scan protobuf bytes for fields that parsers ignore silently (manual/protocol.md "Shared field numbers")."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _WIRE_TYPES = {
     15: _FIXED32,
     16: _FIXED64,
 }
-"""Wire type of a field type, as numbered in `descriptor.proto`; varint where it is not here."""
+"""Field type, as numbered in `descriptor.proto`, to wire type; field types not listed are varints."""
 _GOOGLE_PREFIX = "google.protobuf."
 
 
 class Unknown(msgspec.Struct, frozen=True):
-    """A field that the message's type does not have."""
+    """A field that is not defined in the type of its message."""
 
     path: str
     message: str
@@ -42,23 +42,23 @@ class Unknown(msgspec.Struct, frozen=True):
 
 
 class OneofConflict(msgspec.Struct, frozen=True):
-    """More than one member of a oneof in one message."""
+    """Several members of one oneof in one message."""
 
     path: str
     message: str
     members: tuple[str, ...]
-    """In the order of the wire: parsers keep the last."""
+    """Names in wire order: parsers keep the last one."""
 
 
 class Oddities(msgspec.Struct):
-    """What was found in one message."""
+    """Unknown fields and oneof conflicts of one message."""
 
     unknown: list[Unknown] = []
     several: list[OneofConflict] = []
 
 
 def message_oddities(context: RuleContext) -> Oddities:
-    """Of the frame that a rule looks at; worked out once for all rules."""
+    """Return the oddities of the current frame, computed once for all rules."""
     found: Oddities | None = context.cache.get("grpc_fields")
     if found is None:
         found = context.cache["grpc_fields"] = _find_oddities(context.frame)
@@ -66,7 +66,7 @@ def message_oddities(context: RuleContext) -> Oddities:
 
 
 def fields_of_other_dialects(unknown: Unknown) -> str:
-    """What other lines of the same package call a field of this number and wire type; empty where none has it."""
+    """Return the names that other dialects give to a field of this number and wire type, or an empty string."""
     short = unknown.message.rpartition(".")[2]
     found = [f"`{name}` in {line}" for line in SCHEMA_SETS for name in _matching_fields(line, short, unknown)]
     return " or ".join(found)
@@ -89,17 +89,17 @@ def _find_oddities(frame: Frame) -> Oddities:
     cls: Any = message_class(*split_schema(frame.schema))
     try:
         message = cls.FromString(frame.payload)
-    except Exception:  # redaction or a peer left bytes that are no message: other rules speak of that
+    except Exception:  # redacted or malformed bytes: other rules report them
         return found
     message.DiscardUnknownFields()
-    if message.ByteSize() != len(frame.payload):  # else there is nothing that the type does not tell
+    if message.ByteSize() != len(frame.payload):  # equal sizes: all bytes belong to known fields
         _FieldWalk(found).walk_message(frame.payload, cls.DESCRIPTOR, "", 0)
     return found
 
 
 @cache
 def _message_fields(descriptor: Any) -> dict[int, tuple[str, Any, int, bool, str]]:
-    """Number -> name, message type or None, wire type, whether it may be packed, its oneof or empty."""
+    """Map each field number to name, message type or None, wire type, whether it may be packed, and its oneof or ""."""
     made = {}
     for field in descriptor.fields:
         wire = _WIRE_TYPES.get(field.type, _VARINT)
@@ -111,13 +111,13 @@ def _message_fields(descriptor: Any) -> dict[int, tuple[str, Any, int, bool, str
 
 
 class _FieldWalk:
-    """Through the bytes of one message that parses."""
+    """Walk through the bytes of one message that parses."""
 
     def __init__(self, found: Oddities) -> None:
         self._found = found
 
     def walk_message(self, data: bytes, descriptor: Any, path: str, depth: int) -> None:
-        """Look at one message and those within. Structs, timestamps and the like are not looked into."""
+        """Scan one message and the messages within it. Types of `google.protobuf`, such as Struct, are not scanned."""
         if depth > _MAX_DEPTH or len(self._found.unknown) + len(self._found.several) > _MAX_FOUND:
             return
         shape = _message_fields(descriptor)
@@ -137,7 +137,8 @@ class _FieldWalk:
 
 
 def _split_fields(data: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Number, wire type and span of the value of each field. Stops at a group, which nobody uses."""
+    """Yield number, wire type, and start and end offset of the value of each field. Stops at a group (unused in
+    A2A)."""
     at, size = 0, len(data)
     while at < size:
         tag, at = _read_varint(data, at)

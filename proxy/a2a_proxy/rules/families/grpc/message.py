@@ -1,4 +1,4 @@
-"""The length-prefixed messages of a gRPC call (manual/protocol.md "gRPC framing")."""
+"""Rules about the length-prefixed messages of a gRPC call (manual/protocol.md "gRPC framing")."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import GRPC, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import GRPC, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import LargeArtifactUpdate, RawBytes, grpc
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status, task
 from a2a_proxy.rules.state.session_state import LARGE_MESSAGE
@@ -29,7 +30,7 @@ def _sender_name(context: RuleContext) -> str:
 
 @rule(
     "A2A-GRPC-005",
-    "Broken length prefix",
+    "Malformed length prefix",
     Severity.ERROR,
     section="gRPC over HTTP/2",
     hook_points=_ALL_HOOKS,
@@ -40,17 +41,18 @@ def _sender_name(context: RuleContext) -> str:
     clean=grpc("GetTask", _TASK_PARAMS, task()),
 )
 def prefix(context: RuleContext) -> Iterator[RuleFinding]:
-    """The first byte of a message is neither 0 nor 1, or its sender ends the stream before the announced length is
-    there. A message that broke off with its stream is not meant.
+    """The first byte of a gRPC message (the compressed flag) is neither 0 nor 1, or the sender ends the stream before
+    the announced length is complete. A message that was cut because its stream was reset is not reported.
 
-    Nobody can find the next message after that: the call fails with INTERNAL.
+    The receiver cannot find the next message, and the call fails with INTERNAL. The sender (client or agent), or a
+    proxy that alters bodies, must be fixed.
     """
     frame = context.frame_or_none
     if frame is None:
         yield from _check_incomplete(context)
     elif frame.kind is FrameKind.UNDECODABLE and frame.note.startswith(_NO_FLAG):
         yield RuleFinding(
-            summary=f"{_sender_name(context)} sends a broken length prefix: {frame.note}", value=frame.note
+            summary=f"{_sender_name(context)} sends a malformed length prefix: {frame.note}", value=frame.note
         )
     elif frame.kind is FrameKind.UNDECODABLE and _is_truncation_note(frame.note):
         context.record.writable_notes()["incomplete"] = [frame.seq, frame.note, int(frame.direction)]
@@ -61,7 +63,7 @@ def _is_truncation_note(note: str) -> bool:
 
 
 def _check_incomplete(context: RuleContext) -> Iterator[RuleFinding]:
-    """Only now it is known whether the sender ended the stream, or it was cut."""
+    """Report an incomplete message once it is known that its sender ended the stream, rather than a reset."""
     seq, note, direction = (context.record.notes or {}).get("incomplete", (-1, "", 0))
     by_client = direction == Direction.TO_AGENT
     if note and (context.exchange.request_ended if by_client else context.exchange.how == "complete"):
@@ -71,7 +73,7 @@ def _check_incomplete(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-GRPC-006",
-    "Compressed message without a usable encoding",
+    "Compressed message that cannot be decompressed",
     Severity.ERROR,
     section="gRPC over HTTP/2, compression",
     hook_points=_MESSAGE_HOOKS,
@@ -82,23 +84,24 @@ def _check_incomplete(context: RuleContext) -> Iterator[RuleFinding]:
     clean=grpc("GetTask", _TASK_PARAMS, task(), reply_headers={"grpc-encoding": "identity"}),
 )
 def compression(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message has the compressed flag set, and `grpc-encoding` is absent or `identity`, or its bytes do not
-    decompress with the encoding that is named there.
+    """A gRPC message has the compressed flag set, but `grpc-encoding` is absent or `identity`, or the message does not
+    decompress with that encoding.
 
-    The receiver must fail the call with INTERNAL; the message is lost.
+    The receiver must fail the call with INTERNAL, and the message is lost. The sender must name the encoding that it
+    uses in `grpc-encoding`, or send the message uncompressed.
     """
     frame = context.frame
     if frame.kind is FrameKind.UNDECODABLE and frame.note.startswith(_MESSAGE_CODING):
         problem = frame.note.partition(", got ")[2]
         yield RuleFinding(
-            summary=f"{_sender_name(context)} sends a compressed message that cannot be read: {problem}",
+            summary=f"{_sender_name(context)} sends a compressed message that cannot be decompressed: {problem}",
             value=frame.note,
         )
 
 
 @rule(
     "A2A-GRPC-007",
-    "Message does not decode",
+    "Message cannot be decoded",
     Severity.ERROR,
     section="1.0 10.1",
     hook_points=_MESSAGE_HOOKS,
@@ -109,22 +112,23 @@ def compression(context: RuleContext) -> Iterator[RuleFinding]:
     clean=grpc("GetTask", _TASK_PARAMS, task()),
 )
 def no_message(context: RuleContext) -> Iterator[RuleFinding]:
-    """The bytes of a message are no protobuf message of the type that the method takes or gives, or a string in it is
-    not valid UTF-8.
+    """The bytes of a gRPC message are not a protobuf message of the request or response type of the method, or a string
+    in it is not valid UTF-8. Low confidence for live streams and the package `a2a.v1`, which several versions share:
+    the type is then a guess.
 
-    The receiver fails the call with INTERNAL. Of live streams and of the package `a2a.v1`, which several versions
-    share, the type is a guess: such findings are less sure.
+    The receiver fails the call with INTERNAL. The sender (client or agent) must encode the type of the version and
+    method that it uses.
     """
     frame = context.frame
     if frame.kind is FrameKind.UNDECODABLE and frame.note.startswith("not a "):
         sure = context.exchange.dialect in (Dialect.V1_0, Dialect.V1_1) and context.operation not in _BIDIRECTIONAL
-        told = f"{_sender_name(context)} sends {frame.size} bytes that are {frame.note.replace('not a ', 'no ', 1)}"
+        told = f"{_sender_name(context)} sends {frame.size} bytes that are {frame.note}"
         yield RuleFinding(summary=told, is_sure=sure)
 
 
 @rule(
     "A2A-GRPC-008",
-    "Wrong number of messages",
+    "Wrong number of messages in a call",
     Severity.ERROR,
     section="gRPC over HTTP/2",
     hook_points=_ALL_HOOKS,
@@ -135,10 +139,12 @@ def no_message(context: RuleContext) -> Iterator[RuleFinding]:
     clean=grpc("GetTask", _TASK_PARAMS, task()),
 )
 def count(context: RuleContext) -> Iterator[RuleFinding]:
-    """A call that takes one request message has none or several when the client has half-closed; or a unary call ends
-    with status OK and without exactly one answer. An answer of a unary call beside another status is a warning.
+    """A method that takes one request message got none or several before the client ended its side, or a unary call
+    ends with status OK but without exactly one response message. Reported as a warning if a unary call has a response
+    message and an error status.
 
-    The libraries fail such calls with INTERNAL or UNIMPLEMENTED; an answer beside an error is dropped.
+    gRPC libraries fail such calls with INTERNAL or UNIMPLEMENTED; a response message with an error status is dropped.
+    The side that sends the wrong number must be corrected: the client for requests, the agent for responses.
     """
     if context.frame_or_none is not None:
         if context.frame.kind is FrameKind.UNDECODABLE:
@@ -150,19 +156,21 @@ def count(context: RuleContext) -> Iterator[RuleFinding]:
     unread = (context.record.notes or {}).get("unread", ())
     asked, answers = exchange.requests, exchange.events
     if exchange.request_ended and asked != 1 and Direction.TO_AGENT not in unread:
-        yield RuleFinding(summary=f"the client sends {asked} messages, {exchange.method} takes one")
+        yield RuleFinding(summary=f"the client sends {asked} request messages, {exchange.method} takes one")
     if context.record.is_streaming or exchange.how != "complete" or Direction.TO_CLIENT in unread:
         return
     if exchange.grpc_status == 0 and answers != 1:
-        yield RuleFinding(summary=f"{exchange.method} ends with status OK and {answers} answers, there must be one")
+        yield RuleFinding(
+            summary=f"{exchange.method} ends with status OK and {answers} response messages, expected one"
+        )
     elif exchange.grpc_status > 0 and answers:
-        told = f"{exchange.method} ends with status {exchange.grpc_status} after an answer, which is dropped"
+        told = f"{exchange.method} ends with status {exchange.grpc_status} after a response message, which clients drop"
         yield RuleFinding(summary=told, severity=Severity.WARNING)
 
 
 @rule(
     "A2A-GRPC-015",
-    "Message above 4 MiB",
+    "Message larger than 4 MiB",
     Severity.INFO,
     section="gRPC defaults",
     hook_points=_MESSAGE_HOOKS,
@@ -174,15 +182,15 @@ def count(context: RuleContext) -> Iterator[RuleFinding]:
     clean=grpc("SendStreamingMessage", send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")),
 )
 def large(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message is larger than 4 MiB.
+    """A gRPC message is larger than 4 MiB.
 
-    gRPC libraries take no more than that unless they are told to: the call fails with RESOURCE_EXHAUSTED. A part with a
-    `url`, or an artifact in several chunks, is small.
+    gRPC libraries accept no more than 4 MiB by default: the call fails with RESOURCE_EXHAUSTED. The sender can use a
+    part with a `url`, or split an artifact into several chunks; otherwise the receiver must raise its limit.
     """
     frame = context.frame
     if frame.kind is not FrameKind.END:
         told = (
-            f"{_sender_name(context)} sends a message of {frame.size:,} bytes, receivers commonly take "
+            f"{_sender_name(context)} sends a message of {frame.size:,} bytes, receivers accept by default "
             f"{LARGE_MESSAGE:,}"
         )
         yield RuleFinding(summary=told, value=str(frame.size))

@@ -1,4 +1,4 @@
-"""What the trailers of a gRPC call say (A2A 1.0 section 10.6)."""
+"""Rules about the trailers and the status of a gRPC call (A2A 1.0 section 10.6)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import GRPC, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import GRPC, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import grpc
 from a2a_proxy.rules.examples.objects import error_info, send, task
 from a2a_proxy.rules.state.state_sequence import TERMINAL
@@ -21,18 +22,18 @@ _UNKNOWN_CODE, _DEADLINE_CODE, _NOT_FOUND_CODE, _PRECONDITION_CODE, _ABORTED_COD
 _DOMAIN = "a2a-protocol.org"
 _DETAILS_TRAILER = "trailer:grpc-status-details-bin"
 _OPERATIONS_WITHOUT_TASK = frozenset({"GetExtendedAgentCard", "ListTasks"})
-"""Operations that name no task: NOT_FOUND says something else there."""
+"""Operations that name no task: NOT_FOUND has another meaning there."""
 _LIVE_OPERATIONS = frozenset({"SendLiveMessage", "ReconnectToTask"})
-"""The proposals want a status and no more."""
+"""Live streams, for which the proposals require only a status."""
 _DEADLINE_TOLERANCE = 250_000_000
-"""A client that cancels this long before or after its deadline (ns, as the relay saw it) cancels because of it."""
+"""Distance (ns, as the relay saw it) from its deadline at which a client's cancel counts as caused by the deadline."""
 _TIMEOUT = re.compile(r"([0-9]{1,8})([HMSmun])")
 _TIMEOUT_UNITS = {"H": 3_600_000_000_000, "M": 60_000_000_000, "S": 1_000_000_000, "m": 1_000_000, "u": 1000, "n": 1}
 
 
 @rule(
     "A2A-GRPC-004",
-    "Illegal grpc-status",
+    "Invalid grpc-status",
     Severity.ERROR,
     section="gRPC over HTTP/2; gRPC status codes",
     bindings=GRPC,
@@ -41,9 +42,10 @@ _TIMEOUT_UNITS = {"H": 3_600_000_000_000, "M": 60_000_000_000, "S": 1_000_000_00
     clean=grpc("GetTask", _TASK_PARAMS, task()),
 )
 def illegal_status(context: RuleContext) -> Iterator[RuleFinding]:
-    """The value of `grpc-status` is no whole number from 0 to 16.
+    """The value of `grpc-status` is not a whole number from 0 to 16.
 
-    Clients take such a status for UNKNOWN, also where the agent meant success.
+    Clients treat such a status as UNKNOWN, even if the agent meant success. The agent must send the number of the
+    status, not its name.
     """
     frame = context.frame
     if b'["grpc-status","0"]' in frame.payload:
@@ -81,11 +83,12 @@ def _trailer_values(payload: bytes, name: str) -> list[str]:
 )
 def no_error_info(context: RuleContext) -> Iterator[RuleFinding]:
     """A call fails with a status that stands for an A2A error, and its details have no ErrorInfo of the domain
-    `a2a-protocol.org`: NOT_FOUND where the call is about a task, FAILED_PRECONDITION, and ABORTED where a generation
-    was to match. Other statuses may be those of the library or of a gateway; of details that cannot be read
-    A2A-GRPC-013 tells.
+    `a2a-protocol.org`. Such statuses are NOT_FOUND if the call names a task, FAILED_PRECONDITION, and ABORTED if the
+    request has `ifGenerationMatch`; other statuses may come from the library or a gateway. Details that cannot be
+    decoded are A2A-GRPC-013.
 
-    Several A2A errors share one status: without the reason a client cannot tell which it is and what to do.
+    Several A2A errors share one status: without the reason in the ErrorInfo, the client does not know which error it is
+    and how to react. The agent must add the ErrorInfo to `grpc-status-details-bin`.
     """
     frame = context.frame
     if frame.kind is not FrameKind.END or not _is_a2a_status(context, frame.error_code):
@@ -94,12 +97,12 @@ def no_error_info(context: RuleContext) -> Iterator[RuleFinding]:
         return
     info = context.failure.info
     if info is None:
-        told = f"{context.failure.status_name} {context.failure.text[:60]!r} comes without ErrorInfo"
+        told = f"the agent sends {context.failure.status_name} {context.failure.text[:60]!r} without ErrorInfo"
         yield RuleFinding(summary=f"{told} in grpc-status-details-bin", path=_DETAILS_TRAILER)
     elif info.get("domain") != _DOMAIN:
         found = str(info.get("domain", ""))
-        told = f"the only ErrorInfo of {context.failure.status_name} is of the domain {found!r}"
-        yield RuleFinding(summary=f"{told}, {_DOMAIN!r} was expected", path=_DETAILS_TRAILER, value=found)
+        told = f"the only ErrorInfo of {context.failure.status_name} has the domain {found!r}"
+        yield RuleFinding(summary=f"{told}, expected {_DOMAIN!r}", path=_DETAILS_TRAILER, value=found)
 
 
 def _is_a2a_status(context: RuleContext, status: int) -> bool:
@@ -114,7 +117,7 @@ def _is_a2a_status(context: RuleContext, status: int) -> bool:
 
 @rule(
     "A2A-GRPC-013",
-    "Details contradict grpc-status",
+    "Error details contradict grpc-status",
     Severity.WARNING,
     section="gRPC richer error model",
     bindings=GRPC,
@@ -138,7 +141,8 @@ def _is_a2a_status(context: RuleContext, status: int) -> bool:
 def contradiction(context: RuleContext) -> Iterator[RuleFinding]:
     """The google.rpc.Status in `grpc-status-details-bin` has another code than `grpc-status`, or cannot be decoded.
 
-    Libraries compare the two and drop the details, or report the one that was not meant.
+    gRPC libraries compare the two: they drop the details, or report the wrong status. The agent must send the same code
+    in both.
     """
     frame = context.frame
     if frame.kind is not FrameKind.END:
@@ -146,12 +150,15 @@ def contradiction(context: RuleContext) -> Iterator[RuleFinding]:
     body = context.failure.body
     if isinstance(body, str):
         yield RuleFinding(
-            summary="grpc-status-details-bin is not a google.rpc.Status", path=_DETAILS_TRAILER, value=body[:60]
+            summary="grpc-status-details-bin cannot be decoded as google.rpc.Status",
+            path=_DETAILS_TRAILER,
+            value=body[:60],
         )
     elif isinstance(body, dict) and body.get("code") != frame.error_code:
         code = body.get("code")
         yield RuleFinding(
-            summary=f"grpc-status is {frame.error_code}, the code in the details is {code}", value=str(code)
+            summary=f"grpc-status is {frame.error_code}, but the code in grpc-status-details-bin is {code}",
+            value=str(code),
         )
 
 
@@ -168,17 +175,17 @@ def contradiction(context: RuleContext) -> Iterator[RuleFinding]:
     clean=grpc("SendMessage", send(), {"task": task()}, headers={"grpc-timeout": "2S"}, seconds=1),
 )
 def deadline(context: RuleContext) -> Iterator[RuleFinding]:
-    """A call ends with DEADLINE_EXCEEDED, or its client cancels it when the time of its `grpc-timeout` is over, before
-    it has shown a terminal state.
+    """A call ends with DEADLINE_EXCEEDED, or the client cancels it when the time of its `grpc-timeout` is over, before
+    the task has reached a terminal state.
 
-    The agent goes on with the task, and its client does not learn the outcome. Blocking sends and streams take as long
-    as the task: they want no deadline, or `returnImmediately` and a look at the task later.
+    The agent continues with the task, but the client does not learn the result. Blocking sends and streams take as long
+    as the task: the client should set no deadline for them, or use `returnImmediately` and call GetTask later.
     """
     exchange = context.exchange
     if context.record.state in TERMINAL:
         return
     limit = context.request_header("grpc-timeout")
-    allowed = f"the client allows {limit}" if limit else "the client names no deadline"
+    allowed = f"the client allows {limit}" if limit else "the client sets no deadline"
     if exchange.grpc_status == _DEADLINE_CODE:
         yield RuleFinding(summary=f"{exchange.method} ends with DEADLINE_EXCEEDED, {allowed}", value=limit)
     elif exchange.how == "client cancel" and (found := _TIMEOUT.fullmatch(limit)) is not None:
@@ -189,7 +196,7 @@ def deadline(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-GRPC-018",
-    "Failure without a mapped status",
+    "Call fails with status UNKNOWN",
     Severity.WARNING,
     section="1.0 3.3.2",
     scope=EvidenceScope.EXCHANGE,
@@ -206,10 +213,11 @@ def deadline(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def unmapped(context: RuleContext) -> Iterator[RuleFinding]:
-    """A call ends with the status UNKNOWN, which is what libraries send for an exception that nobody caught.
+    """A call ends with the status UNKNOWN, which gRPC libraries send for an exception that the agent's code does not
+    catch.
 
-    It says nothing about the cause, and clients cannot tell whether to try again. An agent that fails inside says
-    INTERNAL, with an ErrorInfo.
+    UNKNOWN says nothing about the cause, so the client does not know whether to try again. The agent must catch the
+    exception and answer INTERNAL with an ErrorInfo.
     """
     frame = context.frame
     if frame.kind is FrameKind.END and frame.error_code == _UNKNOWN_CODE:

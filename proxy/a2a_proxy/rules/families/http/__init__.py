@@ -1,3 +1,3 @@
-"""HTTP layer."""
+"""HTTP requests and responses."""
 
 LEFT_OUT: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Content types of A2A over HTTP (A2A 1.0 sections 9.1, 11.1)."""
+"""Rules about content types of A2A over HTTP (A2A 1.0 sections 9.1, 11.1)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.rules.context import RuleContext, strip_parameters
-from a2a_proxy.rules.define.rule import (
+from a2a_proxy.rules.define.conditions import (
     CARD,
     JSONRPC,
     REST,
@@ -19,9 +19,8 @@ from a2a_proxy.rules.define.rule import (
     EvidenceScope,
     FrameFlag,
     HookPoint,
-    RuleFinding,
-    rule,
 )
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rest, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send, snapshot, task
 
@@ -30,7 +29,7 @@ _A2A_TYPE, _JSON_TYPE, _EVENT_STREAM_TYPE = "application/a2a+json", "application
 
 
 def content_types(context: RuleContext) -> tuple[str, str]:
-    """The `Content-Type` fields of request and response."""
+    """Return the `Content-Type` fields of request and response."""
     found: tuple[str, str] | None = context.cache.get("types")
     if found is None:
         found = context.cache["types"] = context.request_header("content-type"), context.response_header("content-type")
@@ -38,13 +37,13 @@ def content_types(context: RuleContext) -> tuple[str, str]:
 
 
 def format_media_type(kind: str) -> str:
-    """A media type in a summary."""
+    """Return a media type as summaries show it."""
     return f"`{kind[:80]}`" if kind else "missing"
 
 
 @rule(
     "A2A-HTTP-001",
-    "The content type of a JSON-RPC request is not application/json",
+    "Content type of a JSON-RPC request is not application/json",
     Severity.ERROR,
     section="1.0 9.1",
     hook_points=HookPoint.HEADS,
@@ -53,10 +52,10 @@ def format_media_type(kind: str) -> str:
     clean=rpc("GetTask", _TASK_PARAMS, task(), headers={"Content-Type": "application/json; charset=utf-8"}),
 )
 def type_of_call(context: RuleContext) -> Iterator[RuleFinding]:
-    """The request carries a JSON-RPC call under another content type than `application/json` (parameters do not count),
-    or under none.
+    """A JSON-RPC request has a content type other than `application/json` (parameters are ignored), or none.
 
-    Agents choose how to read a body by its type: many answer 415, or do not find any body.
+    Agents decide by the content type how to read a body: many answer 415, or find no body. The client must send
+    `Content-Type: application/json`.
     """
     kind = strip_parameters(content_types(context)[0])
     if kind != _JSON_TYPE and context.request is not None:
@@ -66,7 +65,7 @@ def type_of_call(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-HTTP-002",
-    "The content type of a JSON-RPC response is not application/json",
+    "Content type of a JSON-RPC response is not application/json",
     Severity.ERROR,
     section="1.0 9.1",
     hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
@@ -77,9 +76,10 @@ def type_of_call(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
 def type_of_response(context: RuleContext) -> Iterator[RuleFinding]:
-    """A JSON-RPC response that is no stream comes under another content type than `application/json`, or under none.
+    """A JSON-RPC response that is not a stream has a content type other than `application/json`, or none.
 
-    Clients that look at the type before they read take it for the error page of a server in between.
+    Clients that check the content type first take the response for the error page of a proxy. The agent, or a proxy
+    that changes the field, must send `Content-Type: application/json`.
     """
     if context.frame_or_none is None:
         kind = strip_parameters(content_types(context)[1])
@@ -99,7 +99,7 @@ def type_of_response(context: RuleContext) -> Iterator[RuleFinding]:
 
 
 def _has_body(context: RuleContext) -> bool:
-    """The response has a body as far as its head tells."""
+    """Return whether the response has a body, according to its status and header fields."""
     return (
         context.exchange.status // 100 == 2
         and context.exchange.status != 204
@@ -109,7 +109,7 @@ def _has_body(context: RuleContext) -> bool:
 
 @rule(
     "A2A-HTTP-008",
-    "A REST body is neither application/a2a+json nor application/json",
+    "REST body is neither application/a2a+json nor application/json",
     Severity.WARNING,
     section="1.0 11.1",
     hook_points=HookPoint.HEADS,
@@ -119,11 +119,12 @@ def _has_body(context: RuleContext) -> bool:
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
 )
 def type_of_rest(context: RuleContext) -> Iterator[RuleFinding]:
-    """The body of a REST request, or of a successful answer to a call that does not stream, has a content type that is
-    neither `application/a2a+json` nor `application/json`. `application/json`, which was right in 1.0.0, is told once
-    for each agent and each client as information: since 1.0.1 the other one should be used.
+    """The body of a REST request, or of a successful response that is not a stream, has a content type other than
+    `application/a2a+json` and `application/json`. `application/json`, which was correct in 1.0.0, is reported once for
+    each agent and each client as information: since 1.0.1 `application/a2a+json` should be used.
 
-    The receiver may not know how to read it; `application/a2a+json` lets gateways tell A2A from other JSON.
+    The receiver may not know how to read the body; `application/a2a+json` also lets gateways distinguish A2A from other
+    JSON. The sender must set it: the client for requests, the agent for responses.
     """
     asked = context.request
     if asked is not None and asked.size:
@@ -153,7 +154,7 @@ def _check_json_type(kind: str, side: str, notes: dict[str, Any], seq: int) -> I
 
 @rule(
     "A2A-HTTP-009",
-    "A JSON-RPC error under a status other than 200",
+    "JSON-RPC error with an HTTP status other than 200",
     Severity.INFO,
     section="1.0 9.5",
     scope=EvidenceScope.EXCHANGE,
@@ -163,22 +164,21 @@ def _check_json_type(kind: str, side: str, notes: dict[str, Any], seq: int) -> I
     clean=rpc("SendMessage", send(), error=rpc_error(-32603, text="boom")),
 )
 def error_status(context: RuleContext) -> Iterator[RuleFinding]:
-    """A JSON-RPC error comes with an HTTP status other than 200. The specification leaves the status open; all SDKs
-    answer 200.
+    """A JSON-RPC error is sent with an HTTP status other than 200. The specification leaves the status open; all SDKs
+    send 200.
 
-    HTTP libraries throw the body of such answers away or raise an error of their own, and the code is lost.
+    Many HTTP libraries discard the body of such a response or raise an error of their own, and the JSON-RPC error code
+    is lost. The agent should send 200.
     """
     status = context.exchange.status
     if status != 200 and isinstance(context.value, dict) and "jsonrpc" in context.value:
-        told = (
-            f"error {context.frame.error_code} comes with HTTP status {status}, JSON-RPC errors usually come with 200"
-        )
+        told = f"the agent sends error {context.frame.error_code} with HTTP status {status}, usual is 200"
         yield RuleFinding(summary=told, value=str(status))
 
 
 @rule(
     "A2A-HTTP-015",
-    "JSON that is not UTF-8",
+    "JSON is not UTF-8",
     Severity.WARNING,
     section="1.0 14.1.1; RFC 8259 8.1",
     hook_points=(HookPoint.HEADS, HookPoint.REQUEST, HookPoint.ANSWER),
@@ -188,9 +188,11 @@ def error_status(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, task(), headers={"Content-Type": "application/json; charset=UTF-8"}),
 )
 def not_utf8(context: RuleContext) -> Iterator[RuleFinding]:
-    """A JSON body is announced in another character set than UTF-8, or has bytes that are no UTF-8.
+    """The content type of a JSON body names a character set other than UTF-8, or the body has bytes that are not valid
+    UTF-8.
 
-    JSON between systems is UTF-8 and nothing else: the receiver refuses the text, or reads other letters in it.
+    JSON between systems must be UTF-8: the receiver refuses the text, or reads wrong characters. The sender (client or
+    agent) must encode JSON as UTF-8.
     """
     if context.frame_or_none is None:
         for field, side in zip(content_types(context), ("request", "response"), strict=True):
@@ -210,7 +212,9 @@ def not_utf8(context: RuleContext) -> Iterator[RuleFinding]:
         data.decode()
     except UnicodeDecodeError as error:
         byte = f"0x{data[error.start]:02x}"
-        yield RuleFinding(summary=f"byte {byte} at {error.start} of the JSON text is no UTF-8", value=byte)
+        yield RuleFinding(
+            summary=f"byte {byte} at offset {error.start} of the JSON text is not valid UTF-8", value=byte
+        )
         return
     if b"\0" in data[:4]:
         yield RuleFinding(summary="the JSON text is UTF-16 or UTF-32, it must be UTF-8", value=data[:4].hex())
@@ -221,7 +225,7 @@ def _is_json_type(kind: str) -> bool:
 
 
 _UTF8_NAMES = frozenset({"", "utf-8", "utf8", "us-ascii", "ascii"})
-"""ASCII is UTF-8 too."""
+"""Names of UTF-8 and of ASCII, a subset of it."""
 
 
 def _check_charset(field: str, side: str) -> Iterator[RuleFinding]:
@@ -230,5 +234,5 @@ def _check_charset(field: str, side: str) -> Iterator[RuleFinding]:
     named = [part.partition("=") for part in field.split(";")[1:]]
     charset = next((value.strip(" \t\"'") for name, _, value in named if name.strip().lower() == "charset"), "")
     if charset.lower() not in _UTF8_NAMES:
-        told = f"the JSON of the {side} is announced as `{charset[:40]}`, JSON must be UTF-8"
+        told = f"the content type of the {side} says `{charset[:40]}`, JSON must be UTF-8"
         yield RuleFinding(summary=told, value=charset, seq=-1)

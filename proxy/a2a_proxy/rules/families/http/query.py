@@ -1,4 +1,4 @@
-"""Query parameters of HTTP+JSON (A2A 1.0 section 11.5)."""
+"""Rules about query parameters of HTTP+JSON (A2A 1.0 section 11.5)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import REST, Dialects, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import REST, Dialects, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rest
 from a2a_proxy.rules.examples.objects import task
 
@@ -31,7 +32,7 @@ _LIST_PARAMETERS = {"tasks": [task()], "nextPageToken": "", "pageSize": 5, "tota
 
 @rule(
     "A2A-HTTP-011",
-    "A query parameter is not camelCase",
+    "Query parameter is not camelCase",
     Severity.ERROR,
     section="1.0 11.5",
     hook_points=HookPoint.HEADS,
@@ -41,10 +42,11 @@ _LIST_PARAMETERS = {"tasks": [task()], "nextPageToken": "", "pageSize": 5, "tota
     clean=rest("GET", "/tasks?pageSize=5", result=_LIST_PARAMETERS),
 )
 def snake_case(context: RuleContext) -> Iterator[RuleFinding]:
-    """The name of a query parameter is written as in the protobuf definition (`page_size`), not as in JSON
-    (`pageSize`).
+    """The name of a query parameter is written in snake case, as in the protobuf definition (`page_size`), instead of
+    camel case (`pageSize`).
 
-    Agents ignore parameters that they do not know: the filter or the limit has no effect, and nobody notices.
+    Agents ignore unknown parameters: the filter or limit has no effect, without any error. The client must use the JSON
+    names.
     """
     for name, _ in _query_pairs(context):
         if name in _SNAKE_CASE:
@@ -64,7 +66,7 @@ def _request_seq(context: RuleContext) -> int:
 _STATE_NAMES = frozenset(f"TASK_STATE_{state.name}" for state in TaskState) | {"TASK_STATE_UNSPECIFIED"}
 _INTEGER_TEXT = re.compile(r"-?\d{1,19}")
 _NESTED_PARAMETERS = re.compile(r"\w+\[\w+\]|metadata\.\w+")
-"""A member of an object."""
+"""Parameter name that addresses a member of an object."""
 _TIME_PARAMETERS = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]00:00)")
 
 _PARAMETER_TYPES: dict[str, tuple[Callable[[str], object], str]] = {
@@ -74,12 +76,12 @@ _PARAMETER_TYPES: dict[str, tuple[Callable[[str], object], str]] = {
     "historyLength": (_INTEGER_TEXT.fullmatch, "a decimal number"),
     "statusTimestampAfter": (_TIME_PARAMETERS.fullmatch, "an ISO 8601 time in UTC (`2026-01-01T00:00:00Z`)"),
 }
-"""`currentGeneration` is judged by A2A-GEN-020."""
+"""Parameter name to check and description. `currentGeneration` is judged by A2A-GEN-020."""
 
 
 @rule(
     "A2A-HTTP-012",
-    "A badly typed query value",
+    "Query value of the wrong type",
     Severity.WARNING,
     section="1.0 11.5",
     hook_points=HookPoint.HEADS,
@@ -93,10 +95,11 @@ _PARAMETER_TYPES: dict[str, tuple[Callable[[str], object], str]] = {
     ),
 )
 def badly_typed(context: RuleContext) -> Iterator[RuleFinding]:
-    """A query value is not written as its type wants it: a boolean as `true` or `false`, a state by its name, a number
-    in decimal digits, a time as ISO 8601 in UTC; or a parameter is an object inside. Empty values count as not given.
+    """A query value is not in the form of its type: a boolean is `true` or `false`, a state is its name, a number is
+    decimal, a time is ISO 8601 in UTC. Also reported: a parameter that is a JSON object or addresses a member of one.
+    Empty values count as absent.
 
-    Agents answer 400, or read another value than the client means.
+    Agents answer 400, or read another value than the client means. The client must correct the value.
     """
     for name, value in _query_pairs(context):
         fits, words = _PARAMETER_TYPES.get(name, (None, ""))

@@ -1,4 +1,4 @@
-"""Request lines and bodies of HTTP+JSON (A2A 1.0 sections 5.3, 11.3, 11.6)."""
+"""Rules about request lines and bodies of HTTP+JSON (A2A 1.0 sections 5.3, 11.3, 11.6)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from a2a_proxy.protocol.json_summary import rename_to_camel
 from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
 from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import REST, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import REST, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import http, json_text, rest, rest_error
 from a2a_proxy.rules.examples.objects import send, snapshot, task
 
@@ -26,12 +27,12 @@ _A2A_PATHS = (
     "/pushNotificationConfigs",
     "/extendedAgentCard",
 )
-"""Ends of paths that no other service is likely to have."""
+"""Path endings that are unlikely in other services."""
 
 
 @rule(
     "A2A-HTTP-007",
-    "The wrong HTTP method for a REST operation",
+    "Wrong HTTP method for a REST operation",
     Severity.ERROR,
     section="1.0 5.3, 11.3",
     hook_points=HookPoint.HEADS,
@@ -40,10 +41,10 @@ _A2A_PATHS = (
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
 )
 def wrong_method(context: RuleContext) -> Iterator[RuleFinding]:
-    """The path of a request is that of a REST operation, its HTTP method is another one. GET and POST are both right
-    for `:subscribe`; OPTIONS and HEAD ask about the resource and are no calls.
+    """The path of a request is the path of a REST operation, but the HTTP method is not. `:subscribe` accepts GET and
+    POST; OPTIONS and HEAD requests are not calls.
 
-    The agent answers 404 or 405, and the operation does not take place.
+    The agent answers 404 or 405, and the operation is not performed. The client must use the method of the operation.
     """
     exchange = context.exchange
     target = exchange.target
@@ -67,7 +68,7 @@ def wrong_method(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-HTTP-010",
-    "An error body under a success status, or the reverse",
+    "Error body with a success status, or a result with an error status",
     Severity.ERROR,
     section="1.0 11.6",
     scope=EvidenceScope.EXCHANGE,
@@ -78,24 +79,27 @@ def wrong_method(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rest("GET", "/tasks/t1", result=_OPERATIONS_WITHOUT_TASK, status=404),
 )
 def status_and_body(context: RuleContext) -> Iterator[RuleFinding]:
-    """A REST answer under a status below 400 has a member `error` at its top, or one of 400 and above has a Task, a
-    Message or a list of tasks.
+    """A REST response with a status below 400 has a member `error` at its top level, or a response with a status of 400
+    or above has a Task, a Message or a list of tasks.
 
-    HTTP clients decide by the status: they hand the error on as a result, or throw the result away.
+    HTTP clients decide by the status: they pass the error on as a result, or discard the result. The agent, or a proxy
+    that replaces the status, must send the status that fits the body.
     """
     value, status, kind = context.value, context.exchange.status, context.frame.kind
     if not isinstance(value, dict) or kind is FrameKind.EVENT:
         return
     if status < 400 and kind is not FrameKind.ERROR and "error" in value:
-        yield RuleFinding(summary=f"the body is an error, the HTTP status is {status}", path="error", value=str(status))
+        yield RuleFinding(
+            summary=f"the body is an error, but the HTTP status is {status}", path="error", value=str(status)
+        )
     elif status >= 400 and kind is FrameKind.ERROR and "error" not in value:
         shape = _describe_result(value)
         if shape:
-            yield RuleFinding(summary=f"the body has {shape}, the HTTP status is {status}", value=str(status))
+            yield RuleFinding(summary=f"the body has {shape}, but the HTTP status is {status}", value=str(status))
 
 
 def _describe_result(value: dict[str, object]) -> str:
-    """What of A2A's results stands there, in words."""
+    """Return which result of A2A the body holds, in words, or an empty string."""
     members = rename_to_camel(value)
     found = next((name for name in ("task", "message") if isinstance(members.get(name), dict)), "")
     if found:
@@ -107,7 +111,7 @@ def _describe_result(value: dict[str, object]) -> str:
 
 @rule(
     "A2A-HTTP-013",
-    "A GET or DELETE with a body",
+    "GET or DELETE with a body",
     Severity.WARNING,
     section="1.0 11.5; RFC 9110 9.3.1",
     hook_points=HookPoint.HEADS,
@@ -118,12 +122,13 @@ def _describe_result(value: dict[str, object]) -> str:
 def body_of_get(context: RuleContext) -> Iterator[RuleFinding]:
     """A REST request with the method GET or DELETE has a body.
 
-    What such a body means is not defined: agents ignore it, and proxies may drop it or refuse the request.
+    HTTP does not define a meaning for such a body: agents ignore it, and proxies may drop it or refuse the request. The
+    client must send the parameters in path and query.
     """
     asked, method = context.request, context.exchange.method
     if asked is not None and asked.size and method in ("GET", "DELETE"):
         yield RuleFinding(
-            summary=f"{method} has a body of {asked.size} bytes, parameters go in path and query", seq=asked.seq
+            summary=f"{method} has a body of {asked.size} bytes, parameters belong in path and query", seq=asked.seq
         )
 
 
@@ -132,7 +137,7 @@ _NAMED_TASK = ("CancelTask", "SubscribeToTask", "CreateTaskPushNotificationConfi
 
 @rule(
     "A2A-HTTP-014",
-    "Path and body name different things",
+    "Path and body name different tasks or tenants",
     Severity.WARNING,
     section="1.0 11.3",
     hook_points=HookPoint.REQUEST,
@@ -143,10 +148,11 @@ _NAMED_TASK = ("CancelTask", "SubscribeToTask", "CreateTaskPushNotificationConfi
     clean=rest("POST", "/tasks/t1:cancel", {"id": "t1"}, task("CANCELED")),
 )
 def two_names(context: RuleContext) -> Iterator[RuleFinding]:
-    """A REST request names one task (or tenant) in its path and another in its body. What is missing or empty in the
-    body is no contradiction.
+    """A REST request names one task (or tenant) in its path and another in its body. An absent or empty value in the
+    body is accepted.
 
-    Agents look at one of the two: the call may hit another task than the client means.
+    Agents use only one of the two, so the call may affect another task than the client means. The client must send the
+    same id in both, or only the path.
     """
     named = context.operation in _NAMED_TASK
     if not named and b'"tenant"' not in context.frame.payload:
@@ -169,13 +175,13 @@ def _check_same_id(name: str, here: str, there: object) -> Iterator[RuleFinding]
         return
     if not is_label(here.encode()) and not is_label(there.encode()):
         yield RuleFinding(
-            summary=f"the path names {here[:60]}, `{name}` in the body {there[:60]}", path=name, value=there
+            summary=f"the path names {here[:60]}, but `{name}` in the body is {there[:60]}", path=name, value=there
         )
 
 
 @rule(
     "A2A-HTTP-018",
-    "A delete is answered by something else than 200 and {}",
+    "Answer to a delete is not 200 with {}",
     Severity.INFO,
     section="1.0 11.3",
     scope=EvidenceScope.EXCHANGE,
@@ -187,28 +193,28 @@ def _check_same_id(name: str, here: str, there: object) -> Iterator[RuleFinding]
     clean=rest("DELETE", "/tasks/t1/pushNotificationConfigs/p1", result={}),
 )
 def answer_to_delete(context: RuleContext) -> Iterator[RuleFinding]:
-    """The successful answer to DeleteTaskPushNotificationConfig is not status 200 with an empty object.
+    """The successful answer to DeleteTaskPushNotificationConfig is not HTTP 200 with an empty JSON object.
 
-    Clients that read every answer as JSON fail on a body that is missing.
+    Clients that parse every response as JSON fail if the body is missing. The agent should answer 200 with `{}`.
     """
     status = context.exchange.status
     if status // 100 != 2 or (status == 200 and context.value == {}):
         return
     body = f"a body of {context.frame.size} bytes" if context.frame.payload else "no body"
     yield RuleFinding(
-        summary=f"the delete is answered by {status} and {body}, usual are 200 and {{}}", value=str(status)
+        summary=f"the agent answers the delete with {status} and {body}, usual is 200 with {{}}", value=str(status)
     )
 
 
 _DUPLICATE_ID = re.compile(r"(:send|:stream|:cancel|:subscribe|/extendedAgentCard)/")
-"""Something goes on after an operation."""
+"""An operation in the path that is followed by another segment."""
 _SEND_PATH = json_text({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": send()})
 _REFUSED_BODY = json_text(rest_error(400, "INVALID_ARGUMENT", "INVALID_REQUEST", "no message"))
 
 
 @rule(
     "A2A-HTTP-020",
-    "A call to the path of an operation as if it were the base URL",
+    "Path of an operation used as base URL",
     Severity.WARNING,
     section="1.0 8.3.2, 11.3",
     hook_points=HookPoint.REQUEST,
@@ -218,21 +224,23 @@ _REFUSED_BODY = json_text(rest_error(400, "INVALID_ARGUMENT", "INVALID_REQUEST",
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
 )
 def path_as_base(context: RuleContext) -> Iterator[RuleFinding]:
-    """A JSON-RPC call is posted to the path of a REST operation, or the path of an operation is there twice.
+    """A JSON-RPC call is posted to the path of a REST operation, or the path of an operation occurs twice in the
+    request target.
 
-    The client was given the URL of an operation where the URL of an interface belongs, and finds no operation under it.
+    The client is configured with the URL of an operation instead of the URL of the agent's interface, and finds no
+    operation there. Correct the URL in the client, or in the agent card if it came from there.
     """
     path = context.rest_match if _DUPLICATE_ID.search(context.exchange.target) else None
     if path is not None and _match_prefix(path) is not None:
-        told = f"the path has an operation in front of the operation: {context.exchange.target[:100]}"
+        told = f"the path has two operations, the base URL ends in one: {context.exchange.target[:100]}"
         yield RuleFinding(summary=told, value=context.exchange.target)
     elif b'"jsonrpc"' in context.frame.payload and isinstance(context.value, dict) and "jsonrpc" in context.value:
-        told = f"a JSON-RPC call is posted to the path of {context.operation}, not to the URL of an interface"
+        told = f"a JSON-RPC call is posted to the path of {context.operation} instead of the interface's URL"
         yield RuleFinding(summary=told, path="jsonrpc", value=context.exchange.target)
 
 
 def _match_prefix(path: RestMatch) -> RestMatch | None:
-    """The operation that the prefix ends in."""
+    """Return the operation at the end of the path prefix, or None."""
     return match_request_line("POST", path.prefix.encode("latin-1")) or match_request_line(
         "GET", path.prefix.encode("latin-1")
     )

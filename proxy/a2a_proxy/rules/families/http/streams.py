@@ -1,4 +1,4 @@
-"""Event streams as HTTP responses (A2A 1.0 sections 9.4.2, 11.7; manual/protocol.md "Calls that wait")."""
+"""Rules about event streams as HTTP responses (A2A 1.0 sections 9.4.2, 11.7; manual/protocol.md "Calls that wait")."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.operations import OPERATIONS, STREAMING_OPERATIONS
 from a2a_proxy.rules.context import RuleContext, strip_parameters
-from a2a_proxy.rules.define.rule import HTTP, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import HTTP, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, fetch_card, http, json_text, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.families.http.media import content_types, format_media_type
@@ -32,7 +33,7 @@ _STREAM_CALL = json_text({"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMes
 
 @rule(
     "A2A-HTTP-003",
-    "A stream is not text/event-stream",
+    "Stream is not text/event-stream",
     Severity.ERROR,
     section="1.0 9.4.2, 11.7",
     hook_points=HookPoint.HEADS,
@@ -50,9 +51,11 @@ _STREAM_CALL = json_text({"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMes
     clean=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1)),
 )
 def other_type(context: RuleContext) -> Iterator[RuleFinding]:
-    """A streaming call is answered with success, and a body that is neither `text/event-stream` nor JSON.
+    """A streaming call is answered with success, but the content type of the body is neither `text/event-stream` nor
+    JSON.
 
-    A2A streams are server-sent events; the client reads no event from another format.
+    A2A streams are server-sent events: the client cannot read events in another format. The agent must stream
+    `text/event-stream`.
     """
     exchange, kind = context.exchange, strip_parameters(content_types(context)[1])
     if exchange.status // 100 != 2 or kind == _EVENT_STREAM_TYPE or kind in _JSON_TYPE:
@@ -67,7 +70,7 @@ def other_type(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-HTTP-004",
-    "A streaming call is answered by one JSON object",
+    "Streaming call answered with one JSON object",
     Severity.WARNING,
     section="1.0 3.1.2, 9.4.2",
     scope=EvidenceScope.EXCHANGE,
@@ -78,10 +81,11 @@ def other_type(context: RuleContext) -> Iterator[RuleFinding]:
     clean=fetch_card() + rpc_stream("SendStreamingMessage", send(), snapshot("COMPLETED")),
 )
 def one_object(context: RuleContext) -> Iterator[RuleFinding]:
-    """A streaming call is answered with success by one JSON object in place of an event stream, by an agent whose card
-    declares streaming, or whose card was not seen.
+    """A streaming call is answered with success and one JSON object instead of an event stream, although the agent's
+    card declares streaming, or (low confidence) was not seen.
 
-    The client waits for events and gets none; what happens after this answer it never learns.
+    The client waits for events, gets none, and does not learn what happens after this answer. The agent must answer
+    with an event stream; a client may call SendMessage instead.
     """
     if (
         context.frame.kind is not FrameKind.RESPONSE
@@ -97,15 +101,15 @@ def one_object(context: RuleContext) -> Iterator[RuleFinding]:
     declared = context.declarations
     if declared is None or declared.streaming:
         told = (
-            f"{context.exchange.operation} is answered by one `{context.media_type}` object, it must be a stream "
-            "of events"
+            f"{context.exchange.operation} is answered with one `{context.media_type}` object, it must be an event "
+            "stream"
         )
         yield RuleFinding(summary=told, is_sure=declared is not None)
 
 
 @rule(
     "A2A-HTTP-005",
-    "A call that does not stream is answered by an event stream",
+    "Event stream in answer to a call that does not stream",
     Severity.ERROR,
     section="1.0 9.4.1",
     hook_points=HookPoint.HEADS,
@@ -116,9 +120,10 @@ def one_object(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
 def stream_for_one(context: RuleContext) -> Iterator[RuleFinding]:
-    """A call that has one answer, such as SendMessage or GetTask, is answered as `text/event-stream`.
+    """A call with a single answer, such as SendMessage or GetTask, is answered with `text/event-stream`.
 
-    The client reads the body as one JSON value, and fails on the first `data:`.
+    The client parses the body as one JSON value and fails at the first `data:`. The agent must answer with one JSON
+    object.
     """
     if context.exchange.streaming and context.media_type == _EVENT_STREAM_TYPE:
         told = f"the answer to {context.exchange.operation} is `{_EVENT_STREAM_TYPE}`, it must be one JSON object"
@@ -127,7 +132,7 @@ def stream_for_one(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-HTTP-006",
-    "A streaming call does not accept event streams",
+    "Streaming call does not accept event streams",
     Severity.WARNING,
     section="1.0 9.4.2; RFC 9110 12.5.1",
     hook_points=HookPoint.HEADS,
@@ -137,10 +142,12 @@ def stream_for_one(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc_stream("SendStreamingMessage", send(), snapshot("COMPLETED"), headers={"Accept": "*/*"}),
 )
 def not_accepted(context: RuleContext) -> Iterator[RuleFinding]:
-    """A streaming call has an `Accept` field that takes no `text/event-stream`; one without the field, which takes
-    everything, is told as information. Agents of the vendor dialect require the field: there both are errors.
+    """A streaming call has an `Accept` field that does not include `text/event-stream`. A call without the field, which
+    accepts everything, is reported as information. Agents of the vendor dialect require the field: for them both are
+    errors.
 
-    Servers that heed the field answer 406, or one JSON object in place of a stream.
+    Servers that respect the field answer 406, or one JSON object instead of a stream. The client must send `Accept:
+    text/event-stream`.
     """
     said = context.request_headers("accept")
     if said == [_EVENT_STREAM_TYPE]:
@@ -149,7 +156,7 @@ def not_accepted(context: RuleContext) -> Iterator[RuleFinding]:
         return
     severity = Severity.ERROR if context.exchange.dialect is Dialect.VENDOR else None if said else Severity.INFO
     told = f"`Accept` is `{', '.join(said)[:80]}`" if said else "`Accept` is missing"
-    summary = f"{told}, {context.exchange.operation} is answered as `{_EVENT_STREAM_TYPE}`"
+    summary = f"{told}, {context.exchange.operation} is answered with `{_EVENT_STREAM_TYPE}`"
     yield RuleFinding(summary=summary, value=", ".join(said), severity=severity, seq=_request_seq(context))
 
 
@@ -164,15 +171,15 @@ def _request_seq(context: RuleContext) -> int:
 
 
 _MIN_SPREAD = 2.0
-"""How far apart, s, it was written what came together."""
+"""Seconds between the timestamps of events that arrive together, from which on they count as held back."""
 _MIN_EVENTS = 64
-"""Updates of a burst that are looked at."""
+"""Number of updates of a burst that are checked."""
 _TIMESTAMP = re.compile(rb'"timestamp"\s*:\s*"([^"]{19,40})"')
 
 
 @rule(
     "A2A-HTTP-019",
-    "A compressed or buffered event stream",
+    "Compressed or buffered event stream",
     Severity.WARNING,
     section="1.0 9.4.2; WHATWG 9.2",
     hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
@@ -199,18 +206,21 @@ _TIMESTAMP = re.compile(rb'"timestamp"\s*:\s*"([^"]{19,40})"')
     ),
 )
 def held_back(context: RuleContext) -> Iterator[RuleFinding]:
-    """An event stream has a `Content-Encoding`; or three status updates and more come at once, two seconds and more
-    after the call, with timestamps as far apart: something on the way collected them. The latter is less sure, for it
-    trusts the agent's timestamps.
+    """An event stream has a `Content-Encoding`; or at least three status updates arrive together, two seconds or more
+    after the call, with timestamps that are as far apart (low confidence, because it trusts the agent's timestamps):
+    something on the way collected them.
 
-    Compressors and buffering servers hold events back until a block is full, so what should be seen live comes late.
+    Compressors and buffering servers hold events back until a block is full, so the client sees progress late. Turn off
+    compression and buffering for event streams in the agent's server and in every proxy on the way.
     """
     if context.frame_or_none is None:
         coding = context.response_header("content-encoding").lower() if context.exchange.streaming else ""
         if coding not in ("", "identity"):
-            yield RuleFinding(summary=f"the event stream is encoded as `{coding[:40]}`", value=coding)
+            yield RuleFinding(
+                summary=f"the event stream is compressed (`Content-Encoding: {coding[:40]}`)", value=coding
+            )
         return
-    # A new subscriber may be told at once what happened before.
+    # A new subscriber may receive earlier events all at once.
     if context.operation == "SendStreamingMessage":
         yield from _check_burst(context)
 
@@ -229,13 +239,13 @@ def _check_burst(context: RuleContext) -> Iterator[RuleFinding]:
     apart = _seconds_between(burst["stamp"], stamp)
     if burst["count"] >= 3 and apart >= _MIN_SPREAD:
         waited = (record.broken_silence - record.started) / 1e9
-        told = f"{burst['count']} status updates came at once {waited:.1f} s after the call"
-        yield RuleFinding(summary=f"{told}, their timestamps are {apart:.1f} s apart", is_sure=False)
+        told = f"{burst['count']} status updates arrived together {waited:.1f} s after the call"
+        yield RuleFinding(summary=f"{told}, but their timestamps are {apart:.1f} s apart", is_sure=False)
         burst["count"] = _MIN_EVENTS
 
 
 def _seconds_between(one: str, other: str) -> float:
-    """Seconds between two timestamps; 0 where they cannot be read."""
+    """Return the seconds between two timestamps, or 0 if one of them cannot be parsed."""
     try:
         first, second = (datetime.fromisoformat(each.replace("Z", "+00:00")) for each in (one, other))
         return (second - first).total_seconds()

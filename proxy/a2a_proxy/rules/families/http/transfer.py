@@ -1,4 +1,4 @@
-"""What HTTP itself says of a call (RFC 9110, RFC 9112)."""
+"""Rules of HTTP itself (RFC 9110, RFC 9112)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import HTTP, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import HTTP, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.facts.credentials import credentials
@@ -19,7 +20,7 @@ _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 
 @rule(
     "A2A-HTTP-016",
-    "A body ends before its length",
+    "Body ends before its length",
     Severity.WARNING,
     section="RFC 9112 8",
     hook_points=HookPoint.CLOSED,
@@ -30,10 +31,11 @@ _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
     clean=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1)),
 )
 def ends_early(context: RuleContext) -> Iterator[RuleFinding]:
-    """The sender of an HTTP/1 body ends or resets the connection before the bytes of its `Content-Length`, or the last
-    chunk, are there.
+    """The sender of an HTTP/1 body closes or resets the connection before all bytes of `Content-Length`, or the last
+    chunk, are sent.
 
-    The receiver cannot tell a body that is over from one that broke off, and what it has got may be half a message.
+    The body is incomplete: the receiver may have half a message and must discard it. The sender (the agent for
+    responses, the client for requests), or a proxy in between, broke the connection off.
     """
     exchange = context.exchange
     if not exchange.http_version.startswith("1"):
@@ -53,7 +55,7 @@ def ends_early(context: RuleContext) -> Iterator[RuleFinding]:
     else:
         return
     if coding:
-        yield RuleFinding(summary=f"the {side} ends before its last chunk")
+        yield RuleFinding(summary=f"the {side} ends before its last chunk: the body is incomplete")
     elif length:
         yield RuleFinding(
             summary=f"the {side} ends before the {length[:20]} bytes of its `Content-Length`", value=length
@@ -62,7 +64,7 @@ def ends_early(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-HTTP-017",
-    "A call with credentials is redirected",
+    "Call with credentials is redirected",
     Severity.WARNING,
     section="1.0 13.4; RFC 9110 15.4",
     hook_points=HookPoint.HEADS,
@@ -80,11 +82,12 @@ def ends_early(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, task(), headers={"Authorization": "Bearer x"}),
 )
 def redirected(context: RuleContext) -> Iterator[RuleFinding]:
-    """A call that carries credentials is answered by a redirect. One to another host, or from https to http, is an
-    error.
+    """A call that carries credentials is answered with a redirect. A redirect to another host, or from https to http,
+    is an error.
 
-    Clients that follow send the credentials to whoever the redirect names, or leave them out and get 401; a POST may
-    become a GET on the way.
+    Clients that follow it send the credentials to the new location, or omit them and get 401; a POST may become a GET.
+    The agent should answer calls at the URL of its card, or the card (or the client's configuration) should have the
+    final URL.
     """
     exchange = context.exchange
     if exchange.status not in _REDIRECT_STATUSES:
@@ -103,14 +106,14 @@ def redirected(context: RuleContext) -> Iterator[RuleFinding]:
 
 
 def _location_host(place: str) -> str:
-    """The host of a location; empty where it stays on the same one."""
+    """Return the host of a location, or an empty string if it stays on the same host."""
     if place.startswith("//"):
         return host_of(place[2:])
     return host_of(place) if "://" in place.partition("?")[0] else ""
 
 
 def _location_without_query(place: str) -> str:
-    """A location without its query, which may hold secrets."""
+    """Return a location without its query, which may contain secrets."""
     try:
         parts = urlsplit(place)
     except ValueError:

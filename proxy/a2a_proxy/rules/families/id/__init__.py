@@ -1,4 +1,4 @@
-"""Identifiers and correlation."""
+"""Ids of tasks, contexts, messages and tenants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does an answer speak of the task and context that the request named? (A2A 1.0 section 3.4)."""
+"""Rules that compare the task and context ids of an answer with its request (A2A 1.0 section 3.4)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import agent_reply, input_required, send, snapshot, status, task
 from a2a_proxy.rules.facts.naming import are_different, event_phrase, object_prefix
@@ -24,13 +25,13 @@ _TEXT_PART = {"text": "done"}
 
 
 def _answered_request(context: RuleContext) -> RequestSnapshot | None:
-    """What a send asked for, where its first answer is no error."""
+    """Return the request of a send whose first answer is not an error, or None."""
     return context.record.request_snapshot if context.is_success and context.frame.event in _TASK_EVENTS else None
 
 
 @rule(
     "A2A-ID-001",
-    "A task id that a client made up is accepted",
+    "Task id made up by the client is accepted",
     Severity.ERROR,
     section="1.0 3.4.2",
     scope=EvidenceScope.LIVE,
@@ -42,25 +43,27 @@ def _answered_request(context: RuleContext) -> RequestSnapshot | None:
     clean=_UNKNOWN_TASK,
 )
 def made_up(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message names a task id that this agent has never given out as far as was seen, and the agent takes it as that
-    of a new task. Information where the task is not new to the agent: then it began before the recording did.
+    """A message names a task id that this agent has not sent in this recording, and the agent accepts it as the id of a
+    new task. Reported as information (low confidence) if the task is not new to the agent: then it began before the
+    recording.
 
-    Only agents may make task ids. Clients that pick their own meet tasks of others, by accident or on purpose.
+    Only agents may create task ids: ids that clients make up can collide with tasks of other clients, by accident or on
+    purpose. The agent must answer TaskNotFoundError; the client must send its first message without `taskId`.
     """
     asked = _answered_request(context)
     if asked is None or not asked.task_id or asked.is_task_known or context.frame.task_id != asked.task_id:
         return
     if context.frame.state == TaskState.SUBMITTED:
-        told = f"the task id {asked.task_id} came from the client, and the agent made a new task of that id"
+        told = f"the client made up the task id {asked.task_id}, and the agent created a task with it"
         yield RuleFinding(summary=told, value=asked.task_id)
     else:
-        told = f"the task {asked.task_id} goes on here, but was never seen before"
+        told = f"the task {asked.task_id} continues here, but is not in the recording before"
         yield RuleFinding(summary=told, value=asked.task_id, severity=Severity.INFO, is_sure=False)
 
 
 @rule(
     "A2A-ID-002",
-    "The answer is about another task than the message",
+    "Answer is about another task than the message",
     Severity.ERROR,
     section="1.0 3.4.2",
     scope=EvidenceScope.EXCHANGE,
@@ -72,9 +75,10 @@ def made_up(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_QUESTION + rpc("SendMessage", send(id="m2", taskId="t1"), snapshot("COMPLETED", second=1)),
 )
 def other_task(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message goes on with a task, and the answer, or the first event of the stream, has another task id.
+    """A message names an existing task, but the answer, or the first event of the stream, has another task id.
 
-    The client gets a task that it did not ask for, and waits for the one that it did.
+    The client receives a task that it did not ask for, and waits for the other one. The agent must answer with the task
+    that the message names, or with an error.
     """
     asked, frame = _answered_request(context), context.frame
     if asked is not None and are_different(asked.task_id, frame.task_id):
@@ -89,7 +93,7 @@ def _id_path(context: RuleContext, of_task: str, of_other: str) -> str:
 
 @rule(
     "A2A-ID-003",
-    "A context that is not the task's is accepted",
+    "Message with a context that is not the task's is accepted",
     Severity.ERROR,
     section="1.0 3.4.3",
     scope=EvidenceScope.LIVE,
@@ -106,20 +110,21 @@ def _id_path(context: RuleContext, of_task: str, of_other: str) -> str:
     ),
 )
 def wrong_context(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message names a task and a context, the task is known to be in another context, and the agent answers with
-    success. It must refuse such a pair.
+    """A message names a task and a context, the task is known to belong to another context, and the agent answers with
+    success.
 
-    Client and agent disagree on which conversation this is, and neither gets to know.
+    Client and agent disagree about the conversation that the message belongs to, and neither notices. The agent must
+    refuse the message; the client must send the task's context, or none.
     """
     asked = _answered_request(context)
     if asked is not None and asked.is_task_known and are_different(asked.context_id, asked.known_context):
-        told = f"task {asked.task_id} is in context {asked.known_context}, the message says {asked.context_id}"
-        yield RuleFinding(summary=f"{told}, and was accepted", value=asked.context_id)
+        told = f"task {asked.task_id} is in context {asked.known_context}, the message has {asked.context_id}"
+        yield RuleFinding(summary=f"{told}, but the agent accepts it", value=asked.context_id)
 
 
 @rule(
     "A2A-ID-005",
-    "The agent replaced the client's context",
+    "Agent replaced the client's context",
     Severity.ERROR,
     section="1.0 3.4.1",
     scope=EvidenceScope.EXCHANGE,
@@ -131,10 +136,10 @@ def wrong_context(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("SendMessage", send(contextId="c1"), snapshot("COMPLETED")),
 )
 def replaced_context(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message names a context and no task, and the answer is in another context. An agent that cannot take the
-    client's context has to answer with an error.
+    """A message names a context and no task, but the answer is in another context.
 
-    The client's conversation falls apart: what it sends next in its context is without what was said here.
+    The conversation falls apart: further messages in the client's context have no connection with this answer. The
+    agent must use the client's context, or answer with an error if it cannot.
     """
     asked, frame = _answered_request(context), context.frame
     if asked is not None and not asked.task_id and are_different(asked.context_id, frame.context_id):
@@ -146,7 +151,7 @@ def replaced_context(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-ID-006",
-    "The answer has no contextId",
+    "Answer has no contextId",
     Severity.ERROR,
     section="1.0 3.4.1, 4.1.4",
     scope=EvidenceScope.EXCHANGE,
@@ -161,11 +166,12 @@ def replaced_context(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("SendMessage", send(contextId="c1"), agent_reply()),
 )
 def no_context(context: RuleContext) -> Iterator[RuleFinding]:
-    """The answer to a message is a Message, or a new Task, without `contextId`. The context is the agent's to define,
-    so it must say it in what it sends. A warning where the client named none either: the agent may have made none.
-    Information for a Message in 0.2 and 0.3, where the member is optional.
+    """The answer to a message is a Message, or a new Task, without `contextId`. Reported as a warning if the client's
+    message had none either, because the agent may not have created a context; as information for a Message in 0.2 and
+    0.3, where the member is optional.
 
-    The client cannot go on with the conversation: its next message has no context to name.
+    The client cannot continue the conversation: its next message has no context to name. The agent must send the
+    `contextId`, its own or the client's.
     """
     asked, frame = _answered_request(context), context.frame
     if asked is None or frame.context_id or frame.truncated:
@@ -197,10 +203,11 @@ def no_context(context: RuleContext) -> Iterator[RuleFinding]:
     + rpc("SendMessage", send(id="m2"), snapshot("COMPLETED", id="t2", second=2)),
 )
 def issued_twice(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message that names no task is answered with a task id that another message had created before. The same
-    message sent again, and a task that goes on in its context, are no breach.
+    """A message that names no task is answered with a task id that an earlier message had created. Not reported: the
+    same message sent again, and a task that continues in the context of the message.
 
-    Everything that is kept by task id runs together: states, artifacts, push configurations of two tasks.
+    Everything stored under the task id is mixed up: states, artifacts and push configurations of two tasks. The agent
+    must create a unique id for each task.
     """
     asked, task = _answered_request(context), context.task
     if (
@@ -210,13 +217,13 @@ def issued_twice(context: RuleContext) -> Iterator[RuleFinding]:
         and task.reissued
         and task.created_by == context.record.id
     ):
-        told = f"a new message was answered with task {task.task_id}, which is the id of an earlier task"
+        told = f"a new message is answered with task {task.task_id}, the id of an earlier task"
         yield RuleFinding(summary=told, path=_id_path(context, "id", "taskId"), value=task.task_id)
 
 
 @rule(
     "A2A-ID-014",
-    "Another task than asked for",
+    "Answer is about another task than requested",
     Severity.ERROR,
     section="1.0 3.1.3, 3.1.5",
     scope=EvidenceScope.EXCHANGE,
@@ -226,11 +233,12 @@ def issued_twice(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
 def not_asked_for(context: RuleContext) -> Iterator[RuleFinding]:
-    """GetTask or CancelTask is answered with a task that has another id than the request.
+    """GetTask or CancelTask is answered with a task whose id is not the id in the request.
 
-    The client shows or cancels the wrong task. Behind a shared cache or a gateway it may be another user's.
+    The client shows or cancels the wrong task, which may be another user's. The agent, or a shared cache or gateway in
+    front of it, must return the requested task.
     """
     request_snapshot, frame = context.record.request_snapshot, context.frame
     if request_snapshot is not None and are_different(request_snapshot.task_id, frame.task_id):
-        told = f"{context.operation} asked for task {request_snapshot.task_id}, the answer is task {frame.task_id}"
+        told = f"{context.operation} is for task {request_snapshot.task_id}, the answer is task {frame.task_id}"
         yield RuleFinding(summary=told, path=_id_path(context, "id", "id"), value=frame.task_id)

@@ -1,4 +1,4 @@
-"""Do the events of a task name the same task and context throughout? (A2A 1.0 sections 3.1.2, 3.4.2)."""
+"""Rules that compare the task and context ids of a task's events (A2A 1.0 sections 3.1.2, 3.4.2)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import ALL_BINDINGS, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import ALL_BINDINGS, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import reply, send, snapshot, state, status, task
 from a2a_proxy.rules.facts.naming import are_different, event_phrase, object_prefix
@@ -33,10 +34,11 @@ _FOLLOWED_STREAM = rpc_stream("SendStreamingMessage", send(), snapshot(), status
     clean=_FOLLOWED_STREAM,
 )
 def foreign(context: RuleContext) -> Iterator[RuleFinding]:
-    """A Task, a status update or an artifact update on a stream has another task id than the stream's task: the one
-    that was subscribed to, else that of the first event. On a live stream it is A2A-LIVE-007.
+    """A Task, a status update or an artifact update on a stream has another task id than the stream's task: the task of
+    the subscription, or else of the first event. On live streams this is A2A-LIVE-007.
 
-    Clients apply the event to the task they follow, or drop it: either way one task is shown wrong.
+    Clients apply the event to the task that they follow, or drop it: either way they show one task wrongly. The agent
+    must send events of one task only on a stream.
     """
     record, frame = context.record, context.frame
     request_snapshot = (
@@ -61,7 +63,7 @@ def _context_path(context: RuleContext) -> str:
 
 @rule(
     "A2A-ID-008",
-    "Event in another context than the stream",
+    "Event in another context than its stream",
     Severity.ERROR,
     section="1.0 3.4.2",
     scope=EvidenceScope.EXCHANGE,
@@ -72,19 +74,20 @@ def _context_path(context: RuleContext) -> str:
     clean=_FOLLOWED_STREAM,
 )
 def other_context(context: RuleContext) -> Iterator[RuleFinding]:
-    """An event of a stream's task has another `contextId` than the stream has shown before.
+    """An event of the stream's task has another `contextId` than earlier events of the stream.
 
-    Clients that sort by context file the event in another conversation.
+    Clients that sort by context put the event into another conversation. The agent must send the same `contextId` with
+    all events of a task.
     """
     record, frame = context.record, context.frame
     if frame.task_id == record.task_id and are_different(record.context_id, frame.context_id):
-        told = f"{event_phrase(frame)} in context {frame.context_id} on a stream in context {record.context_id}"
+        told = f"{event_phrase(frame)} with context {frame.context_id} on a stream with context {record.context_id}"
         yield RuleFinding(summary=told, path=_context_path(context), value=frame.context_id)
 
 
 @rule(
     "A2A-ID-004",
-    "A task changed its context",
+    "Task changed its context",
     Severity.ERROR,
     section="1.0 3.4.2",
     scope=EvidenceScope.LIVE,
@@ -96,20 +99,21 @@ def other_context(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("SendMessage", send(), snapshot("COMPLETED")) + rpc("GetTask", {"id": "t1"}, task("COMPLETED")),
 )
 def changed_context(context: RuleContext) -> Iterator[RuleFinding]:
-    """A known task is shown with another `contextId` than before, in another exchange. Told once an exchange; a change
-    within one stream is A2A-ID-008, an event of another task than the stream's is A2A-ID-007.
+    """A task is shown with another `contextId` than in an earlier exchange. Reported once per exchange. A change within
+    one stream is A2A-ID-008; an event of a task other than the stream's is A2A-ID-007.
 
-    A task belongs to one context for good. Clients that group tasks by context lose this one.
+    A task belongs to one context for its whole life: clients that group tasks by context lose this one. The agent must
+    not change the `contextId` of a task.
     """
     record, frame = context.record, context.frame
     if frame.context_id == context.context_before or record.context_id != frame.context_id:
         return
-    if frame.task_id != record.task_id:  # the wrong id on its stream, in the right context
+    if frame.task_id != record.task_id:  # another task on this stream, which is A2A-ID-007
         return
     if are_different(context.context_before, frame.context_id) and not (record.notes or {}).get("A2A-ID-004"):
         record.writable_notes()["A2A-ID-004"] = True
         told = (
-            f"task {frame.task_id} was in context {context.context_before}, {event_phrase(frame)} says "
+            f"task {frame.task_id} was in context {context.context_before}, {event_phrase(frame)} now has "
             f"{frame.context_id}"
         )
         yield RuleFinding(summary=told, path=_context_path(context), value=frame.context_id)
@@ -120,7 +124,7 @@ _STRAY_MESSAGE = reply("half of it", id="r2", taskId="t2")
 
 @rule(
     "A2A-ID-010",
-    "A message inside a task names another task or context",
+    "Message inside a task names another task or context",
     Severity.WARNING,
     section="1.0 4.1.4",
     dialects=Dialects.SINCE_0_2,
@@ -130,10 +134,11 @@ _STRAY_MESSAGE = reply("half of it", id="r2", taskId="t2")
     clean=rpc("GetTask", {"id": "t1"}, task(status=state("COMPLETED", message=reply(taskId="t1")))),
 )
 def nested(context: RuleContext) -> Iterator[RuleFinding]:
-    """The message of a status, or one in a task's history, has a `taskId` or `contextId` other than the task or update
-    around it. Messages in the history may be without.
+    """The message of a status, or a message in a task's history, has another `taskId` or `contextId` than the Task or
+    update that contains it. Messages in the history may omit them.
 
-    Nobody can tell which of the two is meant; clients that sort messages by these ids lose this one.
+    It is unclear which of the two is meant; clients that sort messages by these ids lose this one. The agent must set
+    the ids of the Task or update, or omit them in the history.
     """
     frame = context.frame
     around = context.object
@@ -142,12 +147,12 @@ def nested(context: RuleContext) -> Iterator[RuleFinding]:
         for name, outer in (("taskId", frame.task_id), ("contextId", frame.context_id)):
             inner = message.get(name)
             if isinstance(inner, str) and are_different(outer, inner):
-                told = f"{path} has {name} {inner}, {event_phrase(frame)} around it has {outer}"
+                told = f"{path} has {name} {inner}, but {event_phrase(frame)} around it has {outer}"
                 yield RuleFinding(summary=told, path=f"{place}{path}.{name}", value=inner)
 
 
 def _status_messages(holder: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Path and value of each."""
+    """Yield path and value of the status message and of each message in the history."""
     held = holder.get("status")
     said = held.get("message") if isinstance(held, dict) else None
     if isinstance(said, dict):

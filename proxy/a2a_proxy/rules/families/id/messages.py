@@ -1,4 +1,4 @@
-"""Ids of messages: one id, one message (A2A 1.0 sections 3.3.1, 4.1.4)."""
+"""Rules about message ids: one id stands for one message (A2A 1.0 sections 3.3.1, 4.1.4)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import agent_reply, reply, send, snapshot, status
 from a2a_proxy.rules.facts.partial_decode import PartsSummary
@@ -16,14 +17,14 @@ from a2a_proxy.rules.facts.request_summary import RequestSummary, summarise_requ
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
 _MAX_MESSAGES = 5000
-"""Messages of clients that are remembered."""
+"""Number of client messages remembered."""
 _FIRST_SEND = rpc("SendMessage", send("hello"), agent_reply())
 _SECOND_SEND = rpc("SendMessage", send("good bye"), agent_reply(id="r2"))
 
 
 @rule(
     "A2A-ID-009",
-    "A client used a messageId again",
+    "Client reused a messageId",
     Severity.WARNING,
     section="1.0 3.3.1, 4.1.4",
     hook_points=(HookPoint.REQUEST, HookPoint.CLOSED),
@@ -34,11 +35,12 @@ _SECOND_SEND = rpc("SendMessage", send("good bye"), agent_reply(id="r2"))
     clean=_FIRST_SEND + rpc("SendMessage", send("good bye", id="m2"), agent_reply(id="r2")),
 )
 def used_again(context: RuleContext) -> Iterable[RuleFinding]:
-    """A client sends a message with the id of one that it sent before to this agent and that was not refused, and with
-    other parts. Information where the parts are the same: that is a retry, and it is said whether it made a second
-    task. Clients are told apart by host and `User-Agent`.
+    """A client sends a message with the id of an earlier message to this agent that was not refused, but with different
+    parts. Reported as information if the parts are equal: then it is a retry, and the finding says whether it created a
+    second task. Clients are identified by host and `User-Agent`.
 
-    Agents may drop a message the id of which they have seen: the new content gets lost.
+    Agents may drop a message whose id they know, and the new content is lost. The client must create a new `messageId`
+    for each message and reuse it only for a retry.
     """
     if context.frame_or_none is None:
         return _check_retry(context)
@@ -63,7 +65,7 @@ def _check_sent_message(context: RuleContext, frame: Frame) -> Iterable[RuleFind
     if before is None or before["exchange"] == record.id or not digest:
         return ()
     if before["digest"] and digest != before["digest"]:
-        told = f"message id {frame.message_id} stood for other content in exchange {before['exchange']}"
+        told = f"the client reuses message id {frame.message_id}, which had other content on #{before['exchange']}"
         path = f"{context.root}message.messageId"
         same = before["connection"] == record.connection
         return (RuleFinding(summary=told, path=path, value=frame.message_id, is_sure=same),)
@@ -72,7 +74,7 @@ def _check_sent_message(context: RuleContext, frame: Frame) -> Iterable[RuleFind
 
 
 def _request_summary(context: RuleContext) -> RequestSummary:
-    """What the request says, read once for all rules."""
+    """Return the summary of the request, computed once for all rules."""
     found: RequestSummary | None = context.cache.get("sent")
     if found is None:
         found = context.cache["sent"] = summarise_request(context.frame)
@@ -80,7 +82,7 @@ def _request_summary(context: RuleContext) -> RequestSummary:
 
 
 def content_hash(content: PartsSummary) -> int:
-    """The content as a number that can be kept, and is the same in each process."""
+    """Return a hash of the content that can be stored and is the same in every process."""
     return hash((content.length, content.digest, content.byte_count, content.other_parts))
 
 
@@ -92,14 +94,14 @@ def _check_retry(context: RuleContext) -> Iterable[RuleFinding]:
     known = context.session.notes.get("sent", {})
     entry = known.get(notes["sent"])
     if entry is not None and entry["exchange"] == record.id:
-        if record.errors and not record.events:  # refused: it may be sent again
+        if record.errors and not record.events:  # refused messages may be sent again
             del known[notes["sent"]]
         entry["task"] = record.task_id
     before = notes.get("resent")
     if before is None or not record.events:
         return ()
     first = before["task"]
-    told = f"message id {notes['sent'].rpartition(' ')[2]} was sent before in exchange {before['exchange']}"
+    told = f"the client repeats message {notes['sent'].rpartition(' ')[2]} of #{before['exchange']}"
     if (
         first
         and record.task_id
@@ -107,13 +109,13 @@ def _check_retry(context: RuleContext) -> Iterable[RuleFinding]:
         and record.request_snapshot is not None
         and not record.request_snapshot.task_id
     ):
-        told = f"{told}; the agent made a second task of it: {first}, then {record.task_id}"
+        told = f"{told}; the agent created a second task: {first}, then {record.task_id}"
     return (RuleFinding(summary=told, severity=Severity.INFO, seq=0),)
 
 
 @rule(
     "A2A-ID-012",
-    "A referenced task is unknown",
+    "Referenced task is unknown",
     Severity.INFO,
     section="1.0 3.4.3",
     hook_points=HookPoint.REQUEST,
@@ -125,9 +127,11 @@ def _check_retry(context: RuleContext) -> Iterable[RuleFinding]:
     + rpc("SendMessage", send(id="m2", referenceTaskIds=["t1"]), agent_reply(id="r2")),
 )
 def unknown_reference(context: RuleContext) -> Iterator[RuleFinding]:
-    """`referenceTaskIds` of a message has an id that was never seen from this agent.
+    """`referenceTaskIds` of a message contains an id that this agent has not sent in this recording. Low confidence:
+    the task may be older than the recording.
 
-    The agent cannot look up what the client refers to, and most of them then go on without it.
+    The agent cannot find the task that the client refers to, and most agents then continue without it. The client must
+    refer to tasks of this agent only.
     """
     frame = context.frame
     if frame.schema == "json" and b"eference" not in frame.payload:
@@ -135,7 +139,7 @@ def unknown_reference(context: RuleContext) -> Iterator[RuleFinding]:
     for index, each in enumerate(_request_summary(context).references[:100]):
         if not context.session.has_seen_task(context.record.agent, each) and "redacted-" not in each:
             path = f"{context.root}message.referenceTaskIds[{index}]"
-            told = f"the message refers to task {each}, which was never seen from this agent"
+            told = f"the message refers to task {each}, which this agent has never sent"
             yield RuleFinding(summary=told, path=path, value=each, is_sure=False)
 
 
@@ -145,7 +149,7 @@ def _working_update(text: str, *, id: str, second: int) -> dict[str, Any]:
 
 @rule(
     "A2A-ID-015",
-    "An agent used a messageId again",
+    "Agent reused a messageId",
     Severity.WARNING,
     section="1.0 4.1.4",
     scope=EvidenceScope.LIVE,
@@ -169,16 +173,17 @@ def _working_update(text: str, *, id: str, second: int) -> dict[str, Any]:
     ),
 )
 def agent_again(context: RuleContext) -> Iterator[RuleFinding]:
-    """The message of a status has the id of an earlier one of the task, and other content. Information where the text
-    only grew: some agents write one message in steps.
+    """The message of a status has the id of an earlier message of the task, but different content. Reported as
+    information if the text only grew: some agents send one message in steps.
 
-    Clients that keep messages by id overwrite the earlier one, or drop this one as known.
+    Clients that store messages by id overwrite the earlier message, or drop this one as a duplicate. The agent must
+    create a new `messageId` for each message.
     """
     frame = context.frame
     grew = context.has_flag(FrameFlag.GROWN)
-    told = f"message id {frame.message_id} stood for other content of task {frame.task_id} before"
+    told = f"the agent reuses message id {frame.message_id}, which had other content in task {frame.task_id}"
     if grew:
-        told = f"message id {frame.message_id} of task {frame.task_id} came before with the beginning of this text"
+        told = f"the agent extends the text of message {frame.message_id} of task {frame.task_id}"
     wrapper = "statusUpdate." if context.is_v1 and context.has_flag(FrameFlag.STATUS) else ""
     place = f"{context.root}{wrapper}status.message.messageId"
     yield RuleFinding(summary=told, path=place, value=frame.message_id, severity=Severity.INFO if grew else None)

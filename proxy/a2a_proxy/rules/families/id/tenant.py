@@ -1,4 +1,4 @@
-"""The tenant of an interface (A2A 1.0 section 8.3.2)."""
+"""Rule about the tenant of an interface (A2A 1.0 section 8.3.2)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.schema import decoder_for, is_protobuf
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, rpc
 from a2a_proxy.rules.examples.objects import card, task
 
@@ -20,7 +21,7 @@ _TENANT_CARD = fetch_card(card(supportedInterfaces=_TENANT_PATH))
 
 @rule(
     "A2A-ID-013",
-    "The tenant of the interface is not sent",
+    "Tenant of the interface is not sent",
     Severity.ERROR,
     section="1.0 8.3.2",
     bindings=NETWORK,
@@ -32,10 +33,11 @@ _TENANT_CARD = fetch_card(card(supportedInterfaces=_TENANT_PATH))
     clean=_TENANT_CARD + rpc("GetTask", {"id": "t1", "tenant": "billing"}, task()),
 )
 def not_echoed(context: RuleContext) -> Iterator[RuleFinding]:
-    """The card names a tenant for every interface of this binding, and the request has none of them; or it names none,
-    and the request has one. Judged where the card was seen before the request.
+    """The agent card names a tenant for every interface of this binding, but the request has none of these tenants; or
+    the card names none, and the request has one. Judged only if the card was fetched before the request.
 
-    The request reaches another customer's agent, or none: behind one address the tenant tells them apart.
+    Several agents may share one address and differ only by tenant: the request reaches another customer's agent, or is
+    refused. The client must send the `tenant` of the interface that it uses.
     """
     declared = context.declarations
     offers = declared.matching_interfaces(context.binding, context.exchange.dialect) if declared is not None else []
@@ -47,14 +49,14 @@ def not_echoed(context: RuleContext) -> Iterator[RuleFinding]:
     if tenant in tenants or "redacted-" in tenant or (tenants == {""} and not explicit):
         return
     wanted = " or ".join(f'"{each}"' if each else "none" for each in sorted(tenants))
-    told = f'has tenant "{tenant}"' if tenant else "has no tenant"
+    told = f'has the tenant "{tenant}"' if tenant else "has no tenant"
     yield RuleFinding(
         summary=f"{context.operation} {told}, the card says {wanted}", path=f"{context.root}tenant", value=tenant
     )
 
 
 def _tenant_member(context: RuleContext) -> str:
-    """What the request itself says."""
+    """Return the tenant that the request itself names, or an empty string."""
     frame = context.frame
     found: Any = ""
     if is_protobuf(frame.schema):
@@ -68,7 +70,7 @@ def _tenant_member(context: RuleContext) -> str:
 
 
 def _tenant_of_path(context: RuleContext) -> str:
-    """The segment before the REST suffix, where that follows an interface's path."""
+    """Return the path segment before the REST suffix if it follows the path of an interface, or an empty string."""
     if context.binding is not Binding.REST or context.rest_match is None:
         return ""
     return context.session.facts.tenant_of(context.record.upstream, context.rest_match.prefix)

@@ -1,8 +1,8 @@
-"""Latency and flow."""
+"""Latency and waiting times."""
 
 LEFT_OUT: dict[str, str] = {
     "A2A-LAT-009": (
-        "bytes are captured when they arrive, so a recording does not say when they left; the benchmark measures what"
-        " the proxy adds"
+        "bytes are captured on arrival, so a recording does not show when the proxy sent them; the benchmark measures"
+        " the delay of the proxy"
     ),
 }

@@ -1,5 +1,7 @@
-"""How long peers take (manual/protocol.md "Calls that wait"). For information: how slow is too slow is for the user to
-say."""
+"""Rules about the time that peers take (manual/protocol.md "Calls that wait").
+
+All are information: the user decides how slow is too slow.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import NETWORK, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import NETWORK, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS
@@ -25,11 +28,11 @@ MAX_IDLE = 600.0
 MAX_WAITING = 600.0
 MAX_CLOSE = 500 * MS
 MAX_UNANSWERED = 2 * SECOND_NS
-"""From here on a stream that is not closed breaks a rule of its own, A2A-STREAM-006."""
+"""From here on a late close is reported by A2A-STREAM-006."""
 
 
 def _question_task() -> dict[str, Any]:
-    """A task that waits for an answer."""
+    """Return a task that waits for input."""
     made = task("INPUT_REQUIRED")
     return made | {"status": made["status"] | {"message": reply("which one?", taskId="t1")}}
 
@@ -38,13 +41,13 @@ _FIRST_EVENTS = (snapshot("SUBMITTED"), status("WORKING"))
 
 
 def format_seconds(ns: int) -> str:
-    """`12.3 s`."""
+    """Format a duration: `12.3 s`."""
     return f"{ns / SECOND_NS:.1f} s"
 
 
 @rule(
     "A2A-LAT-001",
-    "Slow first event",
+    "First event of a stream is slow",
     Severity.INFO,
     section="a2a-proxy: latency of streams",
     scope=EvidenceScope.EXCHANGE,
@@ -54,18 +57,19 @@ def format_seconds(ns: int) -> str:
     clean=rpc_stream("SendStreamingMessage", send(), *_FIRST_EVENTS, status("COMPLETED")),
 )
 def slow_first_event(context: RuleContext) -> Iterator[RuleFinding]:
-    """The first event of a stream comes more than 5 s after the end of the request.
+    """The first event of a stream arrives more than 5 s after the end of the request.
 
-    It is the time in which a person in front of the client sees nothing happen.
+    The user of the client sees no reaction during this time. The agent should send the Task, or a first status update,
+    before it starts to work.
     """
     asked = context.exchange.request_ended or context.exchange.started
     if context.at - asked > MAX_FIRST_EVENT:
-        yield RuleFinding(summary=f"the first event came after {format_seconds(context.at - asked)}")
+        yield RuleFinding(summary=f"the agent sent the first event after {format_seconds(context.at - asked)}")
 
 
 @rule(
     "A2A-LAT-003",
-    "Slow unary answer",
+    "Answer to a simple call is slow",
     Severity.INFO,
     section="a2a-proxy: latency of calls",
     scope=EvidenceScope.EXCHANGE,
@@ -79,16 +83,17 @@ def slow_first_event(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", {"id": "t1"}, task(), seconds=2),
 )
 def slow_answer(context: RuleContext) -> Iterator[RuleFinding]:
-    """A call that only looks something up is answered after more than 10 s; long polls are left out.
+    """A call that only reads or changes stored data (such as GetTask or ListTasks) is answered after more than 10 s.
+    Long polls are not judged.
 
-    Such calls have no work to wait for: the agent, or something before it, is overloaded or stuck.
+    Such calls do not wait for the agent's work: the agent, or a proxy in front of it, is overloaded or stuck.
     """
     request_snapshot = context.exchange.request_ended or context.exchange.started
     if context.at - request_snapshot > MAX_UNARY and not (
         context.record.request_snapshot and context.record.request_snapshot.generation
     ):
         yield RuleFinding(
-            summary=f"{context.operation} was answered after {format_seconds(context.at - request_snapshot)}"
+            summary=f"the agent answered {context.operation} after {format_seconds(context.at - request_snapshot)}"
         )
 
 
@@ -99,7 +104,7 @@ def _check_stalled(context: RuleContext) -> Iterator[RuleFinding]:
     if context.at - record.last_at < MAX_STALL * SECOND_NS:
         context.schedule_due(MAX_STALL - (context.at - record.last_at) / SECOND_NS)
         return
-    summary = f"nothing for {format_seconds(context.at - record.last_at)} in {TaskState(record.state).label}"
+    summary = f"no event for {format_seconds(context.at - record.last_at)}, the task is {TaskState(record.state).label}"
     yield RuleFinding(summary=summary, seq=record.last_seq)
 
 
@@ -116,9 +121,10 @@ def _check_stalled(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc_stream("SendStreamingMessage", send(), *_FIRST_EVENTS, EventPause(20), status("COMPLETED")),
 )
 def stall(context: RuleContext) -> Iterator[RuleFinding]:
-    """A stream whose task is at work brings no event for 30 s.
+    """A stream has no event for 30 s while its task is submitted or working.
 
-    The agent may be thinking, or gone: a client cannot tell, and idle time-outs of gateways close such streams.
+    The client does not know whether the agent still works or has failed, and idle timeouts of gateways close such
+    streams. The agent should send status updates more often.
     """
     context.schedule_due(MAX_STALL)
     yield from ()
@@ -135,12 +141,15 @@ def _check_stuck(context: RuleContext) -> Iterator[RuleFinding]:
     if idle < MAX_IDLE * SECOND_NS:
         context.schedule_due(MAX_IDLE - idle / SECOND_NS)
         return
-    yield RuleFinding(summary=f"nothing changed for {format_seconds(idle)} in {TaskState(task.state).label}", seq=-1)
+    yield RuleFinding(
+        summary=f"no request or event of the task for {format_seconds(idle)}, it is {TaskState(task.state).label}",
+        seq=-1,
+    )
 
 
 @rule(
     "A2A-LAT-004",
-    "Task is stuck",
+    "No activity on an active task",
     Severity.INFO,
     section="1.0 4.1.3",
     hook_points=HookPoint.CLOSED,
@@ -155,11 +164,12 @@ def _check_stuck(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def stuck(context: RuleContext) -> Iterator[RuleFinding]:
-    """An active task shows no sign of life for 10 minutes, on any connection.
+    """No request or event of a task that is submitted or working is seen for 10 minutes, on any connection.
 
-    Its agent may have lost it: nobody will ever finish it, and clients go on asking.
+    The agent may have lost the task, which then never finishes. The client should call GetTask; the agent must move a
+    task that it cannot finish to a terminal state.
     """
-    # Asked when an exchange leaves the task at work: most tasks end in the exchange that began them.
+    # Checked when an exchange ends and its task is still active: most tasks end in the exchange that began them.
     task = context.task
     if task is not None and task.state in ACTIVE and not task.writable_notes().get("watched"):
         task.writable_notes()["watched"] = True
@@ -171,14 +181,15 @@ def _check_waiting(context: RuleContext) -> Iterator[RuleFinding]:
     if context.task is not None and context.task.awaits_client:
         state = TaskState(context.task.state).label
         yield RuleFinding(
-            summary=f"{state} for {format_seconds(int(MAX_WAITING) * SECOND_NS)}, no message of the client",
+            summary=f"the task is {state} for {format_seconds(int(MAX_WAITING) * SECOND_NS)}, "
+            "the client has not answered",
             seq=context.due_seq,
         )
 
 
 @rule(
     "A2A-LAT-005",
-    "Slow answer of the client",
+    "Client does not answer",
     Severity.INFO,
     section="1.0 3.4.3",
     scope=EvidenceScope.LIVE,
@@ -190,9 +201,10 @@ def _check_waiting(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("SendMessage", send(), {"task": task("COMPLETED")}),
 )
 def waiting(context: RuleContext) -> Iterator[RuleFinding]:
-    """A task waits for input or for credentials and no message of a client comes for 10 minutes.
+    """A task waits for input or authentication, and no client sends a message to it for 10 minutes.
 
-    Somebody may not know that it is their turn.
+    The client, or its user, may not know that the agent waits for an answer. The client must show the question
+    (`status.message`) and send a message with this task id.
     """
     if context.has_flag(FrameFlag.CHANGED):
         context.schedule_due(MAX_WAITING)
@@ -212,12 +224,14 @@ def waiting(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc_stream("SendStreamingMessage", send(), *_FIRST_EVENTS, status("COMPLETED")),
 )
 def late_close(context: RuleContext) -> Iterator[RuleFinding]:
-    """Between the terminal state and the end of the stream pass more than 500 ms (from 2 s on it is A2A-STREAM-006).
+    """The agent ends a stream more than 500 ms after its terminal state. From 2 s on this is A2A-STREAM-006.
 
-    Clients that wait for the end of the stream are that much slower than they need to be.
+    Clients that wait for the end of the stream are slower by this time. The agent should end the stream directly after
+    the last event.
     """
     late = context.exchange.closed - context.record.terminal
     if context.record.terminal and MAX_CLOSE < late < MAX_UNANSWERED and context.exchange.how == "complete":
         yield RuleFinding(
-            summary=f"the stream ended {format_seconds(late)} after its terminal state", seq=context.record.last_seq
+            summary=f"the agent ended the stream {format_seconds(late)} after the terminal state",
+            seq=context.record.last_seq,
         )

@@ -1,4 +1,4 @@
-"""Clocks that differ, and clients that come back again and again."""
+"""Rules about clocks that differ, clients that reconnect too often, and events lost in a reconnection."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import NETWORK, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import NETWORK, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, send, snapshot, state, status, task
 from a2a_proxy.rules.examples.script import MS, Script
@@ -19,17 +20,17 @@ from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 MAX_SKEW = 5_000 * MS
 _SKEW_TOLERANCE = MAX_SKEW - MS
-"""Off by less than this it is not off, however it is rounded."""
+"""A difference below this is within `MAX_SKEW`, however it was rounded."""
 _DAY_NS = 86_400_000 * MS
 _MIN_SAMPLES = 3
-"""Timestamps in a row that have to be off."""
+"""Number of consecutive timestamps that must be off."""
 _OPENS, _WITHIN = 5, 30_000 * MS
 _MAX_TASKS = 100
-"""Tasks of one client of which the openings of streams are remembered."""
+"""Number of tasks of one client whose stream openings are remembered."""
 
 
 def _skewed_stream(task_id: str, rpc_id: int) -> Script:
-    """A stream with the timestamps of a clock that is 50 s ahead."""
+    """Return a stream whose timestamps are of a clock that is 50 s fast."""
     updates = (
         {"statusUpdate": {"taskId": task_id, "contextId": "c1", "status": state(name, second=50)}}
         for name in ("WORKING", "COMPLETED")
@@ -40,7 +41,7 @@ def _skewed_stream(task_id: str, rpc_id: int) -> Script:
 
 @rule(
     "A2A-LAT-007",
-    "Clocks differ",
+    "Agent's clock differs from the proxy's",
     Severity.INFO,
     section="1.0 5.6.1",
     scope=EvidenceScope.LIVE,
@@ -49,10 +50,11 @@ def _skewed_stream(task_id: str, rpc_id: int) -> Script:
     clean=rpc_stream("SendStreamingMessage", send(), snapshot("SUBMITTED"), status("WORKING"), status("COMPLETED")),
 )
 def skew(context: RuleContext) -> Iterator[RuleFinding]:
-    """Three status updates of an agent in a row have timestamps in the future, or all of them lie more than 5 s before
-    their arrival on a stream.
+    """The timestamps of three consecutive status updates of an agent differ by more than 5 s from the proxy's clock:
+    they are ahead of it, or, on a stream, behind it.
 
-    Timestamps of this agent cannot be compared with those of others, nor with the client's own clock.
+    Timestamps of this agent cannot be compared with those of other agents or with the client's clock. Synchronise the
+    clocks of both hosts (NTP), or check the time zone that the agent writes.
     """
     if context.frame.event is not EventKind.STATUS or not (written := context.status_summary.stamp):
         return
@@ -78,11 +80,13 @@ def skew(context: RuleContext) -> Iterator[RuleFinding]:
     context.agent.notes["off"] = off
     if off == _MIN_SAMPLES:
         word = "ahead of" if ahead > 0 else "behind"
-        yield RuleFinding(summary=f"timestamps are {_format_span(abs(ahead))} {word} the proxy's clock", value=stamp)
+        yield RuleFinding(
+            summary=f"the agent's timestamps are {_format_span(abs(ahead))} {word} the proxy's clock", value=stamp
+        )
 
 
 def _format_span(ns: int) -> str:
-    """In seconds, from two days on in days."""
+    """Format a duration in seconds, from two days on in days."""
     return f"{ns / 1e9:.0f} s" if ns < 2 * _DAY_NS else f"{ns / _DAY_NS:.0f} days"
 
 
@@ -97,7 +101,7 @@ def _request_storm(count: int, pause: int) -> Script:
 
 @rule(
     "A2A-LAT-008",
-    "Streams are opened over and over",
+    "Client opens streams of a task again and again",
     Severity.INFO,
     section="1.0 3.1.6",
     bindings=NETWORK,
@@ -111,7 +115,8 @@ def _request_storm(count: int, pause: int) -> Script:
 def storm(context: RuleContext) -> Iterator[RuleFinding]:
     """One client opens more than five streams of the same task within 30 s.
 
-    It loops without backing off: each turn costs the agent a snapshot and wins nothing.
+    The client reconnects without a delay: each attempt costs the agent a Task and gains nothing. The client should wait
+    longer after each attempt, and check why its streams end.
     """
     task_id = context.frame.task_id
     if not task_id:
@@ -123,12 +128,12 @@ def storm(context: RuleContext) -> Iterator[RuleFinding]:
     if len(opens) > _MAX_TASKS:
         del opens[next(iter(opens))]
     if len(times) == _OPENS + 1:
-        yield RuleFinding(summary=f"{len(times)} streams of task {task_id} within 30 s")
+        yield RuleFinding(summary=f"the client opened {len(times)} streams of task {task_id} within 30 s")
 
 
 @rule(
     "A2A-LAT-010",
-    "Events were lost in a reconnection",
+    "Events lost while no stream was open",
     Severity.INFO,
     section="1.0 3.5.1",
     scope=EvidenceScope.LIVE,
@@ -141,10 +146,11 @@ def storm(context: RuleContext) -> Iterator[RuleFinding]:
     also_broken=("A2A-HTTP-016", "A2A-SSE-011"),
 )
 def lost_in_reconnection(context: RuleContext) -> Iterator[RuleFinding]:
-    """The stream of a task broke off, no other one was open, and the next snapshot shows a state or artifacts that no
-    event has told of.
+    """The stream of a task broke off while no other stream of the task was open, and the next Task has a terminal state
+    or artifacts that no event has shown.
 
-    What happened in between is in no event: a client that shows progress has a hole there.
+    The changes in between are in no event, so a client that shows progress has a gap there. The client should take the
+    state and the artifacts from this Task.
     """
     task = context.task
     if task is None or not context.has_flag(FrameFlag.FIRST) or task.streams.keys() - {context.record.id}:
@@ -157,5 +163,5 @@ def lost_in_reconnection(context: RuleContext) -> Iterator[RuleFinding]:
     )
     if context.state_before in ACTIVE and (context.frame.state in TERMINAL or unknown):
         before, now = TaskState(context.state_before).label, TaskState(context.frame.state).label
-        more = " with artifacts that no event had" if unknown else ""
-        yield RuleFinding(summary=f"the stream broke off in {before}, the next snapshot is {now}{more}")
+        more = " with artifacts that no event carried" if unknown else ""
+        yield RuleFinding(summary=f"the stream broke off when the task was {before}, the next Task is {now}{more}")

@@ -1,4 +1,4 @@
-"""May the client open a live stream here? (manual/protocol.md "Live rules")."""
+"""Rules about whether a client may open a live stream (manual/protocol.md "Live rules")."""
 
 from __future__ import annotations
 
@@ -6,17 +6,8 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import (
-    GRPC,
-    HTTP,
-    STDIO,
-    Dialects,
-    EvidenceScope,
-    FrameFlag,
-    HookPoint,
-    RuleFinding,
-    rule,
-)
+from a2a_proxy.rules.define.conditions import GRPC, HTTP, STDIO, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import card, send, snapshot, status
 from a2a_proxy.rules.families.live.words import (
@@ -42,7 +33,7 @@ def _is_live_undeclared(context: RuleContext) -> bool:
 
 
 def _is_card_complete(context: RuleContext) -> bool:
-    """There is no extended card that was not seen: it may declare more."""
+    """Return whether all cards were seen: an extended card that was not seen may declare more."""
     return context.declarations is None or not context.declarations.extended or context.agent.extended is not None
 
 
@@ -61,15 +52,16 @@ def _is_card_complete(context: RuleContext) -> bool:
     clean=_DECLARING_CARD + _LIVE_STREAM,
 )
 def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client opens a live stream by SendLiveMessage or ReconnectToTask, and the cards seen do not declare
-    `bidiStreaming`. Information where its messages are those of the proposal that has no such capability.
+    """A client opens a live stream with SendLiveMessage or ReconnectToTask, but the agent cards seen do not declare
+    `bidiStreaming`. Reported as information for the messages of a proposal that has no such capability.
 
-    An agent without it refuses the call; one that takes it nevertheless may stop doing so without notice.
+    An agent without the capability refuses the call; an agent that accepts it may stop doing so without notice. The
+    client must check the card first, or the agent must declare the capability.
     """
     if _is_live_undeclared(context):
         request = context.request
         other = request is not None and request.schema.endswith("@live-2153")
-        told = f"the client calls `{context.operation}`, the card does not declare `bidiStreaming`"
+        told = f"the client calls `{context.operation}`, but the card does not declare `bidiStreaming`"
         yield RuleFinding(
             summary=told, seq=-1, severity=Severity.INFO if other else None, is_sure=_is_card_complete(context)
         )
@@ -77,7 +69,7 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-LIVE-002",
-    "Undeclared live stream not refused",
+    "Undeclared live stream is not refused",
     Severity.ERROR,
     section="1.1 draft 3.3.4",
     scope=EvidenceScope.LIVE,
@@ -91,16 +83,16 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_DECLARING_CARD + _LIVE_STREAM,
 )
 def not_refused(context: RuleContext) -> Iterator[RuleFinding]:
-    """The cards seen do not declare `bidiStreaming`, and a live stream is answered with success, or refused otherwise
-    than with UNIMPLEMENTED. FAILED_PRECONDITION with the reason UNSUPPORTED_OPERATION is accepted, as are the statuses
-    with which any call may end: of authentication, overload, deadlines and cancellation.
+    """The agent cards seen do not declare `bidiStreaming`, but a live stream is answered with success, or refused with
+    a status other than UNIMPLEMENTED. FAILED_PRECONDITION with the reason UNSUPPORTED_OPERATION is accepted, and so are
+    the statuses with which any call may end: authentication, overload, deadline, cancellation.
 
-    Clients find out by UNIMPLEMENTED that they have to send their messages one by one; from anything else they conclude
-    that something is wrong with their message.
+    UNIMPLEMENTED tells clients to send their messages one by one; from another status they conclude that their message
+    is wrong. The agent must answer UNIMPLEMENTED, or declare the capability.
     """
     if not _is_live_undeclared(context) or not is_plain_live(context):
         return
-    absent = "though the card does not declare `bidiStreaming`"
+    absent = "although the card does not declare `bidiStreaming`"
     if is_ended_empty(context):
         yield RuleFinding(
             summary=f"`{context.operation}` ends with OK, {absent}: it must be UNIMPLEMENTED",
@@ -113,7 +105,9 @@ def not_refused(context: RuleContext) -> Iterator[RuleFinding]:
             told = f"`{context.operation}` is refused with {failure.status_name}, {absent}: it must be UNIMPLEMENTED"
             yield RuleFinding(summary=told, value=failure.status_name, is_sure=_is_card_complete(context))
     elif context.has_flag(FrameFlag.FIRST) and context.is_success and context.frame.event:
-        yield RuleFinding(summary=f"`{context.operation}` is answered, {absent}", is_sure=_is_card_complete(context))
+        yield RuleFinding(
+            summary=f"the agent accepts `{context.operation}` {absent}", is_sure=_is_card_complete(context)
+        )
 
 
 @rule(
@@ -136,14 +130,14 @@ def not_refused(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_LIVE_STREAM,
 )
 def not_grpc(context: RuleContext) -> Iterator[RuleFinding]:
-    """SendLiveMessage or ReconnectToTask is called on JSON-RPC, or by a path that stands for them on REST. Information
-    where the agent takes it: other proposals have names for these bindings.
+    """A client calls SendLiveMessage or ReconnectToTask on JSON-RPC or stdio, or with a path for them on REST. Reported
+    as information if the agent accepts the call: other proposals define these bindings.
 
-    Live streams are defined for gRPC only. An agent answers that it knows no such method, and what the client has to
-    say is lost.
+    Live streams are defined for gRPC only: an agent answers that the method is unknown, and the client's message is
+    lost. The client must use gRPC, or SendStreamingMessage.
     """
     request = context.request
-    told = f"`{context.operation}` on {context.binding}, live streams are defined for gRPC only"
+    told = f"the client calls `{context.operation}` on {context.binding}, live streams are defined for gRPC only"
     if context.frame_or_none is None:
         if not context.record.answers:
             yield RuleFinding(summary=told, seq=request.seq if request is not None else -1)

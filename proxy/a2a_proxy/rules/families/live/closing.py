@@ -1,4 +1,4 @@
-"""How a live stream goes on and ends (manual/protocol.md "Live rules")."""
+"""Rules about the course and the end of a live stream (manual/protocol.md "Live rules")."""
 
 from __future__ import annotations
 
@@ -8,16 +8,8 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import (
-    ANY_EVENT,
-    GRPC,
-    Dialects,
-    EvidenceScope,
-    FrameFlag,
-    HookPoint,
-    RuleFinding,
-    rule,
-)
+from a2a_proxy.rules.define.conditions import ANY_EVENT, GRPC, Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import ClientMessage, EventPause, HalfClosed, grpc
 from a2a_proxy.rules.examples.objects import agent_reply, chunk, send, snapshot, status
 from a2a_proxy.rules.families.live.words import (
@@ -35,7 +27,7 @@ from a2a_proxy.rules.state.state_sequence import INTERRUPTED
 
 _SECOND_NS = 1_000_000_000
 MAX_OPEN_TIME = 60
-"""Seconds that a client may take to answer, before that is worth telling."""
+"""Seconds without an answer of the client after which a question is reported."""
 _FIRST_EVENTS = (snapshot(), status("WORKING"))
 _CLIENT_ANSWER = ClientMessage(send("this one", id="m2"))
 _REMAINING_EVENTS = (status("WORKING", second=2), status("COMPLETED", second=3))
@@ -45,7 +37,8 @@ _COMPLETE_STREAM = grpc(
 
 
 def _is_ended_ok(context: RuleContext) -> bool:
-    """The agent has ended the stream with OK, while the client could have said more; all that came was read."""
+    """Return whether the agent ended the stream with OK before a terminal state, while the client could still send
+    messages. False if the last state may be in an event that could not be decoded."""
     record, exchange = context.record, context.exchange
     if (
         not is_plain_live(context)
@@ -58,7 +51,7 @@ def _is_ended_ok(context: RuleContext) -> bool:
 
 @rule(
     "A2A-LIVE-004",
-    "Live stream closed while the task waits for its client",
+    "Live stream ended while the task waits for the client",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     hook_points=HookPoint.CLOSED,
@@ -71,21 +64,22 @@ def _is_ended_ok(context: RuleContext) -> bool:
     clean=_COMPLETE_STREAM,
 )
 def closed_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent ends a live stream with status OK at INPUT_REQUIRED or AUTH_REQUIRED, and the client had neither left
-    nor said that it has nothing more to say.
+    """The agent ends a live stream with status OK when the task is in INPUT_REQUIRED or AUTH_REQUIRED, although the
+    client neither left nor ended its side of the stream.
 
-    A live stream stays open for the answer. The client is asked something and cannot reply where it was asked.
+    A live stream stays open for the client's answer: here the client is asked a question and cannot answer on the same
+    stream. The agent must keep the stream open until the task is in a terminal state.
     """
     if context.record.state in INTERRUPTED and _is_ended_ok(context):
         yield RuleFinding(
-            summary=f"the agent ended the live stream at {state_label(context.record.state)}, it must wait for the "
+            summary=f"the agent ended the live stream in {state_label(context.record.state)}, it must wait for the "
             "client"
         )
 
 
 @rule(
     "A2A-LIVE-005",
-    "Live stream not closed after the terminal event",
+    "Live stream not ended after the terminal event",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
@@ -102,10 +96,11 @@ def closed_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def open_after_terminal(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent keeps a live stream open after it has told a terminal state: an error when it is open still after 10 s,
-    a warning where it ended after more than 2 s.
+    """The agent keeps a live stream open after an event with a terminal state: an error if the stream is still open
+    after 10 s, a warning if it ended after more than 2 s.
 
-    The client holds a stream on which nothing can be said any more, and waits for its end.
+    The client holds a stream on which nothing can follow, and waits for its end. The agent must end the stream with
+    status OK directly after the terminal event.
     """
     if is_plain_live(context):
         yield from not_closed(context)
@@ -113,7 +108,7 @@ def open_after_terminal(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-LIVE-006",
-    "Event after the terminal one on a live stream",
+    "Event after the terminal event on a live stream",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.EXCHANGE,
@@ -129,9 +124,10 @@ def open_after_terminal(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def late_event(context: RuleContext) -> Iterator[RuleFinding]:
-    """On one live stream, something follows the event that told a terminal state. One Task in the same state may.
+    """An event follows the event with a terminal state on the same live stream. One Task in the same state may follow.
 
-    Clients take the terminal state for the end of the conversation and never see what comes after it.
+    Clients treat the terminal state as the end of the conversation and never read later events. The agent must send
+    everything before the terminal event.
     """
     if is_plain_live(context):
         yield from after_terminal(context)
@@ -139,7 +135,7 @@ def late_event(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-LIVE-011",
-    "Live stream goes on after a Message",
+    "Live stream continues after a Message",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
@@ -154,10 +150,11 @@ def late_event(context: RuleContext) -> Iterator[RuleFinding]:
     clean=grpc("SendLiveMessage", send(), agent_reply(), half_close=False),
 )
 def after_message(context: RuleContext) -> Iterator[RuleFinding]:
-    """A live stream begins with a Message, and another event follows, or the agent keeps it open: an error when it is
-    open still after 10 s, a warning where it ended after more than 2 s.
+    """A live stream begins with a Message, but another event follows, or the agent keeps the stream open: an error if
+    it is still open after 10 s, a warning if it ended after more than 2 s.
 
-    A Message is the whole answer, there is no task to go on with: the client waits for an end that does not come.
+    A Message is the complete answer, without a task that could continue, so the client waits for the end of the stream.
+    The agent must end the stream directly after the Message.
     """
     record = context.record
     if record.first is not EventKind.MESSAGE or not is_plain_live(context):
@@ -165,10 +162,12 @@ def after_message(context: RuleContext) -> Iterator[RuleFinding]:
     if context.frame_or_none is None:
         after = (context.exchange.closed - record.last_at) / _SECOND_NS
         if LATE_CLOSE < after < MAX_CLOSE_DELAY and context.exchange.how == "complete":
-            told = f"the live stream ended {after:.1f} s after its Message, it must end at once"
+            told = f"the agent ended the live stream {after:.1f} s after its Message, it must end at once"
             yield RuleFinding(summary=told, severity=Severity.WARNING)
     elif context.has_flag(FrameFlag.LATER):
-        yield RuleFinding(summary=f"{event_phrase(context.frame)} after the Message that was the whole answer")
+        yield RuleFinding(
+            summary=f"the agent sends {event_phrase(context.frame)} after the Message that is the complete answer"
+        )
     else:
         context.schedule_due(MAX_CLOSE_DELAY)
 
@@ -176,13 +175,13 @@ def after_message(context: RuleContext) -> Iterator[RuleFinding]:
 def _check_message_open(context: RuleContext) -> Iterator[RuleFinding]:
     record = context.record
     if record.started and record.closed_exchange is None and record.events == 1:
-        told = f"the live stream is open still {MAX_CLOSE_DELAY} s after its Message, it must end at once"
+        told = f"the live stream is still open {MAX_CLOSE_DELAY} s after its Message, the agent must end it"
         yield RuleFinding(summary=told, seq=context.due_seq)
 
 
 @rule(
     "A2A-LIVE-017",
-    "Input demanded of a client that has said all",
+    "Agent asks a client that has ended its side",
     Severity.WARNING,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
@@ -197,11 +196,13 @@ def _check_message_open(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def nobody_left(context: RuleContext) -> Iterator[RuleFinding]:
-    """A live stream goes to INPUT_REQUIRED after its client has closed its side, and no other live stream of the task
-    can answer. Information at AUTH_REQUIRED, credentials may come by another way. The Task that a reconnecting client
-    is shown first is not judged: it tells how things are.
+    """The task on a live stream changes to INPUT_REQUIRED after the client has ended its side of the stream, and no
+    other live stream of the task is open for an answer. Reported as information for AUTH_REQUIRED, because credentials
+    may arrive in another way. The Task that a reconnecting client receives first is not judged: it only shows the
+    current state.
 
-    Nobody can answer on this stream; unless the client sends its answer by another call, the task waits for ever.
+    The client cannot answer on this stream, and the task waits until the client sends its answer by another call. The
+    client must keep its side open as long as it can answer; the agent should not ask after that.
     """
     record, task, state = context.record, context.task, context.frame.state
     if not record.half_closed or context.stream_state_before == state or not is_plain_live(context):
@@ -211,14 +212,14 @@ def nobody_left(context: RuleContext) -> Iterator[RuleFinding]:
     tracks = [context.session.exchange_records.get(number) for number in (task.streams if task is not None else ())]
     if any(each is not None and can_client_send(each) for each in tracks):
         return
-    told = f"{state_label(state)} on a live stream whose client had closed its side"
+    told = f"the task is {state_label(state)}, but the client has ended its side of the live stream"
     auth = state == TaskState.AUTH_REQUIRED
-    yield RuleFinding(summary=f"{told}: nobody can answer there", severity=Severity.INFO if auth else None)
+    yield RuleFinding(summary=f"{told} and cannot answer on it", severity=Severity.INFO if auth else None)
 
 
 @rule(
     "A2A-LIVE-020",
-    "Live stream ended while the task was active",
+    "Live stream ended while the task is active",
     Severity.WARNING,
     section="1.1 draft 3.2.7",
     hook_points=HookPoint.CLOSED,
@@ -231,19 +232,20 @@ def nobody_left(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def ended_active(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent ends a live stream with status OK while the task is SUBMITTED or WORKING, as far as the stream has
-    told, and the client had neither left nor closed its side.
+    """The agent ends a live stream with status OK while the last state on the stream is SUBMITTED or WORKING, although
+    the client neither left nor ended its side.
 
-    The client takes the end for the end of the work, and has to reconnect to learn the result.
+    The client takes the end of the stream for the end of the work and has to reconnect to learn the result. The agent
+    must keep the stream open until the task is in a terminal state.
     """
     if context.record.state in ACTIVE and _is_ended_ok(context):
-        told = f"the agent ended the live stream in {state_label(context.record.state)}"
-        yield RuleFinding(summary=f"{told}, and its client could still speak")
+        told = f"the agent ended the live stream while the task is {state_label(context.record.state)}"
+        yield RuleFinding(summary=f"{told} and the client could still send messages")
 
 
 @rule(
     "A2A-LIVE-021",
-    "Question on a live stream not answered",
+    "Question on a live stream is not answered",
     Severity.INFO,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
@@ -266,11 +268,11 @@ def ended_active(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def waits(context: RuleContext) -> Iterator[RuleFinding]:
-    """For 60 s after INPUT_REQUIRED or AUTH_REQUIRED on a live stream no client has sent a message to the task, and the
-    stream is open.
+    """For 60 s after INPUT_REQUIRED or AUTH_REQUIRED on a live stream that is still open, no client has sent a message
+    to the task.
 
-    How long an agent waits is its own affair: it may let the task fail, and a proxy in between may drop a silent
-    stream.
+    The agent decides how long it waits: it may let the task fail, and a proxy in between may close an idle stream. The
+    client should show the question to its user, or answer it.
     """
     if context.stream_state_before != context.frame.state and not context.record.half_closed and is_plain_live(context):
         context.schedule_due(MAX_OPEN_TIME, str(context.at))
@@ -282,5 +284,5 @@ def _check_unanswered(context: RuleContext) -> Iterator[RuleFinding]:
     if not record.started or record.closed_exchange is not None or task is None or record.state not in INTERRUPTED:
         return
     if task.client_message_at < asked and task.state in INTERRUPTED:
-        told = f"task {task.task_id} is {state_label(record.state)} for {MAX_OPEN_TIME} s, and nobody has answered"
+        told = f"task {task.task_id} is {state_label(record.state)} for {MAX_OPEN_TIME} s, and no client has answered"
         yield RuleFinding(summary=told, seq=context.due_seq)

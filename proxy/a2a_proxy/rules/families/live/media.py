@@ -1,4 +1,4 @@
-"""Media on a live stream, in the proposal that has them (manual/protocol.md "Fields of the live proposals")."""
+"""Rule about media frames on a live stream (manual/protocol.md "Fields of the live proposals")."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.schema import decoder_for
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import GRPC, Dialects, EvidenceScope, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import GRPC, Dialects, EvidenceScope, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import grpc
 from a2a_proxy.rules.examples.objects import Json, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
@@ -18,7 +19,7 @@ from a2a_proxy.rules.facts.partial_decode import DECODE_ERRORS
 
 _START_EVENT, _DELTA_EVENT, _STOP_EVENT = 1, 2, 3
 MAX_FLOWS = 64
-"""Flows of one stream that are followed."""
+"""Number of media flows tracked on one stream."""
 
 
 def _media_event(event: str, number: int) -> Json:
@@ -43,7 +44,7 @@ def _media_script(*numbers: int) -> Script:
 
 @rule(
     "A2A-LIVE-023",
-    "Media of a live stream missing or out of order",
+    "Media frames missing or out of order",
     Severity.WARNING,
     section="proposal of live media, MediaFrame",
     hook_points=(HookPoint.REQUEST, HookPoint.ANSWER),
@@ -56,15 +57,16 @@ def _media_script(*numbers: int) -> Script:
     clean=_media_script(4, 5),
 )
 def out_of_sequence(context: RuleContext) -> Iterator[RuleFinding]:
-    """In the proposal with media: of one side and one modality, the `seq_num` of a piece does not go up, or skips more
-    than the frames that came in between; or, less sure, a piece comes outside of START and STOP. Numbers may begin anew
-    at START. Not judged after frames that could not be read.
+    """Proposal with media: in one direction and one modality, `seq_num` of a media frame does not increase, or skips
+    more numbers than there were frames in between; or (low confidence) a media frame is not between START and STOP.
+    Numbers may restart at START. Not judged after frames that could not be decoded.
 
-    The player has a gap in its sound, or plays pieces in the wrong order.
+    The receiver plays sound with a gap, or in the wrong order. The sender that the finding names (client or agent) must
+    number its frames in order; frames may also be lost in a proxy.
     """
     notes = context.record.writable_notes()
     media: dict[str, Any] = notes.setdefault("live.media", {"seen": context.frame.seq, "flows": {}})
-    if context.frame.seq > media["seen"] + 1:  # not all of what came in between was shown to rules
+    if context.frame.seq > media["seen"] + 1:  # the rules did not see all frames in between
         media["flows"] = {}
         media["lost"] = True
     media["seen"] = context.frame.seq
@@ -82,7 +84,7 @@ def out_of_sequence(context: RuleContext) -> Iterator[RuleFinding]:
 
 
 def _decode_media_frame(frame: Frame) -> Any:
-    """The MediaFrame in it; None where there is none, or where it cannot be read."""
+    """Return the MediaFrame of a frame, or None if it has none or cannot be decoded."""
     if not frame.schema.endswith("@live-1975") or frame.truncated:
         return None
     try:
@@ -93,7 +95,8 @@ def _decode_media_frame(frame: Frame) -> Any:
 
 
 def _advance_flow(found: Any, flow: list[int], frame: Frame) -> Iterator[RuleFinding]:
-    """`flow`: the number told last (-1: none), the frames since, whether it is between START and STOP."""
+    """Judge one media frame. `flow` is the last number (-1: none), the frames since, and whether START came without
+    STOP."""
     flow[1] += 1
     if found.event == _START_EVENT:
         flow[:] = [-1, 0, 1]

@@ -1,4 +1,4 @@
-"""What the client says on a live stream after its first message (manual/protocol.md "Live rules")."""
+"""Rules about further client messages on a live stream (manual/protocol.md "Live rules")."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import GRPC, Dialects, EvidenceScope, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import GRPC, Dialects, EvidenceScope, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import ClientMessage, grpc
 from a2a_proxy.rules.examples.objects import send, snapshot, status
 from a2a_proxy.rules.facts.request_summary import summarise_request
@@ -32,7 +33,7 @@ _HISTORY_CONFIGURATION = {"historyLength": 5}
 
 @rule(
     "A2A-LIVE-008",
-    "Client changes task or context on a live stream",
+    "Client changes the task or context on a live stream",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     hook_points=HookPoint.REQUEST,
@@ -52,10 +53,11 @@ _HISTORY_CONFIGURATION = {"historyLength": 5}
     clean=_ANSWERED_STREAM,
 )
 def switched(context: RuleContext) -> Iterator[RuleFinding]:
-    """A further message on a live stream names another task or context than the stream's: that which the agent has told
-    by then, else that of the first message. Empty ids are right, the stream's are meant.
+    """A further message on a live stream names another task or context than the stream's: the ids that the agent has
+    sent on it, or else the ids of the first message. Empty ids are correct and mean the stream's.
 
-    A live stream is about one task. The agent refuses the message, or takes it for the wrong conversation.
+    A live stream is about one task: the agent refuses the message, or adds it to the wrong conversation. The client
+    must open another stream for another task.
     """
     record, frame, request_snapshot = context.record, context.frame, context.record.request_snapshot
     if request_snapshot is None or not is_later_request(context):
@@ -65,13 +67,13 @@ def switched(context: RuleContext) -> Iterator[RuleFinding]:
         ("contextId", frame.context_id, record.context_id or request_snapshot.context_id),
     ):
         if said and here and said != here:
-            told = f"a message with {name} {said} on the live stream of {here}: one stream is about one task"
+            told = f"the client sends a message with {name} {said} on the live stream of {here}"
             yield RuleFinding(summary=told, path=f"message.{name}", value=said)
 
 
 @rule(
     "A2A-LIVE-009",
-    "Configuration changed in mid-stream",
+    "Client changes the configuration on a live stream",
     Severity.WARNING,
     section="1.1 draft 3.1.3",
     hook_points=HookPoint.REQUEST,
@@ -98,10 +100,11 @@ def switched(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def reconfigured(context: RuleContext) -> Iterator[RuleFinding]:
-    """A further message on a live stream has a `configuration` that is not the one of the first message. The draft says
-    "identical or left out" in one place and lets single fields be changed in another, so this is less sure.
+    """A further message on a live stream has a `configuration` that differs from the first message's. Low confidence:
+    the draft requires "identical or left out" in one place and allows changes of single fields in another.
 
-    Agents take the configuration from the first message: what the client wants changed stays as it was.
+    Agents use the configuration of the first message and ignore the change. The client should open a new stream to
+    change it.
     """
     first = context.request
     if first is None or not is_later_request(context) or context.frame.redacted or first.redacted:
@@ -109,7 +112,7 @@ def reconfigured(context: RuleContext) -> Iterator[RuleFinding]:
     now = _send_configuration(context.frame)
     if now and now != (before := _send_configuration(first)):
         changed = sorted(name for name in {*now, *before} if now.get(name) != before.get(name))
-        told = f"`configuration` differs from that of the first message in {', '.join(changed)}"
+        told = f"`configuration` differs from the first message's in {', '.join(changed)}"
         yield RuleFinding(summary=told, path="configuration", value=str(now), is_sure=False)
 
 
@@ -121,7 +124,7 @@ def _send_configuration(frame: Frame) -> dict[str, Any]:
 
 @rule(
     "A2A-LIVE-018",
-    "Client spoke while the agent was working",
+    "Client sends a message while the agent is working",
     Severity.INFO,
     section="1.1 draft 3.2.7",
     hook_points=HookPoint.REQUEST,
@@ -142,13 +145,17 @@ def _send_configuration(frame: Frame) -> dict[str, Any]:
     clean=_ANSWERED_STREAM,
 )
 def barged_in(context: RuleContext) -> Iterator[RuleFinding]:
-    """A further message on a live stream comes while the task is SUBMITTED or WORKING, as far as the stream has told.
+    """A further message of the client arrives on a live stream while the last state on the stream is SUBMITTED or
+    WORKING.
 
-    That is what live streams are for, but agents that work turn by turn may queue such a message, or ignore it.
+    Live streams allow this, but agents that work turn by turn may queue such a message or ignore it. If it has no
+    effect, the client should wait for INPUT_REQUIRED.
     """
     record = context.record
     if is_later_request(context) and record.state in ACTIVE:
-        yield RuleFinding(summary=f"a message while task {record.task_id} is {TaskState(record.state).label}")
+        yield RuleFinding(
+            summary=f"the client sends a message while task {record.task_id} is {TaskState(record.state).label}"
+        )
 
 
 @rule(
@@ -173,12 +180,12 @@ def barged_in(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_ANSWERED_STREAM,
 )
 def empty(context: RuleContext) -> Iterator[RuleFinding]:
-    """A further message on a live stream names the task and has no parts. Only the first message may, to reconnect; one
-    that does not name the task is A2A-SCH-002.
+    """A further message on a live stream names the task but has no parts. Only the first message may be empty, to
+    reconnect. An empty message that does not name the task is A2A-SCH-002.
 
-    The agent waits for an answer and gets one that says nothing.
+    The agent waits for an answer and receives one without content. The client must send at least one part.
     """
     frame = context.frame
     if is_later_request(context) and frame.task_id and frame.message_id and not summarise_request(frame).parts:
-        told = f"message {frame.message_id} has no parts, and it is not the first of its stream"
+        told = f"message {frame.message_id} has no parts, only the first one of a live stream may be empty"
         yield RuleFinding(summary=told, path="message.parts")

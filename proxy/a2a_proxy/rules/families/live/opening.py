@@ -1,4 +1,4 @@
-"""How a live stream begins, and how one is taken up again (manual/protocol.md "Live rules")."""
+"""Rules about the begin of a live stream and about reconnecting to one (manual/protocol.md "Live rules")."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import GRPC, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import GRPC, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, grpc
 from a2a_proxy.rules.examples.objects import send, snapshot, status
 from a2a_proxy.rules.examples.script import MS, Script, run_together
@@ -30,7 +31,7 @@ from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 _INVALID_ARGUMENT, _ALREADY_EXISTS, _ABORTED = 3, 6, 10
 _TASK_ERRORS = frozenset({2, _INVALID_ARGUMENT, 13})
-"""UNKNOWN, INVALID_ARGUMENT, INTERNAL: what agents say in place of a status that tells."""
+"""UNKNOWN, INVALID_ARGUMENT, INTERNAL: statuses that agents send instead of a specific one."""
 _COMPLETED_EVENT = status("COMPLETED", second=1)
 _FIRST_EVENTS = grpc("SendLiveMessage", send(), snapshot(), status("WORKING"), finish="leave", half_close=False)
 _FINISHED_STREAM = grpc("SendLiveMessage", send(), snapshot(), _COMPLETED_EVENT, half_close=False)
@@ -40,7 +41,7 @@ _RECONNECTED_STREAM = grpc(
 
 
 def _second_stream(status: int) -> Script:
-    """A second live stream is refused, while the first is open."""
+    """Return a script in which a second live stream is refused while the first one is open."""
     first = (snapshot(), EventPause(3), _COMPLETED_EVENT)
     second = grpc("SendLiveMessage", RECONNECT_MESSAGE, status=status, text="there is a live stream", half_close=False)
     return run_together(grpc("SendLiveMessage", send(), *first, half_close=False), second, after=1000 * MS)
@@ -61,10 +62,10 @@ def _second_stream(status: int) -> Script:
     clean=_FINISHED_STREAM,
 )
 def begins_with_update(context: RuleContext) -> Iterator[RuleFinding]:
-    """The first answer on a live stream is a status update or an artifact update, not a Task or a Message. Where the
-    client reconnects it is A2A-LIVE-014.
+    """The first answer on a live stream is a status update or an artifact update instead of a Task or a Message. If the
+    client reconnects, this is A2A-LIVE-014.
 
-    The client has no task yet that the update could be about.
+    The client does not have the task yet that the update is about. The agent must send the Task first.
     """
     frame = context.frame
     if (
@@ -72,12 +73,12 @@ def begins_with_update(context: RuleContext) -> Iterator[RuleFinding]:
         and is_plain_live(context)
         and not is_reconnection(context.record)
     ):
-        yield RuleFinding(summary=f"the live stream begins with {event_phrase(frame)}, it must be a Task or a Message")
+        yield RuleFinding(summary=f"the live stream begins with {event_phrase(frame)} instead of a Task or a Message")
 
 
 @rule(
     "A2A-LIVE-012",
-    "Reconnecting to a finished task went wrong",
+    "Reconnecting to a finished task does not return it",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
@@ -92,11 +93,13 @@ def begins_with_update(context: RuleContext) -> Iterator[RuleFinding]:
     + grpc("SendLiveMessage", RECONNECT_MESSAGE, snapshot("COMPLETED", second=1), half_close=False),
 )
 def finished(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client reconnects to a task that was terminal before, and the agent does not answer with that Task: it refuses,
-    ends the stream without a word, or shows something else. It may say NOT_FOUND, having forgotten the task, or
-    UNIMPLEMENTED. What follows the Task is A2A-LIVE-005 and A2A-LIVE-006.
+    """A client reconnects to a task that had reached a terminal state before, and the agent does not answer with that
+    Task: it refuses the call, ends the stream without an answer, or sends something else. NOT_FOUND (the agent has
+    forgotten the task) and UNIMPLEMENTED are accepted. Events after the Task are judged by A2A-LIVE-005 and
+    A2A-LIVE-006.
 
-    A client that lost its stream shortly before the end gets the result in this way, which SubscribeToTask refuses.
+    This is how a client that lost its stream shortly before the end gets the result; SubscribeToTask refuses finished
+    tasks. The agent must answer with the Task and end the stream; the client can call GetTask.
     """
     record, request_snapshot = context.record, context.record.request_snapshot
     if (
@@ -109,11 +112,11 @@ def finished(context: RuleContext) -> Iterator[RuleFinding]:
     was = f"task {request_snapshot.task_id} was {TaskState(request_snapshot.state).label}"
     wanted = "it must answer with the Task, then end"
     if is_ended_empty(context):
-        yield RuleFinding(summary=f"{was}, reconnecting to it ends without an answer: {wanted}")
+        yield RuleFinding(summary=f"{was}, but the agent ends the reconnected stream without an answer: {wanted}")
     elif is_refused(context):
         if context.frame.error_code not in EXCUSED_STATUSES | {NOT_FOUND, UNIMPLEMENTED}:
             yield RuleFinding(
-                summary=f"{was}, reconnecting to it is refused with {context.failure.status_name}: {wanted}"
+                summary=f"{was}, but the agent refuses to reconnect with {context.failure.status_name}: {wanted}"
             )
     elif (
         context.has_flag(FrameFlag.FIRST)
@@ -121,7 +124,9 @@ def finished(context: RuleContext) -> Iterator[RuleFinding]:
         and context.frame.event
         and not _is_terminal_task(context.frame)
     ):
-        yield RuleFinding(summary=f"{was}, reconnecting to it is answered with {event_phrase(context.frame)}: {wanted}")
+        yield RuleFinding(
+            summary=f"{was}, but the agent answers the reconnect with {event_phrase(context.frame)}: {wanted}"
+        )
 
 
 def _is_terminal_task(frame: Frame) -> bool:
@@ -143,10 +148,11 @@ def _is_terminal_task(frame: Frame) -> bool:
     clean=grpc("SendLiveMessage", RECONNECT_MESSAGE, status=NOT_FOUND, text="no such task", half_close=False),
 )
 def unknown(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client reconnects to a task that was never seen here, and the call fails with INVALID_ARGUMENT, UNKNOWN or
-    INTERNAL; less sure, the agent may know the task and have another reason.
+    """A client reconnects to a task that does not occur in the recording before, and the call fails with
+    INVALID_ARGUMENT, UNKNOWN or INTERNAL. Low confidence: the agent may know the task and have another reason.
 
-    By NOT_FOUND clients know that there is nothing left to reconnect to; otherwise they try again.
+    NOT_FOUND tells the client that there is no task to reconnect to; after another status it tries again. The agent
+    must answer NOT_FOUND.
     """
     request_snapshot = context.record.request_snapshot
     if (
@@ -159,15 +165,14 @@ def unknown(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if context.frame.error_code in _TASK_ERRORS and is_plain_live(context):
         told = (
-            f"task {request_snapshot.task_id} was never seen, reconnecting to it fails with "
-            f"{context.failure.status_name}"
+            f"task {request_snapshot.task_id} is unknown, reconnecting to it fails with {context.failure.status_name}"
         )
-        yield RuleFinding(summary=f"{told}: NOT_FOUND was expected", value=context.failure.status_name, is_sure=False)
+        yield RuleFinding(summary=f"{told}, expected NOT_FOUND", value=context.failure.status_name, is_sure=False)
 
 
 @rule(
     "A2A-LIVE-014",
-    "Reconnecting does not show the task",
+    "Reconnecting does not begin with the Task",
     Severity.ERROR,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
@@ -181,9 +186,10 @@ def unknown(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_FIRST_EVENTS + _RECONNECTED_STREAM,
 )
 def no_snapshot(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client reconnects to a task that is not known to be over, and the first answer is not the Task.
+    """A client reconnects to a task that is not known to be finished, and the first answer is not the Task.
 
-    The client does not learn what it has missed, and builds the updates upon what it remembers.
+    The client does not learn what it has missed and applies the updates to an outdated task. The agent must send the
+    current Task first.
     """
     request_snapshot, frame = context.record.request_snapshot, context.frame
     if (
@@ -195,8 +201,8 @@ def no_snapshot(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if frame.event in (EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAGE):
         yield RuleFinding(
-            summary=f"reconnecting to task {request_snapshot.task_id} begins with {event_phrase(frame)}, it must be "
-            "the Task"
+            summary=f"reconnecting to task {request_snapshot.task_id} begins with {event_phrase(frame)}, it must "
+            "begin with the Task"
         )
 
 
@@ -215,10 +221,11 @@ def no_snapshot(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_second_stream(FAILED_PRECONDITION),
 )
 def wrong_refusal(context: RuleContext) -> Iterator[RuleFinding]:
-    """A live stream for a task that has one open already is refused with ALREADY_EXISTS or ABORTED; less sure with
-    INVALID_ARGUMENT, UNKNOWN or INTERNAL, for which there may be another reason.
+    """A live stream for a task that already has an open one is refused with ALREADY_EXISTS or ABORTED; or (low
+    confidence) with INVALID_ARGUMENT, UNKNOWN or INTERNAL, which may have another reason.
 
-    FAILED_PRECONDITION tells the client that another one speaks with this task; ABORTED makes it try at once again.
+    FAILED_PRECONDITION tells the client that another stream uses this task; after ABORTED it tries again at once. The
+    agent must answer FAILED_PRECONDITION, or accept the second stream.
     """
     request_snapshot, code = context.record.request_snapshot, context.frame.error_code
     if (
@@ -236,7 +243,7 @@ def wrong_refusal(context: RuleContext) -> Iterator[RuleFinding]:
         other = context.session.exchange_records.get(number)
         if other is not None and other.operation in LIVE_OPERATIONS and other.started < context.record.started:
             summary = (
-                f"task {request_snapshot.task_id} has a live stream (exchange {number}), another one is refused with"
+                f"task {request_snapshot.task_id} has a live stream (#{number}), the agent refuses another one with"
             )
             named = context.failure.status_name
             yield RuleFinding(
@@ -247,7 +254,7 @@ def wrong_refusal(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-LIVE-022",
-    "The two sides speak different live proposals",
+    "Client and agent use different live proposals",
     Severity.WARNING,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.EXCHANGE,
@@ -275,11 +282,12 @@ def wrong_refusal(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def two_proposals(context: RuleContext) -> Iterator[RuleFinding]:
-    """One side of SendLiveMessage writes the messages of the proposal with media (`LiveRequest`, `LiveResponse`), the
-    other side those of another one, by the first message of each. Or a message is none of the proposal as which the
-    stream is read, because the user has said so (`--live`).
+    """The first message of one side of SendLiveMessage is of the proposal with media (`LiveRequest`, `LiveResponse`),
+    and the first message of the other side is of another proposal. Or a message does not belong to the proposal that
+    the user has chosen for decoding (`--live`).
 
-    Several proposals use this method name with messages that do not fit: each side reads nonsense.
+    Several proposals use this method name with incompatible messages, so each side misreads the other. Client and agent
+    must be built from the same proposal; a wrong `--live` must be corrected.
     """
     first, frame = context.request, context.frame
     if first is None or not frame.payload or context.has_flag(FrameFlag.END):
@@ -287,7 +295,7 @@ def two_proposals(context: RuleContext) -> Iterator[RuleFinding]:
     one, two = detect_live(first.payload, None), detect_live(None, frame.payload)
     if one and two and one != two and "1975" in (one, two):
         yield RuleFinding(
-            summary=f"the client speaks the messages of {_PROPOSAL_NAMES[one]}, the agent those of "
+            summary=f"the client sends messages of {_PROPOSAL_NAMES[one]}, the agent sends messages of "
             f"{_PROPOSAL_NAMES[two]}"
         )
         return
@@ -295,7 +303,7 @@ def two_proposals(context: RuleContext) -> Iterator[RuleFinding]:
         read = _proposal_of(here)
         if told and told != read and not (told == "bidi" and read == "2153"):
             told_of = (
-                f"the stream is read as that of {_PROPOSAL_NAMES[read]}, the {who} speaks the messages of "
+                f"the stream is decoded as {_PROPOSAL_NAMES[read]}, but the {who} sends messages of "
                 f"{_PROPOSAL_NAMES[told]}"
             )
             yield RuleFinding(summary=told_of, seq=here.seq)

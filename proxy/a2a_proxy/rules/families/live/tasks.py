@@ -1,4 +1,4 @@
-"""One task on a live stream, and several live streams on one task (manual/protocol.md "Live rules")."""
+"""Rules about one task on a live stream and several live streams of one task (manual/protocol.md "Live rules")."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import GRPC, RPC, Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import GRPC, RPC, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import ClientMessage, EventPause, HalfClosed, grpc
 from a2a_proxy.rules.examples.objects import chunk, message, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, run_together
@@ -24,7 +25,7 @@ _EVENT_A, _EVENT_B, _EVENT_C = chunk("a"), chunk("b", id="a2"), chunk("c", id="a
 
 
 def _two_streams(second: tuple[object, ...]) -> Script:
-    """A live stream, and another that reconnects to its task a second later."""
+    """Return a live stream, and another one that reconnects to its task a second later."""
     events = (_EVENT_A, _EVENT_B, _EVENT_C, EventPause(7), _COMPLETED_EVENT)
     one = grpc("SendLiveMessage", send(), *_FIRST_EVENTS, EventPause(1), *events, half_close=False)
     other = (snapshot("WORKING"), EventPause(1), *second, EventPause(7), _COMPLETED_EVENT)
@@ -48,10 +49,10 @@ def _two_streams(second: tuple[object, ...]) -> Script:
     clean=grpc("SendLiveMessage", send(), *_FIRST_EVENTS, *_ANSWERED_STREAM, _COMPLETED_EVENT, half_close=False),
 )
 def second_task(context: RuleContext) -> Iterator[RuleFinding]:
-    """A Task, a status update or an artifact update on a live stream is of another task than its first event.
+    """A Task, a status update or an artifact update on a live stream belongs to another task than its first event.
 
-    A live stream is about one task; another one needs a stream of its own, or a SendMessage. Clients apply the event to
-    the task they follow, or drop it.
+    A live stream is about one task: clients apply the event to the task that they follow, or drop it. The agent must
+    send events of one task only; another task needs its own stream or a SendMessage.
     """
     yield from foreign(context)
 
@@ -72,11 +73,12 @@ def second_task(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_two_streams((_EVENT_A, _EVENT_B, _EVENT_C)),
 )
 def not_multiplexed(context: RuleContext) -> Iterator[RuleFinding]:
-    """An agent has accepted two live streams of one task, and an event came on one of them and, within 5 s, not on the
-    other. An error where the other has told events before and after it; a warning where the other is silent since,
-    since its client may be slow.
+    """An agent has accepted two live streams of one task, and an event that it sent on one of them did not arrive on
+    the other within 5 s. An error if the other stream had events before and after it; a warning if the other stream has
+    been silent since, because its client may be slow.
 
-    An agent that takes a second live stream tells both everything. One that cannot refuses it with FAILED_PRECONDITION.
+    The client of the incomplete stream has a wrong view of the task. An agent that accepts a second live stream must
+    send every event on both; otherwise it must refuse the second one with FAILED_PRECONDITION.
     """
     watch_other_streams(context, live=True)
     yield from ()
@@ -87,7 +89,7 @@ _ARTIFACT_MESSAGE = {"artifactUpdate": chunk("half", id="a9")["artifactUpdate"]}
 
 
 def _uplink_script(*answers: object) -> Script:
-    """A stream on which the agent tells, and a short call with an artifact beside it."""
+    """Return a live stream with events, and a short call with an artifact during it."""
     first = grpc(
         "SendLiveMessage",
         {"message": message()},
@@ -116,10 +118,12 @@ def _uplink_script(*answers: object) -> Script:
     clean=_uplink_script(snapshot("WORKING")),
 )
 def replays(context: RuleContext) -> Iterator[RuleFinding]:
-    """In the proposal of uplinks: a task has a live stream, another SendLiveMessage call has told the agent all it had
-    to say, and is answered with more than the Task. On gRPC only where the messages are known to be of that proposal.
+    """Proposal of uplinks: a task has a live stream, a second SendLiveMessage call delivers a message or an artifact
+    and ends its side, and the agent answers it with more than the Task. On gRPC only if the messages are known to be of
+    that proposal.
 
-    Such a call only takes a message or an artifact; what comes of it is told on the stream. The client sees it twice.
+    Such a call only delivers input, and its results are sent on the live stream: the client receives these events
+    twice. The agent must answer the short call with the Task only.
     """
     record, task = context.record, context.task
     grpc_call = context.binding is Binding.GRPC
@@ -128,8 +132,6 @@ def replays(context: RuleContext) -> Iterator[RuleFinding]:
     for number in task.streams:
         other = context.session.exchange_records.get(number)
         if other is not None and other.operation in LIVE_OPERATIONS and other.started < record.started:
-            told = (
-                f"task {task.task_id} has a live stream (exchange {number}), and this short call beside it is answered"
-            )
-            yield RuleFinding(summary=f"{told} with {event_phrase(context.frame)}, the Task was enough")
+            told = f"task {task.task_id} has a live stream (#{number}), but the agent answers this short call"
+            yield RuleFinding(summary=f"{told} with {event_phrase(context.frame)} after the Task")
             return

@@ -1,4 +1,4 @@
-"""Push configurations as they are set (A2A 1.0 sections 3.1.7, 13.2)."""
+"""Rules about setting push configurations (A2A 1.0 sections 3.1.7, 13.2)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, HookPoint, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import card, send, snapshot
 from a2a_proxy.rules.facts.hosts import HostReach, host_of, host_reach, scheme_of
@@ -31,7 +32,7 @@ _CARD_WITHOUT_PUSH = fetch_card(card(capabilities={"streaming": True}))
 
 @rule(
     "A2A-PUSH-001",
-    "A push operation succeeds without the capability",
+    "Push operation succeeds without the capability",
     Severity.ERROR,
     section="1.0 3.3.4, 3.1.7; 0.3 9.5",
     scope=EvidenceScope.LIVE,
@@ -48,26 +49,27 @@ _CARD_WITHOUT_PUSH = fetch_card(card(capabilities={"streaming": True}))
     ),
 )
 def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
-    """The card does not declare `pushNotifications`, and an operation on push configurations succeeds; a message that
-    carries a configuration and is accepted is a warning.
+    """The agent card does not declare `pushNotifications`, but an operation on push configurations succeeds. Reported
+    as a warning if a message that carries a push configuration is accepted.
 
-    The client waits for notifications that the agent does not promise, and that may never come.
+    The client waits for notifications that the agent does not promise and may never send. The agent must refuse with
+    PushNotificationNotSupportedError, or declare the capability; the client should check the card.
     """
     declared = context.declarations
     if declared is None or declared.push or not context.is_success:
         return
     if context.operation not in SENDING_OPERATIONS:
-        yield RuleFinding(summary=f"`{context.operation}` succeeds, the card does not declare `pushNotifications`")
+        yield RuleFinding(summary=f"`{context.operation}` succeeds, but the card does not declare `pushNotifications`")
     elif requested_config(context) is not None:
         yield RuleFinding(
-            summary="a push configuration is accepted with a message, the card does not declare `pushNotifications`",
+            summary="the agent accepts a message with a push configuration, its card has no `pushNotifications`",
             severity=Severity.WARNING,
         )
 
 
 @rule(
     "A2A-PUSH-002",
-    "The URL of a webhook is not https, or not for everybody",
+    "Webhook URL is not https or not public",
     Severity.WARNING,
     section="1.0 13.2; 0.3 9.5",
     hook_points=HookPoint.REQUEST,
@@ -80,12 +82,12 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc(CREATE_CONFIG, _SET_CONFIG, _STORED_CONFIG),
 )
 def webhook_url(context: RuleContext) -> Iterator[RuleFinding]:
-    """A push configuration has a URL that is not https, or the host of which is this machine, link-local or in a
-    private network. A webhook on this machine is fine for an agent on this machine, one in a private network with https
-    for an agent that is not public.
+    """A push configuration has a webhook URL that is not https, or whose host is this machine, link-local or in a
+    private network. Accepted are a webhook on this machine for an agent on this machine, and an https webhook in a
+    private network for an agent that is not public.
 
-    Notifications can be read on the way; and an agent that posts to any address it is told can be made to reach hosts
-    of its own network.
+    Notifications over http can be read on the way, and an agent that posts to any URL can be misused to reach hosts of
+    its own network. The client must set a public https URL; the agent should refuse others.
     """
     config = requested_config(context)
     url = string_member(config, "url") if config is not None else ""
@@ -113,7 +115,7 @@ _REACH_WORDS = {HostReach.LOOPBACK: "loopback", HostReach.LINK_LOCAL: "link-loca
 
 @rule(
     "A2A-PUSH-003",
-    "A push configuration is created without an id",
+    "Push configuration is created without an id",
     Severity.ERROR,
     section="1.0 3.1.7",
     scope=EvidenceScope.EXCHANGE,
@@ -126,10 +128,10 @@ _REACH_WORDS = {HostReach.LOOPBACK: "loopback", HostReach.LINK_LOCAL: "link-loca
 def without_id(context: RuleContext) -> Iterator[RuleFinding]:
     """The answer to CreateTaskPushNotificationConfig has no `id`.
 
-    The client cannot read or delete the configuration again.
+    Without the id the client cannot read or delete the configuration. The agent must create one.
     """
     if context.is_success and isinstance(context.body, dict) and not context.body.get("id"):
-        yield RuleFinding(summary="the created push configuration has no `id`", path=f"{context.root}id")
+        yield RuleFinding(summary="the agent created a push configuration without `id`", path=f"{context.root}id")
 
 
 _SEND_WITH_CONFIG = {"url": _WEBHOOK}
@@ -137,7 +139,7 @@ _SEND_WITH_CONFIG = {"url": _WEBHOOK}
 
 @rule(
     "A2A-PUSH-004",
-    "A configuration that comes with a message names a task",
+    "Push configuration sent with a message names a task",
     Severity.WARNING,
     section="1.0 3.2.2, 4.3.1",
     hook_points=HookPoint.REQUEST,
@@ -154,16 +156,16 @@ _SEND_WITH_CONFIG = {"url": _WEBHOOK}
     ),
 )
 def names_task(context: RuleContext) -> Iterator[RuleFinding]:
-    """`configuration.taskPushNotificationConfig` of a send has a `taskId`.
+    """`configuration.taskPushNotificationConfig` of a message has a `taskId`.
 
-    It must be empty there: the task is the one that the message creates or goes on with, and another id cannot be
-    followed.
+    The configuration belongs to the task that the message creates or continues; agents cannot apply it to another one.
+    The client must leave `taskId` empty here.
     """
     config = requested_config(context)
     task = string_member(config, "taskId") if config is not None else ""
     if task:
         yield RuleFinding(
-            summary=f'the configuration in a send names the task "{task}"',
+            summary=f'the push configuration of a message names the task "{task}", it must name none',
             path=f"{context.root}configuration.taskPushNotificationConfig.taskId",
             value=task,
         )
@@ -171,7 +173,7 @@ def names_task(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-PUSH-014",
-    "Secrets of a push configuration are shown again",
+    "Secrets of a push configuration are returned",
     Severity.WARNING,
     section="1.0 13.4",
     scope=EvidenceScope.EXCHANGE,
@@ -182,15 +184,15 @@ def names_task(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc(CREATE_CONFIG, _SET_CONFIG | {"token": "t0ken-of-hook"}, _STORED_CONFIG),
 )
 def shown_again(context: RuleContext) -> Iterator[RuleFinding]:
-    """The answer to Create, Get or List has the `token` or the `authentication.credentials` of a configuration. The
-    recording has labels in their places.
+    """The answer to Create, Get or List contains the `token` or the `authentication.credentials` of a push
+    configuration. The recording has redaction labels in their place.
 
-    Everybody who may read the task can then send notifications in the agent's name, and call with the credentials.
+    Any client that may read the task can then send notifications in the agent's name and use the credentials. The agent
+    must omit the secrets from its answers.
     """
     for config in answered_configs(context):
         found = secret_members(config)
         if found:
             yield RuleFinding(
-                summary=f"{' and '.join(found)} of the push configuration {string_member(config, 'id')} are in the "
-                "answer"
+                summary=f"the agent returns {' and '.join(found)} of push configuration {string_member(config, 'id')}"
             )

@@ -1,4 +1,4 @@
-"""Push configurations from their creation to their end (A2A 1.0 sections 3.1.8 to 3.1.10)."""
+"""Rules about push configurations from creation to deletion (A2A 1.0 sections 3.1.8 to 3.1.10)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.rule import Dialects, EvidenceScope, FrameFlag, RuleFinding, rule
+from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error
 from a2a_proxy.rules.run.request_flags import CREATE_CONFIG
 from a2a_proxy.rules.state.card_declarations import string_member
@@ -31,17 +32,17 @@ _DELETED_CONFIG = rpc(DELETE_CONFIG, _CONFIG_PARAMS, {})
 _NOT_FOUND_REASON = "TASK_NOT_FOUND"
 _EXCUSED_ERRORS = frozenset({_NOT_FOUND_REASON, "PUSH_NOTIFICATION_NOT_SUPPORTED", "VERSION_NOT_SUPPORTED"})
 _GRPC_ERRORS = frozenset({2, 3, 9, 12, 13})
-"""UNKNOWN, INVALID_ARGUMENT, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL: an agent's own refusal."""
+"""UNKNOWN, INVALID_ARGUMENT, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL: errors of the agent itself."""
 
 
 def _is_known_before(context: RuleContext, entry: dict[str, Any]) -> bool:
-    """It was so, by the same client, before the request came."""
+    """Return whether the same client created or deleted the configuration before this request was sent."""
     return bool(entry["at"] < context.record.started and entry["by"] == client_identity(context))
 
 
 @rule(
     "A2A-PUSH-015",
-    "A push configuration cannot be deleted twice",
+    "Second delete of a push configuration fails",
     Severity.ERROR,
     section="1.0 3.1.10",
     scope=EvidenceScope.LIVE,
@@ -54,10 +55,11 @@ def _is_known_before(context: RuleContext, entry: dict[str, Any]) -> bool:
     clean=_CREATED_CONFIG + _DELETED_CONFIG + _DELETED_CONFIG,
 )
 def twice(context: RuleContext) -> Iterator[RuleFinding]:
-    """A configuration that the same client deleted before is deleted again, and the agent answers with an error other
-    than TaskNotFoundError, or than one about credentials.
+    """A configuration that the same client has deleted before is deleted again, and the agent answers with an error
+    other than TaskNotFoundError or an error about credentials.
 
-    Deletes must be idempotent: a client that repeats one after a lost answer takes the error for a failure.
+    Deletes must be idempotent: a client that repeats a delete after a lost answer takes the error for a failure. The
+    agent must answer with success.
     """
     known = configs_before(context)
     if context.operation != DELETE_CONFIG or not context.has_flag(FrameFlag.ERROR):
@@ -75,12 +77,14 @@ def twice(context: RuleContext) -> Iterator[RuleFinding]:
     own = failure.name if context.binding is not Binding.GRPC else failure.name or failure.code in _GRPC_ERRORS
     if own and failure.name not in _EXCUSED_ERRORS and context.exchange.status not in (401, 403):
         name = failure.name or failure.status_name
-        yield RuleFinding(summary=f'the second delete of "{config}" fails: {name} {failure.text[:100]}')
+        yield RuleFinding(
+            summary=f'the second delete of push configuration "{config}" fails: {name} {failure.text[:100]}'
+        )
 
 
 @rule(
     "A2A-PUSH-016",
-    "A list misses an active push configuration",
+    "Active push configuration is missing in the list",
     Severity.WARNING,
     section="1.0 3.1.9",
     scope=EvidenceScope.LIVE,
@@ -92,10 +96,12 @@ def twice(context: RuleContext) -> Iterator[RuleFinding]:
     + rpc(LIST_CONFIGS, {"taskId": "t1"}, {"configs": [{"id": "p1", "taskId": "t1", "url": _WEBHOOK}]}),
 )
 def missing(context: RuleContext) -> Iterator[RuleFinding]:
-    """The whole list of a task's configurations (not a page of it) lacks one that the same client has created and not
-    deleted. Not judged once the task is over, when the agent may drop them; less sure where its state is not known.
+    """The complete list of a task's push configurations (not a page of it) lacks a configuration that the same client
+    has created and not deleted. Not judged once the task is finished, because the agent may then drop them; low
+    confidence if the task's state is not known.
 
-    The client takes it for lost and creates it again: from then on it gets every notification twice.
+    The client takes the configuration for lost, creates it again, and gets every notification twice. The agent must
+    list all active configurations.
     """
     known = configs_before(context)
     if (
@@ -113,13 +119,13 @@ def missing(context: RuleContext) -> Iterator[RuleFinding]:
     for config, entry in known.items():
         if entry["on"] and config not in shown and _is_known_before(context, entry):
             yield RuleFinding(
-                summary=f'the push configuration "{config}" is active and not in the list', is_sure=task is not None
+                summary=f'the push configuration "{config}" is active but not in the list', is_sure=task is not None
             )
 
 
 @rule(
     "A2A-PUSH-017",
-    "A deleted push configuration is still there",
+    "Deleted push configuration is still returned",
     Severity.WARNING,
     section="1.0 3.1.8, 3.1.10",
     scope=EvidenceScope.LIVE,
@@ -134,9 +140,10 @@ def missing(context: RuleContext) -> Iterator[RuleFinding]:
     + rpc(GET_CONFIG, _CONFIG_PARAMS, error=rpc_error(-32001, _NOT_FOUND_REASON, "there is no such config")),
 )
 def still_there(context: RuleContext) -> Iterator[RuleFinding]:
-    """Get or List shows a configuration that the same client has deleted, with success, and not created again.
+    """Get or List returns a push configuration that the same client has deleted with success and not created again.
 
-    Notifications go on to a webhook that nobody expects them at.
+    The agent still sends notifications to a webhook that the client has removed. The agent must delete the
+    configuration.
     """
     known = configs_before(context)
     if context.operation not in (GET_CONFIG, LIST_CONFIGS) or not context.is_success:
@@ -150,4 +157,4 @@ def still_there(context: RuleContext) -> Iterator[RuleFinding]:
             and _is_known_before(context, entry)
             and not has_concurrent_call(context, CREATE_CONFIG)
         ):
-            yield RuleFinding(summary=f'the push configuration "{ident}" was deleted and is shown')
+            yield RuleFinding(summary=f'the push configuration "{ident}" was deleted, but the agent returns it')

@@ -1,4 +1,4 @@
-"""What the shapes of faultless JSON have in common, whatever the line."""
+"""Definitions shared by the fast checks of JSON in all dialects."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from a2a_proxy.rules.facts.partial_decode import GateResult
 
 Check = Callable[[bytes], GateResult]
-"""Whether a payload is faultless."""
+"""Checks whether a payload is valid."""
 PayloadResult = tuple[GateResult, int]
-"""With the quotes that its text must have where none is escaped; 0: an encoder has to tell."""
+"""Result of a check, with the number of quotes expected in a payload without escapes; 0 if it must be encoded to
+count.
+"""
 DECODE_ERRORS: PayloadResult = (False, 0)
 
 _Decoded = TypeVar("_Decoded")
@@ -42,7 +44,7 @@ Version = Literal["2.0"]
 
 
 class PlainPart(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
-    """A part of 1.0 with text or data; of bytes and URLs there is more to say."""
+    """A 1.0 part with text or data. Bytes and URLs need the full check."""
 
     text: Text = UNSET
     data: Any = UNSET
@@ -55,7 +57,7 @@ Parts = Annotated[list[PlainPart], Meta(min_length=1)]
 
 
 def have_one_content(parts: list[PlainPart]) -> bool:
-    """Each has one content."""
+    """Whether each part has exactly one content."""
     for part in parts:  # noqa: SIM110 - all() takes twice as long
         if (part.text is UNSET) is (part.data is UNSET):
             return False
@@ -63,17 +65,17 @@ def have_one_content(parts: list[PlainPart]) -> bool:
 
 
 def is_utc(stamp: Text) -> bool:
-    """Absent, or with milliseconds in UTC."""
+    """Whether the timestamp is absent, or in UTC with milliseconds."""
     return stamp is UNSET or _UTC_TIMESTAMP(stamp) is not None
 
 
 def is_zoned(stamp: Text) -> bool:
-    """Absent, or with a zone: all that 0.x wants."""
+    """Whether the timestamp is absent or has a zone, which is all that 0.x requires."""
     return stamp is UNSET or _ZONED_TIMESTAMP(stamp) is not None
 
 
 def has_matching_ids(message: Any, task_id: str, context_id: str) -> bool:
-    """The ids in a message are those of what it stands in, or absent."""
+    """Whether the ids in a message are absent or equal to the ids of the enclosing object."""
     inner = message.task_id
     if inner is not UNSET and inner != task_id:
         return False
@@ -82,7 +84,7 @@ def has_matching_ids(message: Any, task_id: str, context_id: str) -> bool:
 
 
 def collect_texts(parts: list[PlainPart]) -> tuple[list[bytes], int]:
-    """The texts of parts, and the quotes of all members of them; none where one is more than a text."""
+    """Return the texts of parts and the number of quotes of their members; empty if a part is more than text."""
     texts: list[bytes] = []
     quotes = 0
     for part in parts:
@@ -99,7 +101,7 @@ def collect_texts(parts: list[PlainPart]) -> tuple[list[bytes], int]:
 
 
 def make_checker(kind: type[_Decoded], inspect: Callable[[_Decoded], PayloadResult]) -> Check:
-    """A check by decoding as `kind`, strictly, and `look` at what types cannot say."""
+    """Return a check that decodes strictly as `kind` and runs `inspect` for conditions that types cannot express."""
     decode, encode = msgspec.json.Decoder(kind).decode, msgspec.json.Encoder().encode
 
     def check(payload: bytes) -> GateResult:
@@ -108,8 +110,8 @@ def make_checker(kind: type[_Decoded], inspect: Callable[[_Decoded], PayloadResu
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return False
         seen, quotes = inspect(made)
-        # Of a name that stands there twice one is lost in decoding; quotes tell. Without a backslash there are none
-        # inside texts; else they are alike in both, unless spelled by their number.
+        # A duplicate member is lost in decoding, which the number of quotes reveals. Without a backslash no quote is
+        # inside a text; otherwise both sides escape quotes in the same way, except as \u0022.
         if quotes and _BACKSLASH_BYTE not in payload:
             return payload.count(_QUOTE_BYTE) == quotes and seen
         if not seen or b"\\u0022" in payload:

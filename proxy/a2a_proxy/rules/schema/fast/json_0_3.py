@@ -1,4 +1,4 @@
-"""Faultless JSON of 0.2 and 0.3 as JSON-RPC has it (manual/protocol.md "JSON objects before 1.0")."""
+"""Fast check of JSON of 0.2 and 0.3 in its JSON-RPC form (manual/protocol.md "JSON objects before 1.0")."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def _check_artifact_update(update: _ArtifactUpdateV03) -> GateResult:
 
 
 def _part_texts(parts: list[_Text | _Data]) -> list[bytes]:
-    """The texts of parts; none where one is no text."""
+    """Return the texts of parts; empty if one part is not text."""
     texts: list[bytes] = [part.text.encode() for part in parts if type(part) is _Text]
     return texts if len(texts) == len(parts) else []
 

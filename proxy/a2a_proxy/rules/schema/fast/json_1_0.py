@@ -1,4 +1,4 @@
-"""Faultless JSON of 1.0, with the generations of the 1.1 draft (manual/protocol.md "Fields of 1.0")."""
+"""Fast check of JSON of 1.0, with the generations of the 1.1 draft (manual/protocol.md "Fields of 1.0")."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def _is_valid_answer(message: _Message) -> bool:
 
 
 def _check_event(event: _Event, quotes: int) -> PayloadResult:
-    """An event with so many quotes around it."""
+    """Check an event; `quotes` is the number of quotes around it."""
     update, chunk, task, message = event.status_update, event.artifact_update, event.task, event.message
     if update is not UNSET:
         return (
@@ -165,7 +165,7 @@ def _check_status_update(update: _StatusUpdate, quotes: int) -> PayloadResult:
     said, stamp = status.message, status.timestamp
     if update.metadata is not UNSET or (said is not UNSET and said.metadata is not UNSET):
         return _is_valid_status(status, update.task_id, update.context_id), 0
-    quotes += 14  # taskId and contextId and what they are, status, state and what it is
+    quotes += 14  # taskId, contextId and state with values, status
     if update.generation is not UNSET:
         quotes += 4
     if stamp is UNSET:
@@ -188,7 +188,7 @@ def _check_status_update(update: _StatusUpdate, quotes: int) -> PayloadResult:
     texts, inner = collect_texts(said.parts)
     if not inner:
         return have_one_content(said.parts), 0
-    # message, messageId and what it is, role and what it is, parts
+    # messageId and role with values, message, parts
     return StatusSummary(stamp, b"".join(texts), False, named), quotes + 12 + inner
 
 
@@ -197,7 +197,7 @@ def _check_artifact_update(update: _ArtifactUpdate, quotes: int) -> PayloadResul
     texts, inner = collect_texts(artifact.parts)
     if not inner or update.metadata is not UNSET or artifact.metadata is not UNSET:
         return have_one_content(artifact.parts), 0
-    quotes += 16  # taskId, contextId and artifactId and what they are, artifact, parts
+    quotes += 16  # taskId, contextId and artifactId with values, artifact, parts
     if update.append is not UNSET:
         quotes += 2
     if update.last_chunk is not UNSET:
@@ -269,7 +269,7 @@ def _accept_any(_made: object) -> PayloadResult:
 
 
 def _check_rpc_event(made: _RpcEvent) -> PayloadResult:
-    # jsonrpc and what it is, id, result; an id may be a text
+    # jsonrpc with value, id, result; an id may be a text
     return _check_event(made.result, 10 if type(made.id) is str else 8)
 
 

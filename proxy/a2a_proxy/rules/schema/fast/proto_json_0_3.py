@@ -1,4 +1,4 @@
-"""Faultless JSON of 0.3 in its protobuf form, as REST has it (manual/protocol.md "Fields of 0.3")."""
+"""Fast check of JSON of 0.3 in its protobuf form, used by REST (manual/protocol.md "Fields of 0.3")."""
 
 from __future__ import annotations
 

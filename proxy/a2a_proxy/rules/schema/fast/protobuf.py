@@ -1,6 +1,6 @@
-"""Faultless protobuf of 1.0 and 0.3 (manual/protocol.md "Fields of 1.0" and "Fields of 0.3").
+"""Fast check of protobuf of 1.0 and 0.3 (manual/protocol.md "Fields of 1.0" and "Fields of 0.3").
 
-Messages are `Any` here: their classes are made at run time.
+Messages are typed `Any`, because their classes are created at run time.
 """
 
 from __future__ import annotations
@@ -17,19 +17,21 @@ from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, GateResult, St
 from a2a_proxy.rules.schema.fast.strict_messages import twin
 
 FrameCheck = Callable[[Frame], GateResult]
-"""Whether the payload of a protobuf frame is faultless."""
+"""Checks whether the payload of a protobuf frame is valid."""
 
 _STATE_NUMBERS = frozenset(range(1, 9))
 _MEDIA_TYPES = frozenset(("", "text/plain", "text/markdown", "text/html", "application/json"))
 _USER_ROLE, _AGENT_ROLE = 1, 2
 _STATUS_EVENT = EventKind.STATUS
-"""Bound here: where it is asked for each frame, `EventKind.STATUS` costs 0.1 us (CPython 3.11)."""
+"""Module-level alias, because accessing `EventKind.STATUS` for each frame costs 0.1 us (CPython 3.11)."""
 _MAX_SECONDS = 253_402_300_799
-"""Of the year 9999; later times have no JSON form."""
+"""End of the year 9999; later times have no JSON form."""
 
 
 def make_checker(line: SchemaSet, name: str, is_valid: Callable[[Any], bool]) -> FrameCheck:
-    """A check by parsing: known fields only, each once, in the shortest form, and `fine`."""
+    """Return a check that parses the payload: only known fields, each once, in the shortest form, and accepted by
+    `is_valid`.
+    """
     parse: Any = message_class(line, name).FromString
 
     def check(frame: Frame) -> bool:
@@ -48,19 +50,19 @@ def make_checker(line: SchemaSet, name: str, is_valid: Callable[[Any], bool]) ->
 
 
 def make_quick_checker(line: SchemaSet, name: str, fallback: FrameCheck) -> FrameCheck:
-    """The same by a strict twin, which takes the common ones only: what it does not take, `otherwise` looks at."""
+    """Return the same check with a strict twin that accepts only common messages; others are checked by `fallback`."""
     parse: Any = twin(line, name).FromString
     old = line == "0.3"
 
     def check(frame: Frame) -> GateResult:
         payload = frame.payload
-        if 0 in payload:  # an empty text, perhaps: a twin takes it for one that is there
+        if 0 in payload:  # possibly an empty text, which a twin accepts as present
             return fallback(frame)
         try:
             made = parse(payload)
             made.DiscardUnknownFields()
             size = made.ByteSize()
-        except (DecodeError, EncodeError):  # the latter tells what is missing
+        except (DecodeError, EncodeError):  # EncodeError: a required field is missing
             return fallback(frame)
         if size != len(payload):
             return fallback(frame)
@@ -77,7 +79,9 @@ def make_quick_checker(line: SchemaSet, name: str, fallback: FrameCheck) -> Fram
 
 
 def _check_status_update(update: Any, frame: Frame, *, old: bool) -> GateResult:
-    """A status update of a twin. A frame has a message id where its status has a message."""
+    """Return the summary of a status update parsed by a twin. The frame has a message id if its status has a
+    message.
+    """
     status = update.status
     stamp = timestamp_text(status.timestamp) if status.HasField("timestamp") else ""
     if not frame.message_id:
@@ -97,7 +101,7 @@ def _check_artifact(artifact: Any) -> GateResult:
 
 
 def _has_matching_ids(task: Any, frame: Frame, *, old: bool) -> bool:
-    """Ids inside are those around."""
+    """Whether the ids inside the task equal the ids in the frame."""
     if frame.message_id and not _message_has_same_ids(task.status.update if old else task.status.message, frame):
         return False
     return all(_message_has_same_ids(each, frame) for each in task.history)
@@ -108,7 +112,7 @@ def _message_has_same_ids(message: Any, frame: Frame) -> bool:
 
 
 class MessageChecks:
-    """What one line's messages must be like."""
+    """Conditions for the messages of one schema set."""
 
     def __init__(self, *, is_new: bool) -> None:
         self._content_field = "content" if is_new else "part"
@@ -126,7 +130,7 @@ class MessageChecks:
         return len(parts) > 0
 
     def _is_valid_message(self, message: Any, task_id: str, context_id: str) -> bool:
-        """Of what it does not look at there must be nothing."""
+        """Whether the message is valid; fields that are not checked here must be empty."""
         if not message.message_id or message.extensions:
             return False
         if message.task_id not in ("", task_id) or message.context_id not in ("", context_id):
@@ -152,7 +156,7 @@ class MessageChecks:
         return self._are_valid_parts(artifact.parts)
 
     def is_valid_task(self, task: Any) -> bool:
-        """A task as an answer or event."""
+        """Whether a task is valid as an answer or event."""
         task_id, context_id = task.id, task.context_id
         if not task_id or not context_id:
             return False
@@ -166,7 +170,7 @@ class MessageChecks:
         )
 
     def is_valid_reply(self, message: Any) -> bool:
-        """An agent's message as an answer or event."""
+        """Whether an agent's message is valid as an answer or event."""
         return (
             message.role == _AGENT_ROLE
             and bool(message.context_id)
@@ -174,7 +178,7 @@ class MessageChecks:
         )
 
     def is_valid_answer(self, response: Any) -> bool:
-        """A StreamResponse or a SendMessageResponse."""
+        """Whether a StreamResponse or a SendMessageResponse is valid."""
         which = response.WhichOneof("payload")
         if which == "status_update":
             event = response.status_update
@@ -194,7 +198,7 @@ class MessageChecks:
         return False
 
     def is_valid_send(self, request: Any) -> bool:
-        """A SendMessageRequest."""
+        """Whether a SendMessageRequest is valid."""
         message = request.message if self._is_new else request.request
         if message.role != _USER_ROLE:
             return False
@@ -213,7 +217,7 @@ class MessageChecks:
 
 
 def is_task_id_request(request: Any) -> bool:
-    """A request that names a task and nothing else; what else there is makes it longer."""
+    """Whether a request names a task and nothing else."""
     name = "id" if "id" in request.DESCRIPTOR.fields_by_name else "name"
     return bool(getattr(request, name)) and len(request.ListFields()) == 1
 
@@ -244,4 +248,4 @@ CHECKS: dict[str, FrameCheck] = {
     "a2a.v1.CancelTaskRequest": make_checker("0.3", "CancelTaskRequest", is_task_id_request),
     "a2a.v1.TaskSubscriptionRequest": make_checker("0.3", "TaskSubscriptionRequest", is_task_id_request),
 }
-"""Schema -> check."""
+"""Check of each schema."""

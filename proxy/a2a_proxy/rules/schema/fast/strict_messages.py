@@ -1,7 +1,7 @@
-"""Strict twins of A2A's protobuf messages, so that the parser itself tells the faultless ones.
+"""Strict twins of the A2A protobuf messages, so that the parser itself recognises valid messages.
 
-A twin has the same numbers in proto2: what must be there is required, enums have no unspecified value and are closed,
-messages have one part, of text, and nothing that is rare. What a twin does not know, its parser keeps aside.
+A twin has the same field numbers in proto2: mandatory fields are required, enums are closed and have no unspecified
+value, messages have one text part, and rare fields are omitted. The parser keeps omitted fields as unknown fields.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _FIELDS: dict[str, str] = {
     "StreamResponse": "task message msg status_update artifact_update",
     "SendMessageResponse": "task message msg",
 }
-"""What a twin has of a message; `!` is required. Of lists with `!` exactly one element."""
+"""Fields of each twin; `!` marks a required field. A list with `!` has exactly one element."""
 _ROLES = {"Message": ("Role", (1, 2)), "AgentMessage": ("AgentRole", (2,)), "AgentAnswer": ("AgentRole", (2,))}
 _SAYS = {"TaskStatus": "AgentMessage", "StreamResponse": "AgentAnswer", "SendMessageResponse": "AgentAnswer"}
-"""Messages that hold an agent's -> its twin; that in an answer must have a context."""
+"""Messages that contain an agent's message, each with the twin used for it; an answer's message needs a context."""
 _TYPE, _LABEL = FieldDescriptorProto.Type, FieldDescriptorProto.Label
 
 
 @cache
 def twin(line: SchemaSet, name: str) -> type[Message]:
-    """The class that reads a message of a line strictly; raises KeyError where there is no twin of it."""
+    """Return the class that parses a message strictly. Raises KeyError if the message has no twin."""
     return GetMessageClass(_pool(line).FindMessageTypeByName(f"strict.{name}"))
 
 
@@ -70,7 +70,7 @@ def _ours(descriptor: Any) -> bool:
 
 
 def _gather(descriptor: Any, found: dict[str, Any]) -> None:
-    """A message and those inside that have a twin."""
+    """Collect a message and the messages inside it that have a twin."""
     if descriptor.name in found or descriptor.name not in _FIELDS:
         return
     found[descriptor.name] = descriptor
@@ -97,9 +97,9 @@ def _message(made: DescriptorProto, descriptor: Any, name: str) -> None:
         elif field.message_type is not None:
             one.type_name = _type_of(field.message_type, name)
         elif name == "Part":
-            one.type = _TYPE.TYPE_BYTES  # as a look has it; that it is UTF-8 was seen when the frame was made
+            one.type = _TYPE.TYPE_BYTES  # as in a summary; the frame's decoding has checked the UTF-8
         elif field.name == "generation":
-            one.type = _TYPE.TYPE_UINT32  # of a larger or negative one the rest is lost, and is missed
+            one.type = _TYPE.TYPE_UINT32  # a larger or negative number is truncated, which the size reveals
 
 
 def _type_of(inner: Any, name: str) -> str:

@@ -1,8 +1,8 @@
-"""A JSON payload that is the one before with other texts in it: told by comparing bytes, without decoding.
+"""A JSON payload equal to the previous one except for its texts, recognised by comparing bytes, without decoding.
 
-Events of one stream differ in little: the id of a message, what it says, a timestamp. A mould is a payload that was
-faultless with those cut out. Another that fills it with plain text is faultless too, for nothing that a check looks at
-depends on what the text says; of what a timestamp says it does, so that is looked at again.
+Events of one stream differ only in the message's id, its text and a timestamp. A template is a valid payload with these
+removed. Another payload that fills it with plain text is also valid, because no check depends on the text; checks do
+depend on the timestamp, so it is checked again.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.rules.facts.partial_decode import StatusSummary
 
 _PLAIN = bytes(byte for byte in range(0x20, 0x7F) if byte not in b'"\\')
-"""What stands for itself in a JSON string."""
+"""Bytes that represent themselves in a JSON string."""
 
 
 class PayloadTemplate(msgspec.Struct, gc=False):
-    """What the status updates of one stream with a message of one text have in common."""
+    """Common bytes of the status updates of one stream that have a message with one text."""
 
     head: bytes
-    """Up to the id of the message."""
+    """Bytes before the id of the message."""
     middle: bytes
-    """From there to the text."""
+    """Bytes between the id and the text."""
     tail: bytes
-    """After the text."""
+    """Bytes after the text."""
     named: tuple[str, ...]
     stamp: str = ""
 
     def fill(self, frame: Frame) -> StatusSummary | None:
-        """What the payload shows, where it fits; None: it has to be decoded."""
+        """Return the summary of a payload that fits the template; None if it must be decoded."""
         payload, head, middle, tail = frame.payload, self.head, self.middle, self.tail
         if not (payload.startswith(head) and payload.endswith(tail)):
             return None
@@ -45,7 +45,7 @@ class PayloadTemplate(msgspec.Struct, gc=False):
 
 
 def mould(frame: Frame, summary: StatusSummary) -> PayloadTemplate | None:
-    """The mould of a faultless update; None where its message is not simply one plain text."""
+    """Return the template of a valid update; None if its message is not a single plain text."""
     payload, said, ident = frame.payload, summary.message_content, frame.message_id.encode()
     if frame.event is not EventKind.STATUS or not said or not ident or (ident + said).translate(None, _PLAIN):
         return None

@@ -1,4 +1,4 @@
-"""Records of a relay, decoded and judged, into a recording: the recorder's work without its journal."""
+"""Decoding and checking of a relay's records into a recording: the recorder's work without its journal."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from a2a_proxy.redaction import redactor
 from a2a_proxy.redaction.policy import policy_of
 
 
-class DecodedSession:
-    """The recording of one session, whose words of a policy have been checked."""
+class SessionRecorder:
+    """The recording of one session with a valid redaction policy."""
 
     def __init__(self, session: SessionFile, key: bytes) -> None:
-        """`key` is what secrets are labelled with. Raises RecordingError."""
+        """`key` is the key of the redaction labels. Raises RecordingError."""
         clean = redactor(key, policy_of(session.redact))
         self._observer = Observer(clean, session.live)
         self._writer = open_writer(session, clean)
 
     def store_chunks(self, chunks: list[Chunk]) -> None:
-        """In one transaction. Raises RecordingError."""
+        """Store chunks in one transaction. Raises RecordingError."""
         out: list[Observation] = []
         self._observer.hold_rules()
         for chunk in chunks:
@@ -34,9 +34,9 @@ class DecodedSession:
         self._writer.write(frames, findings, self._observer.changes())
 
     def finish(self, at: int) -> None:
-        """The session ended at `at` (ns). Raises RecordingError."""
+        """Store the end of the session at `at` (ns). Raises RecordingError."""
         self._writer.finish(at, edits=self._observer.edits)
 
     def close(self) -> None:
-        """Leave it as it is."""
+        """Close the recording without an end."""
         self._writer.close()

@@ -1,7 +1,8 @@
-"""From cassettes and what a test says of them to a mock agent."""
+"""Building of a mock agent from cassettes and the settings of a test, and its misses as texts for the user."""
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,15 +22,21 @@ from a2a_proxy.replay.core.script import ReplayScript
 from a2a_proxy.replay.load import load_script
 from a2a_proxy.replay.serve.mock import MockServer
 from a2a_proxy.replay.serve.passthrough import Passthrough, is_forwardable
-from a2a_proxy.testing.child.words import translate_options
 
 _NAMED_SPEEDS = {"instant": 0.0, "recorded": 1.0}
+_SETTING_FORMS = (
+    (re.compile(r"--match ([a-z-]+)"), r'match="\1"'),
+    (re.compile(r"--policy (\w+)=([a-z-]+)"), r'policies={"\1": "\2"}'),
+    (re.compile(r"--(lenient|allow-incomplete|allow-redacted)"), r"\1=True"),
+)
 
 
 def make_mock(cassettes: Sequence[str], replay: dict[str, Any], passthrough: str) -> MockServer:
-    """A mock of them, not started. `replay` has all of `settings.REPLAY_SETTINGS`; `passthrough` is the address of an
-    agent that
-    answers what they do not, or empty. Raises RecordingError."""
+    """Return a mock of the cassettes, not started. `replay` has all of `settings.REPLAY_SETTINGS`.
+
+    `passthrough` is the address of an agent that answers the calls that the cassettes do not, or empty. Raises
+    RecordingError.
+    """
     speed = replay["speed"]
     options = ReplayOptions(
         match=MatchPreset(replay["match"]),
@@ -44,11 +51,11 @@ def make_mock(cassettes: Sequence[str], replay: dict[str, Any], passthrough: str
             inject_faults(script, [parse_fault(text) for text in replay["faults"]]), options, passthrough=live
         )
     except FaultError as wrong:
-        raise RecordingError(f"a fault cannot be made: {wrong}", f"there are: {FAULT_FORMS}") from wrong
+        raise RecordingError(f"a fault cannot be injected: {wrong}", f"the forms are: {FAULT_FORMS}") from wrong
 
 
 def miss_texts(mock: MockServer) -> tuple[str, ...]:
-    """What was asked in vain, for a person; what went to the agent behind is none."""
+    """Return the misses as texts for the user, without calls that were forwarded to a live agent."""
     found = (miss for miss in mock.player.misses if mock.passthrough is None or not is_forwardable(miss))
     return tuple(_miss_text(miss) for miss in found)
 
@@ -60,7 +67,7 @@ def _miss_text(miss: Miss) -> str:
 
 
 def _load_scripts(cassettes: Sequence[str], replay: dict[str, Any]) -> ReplayScript:
-    """Several are read as one, with a session each."""
+    """Load the cassettes; several are read as one, with a session each."""
     if len(cassettes) == 1:
         return _load_cassette(cassettes[0], replay)
     with tempfile.TemporaryDirectory() as folder:
@@ -80,3 +87,11 @@ def _load_cassette(path: str, replay: dict[str, Any]) -> ReplayScript:
             )
         except RecordingError as wrong:
             raise RecordingError(wrong.message, translate_options(wrong.hint)) from wrong
+
+
+def translate_options(hint: str) -> str:
+    """Return a hint with settings in place of options: `--match loose` is `match="loose"` in `a2a_cassette`."""
+    said = hint
+    for option, setting in _SETTING_FORMS:
+        said = option.sub(setting, said)
+    return said if said == hint else f"{said.replace('allow-', 'allow_')} (in @pytest.mark.a2a_cassette)"

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.testing.child.words import translate_options
+from a2a_proxy.testing.child.mock_agent import translate_options
 
 IN = "(in @pytest.mark.a2a_cassette)"
 
@@ -12,11 +12,11 @@ IN = "(in @pytest.mark.a2a_cassette)"
     [
         ("record it again", "record it again"),
         (
-            "answer it all the same: --match loose, or --match by-operation",
-            f'answer it all the same: match="loose", or match="by-operation" {IN}',
+            "answer it nevertheless: --match loose, or --match by-operation",
+            f'answer it nevertheless: match="loose", or match="by-operation" {IN}',
         ),
         ("let it repeat: --policy GetTask=last-sticky", f'let it repeat: policies={{"GetTask": "last-sticky"}} {IN}'),
-        ("go on all the same: --lenient", f"go on all the same: lenient=True {IN}"),
+        ("continue nevertheless: --lenient", f"continue nevertheless: lenient=True {IN}"),
         ("deliver them: --allow-redacted", f"deliver them: allow_redacted=True {IN}"),
     ],
 )

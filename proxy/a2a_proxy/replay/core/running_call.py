@@ -1,0 +1,40 @@
+"""What the player and its rules need of a running call: narrower than `CallPlayback`, which they must not import."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from a2a_proxy.replay.core.gates import GateStep
+from a2a_proxy.replay.core.options import RepeatPolicy
+from a2a_proxy.replay.core.player_io import PlayerRequest
+from a2a_proxy.replay.core.script import RecordedCall
+
+
+class PendingPoll(msgspec.Struct, frozen=True, kw_only=True):
+    """A GetTask whose answer is chosen when it is sent, by the events of the task that were sent by then."""
+
+    task: str
+    at: int
+    """Time of the recorded answer in ns since the Unix epoch."""
+    policy: RepeatPolicy
+    beyond: int | None = None
+    """For a long poll: the answer waits for a generation later than this one."""
+    history: int | None = None
+    """Maximum number of messages of its history."""
+
+
+class RunningCall(Protocol):
+    """A call that is being played."""
+
+    call: RecordedCall
+    request: PlayerRequest
+    poll: PendingPoll | None
+    ignores_polls: bool
+
+    def pending_steps(self) -> tuple[GateStep, ...]:
+        """Return the steps that have not been sent."""
+
+    def waits_for_client(self, step: GateStep) -> bool:
+        """Whether a step, one of `pending_steps()`, waits for the client."""

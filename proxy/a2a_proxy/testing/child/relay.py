@@ -1,0 +1,135 @@
+"""A relay on its own port, and the recorder of its traffic.
+
+The traffic stays in memory until it is decoded, checked and stored on request, because a test is short, and the
+recording of a killed test is not needed.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import uuid
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from a2a_proxy.capture import file_layout
+from a2a_proxy.capture.file_layout import KEY_BYTES, SessionFile
+from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from a2a_proxy.redaction.policy import policy_of
+from a2a_proxy.relay.clock import session_clock
+from a2a_proxy.relay.edits.edit import ConsoleNote
+from a2a_proxy.relay.listener_state import EditPolicy
+from a2a_proxy.relay.route import Listen, Route, Upstream
+from a2a_proxy.relay.server import Relay
+
+if TYPE_CHECKING:
+    from a2a_proxy.testing.child.session_recorder import SessionRecorder
+
+_GRACE_SECONDS = 0.2
+"""Seconds for open calls to end. Short, because the test is over and nothing reads the answers."""
+_MAX_HELD_BYTES = 8 << 20
+"""Maximum number of bytes held in memory; more are stored without a request."""
+
+
+class AgentRelay:
+    """Relays from a local port to one agent."""
+
+    def __init__(
+        self, upstream: str, grpc: str, recording: str, command: tuple[str, ...], redact: tuple[str, ...]
+    ) -> None:
+        """`recording` is the path of its recording.
+
+        Raises RouteError for an invalid address, PolicyError for an invalid word of `redact`.
+        """
+        policy_of(redact)
+        self.notes: list[str] = []
+        """Notes of the relay, for example about signed cards."""
+        self._clock = session_clock()
+        route = Route(Listen("127.0.0.1", 0), Upstream.parse(upstream), Upstream.parse(grpc) if grpc else None)
+        self._relay = Relay((route,), self._clock, EditPolicy(), self._add_note)
+        self._upstreams = (f"{upstream} (HTTP/2 to {grpc})" if grpc else upstream,)
+        started, session = self._clock(), str(uuid.uuid4())
+        self._session = SessionFile(
+            recording, os.getpid(), started, session, command, upstreams=self._upstreams, redact=redact
+        )
+        self._recorder: RelayRecorder | None = None
+
+    async def start(self) -> str:
+        """Listen and return the address, `127.0.0.1:PORT`. Raises RouteError."""
+        await self._relay.listen()
+        [(_, [address])] = self._relay.bound_addresses
+        self._recorder = RelayRecorder(msgspec.structs.replace(self._session, listens=(address,)))
+        self._relay.accept(self._recorder)
+        return address
+
+    def store_traffic(self) -> None:
+        """Store all traffic so far. Raises RecordingError."""
+        assert self._recorder is not None
+        self._recorder.store_chunks()
+
+    async def stop(self, *, keep: bool) -> None:
+        """End open connections; with `keep` finish the recording, otherwise discard unstored traffic. Raises
+        RecordingError."""
+        await self._relay.stop(_GRACE_SECONDS)
+        if self._recorder is None:
+            return
+        if keep:
+            self._recorder.finish(self._clock())
+        else:
+            self._recorder.discard_chunks()
+
+    def _add_note(self, note: ConsoleNote) -> None:
+        self.notes.append(note.text)
+
+
+class RelayRecorder:
+    """Journal and recorder of a relay in one. Not thread-safe."""
+
+    def __init__(self, session: SessionFile) -> None:
+        """Creates no file yet."""
+        self._session = session
+        self._chunks: list[Chunk] = []
+        self._held_bytes = 0
+        self._session_recorder: SessionRecorder | None = None
+
+    def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
+        """Append one record of the relay."""
+        self._chunks.append(Chunk(connection, kind, direction, at, bytes(data)))
+        self._held_bytes += len(data)
+        if self._held_bytes > _MAX_HELD_BYTES:
+            self.store_chunks()
+
+    def store_chunks(self) -> None:
+        """Store all records so far. Raises RecordingError."""
+        chunks, self._chunks, self._held_bytes = self._chunks, [], 0
+        self._open_session().store_chunks(chunks)
+
+    def finish(self, at: int) -> None:
+        """Store the rest, and the end of the session at `at` (ns). Raises RecordingError."""
+        self.append(ChunkKind.END, Direction.TO_AGENT, 0, at, b"")
+        self.store_chunks()
+        self._open_session().finish(at)
+
+    def discard_chunks(self) -> None:
+        """Discard the records that are not stored."""
+        self._chunks.clear()
+        if self._session_recorder is not None:
+            self._session_recorder.close()
+
+    def _open_session(self) -> SessionRecorder:
+        if self._session_recorder is None:
+            # Imported here because it needs the decoders and rules, which a replay without a recording does without.
+            from a2a_proxy.testing.child.session_recorder import SessionRecorder
+
+            self._session_recorder = SessionRecorder(self._session, _redaction_key())
+        return self._session_recorder
+
+
+def _redaction_key() -> bytes:
+    """Return the key of the state directory, so that a secret has one label in all cassettes of a user, else a new
+    key."""
+    try:
+        return file_layout.redaction_key()
+    except (OSError, ValueError):
+        return secrets.token_bytes(KEY_BYTES)
