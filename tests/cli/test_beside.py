@@ -99,7 +99,7 @@ def test_a_recorder_that_is_gone_is_not_waited_for(
 def test_its_options_are_checked_before_the_agent_starts() -> None:
     plain = {"command": ("agent",), "record": None, "keep_secrets": False, "journal_max": "4GiB", "fail_on": "never"}
     assert stdio_config(**plain).followers == FollowerOptions()  # type: ignore[arg-type]
-    with pytest.raises(UserError, match="no OTLP endpoint"):
+    with pytest.raises(UserError, match="is not an OTLP endpoint"):
         stdio_config(**plain, otlp="ftp://x")  # type: ignore[arg-type]
     with pytest.raises(UserError, match="has no effect without --archive"):
         stdio_config(**plain, archive_id="x")  # type: ignore[arg-type]

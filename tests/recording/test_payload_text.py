@@ -56,7 +56,7 @@ def test_the_ways_peers_write_json_are_data(text: str, style: str | None):
 
 def test_an_unknown_style_is_refused():
     """A newer program may know more styles than this one."""
-    with pytest.raises(ValueError, match="unknown way"):
+    with pytest.raises(ValueError, match="unknown JSON style"):
         payload_text.read_payload({"data": 1, "json": "pretty"}, "json")
 
 

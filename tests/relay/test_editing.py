@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.relay import edit_line
-from a2a_proxy.relay.edit_line import EditLine, WorkQueue, make_editor
+from a2a_proxy.relay import connection_editing
+from a2a_proxy.relay.connection_editing import ConnectionEditing, WorkQueue, make_editor
 from a2a_proxy.relay.edits.edit import UNLIMITED, CardOutcome, EditFact, EditPlan
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.run import loop_factory
@@ -78,7 +78,7 @@ STORIES: dict[str, Steps] = {
 
 
 class Loop:
-    """The part of an event loop that an edit line uses; `run` is one turn."""
+    """The part of an event loop that the editing of a connection uses; `run` is one turn."""
 
     def __init__(self) -> None:
         self.calls: list[Callable[[], None]] = []
@@ -102,19 +102,21 @@ class Loop:
 
 
 class Line:
-    """An edit line with its surroundings, as `splice` uses it, and all that came out of it."""
+    """The editing of a connection as `ProxyConnection` uses it, and everything that it wrote."""
 
     def __init__(self, story: str, plan: str) -> None:
         self.loop = Loop()
         self.out = [bytearray(), bytearray()]
         self.facts: list[EditFact] = []
         self.delays: list[tuple[Direction, bool]] = []
-        self.line: EditLine | None = None
+        self.line: ConnectionEditing | None = None
         loop = cast(asyncio.AbstractEventLoop, self.loop)
         sinks = (self.out[0].extend, self.out[1].extend)
         editor = make_editor(STORIES[story][0][1].startswith(START[:24]), plan_of(plan))
         queue = WorkQueue(loop)
-        self.line = EditLine(editor, loop, queue, sinks, sinks, self.edited, lambda *delay: self.delays.append(delay))
+        self.line = ConnectionEditing(
+            editor, loop, queue, sinks, sinks, self.edited, lambda *delay: self.delays.append(delay)
+        )
 
     def edited(self, facts: list[EditFact] | None) -> None:
         self.facts += facts or ()
@@ -166,11 +168,11 @@ def test_every_budget_and_split_gives_the_same(story: str, plan: str) -> None:
     @given(st.sampled_from([1, 2, 3, 30, 100, 400]), st.lists(st.integers(1, 1500), max_size=5), st.booleans())
     def check(budget: int, cuts: list[int], drained: bool) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(edit_line, "WORK_AT_ONCE", UNLIMITED)
+            patch.setattr(connection_editing, "WORK_AT_ONCE", UNLIMITED)
             whole = played(story, plan, [])
             assert whole.delays == []
             for name in BUDGETS:
-                patch.setattr(edit_line, name, budget)
+                patch.setattr(connection_editing, name, budget)
             bounded = played(story, plan, cuts, drained=drained)
         for direction in Direction:  # each delay begins once and ends once
             found = [delayed for of, delayed in bounded.delays if of is direction]
@@ -184,7 +186,7 @@ def test_every_budget_and_split_gives_the_same(story: str, plan: str) -> None:
 def test_a_turn_does_no_more_than_its_budget(story: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the smallest budget every message and frame has a turn of its own, and reading stops meanwhile."""
     for name in BUDGETS:
-        monkeypatch.setattr(edit_line, name, 1)
+        monkeypatch.setattr(connection_editing, name, 1)
     line = Line(story, "authority")
     direction, data = STORIES[story][0]
     line.received(direction, data)
@@ -206,7 +208,7 @@ def test_connections_take_turns() -> None:
         done.append(name)
         if left:
             queue.add(lambda: step(name, left - 1))
-        return edit_line.WORK_PER_TURN // 2
+        return connection_editing.WORK_PER_TURN // 2
 
     for name in "abc":
         queue.add(lambda name=name: step(name, 2))
@@ -228,7 +230,7 @@ def test_connections_take_turns() -> None:
 def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """One message for each turn of the event loop."""
     for name in BUDGETS:
-        monkeypatch.setattr(edit_line, name, 1)
+        monkeypatch.setattr(connection_editing, name, 1)
 
 
 REQUESTS = b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % number for number in range(500))

@@ -1,4 +1,4 @@
-"""Runs an editor between the two legs of a connection: bytes in, timers, bytes out. Independent of the protocol."""
+"""The editing of one connection: runs an editor between its two legs. Bytes in, timers, bytes out, in any protocol."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class WorkQueue:
             self._schedule()
 
 
-class EditLine:
+class ConnectionEditing:
     """Feeds one editor. Its methods return the edits to record in the journal.
 
     Of the bytes received in one turn, WORK_AT_ONCE units are processed immediately. The others wait in a backlog that
@@ -79,7 +79,7 @@ class EditLine:
         on_edits: Callable[[list[EditFact]], None],
         delay: Callable[[Direction, bool], None],
     ) -> None:
-        """Create the line. Each pair holds the function for the agent and the one for the client.
+        """Create the editing of one connection. Each pair holds the function for the agent and the one for the client.
 
         `forwards` are the fast functions for bytes of a peer that has just sent some. `writes` may be called at any
         time, also when the receiver is gone. `on_edits` gets the edits made while no bytes arrived. `delay` is called
