@@ -6,13 +6,13 @@ import asyncio
 import gc
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from rich.console import Console
 from textual.app import SystemCommand
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.driver import Driver
 from textual.screen import Screen
 
@@ -20,10 +20,10 @@ from a2a_inspect.data.source import RecordingSource
 from a2a_inspect.dialogs.help import Help
 from a2a_inspect.dialogs.palette import ActionProvider
 from a2a_inspect.keys.actions import Keymap, list_actions
+from a2a_inspect.keys.app_keys import APP_KEYS
 from a2a_inspect.keys.keymap import keys_file, read_keymap
 from a2a_inspect.screens.main import MainScreen
-from a2a_inspect.screens.theme import ThemedApp, theme_for_console
-from a2a_inspect.screens.themes import NIGHT, ThemeMemory
+from a2a_inspect.screens.themes import NIGHT, ThemedApp, ThemeMemory, theme_for_console
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.end_signals import INTERRUPTED, end_signals
 from a2a_proxy.cli.errors import UserError, state_directory_errors
@@ -45,22 +45,7 @@ class InspectApp(ThemedApp):
     ENABLE_COMMAND_PALETTE = True
     COMMANDS = ThemedApp.COMMANDS | {ActionProvider}
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark,f1", "keys", "Keys", key_display="?", id="app.keys", tooltip="this page of keys"),
-        Binding(
-            "ctrl+p",
-            "command_palette",
-            "Commands",
-            show=False,
-            priority=True,
-            id="app.palette",
-            tooltip="all that can be done now, and themes",
-        ),
-        Binding(
-            "T", "next_theme", "Theme", show=False, id="app.theme", tooltip="other colours: night, day, the terminal's"
-        ),
-        Binding("ctrl+q", "quit", "Quit", show=False, priority=True, id="app.quit", tooltip="quit at once"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*APP_KEYS]
 
     def __init__(
         self,
@@ -77,7 +62,7 @@ class InspectApp(ThemedApp):
         self.read_only = read_only
         """Nothing may be written from here: no note, no bookmark, no export."""
         self._source = source
-        self._main_screen = MainScreen(source)
+        self._main_screen = MainScreen(source, self._open_replay)
         self._initial_screen = initial_screen
         self._user_keymap = keymap or {}
         self._signals: tuple[signal.Signals, ...] = ()
@@ -113,9 +98,14 @@ class InspectApp(ThemedApp):
 
         compare_with_another(self._main_screen, self._source.path)
 
+    def _open_replay(self, keys: Sequence[int] | None, start_time: int) -> None:
+        from a2a_inspect.screens.replay_screen import ReplayScreen
+
+        self.push_screen(ReplayScreen(self._source, keys, start_time))
+
     def action_keys(self) -> None:
         """All keys, those of this place first."""
-        from a2a_inspect.keys.places import KEY_SCOPES  # it knows all screens, and this class
+        from a2a_inspect.keys.places import KEY_SCOPES  # imports all screens, which the first one need not wait for
 
         here = {found.binding.id for found in self.screen.active_bindings.values() if found.binding.id}
         self.push_screen(Help(list_actions(KEY_SCOPES, self._user_keymap), here))

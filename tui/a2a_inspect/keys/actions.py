@@ -21,6 +21,8 @@ class KeyScope(msgspec.Struct, frozen=True):
     """Whose own bindings these are."""
     nested: tuple[type[DOMNode], ...] = ()
     """Whose bindings are in force there as well; those of the application always are."""
+    bindings: tuple[Binding, ...] | None = None
+    """The bindings of this scope; None: those that the owner declares."""
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -40,7 +42,7 @@ def list_actions(scopes: tuple[KeyScope, ...], keymap: Keymap | None = None) -> 
     """All of them in the order of the places, each id once; with a keymap the keys are its."""
     found: dict[str, Action] = {}
     for place in scopes:
-        for binding in own_bindings(place.owner):
+        for binding in own_bindings(place):
             if binding.id is None:
                 continue
             keys = (keymap or {}).get(binding.id, binding.key)
@@ -51,16 +53,16 @@ def list_actions(scopes: tuple[KeyScope, ...], keymap: Keymap | None = None) -> 
     return [msgspec.structs.replace(each, help=each.help or each.label.lower()) for each in found.values()]
 
 
-def own_bindings(owner: type[DOMNode]) -> Iterator[Binding]:
-    """The bindings that a class itself brings, its base classes' not."""
-    for each in owner.__dict__.get("BINDINGS", ()):
+def own_bindings(scope: KeyScope) -> Iterator[Binding]:
+    """Yield the bindings of a scope, or those that its owner itself declares, without those of its base classes."""
+    for each in scope.owner.__dict__.get("BINDINGS", ()) if scope.bindings is None else scope.bindings:
         assert isinstance(each, Binding)
         yield each
 
 
 def default_keys(scope: KeyScope) -> dict[str, tuple[str, ...]]:
     """Ids of the actions of one place, with the keys that they have by default."""
-    return {each.id: _split_keys(each.key) for each in own_bindings(scope.owner) if each.id is not None}
+    return {each.id: _split_keys(each.key) for each in own_bindings(scope) if each.id is not None}
 
 
 def normalize_key(key: str) -> str:

@@ -23,13 +23,14 @@ from textual.widgets import Input, Static
 from a2a_inspect.data.replay.clock import InvalidValue, ReplayClock, clock_line, parse_replay_time
 from a2a_inspect.data.replay.source import ReplaySource
 from a2a_inspect.data.source import RecordingSnapshot, RecordingSource
+from a2a_inspect.keys.main_keys import REPLAY_CALLS
 from a2a_inspect.screens.main import MainScreen
 from a2a_inspect.widgets.columns import fit_text
 from a2a_inspect.widgets.key_line import KeyLine
 from a2a_proxy.protocol.text import make_visible
 
-_AVAILABLE_ACTIONS = frozenset({"back", "leave", "turn", "frame", "tab", "lanes", "play", "step", "speed", "jump"})
-"""What can be done here; all else of the main screen is about the recording as a whole."""
+_AVAILABLE_ACTIONS = frozenset({"back", "leave", "play", "step", "speed", "jump"})
+"""Actions of the screen that can be used in a replay; for those of controllers see `REPLAY_CALLS`."""
 
 
 class ClockBar(Widget):
@@ -118,7 +119,7 @@ class ReplayScreen(MainScreen):
 
     def on_mount(self) -> None:
         """Learn when it began and when it was over. It begins paused."""
-        self._summary.replay = True
+        self.widgets.summary.replay = True
         self._start_clock()
 
     def on_unmount(self) -> None:
@@ -127,31 +128,34 @@ class ReplayScreen(MainScreen):
 
     @work(group="start")
     async def _start_clock(self) -> None:
-        first, last = await self._await_answer("clock", self._replay_source.time_range(), (0, 0))
-        total = await self._await_answer("clock", self._replay_source.count_frames(), 0)
+        first, last = await self.reader.answer("clock", self._replay_source.time_range(), (0, 0))
+        total = await self.reader.answer("clock", self._replay_source.count_frames(), 0)
         self._clock_bar.frames = (0, total)
         self._set_clock(ReplayClock(first, last, first).jump_to(self._start_time or first))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only what makes sense at one moment."""
-        return super().check_action(action, parameters) if action in _AVAILABLE_ACTIONS else False
+        is_available = parameters[0] in REPLAY_CALLS if action == "call" else action in _AVAILABLE_ACTIONS
+        return super().check_action(action, parameters) if is_available else False
 
     def _set_clock(self, clock: ReplayClock) -> None:
         self._clock_bar.clock = clock
         self._replay_source.until = clock.position(time.monotonic_ns())
 
-    def _start_poll(self) -> None:
-        world, clock = time.monotonic_ns(), self._clock_bar.clock
+    def poll_recording(self) -> None:
+        """Move a clock that plays, and look for what had passed by its time."""
+        now, clock = time.monotonic_ns(), self._clock_bar.clock
         if clock.playing:
-            self._set_clock(clock.stop_at_end(world))
+            self._set_clock(clock.stop_at_end(now))
             self._clock_bar.refresh()
-        super()._start_poll()
+        super().poll_recording()
 
-    def _show_exchanges(self, before: RecordingSnapshot, now: RecordingSnapshot) -> None:  # noqa: ARG002 - the list is by time, and never grows above
+    def show_exchanges(self, before: RecordingSnapshot, now: RecordingSnapshot) -> None:  # noqa: ARG002 - the list is by time, and never grows above
+        """Show the exchanges that had begun by the time of the clock."""
         self._clock_bar.frames = (now.frames, self._clock_bar.frames[1])
-        self._exchanges.show(now, now.exchanges, above=0)
+        self.widgets.exchanges.show(now, now.exchanges, above=0)
         if not now.exchanges:
-            self._clear_panes()
+            self.selection.clear()
 
     def action_play(self) -> None:
         """Play, or pause."""
@@ -168,7 +172,7 @@ class ReplayScreen(MainScreen):
         now = clock.position(time.monotonic_ns())
         self._set_clock(clock.jump_to(now))
         self._set_clock(
-            clock.jump_to(await self._await_answer("clock", self._replay_source.next_frame_time(now, by), now))
+            clock.jump_to(await self.reader.answer("clock", self._replay_source.next_frame_time(now, by), now))
         )
 
     def action_jump(self) -> None:
@@ -182,9 +186,7 @@ class ReplayScreen(MainScreen):
 
     def action_back(self) -> None:
         """To the pane before; from the first one back to the recording as a whole."""
-        if self._focused_pane_index():
-            super().action_back()
-        else:
+        if not (self.panes.focused_index() and self.panes.go_back()):
             self.dismiss()
 
     def action_leave(self) -> None:
