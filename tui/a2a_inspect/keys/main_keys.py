@@ -218,4 +218,4 @@ RECORDING_KEYS = (
 MAIN_KEYS = (*FILTER_KEYS, *MATCH_KEYS, *COMMAND_KEYS, *ROW_KEYS, *PANE_KEYS, *RECORDING_KEYS)
 """All of them, in the order in which the last line shows them."""
 REPLAY_CALLS = frozenset({"panes.turn", "navigation.step_frame", "navigation.show_tab", "other_screens.open_swimlane"})
-"""Methods of controllers that can be called in a replay; the others are about the recording as a whole."""
+"""Methods of controllers that can be called in a replay; the others need the recording as a whole."""

@@ -1,4 +1,4 @@
-"""All places that have keys. A new screen or widget with bindings of its own gets a line here."""
+"""All scopes that have keys. Add a line for a new screen or widget that has bindings."""
 
 from __future__ import annotations
 

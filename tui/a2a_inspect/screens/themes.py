@@ -173,7 +173,7 @@ def theme_for_console(console: Console) -> str:
 
 
 class ThemedApp(KeysInOrder):
-    """Application with own themes. NO_COLOR disables all colours; words, marks and reversed cells then show a choice."""
+    """Application with own themes. NO_COLOR disables all colours; words, marks and reversing then show a choice."""
 
     CSS = APP_CSS
 
