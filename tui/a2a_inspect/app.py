@@ -86,9 +86,7 @@ class InspectApp(ThemedApp):
         """Yield the commands of the palette that have no keys."""
         offered = ("Theme",) if self.read_only else ("Theme", "Screenshot")
         if screen is self._main_screen and not self.read_only:  # a read-only screen may show this recording alone
-            yield SystemCommand(
-                "Compare", "What differs between this recording and another one", self._compare_with_another
-            )
+            yield SystemCommand("Compare", "Compare this recording with another one", self._compare_with_another)
         yield from (each for each in super().get_system_commands(screen) if each.title in offered)
 
     def _compare_with_another(self) -> None:

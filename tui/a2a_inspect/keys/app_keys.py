@@ -13,10 +13,10 @@ APP_KEYS = (
         show=False,
         priority=True,
         id="app.palette",
-        tooltip="all that can be done now, and themes",
+        tooltip="all actions that can be used now, and themes",
     ),
     Binding(
-        "T", "next_theme", "Theme", show=False, id="app.theme", tooltip="other colours: night, day, the terminal's"
+        "T", "next_theme", "Theme", show=False, id="app.theme", tooltip="next theme: night, day, the terminal's colours"
     ),
     Binding("ctrl+q", "quit", "Quit", show=False, priority=True, id="app.quit", tooltip="quit at once"),
 )

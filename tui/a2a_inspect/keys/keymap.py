@@ -57,7 +57,7 @@ def read_keymap(path: Path, scopes: tuple[KeyScope, ...]) -> dict[str, str]:
     keymap = {name: ",".join(_parse_keys(path, name, value)) for name, value in _flatten_names(values)}
     for name in keymap:
         if name not in known:
-            raise UserError(f'{path}: there is no action "{name}"{suggest_word(name, known)}', _LIST_HINT)
+            raise UserError(f'{path}: unknown action "{name}"{suggest_word(name, known)}', _LIST_HINT)
     _check_clashes(path, scopes, keymap)
     return keymap
 
@@ -75,7 +75,7 @@ def _parse_keys(path: Path, name: str, value: object) -> list[str]:
     listed = value if isinstance(value, list) else [value]
     words = [each for each in listed if isinstance(each, str) and each]
     if not words or len(words) < len(listed):
-        raise UserError(f"{path}: {name} is no key", f'write {name} = "x", or a list: {name} = ["x", "f2"]')
+        raise UserError(f"{path}: {name} is not a key", f'write {name} = "x", or a list: {name} = ["x", "f2"]')
     keys = [normalize_key(key) for key in words]
     for key, written in zip(keys, words, strict=True):
         *modifiers, last = key.split("+")
@@ -83,7 +83,7 @@ def _parse_keys(path: Path, name: str, value: object) -> list[str]:
             len(last) != 1 and last not in _KEY_NAMES and len(display_key(last)) != 1
         ):
             hint = "a key is a character, or a name like f2, space, pageup; ctrl+, alt+ or shift+ may go before it"
-            raise UserError(f'{path}: {name}: there is no key "{written}"', hint)
+            raise UserError(f'{path}: {name}: unknown key "{written}"', hint)
     return keys
 
 

@@ -112,7 +112,7 @@ ROW_KEYS = (
         "Bookmark",
         show=False,
         id="view.bookmark",
-        tooltip="bookmark it, or take that away",
+        tooltip="bookmark it, or remove its bookmark",
     ),
 )
 PANE_KEYS = (
@@ -184,24 +184,26 @@ RECORDING_KEYS = (
         "Replay",
         show=False,
         id="view.replay",
-        tooltip="see it happen again, with a clock",
+        tooltip="replay it with a clock",
     ),
     Binding(
         "m",
         "call('row_actions.toggle_mark')",
         "Mark",
         id="view.mark",
-        tooltip="mark the exchange or frame, or take its mark away",
+        tooltip="mark the exchange or frame, or remove its mark",
     ),
-    Binding("p", "pause", "Pause", id="view.pause", tooltip="hold the display, or go on; recording goes on anyway"),
+    Binding(
+        "p", "pause", "Pause", id="view.pause", tooltip="hold the display, or continue; recording always continues"
+    ),
     Binding(
         "D",
         "call('row_actions.compare')",
         "Diff",
         id="view.diff",
-        tooltip="what differs from the marked, or last, call",
+        tooltip="differences from the marked call, or from the one before",
     ),
-    Binding("q", "leave", "Quit", id="app.leave", tooltip="go back, and from the first pane out"),
+    Binding("q", "leave", "Quit", id="app.leave", tooltip="go back, and from the first pane quit"),
     *(
         Binding(
             str(tab + 1),

@@ -75,11 +75,11 @@ class RowActions(Controller):
         """Return whether nothing can be written from this screen, and say so if that is the case."""
         if self._source.files:
             self.screen.notify(
-                f"several recordings are shown as one: {subject} is for one of them alone", severity="warning"
+                f"several recordings are shown as one: {subject} needs one of them opened alone", severity="warning"
             )
             return True
         if getattr(self.screen.app, "read_only", False):
-            self.screen.notify(f"this screen is read-only: {subject} is for the one who opened it", severity="warning")
+            self.screen.notify(f"this screen is read-only: {subject} is not possible here", severity="warning")
             return True
         return False
 
@@ -203,7 +203,7 @@ class RowActions(Controller):
 
         recording = self._source.reopen_recording()
         if recording is None:
-            return "there is nothing to export yet"
+            return "nothing to export yet: the recording is empty"
         with recording:
             selected = ExportSelection(recording, frozenset(keys), "exchanges that were selected")
             if name == ALL:

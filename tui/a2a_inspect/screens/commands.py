@@ -42,12 +42,10 @@ class Commands(Controller):
         self._state = state
         self._filter = list_filter
         self._commands: dict[str, _TypedCommand] = {
-            "explain": _TypedCommand(
-                ("", "what SQLite is asked for what the list is narrowed to"), self._explain, False
-            ),
+            "explain": _TypedCommand(("", "the SQL query of the filter, and its plan"), self._explain, False),
             "filter": _TypedCommand(("EXPR", "show only what matches"), self._filter.use_expression, False),
             "view": _TypedCommand(("NAME", "use a saved view"), self._use_view),
-            "save": _TypedCommand(("NAME", "save what the list is narrowed to as a view"), self._save_view),
+            "save": _TypedCommand(("NAME", "save the filter as a view"), self._save_view),
             "go": _TypedCommand(("NUMBER", "to an exchange: 12, or 2:12 of the second session"), self._go_to_number),
             "quit": _TypedCommand(("", "quit"), self._quit, False),
         }
@@ -76,7 +74,7 @@ class Commands(Controller):
         name, argument = typed
         command = self._commands.get(name)
         if command is None:
-            self.show_message(f'there is no command "{name}"{suggest_word(name, self._commands)}', is_error=True)
+            self.show_message(f'no command is named "{name}"{suggest_word(name, self._commands)}', is_error=True)
             return
         if command.is_argument_needed and not argument:
             self.show_message(f"write :{name} {command.help[0]}", is_error=True)
@@ -95,25 +93,25 @@ class Commands(Controller):
         node = self._filter.current.node()
         none: list[str] = []
         lines = await self._reader.ask("explain", lambda recording: explain_lines(recording, node), none)
-        self.screen.app.push_screen(TextPage("What SQLite is asked", [make_visible(line) for line in lines]))
+        self.screen.app.push_screen(TextPage("SQL query of the filter", [make_visible(line) for line in lines]))
 
     def _use_view(self, name: str) -> None:
         views = read_views(views_file())
         if name not in views:
-            raise UserError(f'there is no view "{name}"{suggest_word(name, views)}', "")
+            raise UserError(f'no view is named "{name}"{suggest_word(name, views)}', "")
         self._filter.use_expression(views[name])
 
     def _save_view(self, name: str) -> None:
         expression = self._filter.current.expression()
         if not expression:
-            raise UserError("the list is not narrowed: there is nothing to save", "")
+            raise UserError("nothing to save: the list has no filter", "")
         write_views(views_file(), {**read_views(views_file()), name: expression})
         self.show_message(f"saved: {name}")
 
     def _go_to_number(self, number: str) -> None:
         found = re.fullmatch(r"(?:(\d{1,6}):)?(\d{1,12})", number)
         if found is None:
-            raise UserError(f'"{number}" is no number of an exchange: 12, or 2:12', "")
+            raise UserError(f'"{number}" is not the number of an exchange: write 12, or 2:12', "")
         session = int(found[1]) if found[1] else self._state.snapshot.sessions[0].id
         self._go_if_listed(make_key(session, int(found[2])))
 
@@ -121,7 +119,7 @@ class Commands(Controller):
     async def _go_if_listed(self, exchange: int) -> None:
         row = await self._reader.ask("exchanges", lambda recording: recording.exchange(exchange), None)
         if row is None or await self._filter.list_index(exchange) is None:
-            self.show_message("there is no such exchange in the list", is_error=True)
+            self.show_message("the list has no such exchange", is_error=True)
         else:
             self._filter.go_to(exchange)
 

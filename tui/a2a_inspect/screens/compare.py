@@ -33,7 +33,7 @@ def compare_from(
             screen.notify(wrong.message, severity="error")
             return
         if places is None:
-            screen.notify("mark two with m: there is no such call before this one", title="Nothing to compare")
+            screen.notify("no earlier call of this operation: mark two calls with m", title="Nothing to compare")
         elif screen.is_current:
             screen.app.push_screen(DiffScreen(DiffSide(source.path, places[0]), DiffSide(source.path, places[1])))
 

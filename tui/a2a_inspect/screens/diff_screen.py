@@ -36,7 +36,7 @@ class DiffScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "close", "Back", id="diff.close", tooltip="back to the recording"),
         Binding("a", "everything", "All fields", id="diff.all", tooltip="show ids, times and the like, or hide them"),
-        Binding("s", "swap", "Swap sides", id="diff.swap", tooltip="put left right and right left"),
+        Binding("s", "swap", "Swap sides", id="diff.swap", tooltip="swap left and right"),
     ]
 
     def __init__(self, left: DiffSide, right: DiffSide, where: str = "") -> None:

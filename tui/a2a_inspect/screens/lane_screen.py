@@ -152,7 +152,7 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
         if self._conversation is not None:
             found = self._conversation.order.next_mark(self._list.cursor, message.by, _MARK_KINDS)
             if found is None:
-                self.notify("no mark further on")
+                self.notify("no more marks in this direction")
             else:
                 self._list.select(found)
 

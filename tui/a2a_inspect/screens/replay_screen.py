@@ -49,7 +49,7 @@ class ClockBar(Widget):
         words = (
             clock_line(self.clock, time.monotonic_ns(), self.frames, width - 2)
             if known
-            else "reading when frames passed"
+            else "reading the times of the frames"
         )
         return Strip([Segment(fit_text(f" {words}", width), self.rich_style)])
 

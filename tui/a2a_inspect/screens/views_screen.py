@@ -38,8 +38,8 @@ class ViewsScreen(ModalScreen[str | None]):
         Binding("escape,q", "close", "Close", id="views.close"),
         Binding("j", "move('down')", "Down", show=False, id="views.down"),
         Binding("k", "move('up')", "Up", show=False, id="views.up"),
-        Binding("s", "save", "Save", id="views.save", tooltip="save what the list is narrowed to, under a name"),
-        Binding("d,delete", "delete", "Delete", id="views.delete", tooltip="forget the view"),
+        Binding("s", "save", "Save", id="views.save", tooltip="save the filter under a name"),
+        Binding("d,delete", "delete", "Delete", id="views.delete", tooltip="delete the view"),
     ]
 
     def __init__(self, path: Path, expression: str) -> None:
@@ -74,9 +74,7 @@ class ViewsScreen(ModalScreen[str | None]):
             words = Content.assemble((f"{make_visible(name):{width}}", "bold"), "  ", make_visible(expression))
             self._list.add_option(Option(words, id=name))
         none = f"{make_visible(trouble)}. " if trouble else "" if self._views else "No views yet. "
-        saves = (
-            f"s saves: {make_visible(self._expression)}" if self._expression else "s saves what the list is narrowed to"
-        )
+        saves = f"s saves: {make_visible(self._expression)}" if self._expression else "s saves the filter"
         self._hint.update(f"{none}Enter uses a view, d deletes it, {saves}")
         if self._views:
             self._list.highlighted = 0
@@ -110,7 +108,7 @@ class ViewsScreen(ModalScreen[str | None]):
     def action_save(self) -> None:
         """Let the user type a name for the current filter."""
         if not self._expression:
-            self._hint.update("The list is not narrowed: there is nothing to save")
+            self._hint.update("Nothing to save: the list has no filter")
             return
         self._name_input.value = ""
         self.add_class("-naming")
