@@ -1,24 +1,24 @@
-"""The lines: their names, packages and files. Adding one starts here."""
+"""The schema sets: their names, packages and files. A new schema set starts here."""
 
 from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
 SchemaSet = Literal["0.3", "rc", "1.0", "live-1975", "live-2153", "rpc"]
-"""A set of payloads that fits together (manual/protocol.md "Protobuf packages")."""
+"""Name of a group of message definitions that belong together (manual/protocol.md "Protobuf packages")."""
 
 
 class SchemaSource(NamedTuple):
-    """Where the messages of a line are written down."""
+    """Source of the messages of a schema set."""
 
     package: str
-    """protobuf package of its messages."""
+    """The protobuf package of the messages."""
     proto: str
-    """The `.proto` file with its top messages, relative to this package; what it imports comes along."""
+    """The `.proto` file of the top-level messages, relative to this package. Its imports are compiled with it."""
 
     @property
     def descriptor_path(self) -> str:
-        """The compiled file, relative to this package."""
+        """Path of the compiled descriptor set, relative to this package."""
         return self.proto.removesuffix(".proto") + ".binpb"
 
 

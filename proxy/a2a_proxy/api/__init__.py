@@ -1,4 +1,4 @@
-"""Recordings from Python: what `from a2a_proxy import Recording` gives, and what it gives back (manual: python)."""
+"""Reading recordings from Python: `from a2a_proxy import Recording` and the classes of its results (manual: python)."""
 
 from a2a_proxy.api.exchange import Exchange, Frame
 from a2a_proxy.api.finding import Finding

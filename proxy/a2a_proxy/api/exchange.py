@@ -1,4 +1,4 @@
-"""A call and its frames."""
+"""An exchange and its frames."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ if TYPE_CHECKING:
 
 
 class Exchange(OfSession[ExchangeRow]):
-    """One call: a request with its response or stream. As it was when it was read: a live one can be read again."""
+    """One call: a request with its response or stream, as of the time it was read. A live one can be read again."""
 
     def __init__(self, file: RecordingFile, row: ExchangeRow) -> None:
         super().__init__(file, row)
         self.facts: ExchangeFacts = row.exchange
-        """Everything that is recorded of it."""
+        """All recorded facts."""
 
     def __repr__(self) -> str:
         return f"<Exchange {self.file} {self.session}:{self.number} {self.operation or self.facts.method}>"
 
     @property
     def number(self) -> int:
-        """Within the session, from 1, in order of first byte: the one that `a2a-inspect ls` prints."""
+        """Number within the session, from 1, in order of first byte, as printed by `a2a-inspect ls`."""
         return self.facts.id
 
     @property
     def operation(self) -> str:
-        """The 1.0 name for every binding and dialect, `SendStreamingMessage`; empty where it is none of A2A's."""
+        """The 1.0 name for every binding and dialect, `SendStreamingMessage`; empty if it is not an A2A operation."""
         return self.facts.operation
 
     @property
     def binding(self) -> Binding:
-        """How its messages are carried."""
+        """The binding that carries its messages."""
         return self.facts.binding
 
     @property
     def dialect(self) -> Dialect:
-        """Which line of the protocol the peers speak."""
+        """The dialect that the peers speak."""
         return self.facts.dialect
 
     @property
@@ -69,34 +69,34 @@ class Exchange(OfSession[ExchangeRow]):
 
     @property
     def outcome(self) -> str:
-        """`live` while open, then `ok`, `error` (the agent said no), `cut` (somebody broke off) or `refused` (the proxy
-        answered)."""
+        """`live` while open, then `ok`, `error` (the agent returned an error), `cut` (a peer broke off) or `refused`
+        (the proxy answered)."""
         return outcome_of(self.facts)
 
     @property
     def error(self) -> str:
-        """One line for people, `TASK_NOT_FOUND -32001: no such task`; empty where all went well."""
+        """One line for people, `TASK_NOT_FOUND -32001: no such task`; empty without an error."""
         return self.facts.error
 
     @property
     def task_id(self) -> str:
-        """The first task seen in it; empty where there is none."""
+        """The first task named in it; empty if there is none."""
         return self.facts.task_id
 
     @property
     def context_id(self) -> str:
-        """Its context; empty where none was told."""
+        """Its context; empty if unknown."""
         return self.facts.context_id
 
     @property
     def trace_id(self) -> str:
-        """32 hexadecimal digits of the `traceparent` that the agent got; empty where it got none."""
+        """The 32 hexadecimal digits from the `traceparent` received by the agent; empty if it received none."""
         parts = self.facts.trace_context.split("-")
         return parts[1] if len(parts) > 2 else ""
 
     @property
     def states(self) -> tuple[str, ...]:
-        """Task states told in it, in order, repeats left out: `("working", "completed")`."""
+        """Task states in it, in order, without repeats: `("working", "completed")`."""
         return self.facts.states
 
     @property
@@ -106,41 +106,42 @@ class Exchange(OfSession[ExchangeRow]):
 
     @property
     def closed(self) -> int:
-        """When it was over, ns since the Unix epoch; 0 while it is open."""
+        """Time it ended, ns since the Unix epoch; 0 while it is open."""
         return self.facts.closed
 
     @property
     def took(self) -> int | None:
-        """Ns from the end of the request to the end of the exchange, or to what came last; None before anything did."""
+        """Ns from the end of the request to the end of the exchange, or to its last event; None before the first
+        event."""
         end = self.facts.closed or self.facts.last_event
         return max(end - latency_origin(self.facts), 0) if end else None
 
     @property
     def first_event_after(self) -> int | None:
-        """Ns from the end of the request to the agent's first message; None where none came."""
+        """Ns from the end of the request to the agent's first message; None if there was none."""
         return max(self.facts.first_event - latency_origin(self.facts), 0) if self.facts.first_event else None
 
     @property
     def request_headers(self) -> list[tuple[str, str]]:
-        """In the order of the wire, credentials replaced by labels."""
+        """Header fields in wire order, credentials replaced by labels."""
         return _decode_headers(self.facts.request_headers)
 
     @property
     def response_headers(self) -> list[tuple[str, str]]:
-        """In the order of the wire."""
+        """Header fields in wire order."""
         return _decode_headers(self.facts.response_headers)
 
     @property
     def trailers(self) -> list[tuple[str, str]]:
-        """Of gRPC or HTTP."""
+        """Trailer fields of gRPC or HTTP."""
         return _decode_headers(self.facts.trailers)
 
     def frames(self, *, payloads: bool = True) -> Iterator[Frame]:
-        """Its frames, both directions in one order. Without `payloads` they are read for each frame when asked for."""
+        """Yield its frames, both directions in one order. Without `payloads` each payload is read on first use."""
         return (self._file.frame(row, self) for row in self._file.reader.frames(self._row.key, payloads=payloads))
 
     def findings(self) -> list[Finding]:
-        """What the rules found in it."""
+        """Return the rules' findings about it."""
         return [Finding(self._file, row) for row in self._file.reader.findings(exchange=self._row.key)]
 
 
@@ -151,41 +152,41 @@ class Frame(OfSession[FrameRow]):
         super().__init__(file, row)
         self._exchange = exchange
         self.facts: FrameFacts = row.frame
-        """Everything that is recorded of it. Its `payload` is empty where payloads were left out."""
+        """All recorded facts. `payload` is empty if payloads were left out."""
 
     def __repr__(self) -> str:
         return f"<Frame {self.file} {self.session}:{self.facts.exchange}.{self.seq} {self.kind.name.lower()}>"
 
     @property
     def exchange(self) -> Exchange | None:
-        """The call that it is part of; None for a frame of the connection itself."""
+        """The call that it belongs to; None for a frame of the connection itself."""
         if self._exchange is None:
             self._exchange = self._file.exchange_of(self._row)
         return self._exchange
 
     @property
     def seq(self) -> int:
-        """Position within the exchange, from 0, both directions in one count."""
+        """Position within the exchange, from 0; one count for both directions."""
         return self.facts.seq
 
     @property
     def direction(self) -> Direction:
-        """Which way it went."""
+        """The direction it was sent in."""
         return self.facts.direction
 
     @property
     def kind(self) -> FrameKind:
-        """What it is: a request, a response, an event, the end of a stream."""
+        """The kind of frame: a request, a response, an event, the end of a stream."""
         return self.facts.kind
 
     @property
     def event(self) -> EventKind:
-        """Which A2A object it carries."""
+        """The A2A object it carries."""
         return self.facts.event
 
     @property
     def at(self) -> int:
-        """When its last byte came, ns since the Unix epoch."""
+        """Time its last byte arrived, ns since the Unix epoch."""
         return self.facts.at
 
     @property
@@ -200,47 +201,47 @@ class Frame(OfSession[FrameRow]):
 
     @property
     def state(self) -> str:
-        """The task state that it tells, `input-required`; empty where it tells none."""
+        """Its task state, `input-required`; empty if it has none."""
         return state_label(self.facts.state)
 
     @property
     def generation(self) -> int:
-        """The generation that it tells; 0 where it tells none."""
+        """Its generation; 0 if it has none."""
         return self.facts.generation
 
     @property
     def size(self) -> int:
-        """Bytes of the payload, also where not all of it is stored."""
+        """Size of the payload in bytes, even if only part of it is stored."""
         return self.facts.size
 
     @property
     def payload(self) -> bytes:
-        """The message as it was on the wire, without framing and content coding: JSON text or protobuf bytes."""
+        """The message as on the wire, without framing and content coding: JSON text or protobuf bytes."""
         return self.facts.payload or self._file.reader.payload(self._row)
 
     def decoded(self) -> Any:
-        """The payload as JSON values, for every binding and dialect in the form of A2A 1.0: mostly a dict.
+        """Return the payload as JSON values, usually a dict, for every binding and dialect in the form of A2A 1.0.
 
-        Text where it is no JSON; None where it is empty.
+        Returns text if it is not JSON, None if it is empty.
         """
         return readable_payload(self._load_facts(), self.exchange.facts if self.exchange is not None else None)
 
     def said(self) -> Event:
-        """The same as a typed event; no member is set where it is none."""
+        """Return the payload as a typed event; no member is set if it is not an event."""
         exchange = self.exchange
         if exchange is None or self.direction is Direction.TO_AGENT:
             return Event()
         return to_event(self.payload, self.facts.schema, exchange.dialect, exchange.operation, self.kind)
 
     def text(self) -> str:
-        """One line for people, without control characters: `status working "Reading the map"`."""
+        """Return one line for people, without control characters: `status working "Reading the map"`."""
         exchange = self.exchange
         if exchange is None:
             return describe_frame(self.facts, self.payload)
         return describe_frame(self.facts, self.payload, exchange.operation, exchange.dialect)
 
     def findings(self) -> list[Finding]:
-        """What the rules found in this frame."""
+        """Return the rules' findings about this frame."""
         mine = self.facts.exchange, self.facts.connection, self.seq
         rows = self._file.reader.findings(exchange=make_key(self.session, self.facts.exchange))
         told = ((row, row.finding) for row in rows)
@@ -251,7 +252,7 @@ class Frame(OfSession[FrameRow]):
 
 
 def state_label(number: int) -> str:
-    """A state as people say it; a number of no known state as it is, nothing where none was told."""
+    """Return a state in words, the number of an unknown state as digits, or an empty string for 0."""
     if not number:
         return ""
     return TaskState(number).label if number in TaskState._value2member_map_ else str(number)

@@ -1,4 +1,4 @@
-"""One of the files that a `Recording` reads, and what its rows need of one another."""
+"""One file of a `Recording`, with the lookups between its rows."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from a2a_proxy.recording.read.multi_reader import MultiReaderFile
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, make_key
 
 _MAX_CACHED_EXCHANGES = 1024
-"""Exchanges that frames were asked for, and connections, kept for the next frame."""
+"""Maximum number of exchanges, and of connections, cached for the frames that refer to them."""
 
 
 class RecordingFile:
-    """Makes objects of a file's rows."""
+    """Creates objects from a file's rows."""
 
     def __init__(self, member: MultiReaderFile) -> None:
         self.member = member
@@ -24,23 +24,23 @@ class RecordingFile:
 
     @property
     def path(self) -> str:
-        """As it was named."""
+        """The path as given by the caller."""
         return self.reader.path
 
     def session(self, row: SessionRow) -> Session:
-        """A session."""
+        """Return a session."""
         return Session(self, row)
 
     def exchange(self, row: ExchangeRow) -> Exchange:
-        """An exchange."""
+        """Return an exchange."""
         return Exchange(self, row)
 
     def frame(self, row: FrameRow, exchange: Exchange | None = None) -> Frame:
-        """A frame, of an exchange that is known already or is looked for when it is asked for."""
+        """Return a frame, of a known exchange or of one that is read on first use."""
         return Frame(self, row, exchange)
 
     def exchange_of(self, row: FrameRow) -> Exchange | None:
-        """The exchange that a frame is part of; None for a frame of the connection itself."""
+        """Return the exchange that a frame belongs to; None for a frame of the connection itself."""
         number = row.exchange_key
         if number not in self._exchanges:
             found = self.reader.exchange(number) if number else None
@@ -50,7 +50,7 @@ class RecordingFile:
         return self._exchanges[number]
 
     def peer_addresses(self, row: ExchangeRow) -> tuple[str, str]:
-        """Addresses of the client and of the agent; empty where the connection is not known."""
+        """Return the addresses of the client and the agent; empty if the connection is unknown."""
         number = make_key(row.session, row.exchange.connection)
         if number not in self._agents:
             found = self.reader.connection(number)
@@ -62,6 +62,6 @@ class RecordingFile:
         return self._agents[number]
 
     def exchanges_numbered(self, session: int, numbers: tuple[int, ...]) -> Iterator[Exchange]:
-        """Those exchanges of a session that the file has."""
+        """Yield the exchanges of a session with these numbers that the file contains."""
         rows = (self.reader.exchange(make_key(session, number)) for number in numbers)
         return (self.exchange(row) for row in rows if row is not None)

@@ -1,4 +1,4 @@
-"""What every object that stands for a row of a recording has."""
+"""Base classes of the objects that represent a row of a recording."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Row = TypeVar("Row", SessionRow, ExchangeRow, FrameRow, FindingRow)
 
 
 class StoredRow(Generic[Row]):
-    """A row, and the file that it is from."""
+    """A row and its file."""
 
     def __init__(self, file: RecordingFile, row: Row) -> None:
         self._file: RecordingFile = file
@@ -21,7 +21,7 @@ class StoredRow(Generic[Row]):
 
     @property
     def file(self) -> str:
-        """Short name of the file that has it."""
+        """Short name of the file that contains it."""
         return self._file.member.name
 
 

@@ -1,4 +1,4 @@
-"""The side of the proxy: starts the process that serves the metrics, and again where it died, a few times."""
+"""The proxy's side: starts the process that serves the metrics, and restarts it a few times if it dies."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 MAX_STARTS = 4
-"""Processes that may die before it is given up."""
+"""Number of processes that may die before it is given up."""
 _PAUSE_SECONDS = (0.1, 1.0, 5.0)
 """Seconds before the n-th restart."""
 _EXIT_SECONDS = 5.0
-"""Seconds that the process has to end."""
+"""Seconds the process has to exit."""
 
 
 class MetricsKeeper:
-    """Keeps one process alive; it ends with this object, or with the proxy, however that ends."""
+    """Keeps one process alive; it ends when this object is closed, or with the proxy, however that ends."""
 
     def __init__(
         self,
@@ -27,7 +27,10 @@ class MetricsKeeper:
         notify: Callable[[str, str], None],
         pauses: Sequence[float] = _PAUSE_SECONDS,
     ) -> None:
-        """`sockets` listen already; they are closed with this. `tell` takes a message and a hint, on a thread."""
+        """`sockets` already listen; `close` closes them.
+
+        `notify` takes a message and a hint, on the keeper's thread.
+        """
         self._sockets = sockets
         self._notify = notify
         self._pauses = pauses
@@ -38,18 +41,18 @@ class MetricsKeeper:
         self._thread = threading.Thread(target=self._supervise, name="metrics keeper", daemon=True)
 
     def start(self, recording: str, session: str, journal: Path) -> None:
-        """Follow the session of this uuid; returns at once."""
+        """Follow the session with this UUID. Returns at once."""
         self._arguments = [recording, "--session", session, "--journal", str(journal), "--life", str(self._life_read)]
         self._arguments += [str(sock.fileno()) for sock in self._sockets]
         self._thread.start()
 
     @property
     def pid(self) -> int:
-        """Of the process that runs now, or ran last; 0 before the first."""
+        """Process id of the current or last process; 0 before the first."""
         return self._process.pid if self._process is not None else 0
 
     def close(self) -> None:
-        """End it, and let the port go."""
+        """End the process and free the port."""
         self._leaving.set()
         os.close(self._life)
         if self._thread.ident is not None:
@@ -58,7 +61,7 @@ class MetricsKeeper:
         self._close_sockets()
 
     def _close_sockets(self) -> None:
-        """Close the port: who asks there is refused, and does not wait for an answer that never comes."""
+        """Close the port, so that clients are refused instead of waiting for a response that never comes."""
         for sock in self._sockets:
             sock.close()
 
@@ -73,11 +76,11 @@ class MetricsKeeper:
             if self._leaving.is_set():
                 return
             if start == 0:
-                self._notify(f"the process that serves metrics died (exit code {code}); it is started again", "")
+                self._notify(f"the process that serves metrics died (exit code {code}); it is restarted", "")
             self._leaving.wait(self._pauses[min(start, len(self._pauses) - 1)])
         if not self._leaving.is_set():
             self._close_sockets()
-            self._notify(f"the process that serves metrics died {MAX_STARTS} times, given up; recording goes on", "")
+            self._notify(f"the process that serves metrics died {MAX_STARTS} times, given up; recording continues", "")
 
     def _run_once(self) -> int:
         passed = (self._life_read, *(sock.fileno() for sock in self._sockets))

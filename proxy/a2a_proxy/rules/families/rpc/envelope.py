@@ -1,4 +1,4 @@
-"""The members of the JSON-RPC envelope (A2A 1.0 section 9.3; JSON-RPC 2.0)."""
+"""Rules about the members of the JSON-RPC envelope (A2A 1.0 section 9.3; JSON-RPC 2.0)."""
 
 from __future__ import annotations
 
@@ -32,29 +32,30 @@ _RESPONSE_MEMBERS = frozenset({"jsonrpc", "id", "result", "error"})
     clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
 def version(context: RuleContext) -> Iterator[RuleFinding]:
-    """A JSON-RPC request, a response, or the data of an event lacks the member `jsonrpc`, or its value is not the
-    string "2.0".
+    """A JSON-RPC request, a response or the data of an event lacks the member `jsonrpc`, or its value is not the string
+    "2.0".
 
-    Libraries tell JSON-RPC 1 and 2 apart by it, and refuse what has none or read it in another form.
+    Libraries use this member to distinguish JSON-RPC 2.0 from 1.0. They reject a message without it or parse it by
+    other rules. The sender (the client for a request, the agent for a response) must add `"jsonrpc": "2.0"`.
     """
     value = read_envelope(context)
     if not value or value.get("jsonrpc") == "2.0":
         return
     if is_from_client(context) and not value.keys() & _REQUEST_MEMBERS:
-        return  # nothing of a call is there: what is missing first is `method`
+        return  # no member of a call is present: the first thing missing is `method`
     side = "request" if is_from_client(context) else "response"
     found = value.get("jsonrpc")
     if "jsonrpc" in value:
-        told = f'`jsonrpc` of the {side} is {short_json(found)}, it must be the string "2.0"'
+        told = f'`jsonrpc` of the {side} is {short_json(found)}; it must be the string "2.0"'
         yield RuleFinding(summary=told, path="jsonrpc", value=short_json(found))
     else:
-        told = f'there is no member `jsonrpc` in the {side}, it must be the string "2.0"'
+        told = f'no member `jsonrpc` in the {side}; it must be the string "2.0"'
         yield RuleFinding(summary=told, path="jsonrpc")
 
 
 @rule(
     "A2A-RPC-008",
-    "`result` and `error` both there, or neither",
+    "A response has both `result` and `error`, or neither",
     Severity.ERROR,
     section="1.0 9.4; 0.3 6.11.2; JSON-RPC 2.0",
     bindings=ENVELOPE,
@@ -63,36 +64,37 @@ def version(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
 def one_outcome(context: RuleContext) -> Iterator[RuleFinding]:
-    """A response, or the data of an event, has both `result` and `error`, or neither. A `result` of null counts as
-    there; one of the two beside a null in the other is told as a warning, as 0.1 libraries write it. A body that is a
-    JSON text, number or truth value, under a status of success, has neither.
+    """A JSON-RPC response, or the data of an event, has both `result` and `error`, or neither. A `result` of null
+    counts as present. If one of the two is null and the other is not, a warning is reported, because 0.1 libraries
+    write responses this way. A success response whose whole body is a JSON string, number or boolean has neither
+    member.
 
-    A client looks at one of them first: with both it may take a failure for a success, with neither it waits for an
-    answer that it has got already.
+    Clients check one of the two members first: with both they may take a failure for a success, with neither they wait
+    for an answer that has already arrived. The agent must send exactly one of them.
     """
     value = read_envelope(context)
     if is_from_client(context) or not ("jsonrpc" in value or "id" in value):
         if _is_scalar_answer(context):
-            told = f"the response is {json_kind(context.value)}, it must be an object with `result` or `error`"
+            told = f"the response is {json_kind(context.value)}; it must be an object with `result` or `error`"
             yield RuleFinding(summary=told, value=short_json(context.value))
         return
     result, error = "result" in value, "error" in value
     if result and error:
         empty = [name for name in ("error", "result") if value[name] is None]
         if len(empty) == 1:
-            told = f"`{empty[0]}` is null, the member must not be there beside the other one"
+            told = f"`{empty[0]}` is null; the agent must leave it out when the other member is present"
             yield RuleFinding(summary=told, path=empty[0], severity=Severity.WARNING)
         else:
             yield RuleFinding(
-                summary="the response has both `result` and `error`, exactly one must be there", path="error"
+                summary="the response has both `result` and `error`; exactly one is allowed", path="error"
             )
     elif not result and value.get("error") is None:
-        told = "`error` is null and there is no `result`" if error else "the response has neither `result` nor `error`"
-        yield RuleFinding(summary=f"{told}, exactly one must be there", path="result")
+        told = "`error` is null and `result` is missing" if error else "the response has neither `result` nor `error`"
+        yield RuleFinding(summary=f"{told}; exactly one is required", path="result")
 
 
 def _is_scalar_answer(context: RuleContext) -> bool:
-    """The answer to a call of A2A is JSON, and can hold no member at all."""
+    """Whether the answer to an A2A call is a JSON string, number or boolean, which cannot have members."""
     frame = context.frame
     if frame.kind is not FrameKind.OTHER or frame.framing or frame.truncated or frame.schema != JSON:
         return False
@@ -101,7 +103,7 @@ def _is_scalar_answer(context: RuleContext) -> bool:
 
 @rule(
     "A2A-RPC-016",
-    "Unknown member of the envelope",
+    "Unknown member in the JSON-RPC envelope",
     Severity.INFO,
     section="JSON-RPC 2.0",
     hook_points=_MESSAGE_HOOKS,
@@ -111,10 +113,11 @@ def _is_scalar_answer(context: RuleContext) -> bool:
     clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
 def unknown_member(context: RuleContext) -> Iterator[RuleFinding]:
-    """A request has members beside `jsonrpc`, `id`, `method`, `params`, or a response beside `jsonrpc`, `id`, `result`,
-    `error`.
+    """A request has a top-level member other than `jsonrpc`, `id`, `method` and `params`, or a response has one other
+    than `jsonrpc`, `id`, `result` and `error`.
 
-    Strict readers refuse them, all others ignore them: what the sender means by them gets lost.
+    Strict parsers reject the message; all others ignore the member, so its content is lost. The sender (client or
+    agent) should move it into `params` or `result`, for example into `metadata`.
     """
     value = read_envelope(context)
     if "jsonrpc" not in value or context.frame.kind is FrameKind.COMMENT:
@@ -124,6 +127,6 @@ def unknown_member(context: RuleContext) -> Iterator[RuleFinding]:
     if unknown:
         names = ", ".join(f"`{name[:40]}`" for name in unknown[:3])
         side = "request" if request else "response"
-        told = f"the {side} has {names} beside the members of JSON-RPC"
-        path = "" if context.frame.redacted else unknown[0]  # it is unknown whatever its value
+        told = f"the {side} has the unknown top-level members {names}"
+        path = "" if context.frame.redacted else unknown[0]  # the name is unknown, whatever the value
         yield RuleFinding(summary=told, path=path, value=short_json(value[unknown[0]]))

@@ -1,4 +1,4 @@
-"""JSON-RPC errors (A2A 1.0 section 9.5)."""
+"""Rules about JSON-RPC errors (A2A 1.0 section 9.5)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_PATHS = 32
 
 @rule(
     "A2A-RPC-009",
-    "Malformed error object",
+    "Malformed JSON-RPC error object",
     Severity.ERROR,
     section="1.0 9.5; JSON-RPC 2.0",
     bindings=ENVELOPE,
@@ -30,29 +30,30 @@ _MAX_PATHS = 32
     clean=rpc("SendMessage", send(), error=rpc_error(-32603, text="boom")),
 )
 def malformed(context: RuleContext) -> Iterator[RuleFinding]:
-    """The `error` of a response is not an object with a whole number as `code` and a string as `message`.
+    """The `error` of a JSON-RPC response is not an object with an integer `code` and a string `message`.
 
-    Clients choose what to do by the code; without it they can only give up, and many break on reading the error.
+    Clients decide by the code whether to retry, to change the request or to give up; without it they can only give up,
+    and many fail while reading the error. The agent must send both members.
     """
     error = read_envelope(context).get("error")
     if error is None:
         return
     if not isinstance(error, dict):
-        told = f"`error` is {json_kind(error)}, it must be an object with `code` and `message`"
+        told = f"`error` is {json_kind(error)}; it must be an object with `code` and `message`"
         yield RuleFinding(summary=told, path="error", value=short_json(error))
         return
     code, message = error.get("code"), error.get("message")
     if isinstance(code, bool) or not isinstance(code, int):
         told = f"`error.code` is {json_kind(code)}" if "code" in error else "`error` has no `code`"
-        yield RuleFinding(summary=f"{told}, a whole number must be there", path="error.code", value=short_json(code))
+        yield RuleFinding(summary=f"{told}; it must be an integer", path="error.code", value=short_json(code))
     if not isinstance(message, str):
         told = f"`error.message` is {json_kind(message)}" if "message" in error else "`error` has no `message`"
-        yield RuleFinding(summary=f"{told}, a string must be there", path="error.message", value=short_json(message))
+        yield RuleFinding(summary=f"{told}; it must be a string", path="error.message", value=short_json(message))
 
 
 @rule(
     "A2A-RPC-010",
-    "The data of an error is no array of typed objects",
+    "`data` of a JSON-RPC error is not an array of typed objects",
     Severity.ERROR,
     section="1.0 3.3.2, 9.5",
     dialects=Dialects.V1,
@@ -62,16 +63,17 @@ def malformed(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")),
 )
 def untyped_data(context: RuleContext) -> Iterator[RuleFinding]:
-    """The `data` of a JSON-RPC error is not an array, or something in it is not an object with a string `@type`.
+    """The `data` of a JSON-RPC error is not an array, or one of its elements is not an object with a string `@type`.
 
-    Since 1.0 clients look there for the ErrorInfo with the reason, by its `@type`; in another form they do not find it.
+    Since A2A 1.0, clients find the ErrorInfo object, which holds the reason of the error, by its `@type`. They do not
+    find it in any other form. The agent must send `data` as an array of objects with `@type`.
     """
     error = read_envelope(context).get("error")
     data = error.get("data") if isinstance(error, dict) else None
     if data is None:
         return
     if not isinstance(data, list):
-        told = f"`error.data` is {json_kind(data)}, it must be an array of objects with `@type`"
+        told = f"`error.data` is {json_kind(data)}; it must be an array of objects with `@type`"
         yield RuleFinding(summary=told, path="" if context.frame.redacted else "error.data", value=short_json(data))
         return
     for index, item in enumerate(data):
@@ -83,7 +85,7 @@ def untyped_data(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-RPC-011",
-    "An unknown method is answered with success",
+    "Unknown JSON-RPC method answered with success",
     Severity.ERROR,
     section="1.0 9.5; JSON-RPC 2.0",
     hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
@@ -95,10 +97,12 @@ def untyped_data(context: RuleContext) -> Iterator[RuleFinding]:
     + rpc("tasks/foo", _TASK_PARAMS, error=rpc_error(_METHOD_NOT_FOUND, text="no method tasks/foo"), id=2),
 )
 def unknown_method(context: RuleContext) -> Iterator[RuleFinding]:
-    """A method that no version of A2A has is answered with a result; -32602 and -32603 in place of -32601 are told as
-    warnings. Judged where A2A is spoken, and not where extensions are in use: those may bring methods of their own.
+    """A request calls a method that no version of A2A defines, and the agent answers with a result. An error -32602 or
+    -32603 in place of -32601 is a warning. Judged only on paths that have served A2A calls, and not if the client or
+    the agent uses extensions, which may define methods of their own.
 
-    A client with a misspelt or newer method takes that for success, and never learns that it was not understood.
+    A client with a misspelled or newer method takes the answer for success and never learns that it was not understood.
+    The agent must answer -32601 (method not found).
     """
     if context.frame_or_none is None:
         _remember_path(context)
@@ -111,15 +115,15 @@ def unknown_method(context: RuleContext) -> Iterator[RuleFinding]:
         return
     told = f"`{exchange.method[:60]}` is not a method of A2A"
     if "result" in value:
-        yield RuleFinding(summary=f"{told}, it must be answered by error -32601 and got a result", path="result")
+        yield RuleFinding(summary=f"{told}; the agent must answer error -32601 but sent a result", path="result")
     elif context.frame.error_code in (-32602, -32603):
         code = context.frame.error_code
-        told = f"{told}, it must be answered by error -32601 and got {code}"
+        told = f"{told}; the agent must answer error -32601 but sent {code}"
         yield RuleFinding(summary=told, path="error.code", value=str(code), severity=Severity.WARNING)
 
 
 def _remember_path(context: RuleContext) -> None:
-    """Where A2A is spoken: other JSON-RPC services behind the same address are none of ours."""
+    """Remember the path of an A2A call: other JSON-RPC services behind the same address are not judged."""
     if context.exchange.operation:
         paths = context.agent.notes.setdefault("rpc paths", [])
         path = context.exchange.target.partition("?")[0]
@@ -132,7 +136,7 @@ def _is_a2a_path(context: RuleContext) -> bool:
 
 
 def _has_extensions(context: RuleContext) -> bool:
-    """The client activates extensions, or the agent has some."""
+    """Whether the client activates extensions or the agent's card declares some."""
     capabilities = (context.agent.any_card or {}).get("capabilities")
     declared = capabilities.get("extensions") if isinstance(capabilities, dict) else None
     return bool(declared or context.request_header("a2a-extensions") or context.request_header("x-a2a-extensions"))
@@ -140,7 +144,7 @@ def _has_extensions(context: RuleContext) -> bool:
 
 @rule(
     "A2A-RPC-015",
-    "Undefined error code",
+    "JSON-RPC error code that A2A does not define",
     Severity.INFO,
     section="1.0 9.5; 0.3 8",
     bindings=ENVELOPE,
@@ -149,10 +153,11 @@ def _has_extensions(context: RuleContext) -> bool:
     clean=rpc("GetTask", _TASK_PARAMS, error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task")),
 )
 def undefined_code(context: RuleContext) -> Iterator[RuleFinding]:
-    """The code of a JSON-RPC error is neither one of JSON-RPC's own nor one that A2A gives a meaning; also -32000 and
-    what else is free for implementations.
+    """The code of a JSON-RPC error is defined neither by JSON-RPC nor by A2A. -32000 and the other codes that JSON-RPC
+    leaves to implementations count as undefined.
 
-    No client that was not written for this agent knows whether to try again, to ask again, or to give up.
+    A client that was not written for this agent does not know whether to retry, to change the request or to give up.
+    The agent should use the A2A code that fits, or -32603 (internal error).
     """
     frame, dialect = context.frame, context.exchange.dialect
     if frame.error_code in RPC_REASONS or dialect is Dialect.VENDOR:
@@ -162,4 +167,6 @@ def undefined_code(context: RuleContext) -> Iterator[RuleFinding]:
     error = read_envelope(context).get("error")
     code = error.get("code") if isinstance(error, dict) else None
     if type(code) is int and "jsonrpc" in read_envelope(context):
-        yield RuleFinding(summary=f"error code {code} has no meaning in A2A", path="error.code", value=str(code))
+        yield RuleFinding(
+            summary=f"error code {code} is defined neither by A2A nor by JSON-RPC", path="error.code", value=str(code)
+        )

@@ -1,4 +1,4 @@
-"""Which response belongs to which request (JSON-RPC 2.0, 5)."""
+"""Rules about JSON-RPC ids, which connect a response to its request (JSON-RPC 2.0 section 5)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from a2a_proxy.rules.families.rpc.reading import read_envelope
 _TASK_PARAMS = {"id": "t1"}
 _ANSWER_KINDS = frozenset({FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR})
 _UNREADABLE_REQUEST = frozenset({-32700, -32600})
-"""Errors that may come before the agent has found the id: they have null."""
+"""Errors that may be sent before the agent has read the id; their id is null."""
 
 
 def _parse_error_response(id: Any) -> str:
@@ -28,7 +28,7 @@ def _parse_error_response(id: Any) -> str:
 
 @rule(
     "A2A-RPC-007",
-    "The id of a response is not the one of its request",
+    "The id of a response differs from the id of its request",
     Severity.ERROR,
     section="1.0 9.4.2; JSON-RPC 2.0",
     scope=EvidenceScope.EXCHANGE,
@@ -38,17 +38,17 @@ def _parse_error_response(id: Any) -> str:
     clean=rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1)),
 )
 def other_id(context: RuleContext) -> Iterator[RuleFinding]:
-    """The `id` of a response, or of any event of a stream, is not equal in value and JSON type to the id of the
-    request, or is missing. Null is right for -32700 and -32600, and no fault of a server that answers in the agent's
-    place.
+    """The `id` of a response, or of any event of a stream, is missing or differs from the request's id in value or JSON
+    type. Null is allowed for errors -32700 and -32600, and in an HTTP error (status 400 or above) of a server in front
+    of the agent.
 
-    Clients find the call that an answer belongs to by comparing ids; 1 and "1" are two of them, and what fits no call
-    is dropped.
+    Clients find the call that an answer belongs to by comparing ids. 1 and "1" are different ids; an answer that
+    matches no call is dropped. The agent must copy the request's `id` unchanged.
     """
     frame, asked = context.frame, context.request
     if asked is None or frame.rpc_id == asked.rpc_id or frame.kind not in _ANSWER_KINDS:
         return
-    # The ids of a batch are told apart by nobody here; a request without an id is A2A-RPC-017's.
+    # The ids of a batch are not matched here; a request without an id is judged by A2A-RPC-017.
     if not asked.rpc_id or "batch" in (asked.note, frame.note) or "rpc_id" in (*asked.redacted, *frame.redacted):
         return
     if "jsonrpc" not in read_envelope(context) or _are_same_id(asked.rpc_id, frame.rpc_id):
@@ -57,11 +57,13 @@ def other_id(context: RuleContext) -> Iterator[RuleFinding]:
         return
     told = f"has id {frame.rpc_id[:60]}" if frame.rpc_id else "has no id"
     what = "event of the stream" if frame.kind is FrameKind.EVENT else "response"
-    yield RuleFinding(summary=f"the {what} {told}, the request has {asked.rpc_id[:60]}", path="id", value=frame.rpc_id)
+    yield RuleFinding(
+        summary=f"the {what} {told}, but its request has id {asked.rpc_id[:60]}", path="id", value=frame.rpc_id
+    )
 
 
 def _are_same_id(one: str, other: str) -> bool:
-    """Two ids as JSON text that mean the same: written otherwise, or as 1 and 1.0."""
+    """Whether two ids, as JSON text, have the same value: spelled differently, or 1 and 1.0."""
     try:
         first, second = msgspec.json.decode(one), msgspec.json.decode(other)
     except (ValueError, RecursionError):
@@ -76,7 +78,7 @@ def _is_number(value: object) -> bool:
 
 @rule(
     "A2A-RPC-013",
-    "A parse error with an id",
+    "Parse error -32700 with an id",
     Severity.WARNING,
     section="JSON-RPC 2.0",
     scope=EvidenceScope.EXCHANGE,
@@ -87,20 +89,21 @@ def _is_number(value: object) -> bool:
     clean=rpc("GetTask", _TASK_PARAMS, error=rpc_error(-32602, text="`id` is required")),
 )
 def parse_error_with_id(context: RuleContext) -> Iterator[RuleFinding]:
-    """An error -32700 has an `id` other than null. JSON-RPC wants null where the request could not be read; an agent
-    that could read the id means another error, -32600 or -32602.
+    """An error -32700 (parse error) has an `id` other than null. JSON-RPC requires null for a request that could not be
+    parsed.
 
-    -32700 tells a client that it sends broken JSON, which is looked for in the wrong place when the text was fine.
+    A wrong -32700 sends the client's developer looking for broken JSON that does not exist. The agent must send `"id":
+    null` with -32700; if it could parse the request, it must answer -32600 or -32602 with the id instead.
     """
     frame = context.frame
     if frame.error_code == -32700 and frame.rpc_id not in ("", "null"):
-        told = f"the parse error -32700 has id {frame.rpc_id[:60]}, it must be null where the text cannot be read"
+        told = f"the parse error -32700 has id {frame.rpc_id[:60]}; its id must be null"
         yield RuleFinding(summary=told, path="id", value=frame.rpc_id)
 
 
 @rule(
     "A2A-RPC-017",
-    "A request without an id got a response",
+    "Response to a request without an id",
     Severity.INFO,
     section="JSON-RPC 2.0",
     scope=EvidenceScope.EXCHANGE,
@@ -116,9 +119,10 @@ def parse_error_with_id(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, task()) + rpc("SendMessage", send(), snapshot("COMPLETED", id="t2"), id="b"),
 )
 def answered_notification(context: RuleContext) -> Iterator[RuleFinding]:
-    """A request without `id`, a notification to JSON-RPC, is answered by a result or an error.
+    """A request without `id`, which is a notification in JSON-RPC, is answered with a result or an error.
 
-    JSON-RPC forbids that: the client has no call that the answer could belong to.
+    JSON-RPC forbids the answer, because the client has no call that it could belong to. The client must send an `id`
+    with every A2A call; the agent should not answer a notification.
     """
     frame, asked = context.frame, context.request
     if asked is None or asked.rpc_id or asked.note == "batch" or frame.kind not in _ANSWER_KINDS:
@@ -126,5 +130,6 @@ def answered_notification(context: RuleContext) -> Iterator[RuleFinding]:
     if "jsonrpc" in read_envelope(context) and asked.size:
         what = "an error" if frame.kind is FrameKind.ERROR else "a result"
         yield RuleFinding(
-            summary=f"the request has no `id`, and still got {what} (id {frame.rpc_id or 'missing'})", path="id"
+            summary=f"the request has no `id`, but the agent answered it with {what} (id {frame.rpc_id or 'missing'})",
+            path="id",
         )

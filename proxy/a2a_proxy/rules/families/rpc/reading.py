@@ -1,4 +1,4 @@
-"""How the rules about JSON-RPC read a frame."""
+"""Frame decoding shared by the rules about JSON-RPC."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def read_envelope(context: RuleContext) -> Json:
-    """The request or response where it is an object; empty where there is nothing that JSON-RPC could speak of.
+    """Return the request or response if it is a JSON object, or an empty dict if the frame is not JSON-RPC.
 
-    An HTTP error that names no `jsonrpc` comes from a server in front of the agent, and is no response.
+    An HTTP error without `jsonrpc` was sent by a server in front of the agent and is not a JSON-RPC response.
     """
     found: Json | None = context.cache.get("envelope")
     if found is None:
@@ -35,7 +35,7 @@ def _decode_envelope(context: RuleContext) -> Json:
     value = context.value if context.frame.schema == JSON else _decode_other_type(context.frame)
     if not isinstance(value, dict):
         return {}
-    if context.is_notification:  # no response: another rule says so
+    if context.is_notification:  # not a response: another rule reports it
         return {}
     refused = (
         context.exchange.status // 100 != 2 and not is_from_client(context) and context.binding is not Binding.STDIO
@@ -44,12 +44,12 @@ def _decode_envelope(context: RuleContext) -> Json:
 
 
 def is_from_client(context: RuleContext) -> bool:
-    """The frame goes to the agent."""
+    """Whether the frame was sent to the agent."""
     return context.frame.direction is Direction.TO_AGENT
 
 
 def _decode_other_type(frame: Frame) -> Any:
-    """A body that was sent under another content type."""
+    """Return the JSON value of a body that was sent under a content type other than JSON, or None."""
     if frame.kind is FrameKind.COMMENT or frame.truncated or frame.payload.lstrip()[:1] not in (b"{", b"["):
         return None
     try:
@@ -59,14 +59,17 @@ def _decode_other_type(frame: Frame) -> Any:
 
 
 def operation_name(request: Json) -> str:
-    """The 1.0 name of what a request asks for, empty where it is none of A2A's. A batch asks for several things."""
+    """Return the 1.0 name of the operation that a request calls, or an empty string if its method is not an A2A method.
+
+    A batch has no single operation.
+    """
     method = request.get("method")
     row = JSONRPC_METHODS.get(method) if isinstance(method, str) else None
     return row[0].name if row is not None else ""
 
 
 def short_json(value: object) -> str:
-    """A value in a summary: JSON, short."""
+    """Return a value as JSON for a summary, at most 60 characters."""
     try:
         text = msgspec.json.encode(value).decode()
     except (TypeError, ValueError, RecursionError):
@@ -75,7 +78,7 @@ def short_json(value: object) -> str:
 
 
 def json_kind(value: object) -> str:
-    """What a JSON value is, in words."""
+    """Return the type of a JSON value in words, with its article: `an array`."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -86,9 +89,10 @@ def json_kind(value: object) -> str:
 
 
 def find_json_error(data: bytes) -> int:
-    """Where the text stops being JSON, in characters (bytes where it is no UTF-8); -1 where it is one JSON value.
+    """Return the position at which the text stops being JSON, in characters (in bytes if it is not UTF-8), or -1 if it
+    is one JSON value.
 
-    What only overflows our own reader (numbers, lone surrogates, depth) is JSON.
+    Text that merely exceeds the limits of the decoder (numbers, lone surrogates, depth) counts as JSON.
     """
     try:
         msgspec.json.decode(data)
@@ -113,11 +117,11 @@ def _locate_json_error(data: bytes) -> int:
 
 
 class _InvalidConstant(Exception):
-    """NaN or Infinity, which are no JSON."""
+    """NaN or Infinity, which are not JSON."""
 
 
 _CONSTANT_PATTERN = re.compile(r'"(?:[^"\\]|\\.)*"|NaN|-?Infinity')
-"""These, and texts, in which they may stand."""
+"""The constants that are not JSON, and strings, which may contain them."""
 
 
 def _refuse_constant(word: str) -> None:
@@ -125,6 +129,6 @@ def _refuse_constant(word: str) -> None:
 
 
 def is_whole_text(frame: Frame) -> bool:
-    """The payload is all of a body as it was sent: not cut, not encoded."""
+    """Whether the payload is a complete body as sent: neither truncated nor compressed."""
     encoded = frame.kind is FrameKind.UNDECODABLE and frame.schema == BYTES
     return not (frame.truncated or frame.note == "body broke off" or encoded)

@@ -1,4 +1,4 @@
-"""JSON-RPC requests (A2A 1.0 section 9.3; JSON-RPC 2.0)."""
+"""Rules about JSON-RPC requests (A2A 1.0 section 9.3; JSON-RPC 2.0)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def _error_response(code: int, text: str) -> str:
 def method(context: RuleContext) -> Iterator[RuleFinding]:
     """A JSON-RPC request has no member `method`, or its value is not a string.
 
-    Nobody can tell what is asked for; the agent answers -32600, or takes the text for a response.
+    The agent cannot know which operation is called: it answers -32600, or takes the text for a response. The client
+    must send the name of the method.
     """
     value = read_envelope(context)
     if not value or isinstance(value.get("method"), str):
@@ -46,13 +47,13 @@ def method(context: RuleContext) -> Iterator[RuleFinding]:
     else:
         found = value["method"]
         yield RuleFinding(
-            summary=f"`method` is {json_kind(found)}, it must be a string", path="method", value=short_json(found)
+            summary=f"`method` is {json_kind(found)}; it must be a string", path="method", value=short_json(found)
         )
 
 
 @rule(
     "A2A-RPC-005",
-    "A request without an id",
+    "JSON-RPC request without an id",
     Severity.WARNING,
     section="0.3 6.11.1; JSON-RPC 2.0",
     hook_points=HookPoint.REQUEST,
@@ -68,20 +69,21 @@ def method(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("CancelTask", _TASK_PARAMS, task("CANCELED")),
 )
 def no_id(context: RuleContext) -> Iterator[RuleFinding]:
-    """A request for a method of A2A has no member `id`. In JSON-RPC that makes it a notification, but every method of
-    A2A has an answer.
+    """A request for an A2A method has no member `id`. In JSON-RPC this makes it a notification, but every A2A method
+    has an answer.
 
-    An agent that keeps to JSON-RPC never answers it, so the client does not learn what became of its call.
+    An agent that follows JSON-RPC does not answer a notification, so the client never learns the outcome of its call.
+    The client must send an `id`.
     """
     value = read_envelope(context)
     if value and "id" not in value and operation_name(value):
-        told = f"`{value['method']}` is called without an `id`, as a notification: it has an answer to wait for"
+        told = f"`{value['method']}` is called without `id`, so the agent need not answer; the client must send an `id`"
         yield RuleFinding(summary=told, path="id")
 
 
 @rule(
     "A2A-RPC-006",
-    "The id of a request has an illegal type",
+    "The id of a request is neither a string nor an integer",
     Severity.ERROR,
     section="0.3 6.11.1; JSON-RPC 2.0",
     hook_points=HookPoint.REQUEST,
@@ -91,21 +93,21 @@ def no_id(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, task(), id="req-1"),
 )
 def type_of_id(context: RuleContext) -> Iterator[RuleFinding]:
-    """The `id` of a JSON-RPC request is neither a string nor a whole number. Null is told as a warning: JSON-RPC allows
-    it but advises against it, the types of A2A 0.3 exclude it.
+    """The `id` of a JSON-RPC request is neither a string nor an integer. Null is a warning: JSON-RPC allows it but
+    advises against it, and the types of A2A 0.3 exclude it.
 
-    The answer finds its call by comparing ids: a fraction may be rounded, null is what answers to unreadable requests
-    have, and most libraries refuse the rest.
+    The client finds the answer to its call by comparing ids: a fraction may be rounded, null is the id of answers to
+    unreadable requests, and most libraries reject other types. The client must send a string or an integer.
     """
     found = read_envelope(context).get("id", "")
     if found is None:
-        told = "the `id` of the request is null, it should be a string or a whole number"
+        told = "the `id` of the request is null; it should be a string or an integer"
         yield RuleFinding(summary=told, path="id", value="null", severity=Severity.WARNING)
     elif isinstance(found, bool) or not isinstance(found, (str, int, float)):
-        told = f"the `id` of the request is {json_kind(found)}, it must be a string or a whole number"
+        told = f"the `id` of the request is {json_kind(found)}; it must be a string or an integer"
         yield RuleFinding(summary=told, path="id", value=short_json(found))
     elif isinstance(found, float) and not found.is_integer():
-        told = f"the `id` of the request is {short_json(found)}, it must be a string or a whole number"
+        told = f"the `id` of the request is {short_json(found)}; it must be a string or an integer"
         yield RuleFinding(summary=told, path="id", value=short_json(found))
 
 
@@ -121,10 +123,11 @@ def type_of_id(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
 def params(context: RuleContext) -> Iterator[RuleFinding]:
-    """The `params` of a method of A2A are not an object, or are missing where the method needs them: all but the one
-    for the extended card and ListTasks.
+    """The `params` of an A2A method are not an object, or they are missing. Only GetExtendedAgentCard and ListTasks may
+    be called without `params`.
 
-    A2A's parameters have names; an agent cannot find the task id or the message in an array or a scalar.
+    The parameters of A2A have names: an agent cannot find the task id or the message in an array or a scalar. The
+    client must send an object.
     """
     value = read_envelope(context)
     operation = operation_name(value)
@@ -132,7 +135,7 @@ def params(context: RuleContext) -> Iterator[RuleFinding]:
     if not operation or isinstance(found, dict) or (found is None and operation in _METHODS_WITHOUT_PARAMS):
         return
     if "params" in value:
-        told = f"`params` of `{value['method']}` is {json_kind(found)}, it must be an object"
+        told = f"`params` of `{value['method']}` is {json_kind(found)}; it must be an object"
         yield RuleFinding(summary=told, path="params", value=short_json(found))
     else:
-        yield RuleFinding(summary=f"`{value['method']}` is called without `params`", path="params")
+        yield RuleFinding(summary=f"`{value['method']}` is called without `params`; it needs an object", path="params")

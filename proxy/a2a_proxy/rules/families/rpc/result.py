@@ -1,4 +1,4 @@
-"""Whether a result is what its method gives back (A2A 1.0 section 9.4)."""
+"""Rule about the type of a result: whether it is the type that the called method returns (A2A 1.0 section 9.4)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NEW_DIALECTS = frozenset({Dialect.V1_0, Dialect.V1_1})
 
 @rule(
     "A2A-RPC-014",
-    "The result does not fit the method",
+    "The result has the wrong type for the method",
     Severity.ERROR,
     section="1.0 9.4; 0.3 7",
     scope=EvidenceScope.EXCHANGE,
@@ -42,13 +42,14 @@ _NEW_DIALECTS = frozenset({Dialect.V1_0, Dialect.V1_1})
     clean=rpc("ListTasks", {}, {"tasks": [task()], "nextPageToken": "", "pageSize": 50, "totalSize": 1}),
 )
 def wrong_result(context: RuleContext) -> Iterator[RuleFinding]:
-    """The `result` is not what the method gives back in the protocol version that is spoken: in 1.0 a GetTask with the
-    member `task` around it, a list that is not an object with `tasks`; in 0.x an object with such members around it, a
-    list of push configurations that is not an array; null where something has to come. An object of 1.0 without the
-    member `task` or `message` that a send must have around it is A2A-SCH-004, a result of another line as a whole
-    A2A-VER-007.
+    """The `result` of a JSON-RPC response is not of the type that the method returns in the protocol version of the
+    call. Examples in 1.0: a GetTask result wrapped in a member `task`, a list that is not an object with `tasks`.
+    Examples in 0.x: a result wrapped in such a member, a list of push configurations that is not an array. Also: null
+    where an object is required. A 1.0 send result without its wrapper `task` or `message` is reported by A2A-SCH-004, a
+    result of another dialect by A2A-VER-007.
 
-    A typed client cannot read the answer at all, an untyped one finds neither id nor state in it.
+    A typed client cannot parse the answer at all; an untyped client finds neither id nor state in it. The agent must
+    return the type that the specification names for the method.
     """
     frame = context.frame
     if frame.kind is not FrameKind.RESPONSE and frame.kind is not FrameKind.EVENT:
@@ -70,13 +71,13 @@ def wrong_result(context: RuleContext) -> Iterator[RuleFinding]:
     expected = table[ResponseKind.STREAM if frame.kind is FrameKind.EVENT else row.answer]
     complaint = expected(rename_to_camel(result))
     if complaint and not findings_of_kinds(context, FaultKind.FOREIGN) and not _lacks_wrapper(context):
-        told = f"the result of {context.exchange.method} is {_describe_result(result)}, {complaint}"
-        # What stands in the place of a secret has the secret's type: the complaint holds.
+        told = f"the result of {context.exchange.method} is {_describe_result(result)}; {complaint}"
+        # A redacted value keeps its JSON type, so the complaint holds.
         yield RuleFinding(summary=told, path="" if frame.redacted else "result", value=short_json(result))
 
 
 def _lacks_wrapper(context: RuleContext) -> bool:
-    """A2A-SCH-004 says so."""
+    """Whether A2A-SCH-004 already reports a missing wrapper of the result."""
     return any(each.path == "result" for each in findings_of_kinds(context, FaultKind.ALTERNATIVES))
 
 
@@ -90,18 +91,18 @@ def _describe_result(result: Any) -> str:
 def _wrapper_judge(names: frozenset[str], words: str) -> Callable[[Any], str]:
     def judge(result: Any) -> str:
         fits = isinstance(result, dict) and bool(result.keys() & names)
-        return "" if fits else f"it must have one of the members {words}"
+        return "" if fits else f"it must have one of {words}"
 
     return judge
 
 
 def _judge_task(result: Any) -> str:
     fits = isinstance(result, dict) and bool(result.keys() & _TASK_MEMBERS)
-    return "" if fits else "it must be a Task with nothing around it"
+    return "" if fits else "it must be a bare Task, without a wrapper"
 
 
 def _list_judge(names: frozenset[str], words: str) -> Callable[[Any], str]:
-    """An object with a list in it; ProtoJSON leaves out what is empty."""
+    """Return a judge for an object that holds a list; ProtoJSON omits empty members."""
 
     def judge(result: Any) -> str:
         first = words.partition("`")[2].partition("`")[0]
@@ -113,7 +114,7 @@ def _list_judge(names: frozenset[str], words: str) -> Callable[[Any], str]:
 
 def _judge_flat_push(result: Any) -> str:
     fits = isinstance(result, dict) and "pushNotificationConfig" not in result and "url" in result
-    return "" if fits else "it must be a push configuration with its `url` at the top"
+    return "" if fits else "it must be a push configuration with `url` at the top level"
 
 
 def _judge_nested_push(result: Any) -> str:
@@ -133,7 +134,7 @@ def _judge_empty(result: Any) -> str:
 def _judge_bare_result(result: Any) -> str:
     if isinstance(result, dict) and ("kind" in result or result.keys() & (_TASK_MEMBERS | _MESSAGE_MEMBERS)):
         return ""
-    return "it must be a Task or a Message with nothing around it"
+    return "it must be a bare Task or Message, without a wrapper"
 
 
 def _judge_bare_event(result: Any) -> str:
@@ -141,7 +142,7 @@ def _judge_bare_event(result: Any) -> str:
         "kind" in result or result.keys() & (_TASK_MEMBERS | _MESSAGE_MEMBERS | {"artifact"})
     ):
         return ""
-    return "it must be a Task, a Message or an update with nothing around it"
+    return "it must be a bare Task, Message or update, without a wrapper"
 
 
 def _judge_list(result: Any) -> str:
@@ -166,7 +167,7 @@ _JUDGES_0_X: dict[ResponseKind, Callable[[Any], str]] = {
     ResponseKind.SEND: _judge_bare_result,
     ResponseKind.STREAM: _judge_bare_event,
     ResponseKind.TASK: _judge_task,
-    ResponseKind.TASKS: _accept_any,  # in no released 0.x: drift builds differ
+    ResponseKind.TASKS: _accept_any,  # not in a released 0.x version: preview builds differ
     ResponseKind.PUSH_CONFIG: _judge_nested_push,
     ResponseKind.PUSH_CONFIGS: _judge_list,
     ResponseKind.CARD: _judge_card,

@@ -1,4 +1,4 @@
-"""The JSON text of requests and responses (A2A 1.0 section 9.3; RFC 8259)."""
+"""Rules about the JSON text of requests and responses (A2A 1.0 section 9.3; RFC 8259)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PARSE_ERROR_BODY = {"jsonrpc": "2.0", "id": None, "error": rpc_error(-32700, te
 _CALL_TEXT = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": _TASK_PARAMS}
 _BATCH_TEXT = {"jsonrpc": "2.0", "id": None, "error": rpc_error(-32600, text="batches are not supported")}
 _MAX_DUPLICATES = 1 << 20
-"""Bytes of a payload that are searched for double names; larger ones would hold up the recorder."""
+"""Size in bytes up to which a payload is searched for duplicate names; larger payloads would delay the recorder."""
 
 
 @rule(
@@ -38,28 +38,29 @@ _MAX_DUPLICATES = 1 << 20
     clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
 def not_json(context: RuleContext) -> Iterator[RuleFinding]:
-    """A request or a response is not one JSON value: it is empty, ends early, has something after its end, or is no
-    UTF-8. On REST this holds for bodies that are announced as JSON. The data of events is told by A2A-SSE-002, and by
-    A2A-SSE-009 where it is no UTF-8.
+    """A request or a response is not exactly one JSON value: it is empty, ends early, has text after its end, or is not
+    UTF-8. On REST only bodies declared as JSON are judged. The data of events is judged by A2A-SSE-002, and by
+    A2A-SSE-009 if it is not UTF-8.
 
-    The other side cannot read anything of it, neither the call nor the id that an error has to name.
+    The receiver can read nothing of it, not even the id that an error response must name. The sender (client or agent)
+    must send valid JSON; if it did, look for a proxy in between that cuts or changes bodies.
     """
     frame = context.frame
     if frame.framing or (context.binding is Binding.REST and not _is_json_body(context)):
         return
     if context.is_enveloped and not frame.size and _is_body_missing(context):
         side = "request" if is_from_client(context) else "response"
-        yield RuleFinding(summary=f"the body of the {side} is empty, it must be one JSON-RPC {side}")
+        yield RuleFinding(summary=f"the body of the {side} is empty; it must be one JSON-RPC {side}")
     elif frame.payload and _is_unreadable_json(context) and is_whole_text(frame):
         place = find_json_error(frame.payload)
         if place >= 0:
             what = "request" if is_from_client(context) else "response"
             text = frame.payload.decode("utf-8", "backslashreplace")
-            yield RuleFinding(summary=f"the {what} is no JSON from character {place} on", value=text[:120])
+            yield RuleFinding(summary=f"the {what} is not valid JSON from character {place} on", value=text[:120])
 
 
 def _is_body_missing(context: RuleContext) -> bool:
-    """Nothing is there where something has to be. A notification has no answer."""
+    """Whether a body is required. A notification has no answer."""
     if is_from_client(context):
         return context.exchange.method == "POST"
     asked = context.request
@@ -78,7 +79,7 @@ def _is_json_body(context: RuleContext) -> bool:
 
 
 def _is_unreadable_json(context: RuleContext) -> bool:
-    """The payload should be JSON, and was not read as such."""
+    """Whether the payload should be JSON and was not decoded as JSON."""
     frame = context.frame
     if frame.schema == JSON and context.value is not None:
         return False
@@ -89,7 +90,7 @@ def _is_unreadable_json(context: RuleContext) -> bool:
 
 @rule(
     "A2A-RPC-003",
-    "A batch of calls",
+    "Batch of JSON-RPC calls",
     Severity.WARNING,
     section="1.0 9.3; JSON-RPC 2.0 6",
     hook_points=_MESSAGE_HOOKS,
@@ -99,10 +100,11 @@ def _is_unreadable_json(context: RuleContext) -> bool:
     clean=rpc("GetTask", _TASK_PARAMS, task()) + rpc("GetTask", _TASK_PARAMS, task(), id=2),
 )
 def batch(context: RuleContext) -> Iterator[RuleFinding]:
-    """The body is an array. JSON-RPC allows batches of calls, but A2A describes one call for each POST.
+    """The body of a request or response is a JSON array. JSON-RPC allows batches of calls, but A2A defines one call per
+    POST.
 
-    Agents refuse batches with -32600 or answer only a part, and which HTTP answer a streaming call in a batch would get
-    is nowhere defined.
+    Agents reject batches with -32600 or answer only a part of them, and no document says which HTTP answer a streaming
+    call in a batch gets. The client must send one call per request, the agent one response.
     """
     frame = context.frame
     if frame.note != "batch" and (frame.kind is not FrameKind.OTHER or frame.payload.lstrip()[:1] != b"["):
@@ -111,11 +113,11 @@ def batch(context: RuleContext) -> Iterator[RuleFinding]:
     if "batch" not in notes and (frame.note == "batch" or find_json_error(frame.payload) < 0):
         notes["batch"] = True
         side = "request" if is_from_client(context) else "response"
-        yield RuleFinding(summary=f"the {side} is a JSON array, A2A has one call in each {side}")
+        yield RuleFinding(summary=f"the {side} is a JSON array (a batch); A2A allows one call per {side}")
 
 
 class _ObjectWithDuplicates(dict[str, Any]):
-    """An object in which names came twice."""
+    """A JSON object with duplicate member names."""
 
     __slots__ = ("duplicate_names",)
 
@@ -131,7 +133,7 @@ def _collect_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _duplicate_paths(value: Any, path: str) -> Iterator[str]:
-    """Paths of members that came twice."""
+    """Yield the paths of duplicate members."""
     if isinstance(value, dict):
         if isinstance(value, _ObjectWithDuplicates):
             yield from (f"{path}.{name}" for name in value.duplicate_names)
@@ -144,7 +146,7 @@ def _duplicate_paths(value: Any, path: str) -> Iterator[str]:
 
 @rule(
     "A2A-RPC-018",
-    "A name twice in one object",
+    "Duplicate member name in a JSON object",
     Severity.WARNING,
     section="RFC 8259 4",
     hook_points=_MESSAGE_HOOKS,
@@ -156,10 +158,11 @@ def _duplicate_paths(value: Any, path: str) -> Iterator[str]:
     clean=rpc("SendMessage", send(), snapshot("COMPLETED")),
 )
 def name_twice(context: RuleContext) -> Iterator[RuleFinding]:
-    """An object in a JSON payload has a member of the same name more than once.
+    """An object in a JSON payload has several members of the same name.
 
-    Readers take the first one, the last one, or refuse the text, so two peers may see two different messages; a proxy
-    or a filter in between may check another value than the one that is used.
+    Some parsers take the first value, some the last, and some reject the text, so client and agent may see different
+    messages, and a proxy or filter between them may check a value that is not the one used. The sender must write each
+    name once.
     """
     frame = context.frame
     if context.value is None or len(frame.payload) > _MAX_DUPLICATES:
@@ -171,4 +174,4 @@ def name_twice(context: RuleContext) -> Iterator[RuleFinding]:
         return
     for path in found[:3]:
         name = path.rpartition(".")[2]
-        yield RuleFinding(summary=f"`{name}` stands twice in one object, readers take one or the other", path=path)
+        yield RuleFinding(summary=f"`{name}` occurs twice in one object; parsers take the first or the last", path=path)

@@ -1,4 +1,4 @@
-"""Members that are missing, empty, strange or of the wrong spelling (A2A 1.0 sections 5.5, 5.7)."""
+"""Rules about members that are missing, empty, unknown or misspelled (A2A 1.0 sections 5.5, 5.7)."""
 
 from __future__ import annotations
 
@@ -48,17 +48,18 @@ def _old_send(**members: object) -> dict[str, object]:
     clean=_CLEAN_SEND,
 )
 def missing(context: RuleContext) -> Iterable[RuleFinding]:
-    """A member that the schema requires is absent or null; in 1.0 also one that is an empty text or an unset enum.
+    """A member that the schema requires is absent or null; in 1.0 also if it is an empty string or an unset enum.
 
-    A strict receiver refuses the whole message; a lenient one goes on with an empty id or an unknown state, and what
-    follows cannot be told apart any more. What a fetched card must have is told by A2A-CARD-003 and A2A-CARD-004.
+    A strict receiver rejects the whole message; a lenient one continues with an empty id or an unknown state, and can
+    no longer match later messages to it. The sender (client or agent) must fill in the member. Required members of a
+    fetched agent card are judged by A2A-CARD-003 and A2A-CARD-004.
     """
     return findings_of_kinds(context, FaultKind.MISSING)
 
 
 @rule(
     "A2A-SCH-002",
-    "A list that must have an element is empty",
+    "A list that needs at least one element is empty",
     Severity.ERROR,
     section="1.0 5.7",
     hook_points=_MESSAGE_HOOKS,
@@ -69,17 +70,18 @@ def missing(context: RuleContext) -> Iterable[RuleFinding]:
     clean=_CLEAN_SEND,
 )
 def empty_list(context: RuleContext) -> Iterable[RuleFinding]:
-    """A required list has no element: the parts of a message or artifact, a card's interfaces, its default modes, the
-    tags of a skill. A card without skills is an information only; a page of tasks may be empty.
+    """A required list has no element: the parts of a message or artifact, the interfaces or default modes of an agent
+    card, the tags of a skill. A card without skills is reported as information only; a page of tasks may be empty.
 
-    There is nothing in such a message to act on, and a receiver that takes the first element fails.
+    Such a message has no content to act on, and a receiver that reads the first element fails. The sender (client or
+    agent) must send at least one element.
     """
     return findings_of_kinds(context, FaultKind.EMPTY_LIST)
 
 
 @rule(
     "A2A-SCH-004",
-    "Not exactly one alternative",
+    "None or several of members that exclude each other",
     Severity.ERROR,
     section="1.0 4.1.6, 3.2.3",
     hook_points=_MESSAGE_HOOKS,
@@ -90,10 +92,11 @@ def empty_list(context: RuleContext) -> Iterable[RuleFinding]:
     clean=_CLEAN_SEND,
 )
 def alternatives(context: RuleContext) -> Iterable[RuleFinding]:
-    """An object that must hold exactly one of several members has none or more: a part (`text`, `raw`, `url`, `data`),
-    the answer to a send, an event, a security scheme. An empty text counts as there.
+    """An object that must have exactly one of several members has none or more than one: a part (`text`, `raw`, `url`,
+    `data`), the answer to a send, an event, a security scheme. A member with an empty string counts as present.
 
-    Which one a receiver takes is up to its parser, and most refuse; an event without any is lost.
+    Which member a receiver reads depends on its parser, and most reject the object; an event with none of them is lost.
+    The sender (client or agent) must send exactly one.
     """
     return findings_of_kinds(context, FaultKind.ALTERNATIVES)
 
@@ -113,9 +116,11 @@ def alternatives(context: RuleContext) -> Iterable[RuleFinding]:
     clean=_CLEAN_SEND,
 )
 def snake_case(context: RuleContext) -> Iterable[RuleFinding]:
-    """A JSON member is spelled as the field of the `.proto` file, with underscores, in place of camelCase.
+    """A JSON member is spelled like the field in the `.proto` file, with underscores (`message_id`), instead of in
+    camelCase (`messageId`).
 
-    Parsers of protobuf JSON take both, all others see an unknown member and miss the real one.
+    ProtoJSON parsers accept both spellings; all others see an unknown member and miss the required one. The sender
+    (client or agent) must write camelCase.
     """
     return findings_of_kinds(context, FaultKind.SNAKE_CASE)
 
@@ -134,16 +139,18 @@ def snake_case(context: RuleContext) -> Iterable[RuleFinding]:
     clean=rpc("GetTask", {"id": "t1"}, task("WORKING")),
 )
 def unknown_member(context: RuleContext) -> Iterable[RuleFinding]:
-    """An object has a member that its schema does not know, neither in this line nor in a draft that extends it.
+    """An object has a member that its schema does not define, neither in the dialect of the call nor in a draft that
+    extends it.
 
-    Receivers ignore it: what it says reaches nobody who does not know the sender. `metadata` is the place for it.
+    Receivers ignore the member, so its content is lost unless they were written for this sender. The sender should move
+    it into `metadata`.
     """
     return findings_of_kinds(context, FaultKind.UNKNOWN)
 
 
 @rule(
     "A2A-SCH-013",
-    "File with both or neither of bytes and uri",
+    "File with both `bytes` and `uri`, or neither",
     Severity.ERROR,
     section="0.3 6.6",
     hook_points=_MESSAGE_HOOKS,
@@ -161,14 +168,15 @@ def unknown_member(context: RuleContext) -> Iterable[RuleFinding]:
 def file_content(context: RuleContext) -> Iterable[RuleFinding]:
     """The file of a 0.2 or 0.3 file part has both `bytes` and `uri`, or neither.
 
-    One of them must say where the content is; a receiver takes the wrong one or has no file at all.
+    Exactly one of them must hold the content or its address. With both, a receiver may read the wrong one; with
+    neither, it has no file. The sender (client or agent) must send exactly one.
     """
     return findings_of_kinds(context, FaultKind.FILE)
 
 
 @rule(
     "A2A-SCH-014",
-    "Missing discriminator",
+    "`kind` is missing or wrong",
     Severity.ERROR,
     section="0.3 6, types",
     hook_points=_MESSAGE_HOOKS,
@@ -179,17 +187,19 @@ def file_content(context: RuleContext) -> Iterable[RuleFinding]:
     clean=rpc("tasks/get", {"id": "t1"}, _old_task(), version=""),
 )
 def unmarked(context: RuleContext) -> Iterable[RuleFinding]:
-    """A result, an event or a part of 0.2 or 0.3 does not say in `kind` what it is, or says something else. A message
-    inside another object without it is an information: examples of the specification leave it out there.
+    """A result, an event or a part of 0.2 or 0.3 has no `kind`, the member that names its type, or names another type.
+    A message nested in another object and without `kind` is reported as information, because examples of the
+    specification omit it there.
 
-    Clients of these lines choose the type by `kind`; without it they guess, or fail to read the answer.
+    Clients of these versions choose the type by `kind`; without it they guess, or fail to read the answer. The sender
+    (the agent for results and events) must add it.
     """
     return findings_of_kinds(context, FaultKind.UNMARKED)
 
 
 @rule(
     "A2A-SCH-015",
-    "null in place of an absent member",
+    "Member is null instead of absent",
     Severity.INFO,
     section="1.0 5.5; ProtoJSON",
     hook_points=_MESSAGE_HOOKS,
@@ -199,8 +209,9 @@ def unmarked(context: RuleContext) -> Iterable[RuleFinding]:
     clean=rest("GET", "/tasks/t1", None, task("WORKING")),
 )
 def null(context: RuleContext) -> Iterable[RuleFinding]:
-    """A member that is not required is null where it should be left out.
+    """An optional member has the value null; it should be left out.
 
-    Protobuf's JSON allows it; clients with strict schemas refuse the object.
+    ProtoJSON allows null, but receivers with strict schemas reject the object. The sender (client or agent) should omit
+    the member.
     """
     return findings_of_kinds(context, FaultKind.NULL)

@@ -1,4 +1,4 @@
-"""Values that are none of those their members may have (A2A 1.0 sections 5.5, 5.6.1)."""
+"""Rules about values that their members do not allow (A2A 1.0 sections 5.5, 5.6.1)."""
 
 from __future__ import annotations
 
@@ -40,10 +40,11 @@ _TASK_PARAMS = {"id": "t1"}
     clean=rpc("GetTask", _TASK_PARAMS, task("WORKING")),
 )
 def enum(context: RuleContext) -> Iterable[RuleFinding]:
-    """A state, a role or another enum has a name or a number that it does not define, or says that it is unspecified.
-    `unknown` in 0.x is an information only: the line has that state, it just says nothing.
+    """A state, a role or another enum has a name or number that the enum does not define, or its "unspecified" value.
+    `unknown` in 0.x is reported as information, because these versions define that state.
 
-    Receivers refuse the message, or take the task to be in no state at all and wait for ever.
+    Receivers reject the message, or treat the task as having no state and wait indefinitely. The sender (client or
+    agent) must send a defined value.
     """
     return findings_of_kinds(context, FaultKind.ENUM)
 
@@ -61,17 +62,18 @@ def enum(context: RuleContext) -> Iterable[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, task(status=state("WORKING", timestamp="2026-01-01T00:00:00.000Z"))),
 )
 def timestamp(context: RuleContext) -> Iterable[RuleFinding]:
-    """A timestamp cannot be read as an ISO 8601 time, or in 1.0 is not in UTC with the letter `Z`. Without milliseconds
-    in 1.0, or without a zone in 0.2 and 0.3, it is an information.
+    """A timestamp is not a valid ISO 8601 time, or in 1.0 is not in UTC with the letter `Z`. A timestamp without
+    milliseconds in 1.0, or without a time zone in 0.2 and 0.3, is reported as information.
 
-    Clients that compare states by their times sort them wrongly, by hours, or fail to parse the status.
+    Clients that compare states by time sort them wrongly, by hours, or fail to parse the status. The sender (usually
+    the agent) must write UTC, such as `2026-01-01T00:00:00.000Z`.
     """
     return findings_of_kinds(context, FaultKind.TIMESTAMP)
 
 
 @rule(
     "A2A-SCH-007",
-    "Bytes are not base64",
+    "Inline file content is not base64",
     Severity.ERROR,
     section="1.0 5.5; ProtoJSON",
     hook_points=_MESSAGE_HOOKS,
@@ -81,17 +83,18 @@ def timestamp(context: RuleContext) -> Iterable[RuleFinding]:
     clean=rpc("SendMessage", send(parts=[{"raw": "aGk="}]), agent_reply()),
 )
 def base64(context: RuleContext) -> Iterable[RuleFinding]:
-    """The inline bytes of a file (`raw`, `bytes`, `fileWithBytes`) are no base64, neither in the standard alphabet nor
-    in the one for URLs.
+    """The inline bytes of a file (`raw`, `bytes`, `fileWithBytes`) are not base64, neither in the standard alphabet nor
+    in the URL-safe one.
 
-    The file cannot be restored; most parsers refuse the whole message.
+    The receiver cannot restore the file; most parsers reject the whole message. The sender (client or agent) must
+    encode the bytes as base64.
     """
     return findings_of_kinds(context, FaultKind.BASE64)
 
 
 @rule(
     "A2A-SCH-008",
-    "Value out of range, or of the wrong type",
+    "Value out of range or of the wrong type",
     Severity.ERROR,
     section="1.0 3.2.4, 3.1.4",
     hook_points=_MESSAGE_HOOKS,
@@ -103,16 +106,17 @@ def base64(context: RuleContext) -> Iterable[RuleFinding]:
 )
 def out_of_range(context: RuleContext) -> Iterable[RuleFinding]:
     """A number is outside its range (`historyLength` below 0, `pageSize` of a task query not from 1 to 100, more than
-    32 bits), or a member has another JSON type than its schema says. Generations have A2A-GEN-020.
+    32 bits), or a member has a JSON type that its schema does not allow. Generations are judged by A2A-GEN-020.
 
-    The receiver refuses the call or, worse, takes the value for something else.
+    The receiver rejects the call or, worse, misreads the value. The sender (client or agent) must send a value that the
+    schema allows.
     """
     return findings_of_kinds(context, FaultKind.RANGE)
 
 
 @rule(
     "A2A-SCH-009",
-    "Role contradicts the direction",
+    "Message role does not match its sender",
     Severity.ERROR,
     section="1.0 4.1.4",
     hook_points=_MESSAGE_HOOKS,
@@ -122,17 +126,18 @@ def out_of_range(context: RuleContext) -> Iterable[RuleFinding]:
     clean=_CLEAN_SEND,
 )
 def role(context: RuleContext) -> Iterable[RuleFinding]:
-    """A message that a client sends is not of the user's role, or one that an agent sends as its answer or with a
-    status is not of the agent's. The history of a task may hold both.
+    """A message sent by a client does not have the role of the user, or a message that an agent sends as its answer or
+    in a status does not have the role of the agent. The history of a task may hold both roles.
 
-    Who said what is lost: conversations replayed to a model put words into the wrong mouth.
+    The author of the message is lost: a conversation that is later passed to a language model attributes words to the
+    wrong speaker. The sender (client or agent) must set its own role.
     """
     return findings_of_kinds(context, FaultKind.ROLE)
 
 
 @rule(
     "A2A-SCH-011",
-    "Metadata is not an object",
+    "Metadata or other free content is not an object",
     Severity.ERROR,
     section="1.0 3.2.5",
     hook_points=_MESSAGE_HOOKS,
@@ -142,17 +147,17 @@ def role(context: RuleContext) -> Iterable[RuleFinding]:
     clean=rpc("SendMessage", send(metadata={}), agent_reply()),
 )
 def not_object(context: RuleContext) -> Iterable[RuleFinding]:
-    """A member that must be a JSON object of free content (`metadata`, `params` of an extension, `header` of a
-    signature, `data` of a 0.3 part) is a list, a text, a number or a truth value.
+    """A member that must be a JSON object with free content (`metadata`, `params` of an extension, `header` of a
+    signature, `data` of a 0.3 part) is an array, a string, a number or a boolean.
 
-    Typed receivers refuse the whole message.
+    Typed receivers reject the whole message. The sender (client or agent) must send an object.
     """
     return findings_of_kinds(context, FaultKind.NOT_OBJECT)
 
 
 @rule(
     "A2A-SCH-012",
-    "URL or media type of a part is malformed",
+    "Malformed URL or media type of a part",
     Severity.WARNING,
     section="1.0 4.1.6; 0.3 6.6",
     hook_points=_MESSAGE_HOOKS,
@@ -164,9 +169,10 @@ def not_object(context: RuleContext) -> Iterable[RuleFinding]:
     ),
 )
 def media(context: RuleContext) -> Iterable[RuleFinding]:
-    """The URL of a part is not absolute, or its media type is not of the form type/subtype.
+    """The URL of a part is not absolute, or its media type does not have the form type/subtype.
 
-    The receiver cannot fetch the content, or cannot tell what it is.
+    The receiver cannot fetch the content or does not know how to process it. The sender (client or agent) must send an
+    absolute URL and a valid media type.
     """
     return findings_of_kinds(context, FaultKind.MEDIA)
 
@@ -189,8 +195,9 @@ def media(context: RuleContext) -> Iterable[RuleFinding]:
     clean=rpc_stream("SendStreamingMessage", send(), snapshot("WORKING"), chunk(lastChunk=True), status("COMPLETED")),
 )
 def large(context: RuleContext) -> Iterable[RuleFinding]:
-    """A part carries more than 1 MiB of text or bytes inline.
+    """A part contains more than 1 MiB of inline text or bytes.
 
-    Every copy of the message carries it again: history, task snapshots, push notifications. Give a `url` in its place.
+    Every copy of the message repeats the content: history, task snapshots, push notifications. The sender (client or
+    agent) should send a `url` instead.
     """
     return findings_of_kinds(context, FaultKind.LARGE)

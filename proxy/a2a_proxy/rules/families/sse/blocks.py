@@ -1,6 +1,6 @@
-"""An event's lines as `Frame.framing` keeps them (manual/protocol.md "Event stream format").
+"""The lines of an SSE event as stored in `Frame.framing` (manual/protocol.md "Event stream format").
 
-The value of each data line is U+0000, a real U+0000 is U+2400.
+The value of each data line is replaced by U+0000; a real U+0000 is stored as U+2400.
 """
 
 from __future__ import annotations
@@ -11,19 +11,21 @@ from collections.abc import Iterator
 DATA_MARK = "\0"
 NUL_MARK = "\N{SYMBOL FOR NULL}"
 BYTE_ORDER_MARK = b"\xef\xbb\xbf".decode("latin-1")
-"""Framing is Latin-1 text: these are three characters of it."""
+"""The UTF-8 byte order mark as three characters, because framing is Latin-1 text."""
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _EMPTY_LINE = re.compile(r"(?:\r\n|\r(?!\n)|\n)(?:\r\n|\r|\n)\Z")
 
 
 def is_terminated(framing: str) -> bool:
-    """The empty line came that makes clients take the event. True where the framing is not known."""
+    """Whether the empty line that ends the event was received, without which clients discard it. True if the framing is
+    unknown."""
     return not framing or _EMPTY_LINE.search(framing) is not None
 
 
 def block_fields(framing: str) -> Iterator[tuple[str, str]]:
-    """Name and value of each line that is neither a comment nor empty; the BOM of the stream is no part of a name."""
+    """Yield the name and value of each line that is neither a comment nor empty. The byte order mark at the start of
+    the stream is not part of a name."""
     for line in _LINE_END.split(framing.removeprefix(BYTE_ORDER_MARK) if _starts_with_bom(framing) else framing):
         name, _, value = line.partition(":")
         if name:
@@ -31,12 +33,13 @@ def block_fields(framing: str) -> Iterator[tuple[str, str]]:
 
 
 def field_values(framing: str, name: str) -> list[str]:
-    """The values of one field."""
+    """Return the values of one field."""
     return [value for found, value in block_fields(framing) if found == name]
 
 
 def has_misplaced_bom(framing: str) -> bool:
-    """A byte order mark stands before a line that is not the stream's first: it has become part of the field's name."""
+    """Whether a byte order mark precedes a line that is not the first of the stream, so that it is part of the field's
+    name."""
     if BYTE_ORDER_MARK not in framing:
         return False
     lines = _LINE_END.split(framing.removeprefix(BYTE_ORDER_MARK) if _starts_with_bom(framing) else framing)
@@ -44,6 +47,6 @@ def has_misplaced_bom(framing: str) -> bool:
 
 
 def _starts_with_bom(framing: str) -> bool:
-    """The block begins with the BOM of the stream: what follows was read as a line of its own."""
+    """Whether the block begins with the byte order mark of the stream, which clients skip."""
     first = _LINE_END.split(framing, maxsplit=1)[0]
     return first.startswith(BYTE_ORDER_MARK) and (DATA_MARK in first or not first.startswith(f"{BYTE_ORDER_MARK}data:"))

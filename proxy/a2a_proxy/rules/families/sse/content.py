@@ -1,4 +1,4 @@
-"""What the events of a stream hold (A2A 1.0 sections 9.4.2, 11.7)."""
+"""Rules about the content of the events of a stream (A2A 1.0 sections 9.4.2, 11.7)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from a2a_proxy.rules.state.session_state import rule_dialect
 _STREAM_PATH = "/message:stream"
 _WRAPPERS = ("task", "message", "statusUpdate", "artifactUpdate")
 _DRAFT_MEMBERS = ("messageUpdate",)
-"""Members of proposals (manual/protocol.md "Fields of the live proposals")."""
+"""Members defined by proposals (manual/protocol.md "Fields of the live proposals")."""
 _UNREADABLE_KINDS: Any = object()
 _EVENTS_TO_COMPLETED = (snapshot("WORKING"), status("COMPLETED"))
 _FAILED_EVENTS = rest_error(500, "INTERNAL", "INTERNAL_ERROR")
@@ -33,7 +33,7 @@ def _error_event(value: Json) -> RawBytes:
 
 
 def _decode_event_data(frame: Frame) -> Any:
-    """The data of an event as JSON, also where the decoders had no use for it."""
+    """Return the data of an event as JSON, even if the decoders did not use it."""
     try:
         return msgspec.json.decode(frame.payload)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -41,7 +41,7 @@ def _decode_event_data(frame: Frame) -> Any:
 
 
 def _is_complete_event(frame: Frame) -> bool:
-    """An event of which all bytes are here, and which its client takes."""
+    """Whether the event was recorded completely and is one that clients accept."""
     return bool(frame.framing) and not frame.truncated and is_terminated(frame.framing)
 
 
@@ -61,7 +61,7 @@ def _is_utf8(data: bytes) -> bool:
 
 @rule(
     "A2A-SSE-002",
-    "Event data is not JSON",
+    "Data of a stream event is not JSON",
     Severity.ERROR,
     section="1.0 9.4.2, 11.7",
     bindings=HTTP,
@@ -70,22 +70,24 @@ def _is_utf8(data: bytes) -> bool:
     clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
 def not_json(context: RuleContext) -> Iterator[RuleFinding]:
-    """The data of an event, its lines joined, does not parse as JSON. Bytes that are not UTF-8 are another rule's.
+    """The data of a stream event, with its lines joined, is not valid JSON. Data that is not UTF-8 is judged by
+    A2A-SSE-009.
 
-    Clients parse every event: one that fails ends the whole stream in most of them.
+    Clients parse every event; in most of them one invalid event ends the whole stream. The agent must send one JSON
+    value per event.
     """
     frame = context.frame
     if frame.kind is not FrameKind.UNDECODABLE or not _is_complete_event(frame) or not _is_utf8(frame.payload):
         return
     if _decode_event_data(frame) is _UNREADABLE_KINDS:
         text = frame.payload[:60].decode("utf-8", "replace")
-        told = f"not JSON: {text!r}" if text else "empty, which is not JSON"
+        told = f"not valid JSON: {text!r}" if text else "empty, which is not valid JSON"
         yield RuleFinding(summary=f"the data of this event is {told}", value=text)
 
 
 @rule(
     "A2A-SSE-004",
-    "Event of a JSON-RPC stream is no JSON-RPC response",
+    "Event of a JSON-RPC stream is not a JSON-RPC response",
     Severity.ERROR,
     section="1.0 9.4.2",
     bindings=JSONRPC,
@@ -97,10 +99,11 @@ def not_json(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc_stream("SendStreamingMessage", send(), *_EVENTS_TO_COMPLETED),
 )
 def no_response(context: RuleContext) -> Iterator[RuleFinding]:
-    """The data of an event parses, but is no JSON-RPC response: it is no object, or has neither `jsonrpc` nor `result`
-    nor `error`, as a bare StreamResponse.
+    """The data of an event on a JSON-RPC stream is valid JSON but not a JSON-RPC response: it is not an object, or it
+    has none of `jsonrpc`, `result` and `error`. Often it is a StreamResponse without its envelope.
 
-    Clients look for `result`; they drop the event, or end the stream with an error of their own.
+    Clients read `result`; they drop the event, or end the stream with an error of their own. The agent must wrap each
+    event in a JSON-RPC response.
     """
     frame = context.frame
     if frame.kind is not FrameKind.UNDECODABLE or not _is_complete_event(frame):
@@ -110,12 +113,12 @@ def no_response(context: RuleContext) -> Iterator[RuleFinding]:
         isinstance(value, dict) and value.keys() & {"jsonrpc", "result", "error"}
     ):
         told = f"the data of this event {_describe_members(value)}"
-        yield RuleFinding(summary=f"{told}, a JSON-RPC response with `result` or `error` was expected")
+        yield RuleFinding(summary=f"{told}; expected a JSON-RPC response with `result` or `error`")
 
 
 @rule(
     "A2A-SSE-005",
-    "Event of a REST stream is no StreamResponse",
+    "Event of a REST stream is not a StreamResponse",
     Severity.ERROR,
     section="1.0 11.7",
     dialects=Dialects.V1,
@@ -133,11 +136,12 @@ def no_response(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
 def no_stream_response(context: RuleContext) -> Iterator[RuleFinding]:
-    """The data of an event has none or several of `task`, `message`, `statusUpdate` and `artifactUpdate`, and no
-    `error`. A single member that this version does not know, holding an object, is taken for one of a later version; an
-    event of 0.3 is A2A-VER-007.
+    """The data of an event on a REST stream has none or several of `task`, `message`, `statusUpdate` and
+    `artifactUpdate`, and no `error`. A single unknown member that holds an object is accepted as an event of a later
+    version; an event in the form of 0.3 is reported by A2A-VER-007.
 
-    The member says what the event is: without it clients cannot tell, with several they take one of them.
+    The member names the type of the event: without it clients do not know the type, with several they read only one.
+    The agent must send exactly one of the four.
     """
     frame = context.frame
     if frame.kind is not FrameKind.EVENT or frame.event is EventKind.UNKNOWN or not _is_complete_event(frame):
@@ -148,12 +152,12 @@ def no_stream_response(context: RuleContext) -> Iterator[RuleFinding]:
     found = [name for name in (*_WRAPPERS, *_DRAFT_MEMBERS) if name in value] if isinstance(value, dict) else []
     if len(found) != 1 and not findings_of_kinds(context, FaultKind.FOREIGN):
         told = f"the data of this event {_describe_members(value)}"
-        yield RuleFinding(summary=f"{told}, exactly one of {', '.join(_WRAPPERS)} was expected")
+        yield RuleFinding(summary=f"{told}; expected exactly one of {', '.join(_WRAPPERS)}")
 
 
 @rule(
     "A2A-SSE-007",
-    "Errors in streams are framed inconsistently",
+    "Agent names its error events inconsistently",
     Severity.INFO,
     section="HTML 9.2.6",
     bindings=HTTP,
@@ -169,11 +173,12 @@ def no_stream_response(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rest_stream("POST", _STREAM_PATH, send(), _error_event(_FAILED_EVENTS)),
 )
 def error_framing(context: RuleContext) -> Iterator[RuleFinding]:
-    """An event is named `error` and holds no error; or an agent that names its errors so sends one without the name,
-    or the other way round, on the same binding and protocol line.
+    """A stream event named `error` does not contain an error; or an agent sends some errors as events named `error` and
+    some without a name, on the same binding and dialect.
 
-    Nothing in A2A says which form is right, so clients are written for the one that the agent shows: those that listen
-    for `error` events miss an error without the name, and take the end of the stream for success.
+    A2A does not say which form is right, so clients are written for the form the agent uses: a client that listens for
+    `error` events misses an error without the name and takes the end of the stream for success. The agent should use
+    one form.
     """
     frame = context.frame
     if not frame.framing:
@@ -186,14 +191,14 @@ def error_framing(context: RuleContext) -> Iterator[RuleFinding]:
         forms[form] = named
         if before != named:
             now = "named `error`" if named else "without an event name"
-            yield RuleFinding(summary=f"this error comes {now}, an earlier one of this agent did not")
+            yield RuleFinding(summary=f"this error event is {now}, unlike an earlier one of this agent")
     elif named and frame.kind is FrameKind.EVENT:
-        yield RuleFinding(summary="an event named `error` holds no error", value="event: error")
+        yield RuleFinding(summary="an event named `error` does not contain an error", value="event: error")
 
 
 @rule(
     "A2A-SSE-008",
-    "Events after an error",
+    "Event after an error on the same stream",
     Severity.WARNING,
     section="0.1 7.2.1",
     scope=EvidenceScope.EXCHANGE,
@@ -205,9 +210,10 @@ def error_framing(context: RuleContext) -> Iterator[RuleFinding]:
 def after_error(context: RuleContext) -> Iterator[RuleFinding]:
     """An event with data follows an error on the same stream.
 
-    Clients stop reading at an error, so the event is lost to them, and they believe that the task failed.
+    Clients stop reading at an error, so they lose the event and believe that the task failed. The agent must end the
+    stream after an error.
     """
     frame = context.frame
     if frame.framing and frame.kind in (FrameKind.EVENT, FrameKind.ERROR, FrameKind.UNDECODABLE):
         what = "another error" if frame.kind is FrameKind.ERROR else "an event"
-        yield RuleFinding(summary=f"{what} follows an error on the same stream")
+        yield RuleFinding(summary=f"{what} follows an error on the same stream; clients stop at the error")

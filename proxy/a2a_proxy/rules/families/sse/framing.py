@@ -1,4 +1,4 @@
-"""Lines of an event stream (manual/protocol.md "Event stream format"; HTML standard, section 9.2.6)."""
+"""Rules about the lines of an event stream (manual/protocol.md "Event stream format"; HTML standard, section 9.2.6)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from a2a_proxy.rules.families.sse.blocks import (
 _KNOWN_FIELDS = frozenset({"data", "event", "id", "retry"})
 _EVENT_NAMES = frozenset({"", "message", "error"})
 _MAX_NOTED_VALUES = 64
-"""Names and ids that are remembered of one stream."""
+"""Number of names and ids remembered for one stream."""
 _STREAM_PATH = "/message:stream"
 _EVENTS_TO_COMPLETED = (snapshot("WORKING"), status("COMPLETED"))
 _COMPLETED = json_text(status("COMPLETED"))
@@ -40,7 +40,7 @@ def _quote_value(value: str) -> str:
 
 
 def _new_values(context: RuleContext, kind: str, values: list[str]) -> list[str]:
-    """Those of the values that this stream has not shown, each once; they are remembered."""
+    """Return the values that this stream has not contained before, each once, and remember them."""
     known: list[str] = context.record.writable_notes().setdefault(kind, [])
     found = [each for each in dict.fromkeys(values) if each not in known]
     known += found
@@ -50,7 +50,7 @@ def _new_values(context: RuleContext, kind: str, values: list[str]) -> list[str]
 
 @rule(
     "A2A-SSE-001",
-    "Event without data",
+    "Stream event without data",
     Severity.INFO,
     section="HTML 9.2.6; 1.0 9.4.2",
     bindings=HTTP,
@@ -61,11 +61,12 @@ def _new_values(context: RuleContext, kind: str, values: list[str]) -> list[str]
     clean=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), RawBytes(b": ping\n\n"), status("COMPLETED")),
 )
 def no_data(context: RuleContext) -> Iterator[RuleFinding]:
-    """A block of an event stream has an event name or unknown fields, but no line of data. Comments are no such block,
-    and neither are `id` and `retry` alone, which have an effect without data. Lines that a byte order mark spoils are
-    told by A2A-SSE-009.
+    """A block of an event stream has an event name or unknown fields but no line of data. Comments are not judged, nor
+    are `id` and `retry` alone, which have an effect without data. Lines broken by a byte order mark are judged by
+    A2A-SSE-009.
 
-    Clients drop a block without data, so whatever it was to tell never arrives; a keep-alive is a comment (`: ping`).
+    Clients drop a block without data, so its content never arrives. The agent must send data with the event; for a
+    keep-alive it should send a comment (`: ping`).
     """
     frame = context.frame
     if frame.kind is not FrameKind.COMMENT or not is_terminated(frame.framing) or has_misplaced_bom(frame.framing):
@@ -73,7 +74,9 @@ def no_data(context: RuleContext) -> Iterator[RuleFinding]:
     names = [name for name, _ in block_fields(frame.framing) if name not in ("id", "retry")]
     if names:
         told = ", ".join(f"`{_quote_value(name)[1:-1]}`" for name in dict.fromkeys(names))
-        yield RuleFinding(summary=f"a block with {told} and without data: clients drop it", value=frame.framing.strip())
+        yield RuleFinding(
+            summary=f"an event block has {told} but no data: clients drop it", value=frame.framing.strip()
+        )
 
 
 @rule(
@@ -95,9 +98,11 @@ def no_data(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
 def unterminated(context: RuleContext) -> Iterator[RuleFinding]:
-    """An event stream ends, and the empty line after its last event is missing. A stream that broke off is not meant.
+    """An event stream ends without the empty line that must follow its last event. A stream that was cut off is not
+    judged.
 
-    Clients that follow the standard discard that event; often it is the one with the terminal state.
+    Clients that follow the standard discard that event; often it is the event with the terminal state. The agent must
+    write an empty line after every event.
     """
     frame = context.frame_or_none
     if frame is not None:
@@ -113,7 +118,7 @@ def unterminated(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-SSE-006",
-    "Unknown field or event name",
+    "Unknown field or event name in an event stream",
     Severity.INFO,
     section="HTML 9.2.6",
     bindings=HTTP,
@@ -129,20 +134,21 @@ def unterminated(context: RuleContext) -> Iterator[RuleFinding]:
 )
 def unknown_field(context: RuleContext) -> Iterator[RuleFinding]:
     """An event has a field other than `data`, `event`, `id` and `retry`, or an event name other than `message` and
-    `error`. Each is told once per stream.
+    `error`. Each name is reported once per stream.
 
-    Browsers give an event with a name only to listeners of that name, and A2A names none: a client that waits for
-    messages never sees it. Unknown fields are ignored.
+    Browsers pass a named event only to listeners for that name, and A2A defines no names: a client that listens for
+    messages never sees it. Unknown fields are ignored. The agent should leave both out.
     """
     framing = context.frame.framing
     found = list(block_fields(framing))
     for name in _new_values(context, "sse_fields", [name for name, _ in found if name not in _KNOWN_FIELDS]):
-        yield RuleFinding(summary=f"the field {_quote_value(name)} is not known: clients ignore it", value=name)
+        yield RuleFinding(summary=f"unknown field {_quote_value(name)}: clients ignore it", value=name)
     for name in _new_values(
         context, "sse_names", [value for key, value in found if key == "event" and value not in _EVENT_NAMES]
     ):
         yield RuleFinding(
-            summary=f"the event is named {_quote_value(name)}: A2A gives events no name", value=f"event: {name}"
+            summary=f"the event is named {_quote_value(name)}; A2A defines no event names, clients may not see it",
+            value=f"event: {name}",
         )
 
 
@@ -166,11 +172,12 @@ def unknown_field(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), chunk("ÿþ"), status("COMPLETED")),
 )
 def not_utf8(context: RuleContext) -> Iterator[RuleFinding]:
-    """The data of an event is not valid UTF-8, or the response names another charset. A byte order mark anywhere but at
-    the very beginning of the stream is a warning.
+    """The data of an event is not valid UTF-8, or the response declares another charset. A byte order mark anywhere
+    except at the start of the stream is a warning.
 
-    Event streams are UTF-8 whatever the charset says: clients show replacement characters or refuse the JSON. A mark in
-    mid-stream becomes part of the field name, and the line is ignored.
+    Event streams are UTF-8 whatever charset is declared: clients show replacement characters or reject the JSON. A byte
+    order mark inside the stream becomes part of the field name, and clients ignore the line. The agent must send UTF-8,
+    and without a byte order mark.
     """
     frame = context.frame_or_none
     if frame is None:
@@ -179,7 +186,7 @@ def not_utf8(context: RuleContext) -> Iterator[RuleFinding]:
         if not frame.truncated and not _is_utf8(frame.payload):
             yield RuleFinding(summary="the data of this event is not valid UTF-8")
         if has_misplaced_bom(frame.framing):
-            told = "a byte order mark in mid-stream: it makes the line one of an unknown field"
+            told = "a byte order mark inside the stream: clients ignore its line as an unknown field"
             yield RuleFinding(summary=told, severity=Severity.WARNING)
 
 
@@ -191,7 +198,7 @@ def _check_charset(context: RuleContext) -> Iterator[RuleFinding]:
         charset = value.strip().strip('"').lower()
         if name.strip().lower() == "charset" and charset not in ("utf-8", "utf8"):
             yield RuleFinding(
-                summary=f"the event stream says charset {charset!r}, event streams are UTF-8", value=charset
+                summary=f"the response declares charset {charset!r}; event streams are UTF-8", value=charset
             )
 
 
@@ -205,7 +212,7 @@ def _is_utf8(data: bytes) -> bool:
 
 @rule(
     "A2A-SSE-010",
-    "Resuming by event id is attempted, or ids are unusable",
+    "Client resumes by event id, or event ids are unusable",
     Severity.INFO,
     section="1.0 3.1.6; HTML 9.2.6",
     hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
@@ -216,16 +223,18 @@ def _is_utf8(data: bytes) -> bool:
     clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
 def event_ids(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client sends `Last-Event-ID`; or an event's `id` holds U+0000, or is one that the stream has had before.
+    """A client sends `Last-Event-ID` to resume a stream; or the `id` of an event contains U+0000, or occurred before on
+    the same stream.
 
-    A2A does not resume streams by event id: a client that counts on it misses events or starts its task anew. It calls
-    SubscribeToTask instead. Clients ignore an id with U+0000, and cannot tell events with the same one apart.
+    A2A does not resume streams by event id: a client that relies on it misses events or starts its task again. It must
+    call SubscribeToTask instead. Clients ignore an id with U+0000 and cannot distinguish events with equal ids; the
+    agent should leave ids out.
     """
     frame = context.frame_or_none
     if frame is None:
         asked = context.request_header("last-event-id") if context.exchange.streaming else ""
         if asked:
-            yield RuleFinding(summary=f"the client sends Last-Event-ID: {asked[:60]}, A2A resumes by SubscribeToTask")
+            yield RuleFinding(summary=f"the client sends Last-Event-ID: {asked[:60]}; A2A resumes by SubscribeToTask")
         return
     found = [each for each in field_values(frame.framing, "id") if each]
     if not found:
@@ -233,17 +242,17 @@ def event_ids(context: RuleContext) -> Iterator[RuleFinding]:
     for each in found:
         if NUL_MARK in each:
             yield RuleFinding(
-                summary="the id of this event has U+0000 in it: clients ignore it", value=_quote_value(each)
+                summary="the id of this event contains U+0000: clients ignore it", value=_quote_value(each)
             )
     for each in set(found) - set(_new_values(context, "sse_ids", found)):
         yield RuleFinding(
-            summary=f"the event id {_quote_value(each)} came on this stream before", value=_quote_value(each)
+            summary=f"the event id {_quote_value(each)} occurred on this stream before", value=_quote_value(each)
         )
 
 
 @rule(
     "A2A-SSE-012",
-    "Data over several lines",
+    "Data of an event spread over several lines",
     Severity.INFO,
     section="HTML 9.2.6",
     bindings=HTTP,
@@ -252,11 +261,12 @@ def event_ids(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
 def several_lines(context: RuleContext) -> Iterator[RuleFinding]:
-    """The data of one event is spread over several `data` lines, as when JSON is written with indentation.
+    """The data of one event is spread over several `data` lines, for example indented JSON. Reported once per stream.
 
-    The standard allows it, and clients join the lines. Those that take each line for an event of its own fail; this is
-    where to look when a client reports broken JSON.
+    The standard allows it, and clients join the lines; a client that treats each line as an event of its own fails.
+    Check here first if a client reports broken JSON: the client must join the lines, or the agent can write JSON on one
+    line.
     """
     count = context.frame.framing.count(DATA_MARK)
     if count > 1 and _new_values(context, "sse_lines", ["several"]):
-        yield RuleFinding(summary=f"the data of one event is on {count} lines", value=str(count))
+        yield RuleFinding(summary=f"the data of one event is spread over {count} lines", value=str(count))

@@ -1,4 +1,4 @@
-"""An event stream as a whole (manual/protocol.md "A2A in event streams")."""
+"""Rules about an event stream as a whole (manual/protocol.md "A2A in event streams")."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from a2a_proxy.rules.state.state_sequence import INTERRUPTED, TERMINAL
 _STREAM_PATH = "/message:stream"
 _EVENTS_TO_COMPLETED = (snapshot("WORKING"), status("COMPLETED"))
 _LONG_LINE = 10 << 20
-"""What Go's reader takes as one line, bytes (manual/protocol.md "SDK fingerprints")."""
+"""Longest line that the Go SDK reads, bytes (manual/protocol.md "SDK fingerprints")."""
 _END_WORDS = {
     "eof": "closes the connection",
     "reset": "resets the connection",
@@ -27,7 +27,7 @@ _END_WORDS = {
 
 @rule(
     "A2A-SSE-011",
-    "Stream cut off by the agent",
+    "Stream cut off on the agent's side",
     Severity.WARNING,
     section="RFC 9112 8; RFC 9113 8.1",
     hook_points=HookPoint.CLOSED,
@@ -39,10 +39,11 @@ _END_WORDS = {
     clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
 def cut_off(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent's side breaks an event stream off (connection reset or closed before the last chunk, RST_STREAM other
-    than NO_ERROR) though the stream has shown neither a terminal nor an interrupted state, nor a message, nor an error.
+    """The agent's side breaks off an event stream (connection reset or closed before the last chunk, RST_STREAM other
+    than NO_ERROR) although the stream has shown no terminal or interrupted state, no message and no error.
 
-    The client cannot know what became of the task: it has to ask with GetTask or subscribe anew.
+    The client does not know the outcome of the task: it must call GetTask or subscribe again. Look for the cause in the
+    agent or in a server in front of it, for example a crash or an idle timeout.
     """
     exchange, record = context.exchange, context.record
     if exchange.how not in ("agent reset", "agent gone") or not exchange.streaming or exchange.status != 200:
@@ -54,7 +55,7 @@ def cut_off(context: RuleContext) -> Iterator[RuleFinding]:
     how = _END_WORDS.get(record.abort_cause, f"sends {record.abort_cause}" if record.abort_cause else "breaks off")
     last = "before any event" if not record.answers else "before any state"
     last = f"in state {TaskState(record.state).name}" if record.state else last
-    yield RuleFinding(summary=f"the agent {how} {last}: the stream has no end", value=record.abort_cause)
+    yield RuleFinding(summary=f"the agent's side {how} {last}, without ending the stream", value=record.abort_cause)
 
 
 @rule(
@@ -68,16 +69,17 @@ def cut_off(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
 )
 def cacheable(context: RuleContext) -> Iterator[RuleFinding]:
-    """An event stream comes without `Cache-Control: no-cache` or `no-store`.
+    """The response with an event stream has neither `Cache-Control: no-cache` nor `no-store`.
 
-    Gateways and caches may hold such a response back to store it, and clients then get all events at the end.
+    Gateways and caches may hold such a response back to store it, and clients then get all events at the end. The agent
+    should send `Cache-Control: no-cache`.
     """
     if not context.exchange.streaming or context.media_type != "text/event-stream":
         return
     found = ", ".join(context.response_headers("cache-control")).lower()
     if "no-cache" not in found and "no-store" not in found:
-        told = f"Cache-Control is {found!r}" if found else "there is no Cache-Control"
-        yield RuleFinding(summary=f"{told}, an event stream wants `no-cache` or `no-store`", value=found)
+        told = f"Cache-Control is {found!r}" if found else "the response has no Cache-Control"
+        yield RuleFinding(summary=f"{told}; an event stream should have `no-cache` or `no-store`", value=found)
 
 
 @rule(
@@ -93,16 +95,16 @@ def cacheable(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), chunk("x"), status("COMPLETED")),
 )
 def oversized(context: RuleContext) -> Iterator[RuleFinding]:
-    """The data of one event is larger than 4 MiB, which is where the JavaScript SDK stops; over 10 MiB on one line the
-    Go SDK does too.
+    """The data of one event is larger than 4 MiB, the limit of the JavaScript SDK; if it is over 10 MiB on one line, it
+    also exceeds the limit of the Go SDK.
 
-    Such clients fail the stream. A part with a `url`, or an artifact in several chunks, is small.
+    Such clients fail the stream. The agent should send a part with a `url`, or the artifact in several chunks.
     """
     frame = context.frame
     if context.media_type != "text/event-stream":
         return
     one_line = frame.framing.count("\0") < 2
-    limit = "10 MiB a line (Go)" if frame.size > _LONG_LINE and one_line else "4 MiB an event (JavaScript)"
+    limit = "10 MiB per line (Go)" if frame.size > _LONG_LINE and one_line else "4 MiB per event (JavaScript)"
     yield RuleFinding(
-        summary=f"an event of {frame.size:,} bytes, clients may take no more than {limit}", value=str(frame.size)
+        summary=f"an event of {frame.size:,} bytes; some clients read no more than {limit}", value=str(frame.size)
     )

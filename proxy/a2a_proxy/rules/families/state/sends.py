@@ -1,4 +1,4 @@
-"""What a message is answered with, and when (1.0 3.2.2, 3.7)."""
+"""Rules about the answer to a message, and its time (A2A 1.0 sections 3.2.2, 3.7)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from a2a_proxy.rules.state.records import ACTIVE
 from a2a_proxy.rules.state.state_sequence import SECOND_NS, SENDING_OPERATIONS
 
 _WAIT_MEMBER = re.compile(rb"mmediately|locking|\\u")
-"""Where JSON has none of these, it has neither member, under no name that stands for it."""
+"""Parts of the names `returnImmediately` and `blocking`. A JSON payload without a match has neither member, not even in
+an escaped spelling."""
 
 
 class _SendConfiguration(msgspec.Struct, rename="camel", gc=False):
@@ -31,7 +32,7 @@ class _SendConfiguration(msgspec.Struct, rename="camel", gc=False):
 
 
 class _SendRequest(msgspec.Struct, gc=False):
-    """A request of 1.0, with or without its envelope; of what else there is nothing is made."""
+    """A 1.0 request, with or without its envelope. Other members are not decoded."""
 
     params: _SendRequest | None = None
     configuration: _SendConfiguration | None = None
@@ -41,7 +42,8 @@ _decode_send = msgspec.json.Decoder(_SendRequest).decode
 
 
 def _decode_return_immediately(payload: bytes, *, rpc: bool) -> bool | None:
-    """`returnImmediately` where it stands as it should; None: `RuleContext.params` has to tell."""
+    """Return `returnImmediately` if it is in its regular place and of the right type; None means that
+    `RuleContext.params` must be read."""
     try:
         made = _decode_send(payload)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -53,14 +55,15 @@ def _decode_return_immediately(payload: bytes, *, rpc: bool) -> bool | None:
 
 _IMMEDIATE_CONFIGURATION = {"returnImmediately": True}
 _MAX_IMMEDIATE = 5
-"""Seconds within which a call that shall not wait has to be answered."""
+"""Seconds within which a call with `returnImmediately` must be answered."""
 _MAX_SHORT_TEXT = 200
-"""Characters of text up to which a message is a remark, and no result."""
+"""Characters of text up to which a message counts as a remark, not as a result."""
 _QUESTION_CALL = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required()))
 
 
 def _returns_immediately(context: RuleContext) -> bool | None:
-    """What the request says of `returnImmediately` (0.x: the opposite of `blocking`); None where it says nothing."""
+    """Return `returnImmediately` of the request (0.x: the opposite of `blocking`), or None if the request does not set
+    it."""
     asked = context.request
     if asked is None or (asked.schema == "json" and not _WAIT_MEMBER.search(asked.payload)):
         return None
@@ -77,7 +80,7 @@ def _returns_immediately(context: RuleContext) -> bool | None:
 
 @rule(
     "A2A-STATE-014",
-    "A blocking send returned early",
+    "Blocking SendMessage answered before the task stopped",
     Severity.ERROR,
     section="1.0 3.2.2",
     scope=EvidenceScope.EXCHANGE,
@@ -89,26 +92,29 @@ def _returns_immediately(context: RuleContext) -> bool | None:
 )
 def early(context: RuleContext) -> Iterator[RuleFinding]:
     """SendMessage without `returnImmediately` is answered with a task that is SUBMITTED or WORKING. Before 1.0, where
-    that is the agent's choice, only with `blocking: true`.
+    the agent may choose, this is judged only with `blocking: true`.
 
-    A client that does not poll takes this for the result, and there is none in it.
+    A client that does not poll takes this answer for the result, which it does not contain. The agent must answer only
+    when the task has ended or needs input from the client.
     """
     frame = context.frame
-    if frame.state not in ACTIVE or frame.kind is FrameKind.EVENT:  # a stream in place of an answer is A2A-HTTP-005's
+    if frame.state not in ACTIVE or frame.kind is FrameKind.EVENT:  # A2A-HTTP-005 judges a stream in place of an answer
         return
     wanted = _returns_immediately(context)
     if wanted is False or (wanted is None and context.is_v1):
         asked = "`returnImmediately` is not set" if context.is_v1 else "`blocking` is true"
-        told = f"the answer is task {frame.task_id} in {state_label(frame.state)}, though {asked}"
+        told = f"the answer is task {frame.task_id} in state {state_label(frame.state)}, although {asked}"
         path = f"{context.root}{object_prefix(frame, context.is_v1, context.operation)}status.state"
         yield RuleFinding(
-            summary=f"{told}: it had to wait for its end or a question", path=path, value=state_label(frame.state)
+            summary=f"{told}: the agent must wait until it ends or needs input",
+            path=path,
+            value=state_label(frame.state),
         )
 
 
 @rule(
     "A2A-STATE-015",
-    "A send that shall not wait did",
+    "SendMessage with `returnImmediately` answered late",
     Severity.WARNING,
     section="1.0 3.2.2",
     scope=EvidenceScope.EXCHANGE,
@@ -119,10 +125,11 @@ def early(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("SendMessage", send(configuration=_IMMEDIATE_CONFIGURATION), snapshot("SUBMITTED")),
 )
 def waited(context: RuleContext) -> Iterator[RuleFinding]:
-    """SendMessage with `returnImmediately: true` (before 1.0 `blocking: false`) is answered with a task, and only after
+    """SendMessage with `returnImmediately: true` (before 1.0 `blocking: false`) is answered with a task, but only after
     more than five seconds.
 
-    The caller is held up by what it wanted to follow in another way, and its own timeout may strike.
+    The client waits for work that it wanted to follow in another way, and its request may time out. The agent must
+    answer at once with the task as it is.
     """
     request_snapshot = context.record.request_snapshot
     if (
@@ -133,13 +140,13 @@ def waited(context: RuleContext) -> Iterator[RuleFinding]:
         return
     took = (context.at - request_snapshot.at) / SECOND_NS
     option = "`returnImmediately` is true" if context.is_v1 else "`blocking` is false"
-    told = f"{option}, the answer took {took:.1f} s and is a task in {state_label(context.frame.state)}"
+    told = f"{option}, but the answer took {took:.1f} s: a task in state {state_label(context.frame.state)}"
     yield RuleFinding(summary=told)
 
 
 @rule(
     "A2A-STATE-016",
-    "A message to a task is answered with a bare Message",
+    "Message to a task answered without the task",
     Severity.WARNING,
     section='1.0 topic "Life of a Task"',
     scope=EvidenceScope.LIVE,
@@ -150,9 +157,10 @@ def waited(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_QUESTION_CALL + rpc("SendMessage", send("this one", id="m2", taskId="t1"), snapshot("COMPLETED", second=1)),
 )
 def bare(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message for a task that is not over is answered with a Message, not with the task or its events.
+    """A message for a task that has not ended is answered with a Message, instead of with the task or its events.
 
-    The client does not learn what has become of its task. Once there is a task, what is said belongs in its status.
+    The client does not learn the state of its task. The agent should answer with the task and put its text into the
+    message of the task's status.
     """
     request_snapshot = context.record.request_snapshot
     if (
@@ -163,8 +171,8 @@ def bare(context: RuleContext) -> Iterator[RuleFinding]:
         and context.has_flag(FrameFlag.FIRST)
     ):
         told = (
-            f"the message is for task {request_snapshot.task_id} in {state_label(request_snapshot.state)}, the "
-            "answer is a Message"
+            f"the message is for task {request_snapshot.task_id} in state {state_label(request_snapshot.state)}, but "
+            "the agent answers with a bare Message"
         )
         yield RuleFinding(
             summary=told, path=context.root + object_prefix(context.frame, context.is_v1, context.operation).rstrip(".")
@@ -176,7 +184,7 @@ _REPORT_TEXT = "The report. " * 40
 
 @rule(
     "A2A-STATE-017",
-    "The result is in a message, not in an artifact",
+    "Result of a task in a message instead of an artifact",
     Severity.INFO,
     section="1.0 3.7",
     scope=EvidenceScope.LIVE,
@@ -197,10 +205,11 @@ _REPORT_TEXT = "The report. " * 40
     ),
 )
 def in_message(context: RuleContext) -> Iterator[RuleFinding]:
-    """A task that was seen from its creation on is COMPLETED without any artifact, and the message of its status has
-    more than 200 characters of text, or a part that is not text.
+    """A task is COMPLETED without any artifact, and the message of its status has more than 200 characters of text, or
+    a part that is not text. Judged only for tasks whose creation was recorded.
 
-    Messages are for talk and may be forgotten by the agent; results belong in artifacts, where clients look for them.
+    Messages are for conversation, and the agent may forget them; clients look for results in artifacts. The agent
+    should send the result as an artifact.
     """
     frame, task = context.frame, context.task
     if frame.state != TaskState.COMPLETED or task is None or not task.created_by or task.artifacts:
@@ -212,13 +221,15 @@ def in_message(context: RuleContext) -> Iterator[RuleFinding]:
     length, count = _measure_status_message(context)
     if length > _MAX_SHORT_TEXT or count:
         others = f" and {count} other parts" if count else ""
-        told = f"task {frame.task_id} is completed without an artifact, its message has {length} characters of text"
+        told = (
+            f"task {frame.task_id} is completed without an artifact; its status message has {length} characters of text"
+        )
         path = f"{context.root}{object_prefix(frame, context.is_v1, context.operation)}status.message"
         yield RuleFinding(summary=told + others, path=path)
 
 
 def _measure_status_message(context: RuleContext) -> tuple[int, int]:
-    """Characters of text of the status message, and how many parts are not text."""
+    """Return the number of characters of text in the status message, and the number of parts that are not text."""
     held = context.object.get("status")
     message = held.get("message") if isinstance(held, dict) else None
     parts = message.get("parts") if isinstance(message, dict) else None

@@ -1,4 +1,5 @@
-"""A task that is over stays as it is (A2A 1.0 section 3.1.1, topic "Task Immutability")."""
+"""Rules about tasks in a terminal state, which must not change any more (A2A 1.0 section 3.1.1, topic "Task
+Immutability")."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from a2a_proxy.rules.state.records import TaskRecord
 from a2a_proxy.rules.state.state_sequence import SECOND_NS, SENDING_OPERATIONS, TERMINAL
 
 _CROSSING_TIME = SECOND_NS // 4
-"""ns. What may be under way to a client when it sends a message."""
+"""Time in ns for which a state may still be on its way to the client when the client sends a message."""
 _TASK_PARAMS = {"id": "t1"}
 _COMPLETED_CALL = rpc("SendMessage", send(), snapshot("COMPLETED", artifacts=[artifact()]))
 _REFUSED_SEND = rpc(
@@ -30,12 +31,12 @@ _REFUSED_SEND = rpc(
 
 
 def state_label(state: int) -> str:
-    """`input-required`."""
+    """Return the name of a state: `input-required`."""
     return TaskState(state).label
 
 
 def first_terminal_label(task: TaskRecord) -> str:
-    """The terminal state that was seen first."""
+    """Return the name of the first terminal state that was recorded for the task."""
     return next((state_label(state) for _, state in task.states if state in TERMINAL), "over")
 
 
@@ -45,7 +46,7 @@ def _state_path(context: RuleContext) -> str:
 
 @rule(
     "A2A-STATE-001",
-    "A task left a terminal state",
+    "Task left a terminal state",
     Severity.ERROR,
     section='1.0 3.1.1, topic "Task Immutability"',
     scope=EvidenceScope.LIVE,
@@ -57,11 +58,12 @@ def _state_path(context: RuleContext) -> str:
     clean=rpc_stream("SendStreamingMessage", send(), snapshot(), status("FAILED", second=1)),
 )
 def left(context: RuleContext) -> Iterator[RuleFinding]:
-    """A task that was COMPLETED, FAILED, CANCELED or REJECTED is shown in another state: later on the same stream, with
-    a later timestamp in a snapshot, or in another terminal state anywhere. An old snapshot is A2A-STATE-009, a message
-    that is accepted A2A-STATE-004.
+    """A task that was COMPLETED, FAILED, CANCELED or REJECTED is shown in another state: later on the same stream, in a
+    snapshot with a later timestamp, or anywhere in another terminal state. An outdated snapshot is reported by
+    A2A-STATE-009, an accepted message to such a task by A2A-STATE-004.
 
-    Clients stop to follow a task at its terminal state; what happens after that they never see.
+    Clients stop following a task at its terminal state and never see later changes. The agent must not change a task
+    after its end; for more work it must create a new task.
     """
     if context.task is not None:
         was = (
@@ -70,7 +72,7 @@ def left(context: RuleContext) -> Iterator[RuleFinding]:
             else first_terminal_label(context.task)
         )
         told = (
-            f"task {context.frame.task_id} was {was}, {event_phrase(context.frame)} now says "
+            f"task {context.frame.task_id} was in state {was}, but {event_phrase(context.frame)} now shows "
             f"{state_label(context.frame.state)}"
         )
         yield RuleFinding(summary=told, path=_state_path(context), value=state_label(context.frame.state))
@@ -78,7 +80,7 @@ def left(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-STATE-004",
-    "A message to a task that is over is accepted",
+    "Agent accepts a message to a task that has ended",
     Severity.ERROR,
     section="1.0 3.1.1",
     scope=EvidenceScope.LIVE,
@@ -91,10 +93,10 @@ def left(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETED_CALL + rpc("SendMessage", send(id="m2", contextId="c1", referenceTaskIds=["t1"]), agent_reply()),
 )
 def accepted(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message names a task that is in a terminal state, and the agent answers with success. It must refuse with
-    UnsupportedOperationError; to go on, a client starts a new task in the same context.
+    """A message names a task in a terminal state, and the agent answers with success.
 
-    What the client holds for the final result changes, or its message is dropped without a word.
+    The result that the client already holds changes, or the message is silently dropped. The agent must answer
+    UnsupportedOperationError; to continue, the client starts a new task in the same context.
     """
     request_snapshot, frame = context.record.request_snapshot, context.frame
     if (
@@ -107,9 +109,9 @@ def accepted(context: RuleContext) -> Iterator[RuleFinding]:
         return
     request = context.request
     if context.operation == "SendLiveMessage" and request is not None and not summarise_request(request).parts:
-        return  # the reconnect form: it asks for the final Task
+        return  # the form that reconnects: it requests the final Task
     told = (
-        f"task {request_snapshot.task_id} was {state_label(request_snapshot.state)}, a message to it is answered "
+        f"task {request_snapshot.task_id} was {state_label(request_snapshot.state)}, but a message to it is answered "
         f"with {event_phrase(frame)}"
     )
     yield RuleFinding(summary=told, value=request_snapshot.task_id)
@@ -117,7 +119,7 @@ def accepted(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-STATE-005",
-    "A client writes to a task that is over",
+    "Client sends a message to a task that has ended",
     Severity.WARNING,
     section="1.0 3.1.1",
     hook_points=HookPoint.REQUEST,
@@ -129,10 +131,11 @@ def accepted(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETED_CALL + rpc("SendMessage", send(id="m2", contextId="c1", referenceTaskIds=["t1"]), agent_reply()),
 )
 def written_to(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message names a task that is in a terminal state. Information where that state passed less than 0.25 s
-    before: it may have crossed the message.
+    """A client's message names a task in a terminal state. It is information if the terminal state was sent less than
+    0.25 s before: the client may not have received it yet.
 
-    The agent must refuse it. A message to the same context, with the task in `referenceTaskIds`, starts a new task.
+    The agent must refuse the message. To continue, the client must send a message to the same context with the task in
+    `referenceTaskIds`, which starts a new task.
     """
     request_snapshot, first = context.record.request_snapshot, context.request
     if (
@@ -147,7 +150,8 @@ def written_to(context: RuleContext) -> Iterator[RuleFinding]:
         return
     crossed = request_snapshot.at - request_snapshot.terminal < _CROSSING_TIME
     told = (
-        f"the message is for task {request_snapshot.task_id}, which was {state_label(request_snapshot.state)} by then"
+        f"the client's message is for task {request_snapshot.task_id}, which was already "
+        f"{state_label(request_snapshot.state)}"
     )
     severity = Severity.INFO if crossed else None
     yield RuleFinding(
@@ -161,7 +165,7 @@ def written_to(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-STATE-009",
-    "A snapshot is older than what was told before",
+    "Agent returns an outdated snapshot of a task",
     Severity.WARNING,
     section="1.0 3.1.3",
     scope=EvidenceScope.LIVE,
@@ -171,11 +175,12 @@ def written_to(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETED_CALL + rpc("GetTask", _TASK_PARAMS, task("COMPLETED", artifacts=[artifact()])),
 )
 def stale(context: RuleContext) -> Iterator[RuleFinding]:
-    """GetTask, ListTasks or a subscription shows a task as it was before something that had been relayed before this
-    request: not over, though it was, or with a status that is over a second older than one known and in another state.
-    The first Task of a 1.0 subscription is A2A-STREAM-019.
+    """GetTask, ListTasks or a subscription returns a task in a state older than the state sent before this request:
+    not ended although it had ended, or in another state with a status over a second older than a known one. The first
+    Task of a 1.0 subscription is judged by A2A-STREAM-019.
 
-    A client that polls sees the task go back; one that trusts the answer waits for an end that has come already.
+    A client that polls sees the task go back; a client that trusts the answer waits for an end that has already
+    happened. The agent must return the current task, also if several instances serve it or a cache is in front of it.
     """
     if context.has_flag(FrameFlag.LIST):
         yield from _check_task_list(context)
@@ -189,7 +194,7 @@ def stale(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if context.has_flag(FrameFlag.STALE) and context.task is not None:
         told = (
-            f"task {frame.task_id} was {first_terminal_label(context.task)} before the request, the answer says "
+            f"task {frame.task_id} was {first_terminal_label(context.task)} before the request, but the answer shows "
             f"{state_label(frame.state)}"
         )
         yield RuleFinding(summary=told, path=_state_path(context), value=state_label(frame.state))
@@ -207,7 +212,7 @@ def stale(context: RuleContext) -> Iterator[RuleFinding]:
                 f"{state_label(request_snapshot.state)}"
             )
             yield RuleFinding(
-                summary=f"{told}, which was told before the request",
+                summary=f"{told}, which was sent before the request",
                 path=_state_path(context),
                 value=state_label(frame.state),
             )
@@ -221,7 +226,7 @@ def _check_task_list(context: RuleContext) -> Iterator[RuleFinding]:
             continue
         if each.state and each.state not in TERMINAL:
             told = (
-                f"task {each.task_id} was {first_terminal_label(known)} before the request, the list says "
+                f"task {each.task_id} was {first_terminal_label(known)} before the request, but the list shows "
                 f"{state_label(each.state)}"
             )
             yield RuleFinding(summary=told, value=each.task_id, is_sure=bool(known.created_by))
@@ -229,7 +234,7 @@ def _check_task_list(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-STATE-013",
-    "The content of a task changed after its end",
+    "Artifacts of a task changed after its end",
     Severity.ERROR,
     section='1.0 topic "Task Immutability"',
     scope=EvidenceScope.LIVE,
@@ -239,11 +244,12 @@ def _check_task_list(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc_stream("SendStreamingMessage", send(), snapshot(), chunk(), status("COMPLETED", second=1)),
 )
 def changed(context: RuleContext) -> Iterator[RuleFinding]:
-    """An artifact update comes after the terminal state of its task on the same stream, or on a later one with a new
-    artifact. As a warning: GetTask shows other artifacts than an earlier GetTask did, both asked for after the end.
+    """An artifact update follows the terminal state of its task on the same stream, or adds a new artifact on a later
+    stream. As a warning: GetTask returns other artifacts than an earlier GetTask did, both requested after the end of
+    the task.
 
-    Clients take the result at the terminal state; what is added later they never show, and two clients hold two
-    different results of one task.
+    Clients take the result at the terminal state: they never show later additions, and two clients hold different
+    results of one task. The agent must send all artifacts before the terminal state.
     """
     frame, request_snapshot = context.frame, context.record.request_snapshot
     if frame.event is EventKind.ARTIFACT:
@@ -261,7 +267,7 @@ def changed(context: RuleContext) -> Iterator[RuleFinding]:
                 if context.task is not None
                 else "over"
             )
-            told = f"an update of artifact {frame.artifact_id} after task {frame.task_id} was {was}"
+            told = f"an update of artifact {frame.artifact_id} follows, but task {frame.task_id} was already {was}"
             yield RuleFinding(
                 summary=told, path=context.root + object_prefix(frame, context.is_v1, context.operation).rstrip(".")
             )
@@ -270,7 +276,7 @@ def changed(context: RuleContext) -> Iterator[RuleFinding]:
 
 
 def _compare_snapshots(context: RuleContext, task: TaskRecord) -> Iterator[RuleFinding]:
-    """A snapshot with the first one after the end."""
+    """Compare a snapshot with the first snapshot returned after the end of the task."""
     request_snapshot, frame = context.record.request_snapshot, context.frame
     if (
         request_snapshot is None
@@ -284,12 +290,12 @@ def _compare_snapshots(context: RuleContext, task: TaskRecord) -> Iterator[RuleF
     before = task.writable_notes().setdefault("artifacts", now)
     if before != now:
         task.writable_notes()["artifacts"] = now
-        told = f"task {frame.task_id} was {first_terminal_label(task)}, its artifacts were {before}, and are {now} now"
+        told = f"task {frame.task_id} was {first_terminal_label(task)}, its artifacts were {before} and are now {now}"
         yield RuleFinding(summary=told, path=f"{context.root}artifacts", severity=Severity.WARNING)
 
 
 def _describe_artifacts(frame: Frame) -> str:
-    """In a few words that differ where the content does."""
+    """Describe the artifacts in a few words that differ if their content does."""
     found = []
     for each in sorted(decode_artifacts(frame), key=lambda one: one.artifact_id)[:5]:
         content = add_parts(NO_PARTS, each.pieces)
@@ -303,7 +309,7 @@ _CANCELED_CALL = rpc("CancelTask", _TASK_PARAMS, task("CANCELED", second=1))
 
 @rule(
     "A2A-STATE-018",
-    "Work goes on after a confirmed cancellation",
+    "Task continues after a confirmed cancellation",
     Severity.WARNING,
     section="1.0 3.1.5",
     scope=EvidenceScope.LIVE,
@@ -327,10 +333,11 @@ _CANCELED_CALL = rpc("CancelTask", _TASK_PARAMS, task("CANCELED", second=1))
     ),
 )
 def goes_on(context: RuleContext) -> Iterator[RuleFinding]:
-    """CancelTask was answered with CANCELED, and over five seconds later, or with a later timestamp, a stream of the
-    task that was open then still brings work: another state, or an artifact.
+    """The agent answered CancelTask with CANCELED, but over five seconds later, or with a later timestamp, a stream of
+    the task that was open at that time still delivers work: another state, or an artifact.
 
-    The user was told that it had stopped. It still costs, and still changes things.
+    The client and its user believe that the work has stopped, while it still costs money and changes things. The agent
+    must stop the work before it confirms the cancellation.
     """
     frame, task = context.frame, context.task
     if task is None:
@@ -342,7 +349,7 @@ def goes_on(context: RuleContext) -> Iterator[RuleFinding]:
     canceled = (task.notes or {}).get("canceled", 0)
     if canceled and frame.state not in TERMINAL:
         after = (frame.at - canceled) / SECOND_NS
-        told = f"task {frame.task_id} was canceled, {after:.1f} s later comes {event_phrase(frame)}"
+        told = f"task {frame.task_id} was canceled, but {after:.1f} s later the agent sends {event_phrase(frame)}"
         yield RuleFinding(
             summary=f"{told} ({state_label(frame.state)})" if frame.state else told, path=context.root.rstrip(".")
         )

@@ -1,4 +1,4 @@
-"""Status updates, one after the other, and what becomes of a cancellation (1.0 3.1.5, 3.5.2)."""
+"""Rules about successive status updates and about the effect of a cancellation (A2A 1.0 sections 3.1.5, 3.5.2)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STARTED_CALL = rpc("SendMessage", send(configuration={"returnImmediately": True
 
 @rule(
     "A2A-STATE-008",
-    "The timestamp of a status goes back",
+    "Timestamp of a status goes back",
     Severity.WARNING,
     section="1.0 3.5.2",
     scope=EvidenceScope.EXCHANGE,
@@ -36,21 +36,23 @@ _STARTED_CALL = rpc("SendMessage", send(configuration={"returnImmediately": True
     ),
 )
 def backwards(context: RuleContext) -> Iterator[RuleFinding]:
-    """The status of an event has a timestamp that is more than a second earlier than one shown on this stream before.
+    """The status of an event has a timestamp more than a second earlier than one already sent on the same stream.
 
-    Where there are no generations, clients put events in order by timestamp: they take this one for an old one.
+    Clients without generations sort events by timestamp, so they take this event for an old one and ignore it. The
+    agent must not send an older status after a newer one; if several instances serve the task, their clocks must agree.
     """
     behind = time_before(decode_status(context.frame).stamp, context.record.stamp) / SECOND_NS
     path = f"{context.root}{object_prefix(context.frame, context.is_v1, context.operation)}status.timestamp"
     told = (
-        f"the timestamp of {state_label(context.frame.state)} is {behind:.1f} s before one that this stream has shown"
+        f"the timestamp of state {state_label(context.frame.state)} is {behind:.1f} s before an earlier one of this "
+        "stream"
     )
     yield RuleFinding(summary=told, path=path)
 
 
 @rule(
     "A2A-STATE-012",
-    "A status update that says nothing new",
+    "Status update without new content",
     Severity.INFO,
     section="1.0 3.5.2",
     scope=EvidenceScope.EXCHANGE,
@@ -74,16 +76,16 @@ def backwards(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def idle(context: RuleContext) -> Iterator[RuleFinding]:
-    """A status update has the state and the timestamp of the one before on its stream, and neither of them has a
+    """A status update repeats the state and the timestamp of the previous one on its stream, and neither of them has a
     message or metadata.
 
-    It costs every client and every webhook a message, and tells nothing.
+    It costs every client and every webhook a message without new information. The agent should not send it.
     """
     context.needs_payload()
     frame = context.frame
     if not frame.generation or frame.generation == context.generation_before:
         told = (
-            f"the state is {state_label(frame.state)} again, with nothing new: no message, no metadata, the same "
+            f"the state is still {state_label(frame.state)}, with nothing new: no message, no metadata, the same "
             "timestamp"
         )
         yield RuleFinding(
@@ -94,12 +96,13 @@ def idle(context: RuleContext) -> Iterator[RuleFinding]:
 _OTHER_CALL = frozenset(
     {"UNSUPPORTED_OPERATION", "OPERATION_NOT_SUPPORTED", "INVALID_PARAMS", "INVALID_REQUEST", "INVALID_AGENT_RESPONSE"}
 )
-"""Errors by which an agent says something else; those of a server in trouble, or in its way, are none of them."""
+"""Errors with which an agent refuses the call for another reason. Server failures and access errors are not included.
+"""
 
 
 @rule(
     "A2A-STATE-010",
-    "Cancelling a task that is over is not refused",
+    "Cancelling a task that has ended is not refused",
     Severity.ERROR,
     section="1.0 3.1.5",
     scope=EvidenceScope.LIVE,
@@ -110,11 +113,12 @@ _OTHER_CALL = frozenset(
     + rpc("CancelTask", _TASK_PARAMS, error=rpc_error(-32002, "TASK_NOT_CANCELABLE", "t1 is completed")),
 )
 def cancelled(context: RuleContext) -> Iterator[RuleFinding]:
-    """CancelTask for a task that is in a terminal state is answered with success, or with an A2A error other than
-    TaskNotCancelableError and TaskNotFoundError (a warning). Information where a task that was canceled is shown as
+    """CancelTask for a task in a terminal state is answered with success, or with an A2A error other than
+    TaskNotCancelableError and TaskNotFoundError (a warning). It is information if a canceled task is returned as
     canceled again.
 
-    The client believes that it has stopped work that was done, or does not learn why it could not.
+    The client believes that it has stopped work that was already done, or does not learn why it could not be stopped.
+    The agent must answer TaskNotCancelableError.
     """
     request_snapshot, frame = context.record.request_snapshot, context.frame
     if request_snapshot is None or not request_snapshot.terminal:
@@ -122,22 +126,22 @@ def cancelled(context: RuleContext) -> Iterator[RuleFinding]:
     was = f"task {request_snapshot.task_id} was {state_label(request_snapshot.state)}"
     if context.is_success and frame.state:
         again = frame.state == request_snapshot.state == TaskState.CANCELED
-        told = f"{was}, CancelTask is answered with success in {state_label(frame.state)}"
+        told = f"{was}, but CancelTask is answered with success and the state {state_label(frame.state)}"
         yield RuleFinding(summary=told, severity=Severity.INFO if again else None)
     elif context.has_flag(FrameFlag.ERROR) and context.failure.name in _OTHER_CALL:
-        told = f"{was}, CancelTask is answered with {context.failure.name}, it must be TASK_NOT_CANCELABLE"
+        told = f"{was}; CancelTask is answered with {context.failure.name} instead of TASK_NOT_CANCELABLE"
         yield RuleFinding(summary=told, severity=Severity.WARNING)
 
 
 _CANCEL_WAIT = 30
-"""Seconds in which a cancellation should show."""
+"""Seconds within which a cancellation should have an effect."""
 
 
 def _check_canceled(context: RuleContext) -> Iterator[RuleFinding]:
-    """Nothing has come of it."""
+    """Report a cancellation that has had no effect."""
     if context.task is not None and not context.task.terminal:
         told = (
-            f"CancelTask was answered with {context.due_note}, and task {context.task.task_id} is not over "
+            f"CancelTask was answered with state {context.due_note}, but task {context.task.task_id} has not ended "
             f"{_CANCEL_WAIT} s later"
         )
         yield RuleFinding(summary=told, seq=context.due_seq)
@@ -145,7 +149,7 @@ def _check_canceled(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-STATE-011",
-    "A cancellation without effect",
+    "Cancellation without effect",
     Severity.INFO,
     section="1.0 3.1.5",
     scope=EvidenceScope.LIVE,
@@ -159,10 +163,11 @@ def _check_canceled(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_STARTED_CALL + rpc("CancelTask", _TASK_PARAMS, task("CANCELED", second=1)),
 )
 def no_effect(context: RuleContext) -> Iterable[RuleFinding]:
-    """CancelTask is answered with success and a task that is not in a terminal state, and within 30 seconds none is
-    shown on any connection. Asking is allowed to take its time; it should lead to something.
+    """CancelTask is answered with success and a task that is not in a terminal state, and within 30 seconds no
+    connection shows it in one. A cancellation may take time, but it should lead to an end.
 
-    The user has stopped it, and it works on.
+    The user has stopped the task, but it continues to run. The agent should end the task as CANCELED, or refuse the
+    cancellation with an error.
     """
     frame = context.frame
     if context.is_success and frame.state and frame.state not in TERMINAL:

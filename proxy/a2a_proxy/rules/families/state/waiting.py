@@ -1,4 +1,4 @@
-"""States in which a task waits, and going back (A2A 1.0 sections 3.4.3, 7.6.1)."""
+"""Rules about states in which a task waits, and about going back to SUBMITTED (A2A 1.0 sections 3.4.3, 7.6.1)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _status_path(context: RuleContext) -> str:
 
 @rule(
     "A2A-STATE-002",
-    "A task went back to SUBMITTED",
+    "Task went back to SUBMITTED",
     Severity.WARNING,
     section="1.0 4.1.3",
     scope=EvidenceScope.LIVE,
@@ -44,11 +44,11 @@ def _status_path(context: RuleContext) -> str:
     clean=rpc_stream("SendStreamingMessage", send(), snapshot(), status("WORKING"), status("COMPLETED", second=1)),
 )
 def back(context: RuleContext) -> Iterator[RuleFinding]:
-    """A task that this stream has shown in another state, or that a message went on with in another state, is shown as
-    SUBMITTED.
+    """A task is shown as SUBMITTED although this stream has shown it in another state, or the message of this call was
+    sent to it in another state.
 
-    SUBMITTED means that the agent has the task and has not begun. Progress displays start again, and what waits for the
-    state to advance waits on.
+    SUBMITTED means that the agent has the task and has not started it. Progress displays start again, and a client that
+    waits for progress waits longer. The agent must keep a started task in WORKING or a later state.
     """
     frame, request_snapshot = context.frame, context.record.request_snapshot
     if frame.state != TaskState.SUBMITTED or context.has_flag(FrameFlag.STALE):
@@ -62,13 +62,13 @@ def back(context: RuleContext) -> Iterator[RuleFinding]:
     ):
         before = request_snapshot.state
     if before and before not in TERMINAL:
-        told = f"task {frame.task_id} was {state_label(before)}, {event_phrase(frame)} now says submitted"
+        told = f"task {frame.task_id} was {state_label(before)}, but {event_phrase(frame)} now shows submitted"
         yield RuleFinding(summary=told, path=f"{_status_path(context)}.state", value="submitted")
 
 
 @rule(
     "A2A-STATE-003",
-    "A task left INPUT_REQUIRED without input",
+    "Task left INPUT_REQUIRED without input",
     Severity.WARNING,
     section="1.0 3.4.3",
     scope=EvidenceScope.LIVE,
@@ -84,22 +84,25 @@ def back(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_QUESTION_CALL + rpc("SendMessage", send("this one", id="m2", taskId="t1"), snapshot("COMPLETED", second=2)),
 )
 def unasked(context: RuleContext) -> Iterator[RuleFinding]:
-    """A task goes from INPUT_REQUIRED to WORKING or COMPLETED, and no client has sent it a message since the state
-    before that, on any connection seen. FAILED, CANCELED and REJECTED need none.
+    """A task goes from INPUT_REQUIRED to WORKING or COMPLETED although no client has sent it a message since the state
+    before that, on any recorded connection. FAILED, CANCELED and REJECTED need no message.
 
-    A client that shows the question has the answer form open for nothing; if the agent has answered for the user, no
-    one knows with what.
+    A client that shows the question keeps its answer form open for nothing; if the agent answered for the user, the
+    answer is unknown. The agent should wait for the message. If another client answered on a connection that is not
+    recorded, nothing is wrong.
     """
     frame, task = context.frame, context.task
     if frame.state not in _WORKING_EVENTS or task is None or not _is_after_input(context):
         return
     if task.client_message_at <= _input_began(task):
-        told = f"task {frame.task_id} was input-required, {event_phrase(frame)} says {state_label(frame.state)}"
-        yield RuleFinding(summary=f"{told}, and no message came in between", path=f"{_status_path(context)}.state")
+        told = f"task {frame.task_id} was input-required, but {event_phrase(frame)} shows {state_label(frame.state)}"
+        yield RuleFinding(
+            summary=f"{told} without a message from a client in between", path=f"{_status_path(context)}.state"
+        )
 
 
 def _is_after_input(context: RuleContext) -> bool:
-    """INPUT_REQUIRED is what this stream has shown last; or a snapshot is later than that was, by its timestamp."""
+    """Whether this stream has last shown INPUT_REQUIRED, or a snapshot is later than that state by its timestamp."""
     if context.stream_state_before or context.operation in SENDING_OPERATIONS:
         return context.stream_state_before == TaskState.INPUT_REQUIRED
     request_snapshot = context.record.request_snapshot
@@ -113,8 +116,8 @@ def _is_after_input(context: RuleContext) -> bool:
 
 
 def _input_began(task: TaskRecord) -> int:
-    """When the state before INPUT_REQUIRED began: a message after that may have waited for it. The change to the
-    present state is the last entry."""
+    """Return the time at which the state before INPUT_REQUIRED began, ns: a message sent after that may have waited for
+    the question. The last entry of the states is the current one."""
     states = task.states[:-1]
     index = max((at for at, (_, state) in enumerate(states) if state == TaskState.INPUT_REQUIRED), default=0)
     return states[index - 1][0] if index else task.first
@@ -122,7 +125,7 @@ def _input_began(task: TaskRecord) -> int:
 
 @rule(
     "A2A-STATE-006",
-    "AUTH_REQUIRED without an explanation",
+    "AUTH_REQUIRED without a message",
     Severity.WARNING,
     section="1.0 7.6.1",
     dialects=Dialects.V1,
@@ -132,18 +135,19 @@ def _input_began(task: TaskRecord) -> int:
     clean=rpc("SendMessage", send(), snapshot("AUTH_REQUIRED", status=_AUTH_EVENT)),
 )
 def unexplained(context: RuleContext) -> Iterator[RuleFinding]:
-    """A task goes to AUTH_REQUIRED, and its status has no message. The message has to say which credentials are wanted,
-    unless that was agreed upon in another way, which cannot be seen.
+    """A task goes to AUTH_REQUIRED, and its status has no message. The message must say which credentials are needed,
+    unless this was agreed in another way, which a recording cannot show.
 
-    A client has nothing to show to its user, and nothing to get credentials with.
+    The client can neither explain the request to its user nor obtain credentials. The agent must send a message with
+    the status.
     """
     if context.frame.state == TaskState.AUTH_REQUIRED and _is_silent_change(context):
-        told = f"task {context.frame.task_id} is auth-required, and its status has no message that says what is wanted"
+        told = f"task {context.frame.task_id} is auth-required, but its status has no message about the credentials"
         yield RuleFinding(summary=told, path=_status_path(context))
 
 
 def _is_silent_change(context: RuleContext) -> bool:
-    """The state is new, and the status has no message."""
+    """Whether the state is new and the status has no message."""
     frame = context.frame
     if not context.has_flag(FrameFlag.CHANGED) or frame.message_id or frame.truncated:
         return False
@@ -152,7 +156,7 @@ def _is_silent_change(context: RuleContext) -> bool:
 
 @rule(
     "A2A-STATE-007",
-    "INPUT_REQUIRED without a question",
+    "INPUT_REQUIRED without a message",
     Severity.INFO,
     section="1.0 3.4.3",
     bindings=ALL_BINDINGS,
@@ -163,8 +167,9 @@ def _is_silent_change(context: RuleContext) -> bool:
 def unquestioned(context: RuleContext) -> Iterator[RuleFinding]:
     """A task goes to INPUT_REQUIRED, and its status has no message.
 
-    A client can tell its user that something is missing, but not what.
+    The client can tell its user that input is missing, but not which. The agent should send its question as the message
+    of the status.
     """
     if context.frame.state == TaskState.INPUT_REQUIRED and _is_silent_change(context):
-        told = f"task {context.frame.task_id} is input-required, and its status has no message that asks for something"
+        told = f"task {context.frame.task_id} is input-required, but its status has no message with a question"
         yield RuleFinding(summary=told, path=_status_path(context))

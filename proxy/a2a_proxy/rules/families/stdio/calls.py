@@ -1,4 +1,4 @@
-"""Which response belongs to which call, and when a call is over (manual/protocol.md "Stdio streams")."""
+"""Rules about matching responses to calls, and about the end of a call (manual/protocol.md "Stdio streams")."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ _BROKEN_STEPS = (
 
 
 def _is_loose_message(frame: Frame, note: str) -> bool:
-    """A message of the connection itself, of this kind."""
+    """Whether the frame is a message of this kind that belongs to the connection and not to a call."""
     return frame.note == note and frame.kind is FrameKind.OTHER
 
 
 @rule(
     "A2A-STDIO-008",
-    "A response with an unknown id",
+    "Response with an unknown id",
     Severity.ERROR,
     section="JSON-RPC 2.0",
     hook_points=HookPoint.CONNECTION,
@@ -63,20 +63,21 @@ def _is_loose_message(frame: Frame, note: str) -> bool:
     clean=_CLEAN_PIPE,
 )
 def unknown_id(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent sends a `result` or an `error` with an id that no request of this process has had. Null is right for an
-    error, where the agent could not read the request.
+    """The agent sends a `result` or an `error` with an id that no request to this process has had. An error with id
+    null is allowed, because the agent may not have been able to read the request.
 
-    There is nothing but the id to tell calls apart on a pipe: the client drops the response, and its call waits.
+    On a pipe, calls are distinguished only by their ids: the client drops the response, and the call it was meant for
+    waits. The agent must copy the request's `id` unchanged.
     """
     frame = context.frame
     if _is_loose_message(frame, NOTE_UNKNOWN_ID) and not (frame.rpc_id == "null" and "error" in context.value):
         told = f"the response has id {frame.rpc_id[:60]}" if frame.rpc_id else "the response has no id"
-        yield RuleFinding(summary=f"{told}, no request has had it", path="id", value=frame.rpc_id)
+        yield RuleFinding(summary=f"{told}, which no request has used", path="id", value=frame.rpc_id)
 
 
 @rule(
     "A2A-STDIO-009",
-    "An id is used again while its call is open",
+    "Id reused while its call is open",
     Severity.ERROR,
     section="JSON-RPC 2.0",
     hook_points=HookPoint.REQUEST,
@@ -93,20 +94,20 @@ def unknown_id(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def used_again(context: RuleContext) -> Iterator[RuleFinding]:
-    """A request has the id of another one that is not answered yet, or of a stream that goes on.
+    """A request has the id of another request that is not yet answered, or of a stream that is still open.
 
-    Nobody can tell which of the two calls a response belongs to.
+    It is impossible to know to which of the two calls a response belongs. The client must use a new id for each call.
     """
     frame = context.frame
     if frame.note == NOTE_ID_IN_FLIGHT:
         yield RuleFinding(
-            summary=f"id {frame.rpc_id[:60]} stands for a call that is still open", path="id", value=frame.rpc_id
+            summary=f"id {frame.rpc_id[:60]} belongs to a call that is still open", path="id", value=frame.rpc_id
         )
 
 
 @rule(
     "A2A-STDIO-010",
-    "A message after the end of its stream",
+    "Message after the end of its stream",
     Severity.ERROR,
     section="1.0 3.1.2, 9.4.2",
     hook_points=HookPoint.CONNECTION,
@@ -117,14 +118,17 @@ def used_again(context: RuleContext) -> Iterator[RuleFinding]:
     clean=pipe_script(*_STREAM_STEPS),
 )
 def after_the_end(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent sends a response with the id of a stream that was over: it had shown a terminal state, a Message,
+    """The agent sends a response with the id of a stream that had ended: it had shown a terminal state, a Message,
     `final: true` or an error.
 
-    On a pipe nothing but these says that a stream ends, so the client has forgotten the call by then.
+    On a pipe only these mark the end of a stream, so the client has forgotten the call by then and drops the response.
+    The agent must send nothing more after the end.
     """
     if _is_loose_message(context.frame, NOTE_AFTER_END):
         yield RuleFinding(
-            summary=f"the stream with id {context.frame.rpc_id[:60]} was over", path="id", value=context.frame.rpc_id
+            summary=f"the stream with id {context.frame.rpc_id[:60]} had already ended",
+            path="id",
+            value=context.frame.rpc_id,
         )
 
 
@@ -141,19 +145,19 @@ def after_the_end(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_CLEAN_PIPE,
 )
 def second_response(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent sends a second response with the id of a call whose method has one answer.
+    """The agent sends a second response with the id of a call whose method has a single answer.
 
-    The client has taken the first one and forgotten the call; the second is dropped, or is taken for the answer to a
-    later call with that id.
+    The client has accepted the first one and forgotten the call; it drops the second, or takes it for the answer to a
+    later call with the same id. The agent must answer each call once.
     """
     if _is_loose_message(context.frame, NOTE_SECOND_RESPONSE):
-        told = f"the call with id {context.frame.rpc_id[:60]} had its response already"
+        told = f"the call with id {context.frame.rpc_id[:60]} was already answered"
         yield RuleFinding(summary=told, path="id", value=context.frame.rpc_id)
 
 
 @rule(
     "A2A-STDIO-012",
-    "The agent ends with calls pending",
+    "Agent ends while calls are open",
     Severity.WARNING,
     section="stdio proposal, lifecycle",
     hook_points=(HookPoint.CLOSED, HookPoint.CONNECTION),
@@ -164,11 +168,12 @@ def second_response(context: RuleContext) -> Iterator[RuleFinding]:
     clean=pipe_script(*_STREAM_STEPS, close_output(), exit_agent(0)),
 )
 def pending(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent closes its output, or its process ends, while calls are open, and its client has neither closed its
-    input before an exit with 0 nor had it stopped by a signal. An end within a message is an error.
+    """The agent closes its output or its process ends while calls are open. Not judged if the client closed the agent's
+    input and the agent then exited with 0, or if the client stopped it with a signal. An end inside a message is an
+    error.
 
-    The client waits for answers that never come, and can only spawn the agent anew; what became of the tasks it cannot
-    know.
+    The client waits for answers that never arrive, can only start the agent again, and does not know the outcome of its
+    tasks. The agent must answer all open calls before it ends; if it crashed, see its standard error.
     """
     frame = context.frame_or_none
     if frame is not None:
@@ -177,7 +182,7 @@ def pending(context: RuleContext) -> Iterator[RuleFinding]:
             and frame.note == REASON_BROKE_OFF
             and frame.direction is Direction.TO_CLIENT
         ):
-            told = f"the agent's output ends after {frame.size} bytes of a message"
+            told = f"the agent's output ends inside a message, after {frame.size} bytes"
             yield RuleFinding(summary=told, severity=Severity.ERROR)
         return
     exchange = context.exchange
@@ -190,7 +195,7 @@ def pending(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-STDIO-013",
-    "The agent says something by itself",
+    "Agent sends a request or notification of its own",
     Severity.INFO,
     section="JSON-RPC 2.0; stdio proposal",
     hook_points=(HookPoint.ANSWER, HookPoint.CONNECTION),
@@ -208,11 +213,12 @@ def pending(context: RuleContext) -> Iterator[RuleFinding]:
     clean=pipe_script(*_STREAM_STEPS),
 )
 def by_itself(context: RuleContext) -> Iterator[RuleFinding]:
-    """A message of the agent has a `method`: a request or a notification of its own. Of a stream only the first is
-    told.
+    """A message from the agent has a `method`: it is a request or a notification of its own. Only the first one of a
+    stream is reported.
 
-    JSON-RPC of A2A knows responses only; a variant sends the events of a stream so, without an id, and other clients
-    pass over them.
+    In A2A over JSON-RPC, agents send responses only. A variant of the stdio proposal sends stream events as
+    notifications without an id, which other clients ignore. The agent should send each event as a response with the id
+    of the call.
     """
     frame = context.frame
     if not _is_loose_message(frame, NOTE_FROM_AGENT) and not (frame.exchange and context.is_notification):

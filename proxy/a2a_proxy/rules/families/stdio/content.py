@@ -1,4 +1,4 @@
-"""What stands on the pipe: messages of JSON-RPC in a frame, and nothing else (manual/protocol.md "Stdio")."""
+"""Rules about the bytes on the pipe: framed JSON-RPC messages and nothing else (manual/protocol.md "Stdio")."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MAX_SHOWN_LENGTH = 60
 
 @rule(
     "A2A-STDIO-005",
-    "Foreign bytes on the pipe",
+    "Bytes outside the messages on the pipe",
     Severity.WARNING,
     section="stdio proposal; Language Server Protocol, base protocol",
     hook_points=HookPoint.CONNECTION,
@@ -44,10 +44,11 @@ _MAX_SHOWN_LENGTH = 60
     clean=_CLEAN_PIPE,
 )
 def stray(context: RuleContext) -> Iterator[RuleFinding]:
-    """Bytes stand outside every message: banners, log lines, stack traces. Told once for what stands together.
+    """The pipe carries bytes outside of messages: banners, log lines, stack traces. Consecutive bytes are reported
+    once.
 
-    A reader takes them for a header block, and either skips them, or breaks on them. Standard error is the place for
-    what is written to people; libraries that print to standard output have to be told.
+    The reader takes them for a header block, and skips them or fails. The sender must write such text to standard
+    error; libraries that print to standard output must be configured to do so.
     """
     frame = context.frame
     if frame.kind is not FrameKind.OTHER or frame.note != NOTE_STRAY:
@@ -59,12 +60,12 @@ def stray(context: RuleContext) -> Iterator[RuleFinding]:
         pipe = "stdin" if frame.direction is Direction.TO_AGENT else "stdout"
         text = frame.payload[:_MAX_SHOWN_LENGTH].decode("utf-8", "replace")
         what = f'"{text}"' if text.strip() else "an empty line"
-        yield RuleFinding(summary=f"outside every message on {pipe}: {what}", value=text)
+        yield RuleFinding(summary=f"bytes outside of messages on {pipe}: {what}", value=text)
 
 
 @rule(
     "A2A-STDIO-007",
-    "The content is no JSON-RPC message",
+    "Content of a message is not JSON-RPC",
     Severity.ERROR,
     section="stdio proposal; JSON-RPC 2.0",
     hook_points=EVERYWHERE,
@@ -75,36 +76,41 @@ def stray(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_CLEAN_PIPE,
 )
 def no_message(context: RuleContext) -> Iterator[RuleFinding]:
-    """The content of a message is no JSON, or an array or a scalar, or an object without `jsonrpc`. The handshake of a
-    variant is an information.
+    """The content of a message is not JSON, is an array or a scalar, or is an object without `jsonrpc`. The handshake
+    of a variant of the stdio proposal is reported as information.
 
-    Every message is one request, response or notification of JSON-RPC; the other side drops anything else, or ends the
-    connection.
+    Each message must be one JSON-RPC request, response or notification; the receiver drops anything else or ends the
+    connection. The sender (client or agent) must send valid JSON-RPC.
     """
     frame = context.frame
     if frame.note in HANDSHAKE_METHODS and not frame.exchange:
         if is_first_time(context, "handshake"):
             yield RuleFinding(
-                summary=f"the {sender_name(frame)} begins with a {frame.note}: a variant", severity=Severity.INFO
+                summary=f"the {sender_name(frame)} begins with a {frame.note}: a variant of the stdio proposal",
+                severity=Severity.INFO,
             )
     elif frame.note == NOTE_NOT_JSON and not frame.exchange:
         text = frame.payload[:_MAX_SHOWN_LENGTH].decode("utf-8", "replace")
-        yield RuleFinding(summary=f"the content of the {sender_name(frame)}'s message is no JSON", value=text)
+        yield RuleFinding(summary=f"the content of the {sender_name(frame)}'s message is not valid JSON", value=text)
     elif frame.note == NOTE_NOT_JSONRPC and not frame.exchange:
         told = json_kind(context.value)
-        told += " that is neither request nor response" if isinstance(context.value, dict) else ""
-        yield RuleFinding(summary=f"the content of the {sender_name(frame)}'s message is {told}")
+        told += " that is neither a request nor a response" if isinstance(context.value, dict) else ""
+        yield RuleFinding(
+            summary=f"the content of the {sender_name(frame)}'s message is {told}; expected a JSON-RPC message"
+        )
     elif frame.exchange and frame.payload and context.value is None:
         if is_whole_text(frame) and (place := find_json_error(frame.payload)) >= 0:
             text = frame.payload.decode("utf-8", "backslashreplace")[:_MAX_SHOWN_LENGTH]
-            yield RuleFinding(summary=f"the {sender_name(frame)}'s message is no JSON from byte {place} on", value=text)
+            yield RuleFinding(
+                summary=f"the {sender_name(frame)}'s message is not valid JSON from byte {place} on", value=text
+            )
     elif frame.exchange and isinstance(context.value, dict) and "jsonrpc" not in context.value:
         yield RuleFinding(summary=f"the {sender_name(frame)}'s message has no member `jsonrpc`", path="jsonrpc")
 
 
 @rule(
     "A2A-STDIO-014",
-    "Newline-delimited JSON instead of framing",
+    "Newline-delimited JSON instead of header blocks",
     Severity.WARNING,
     section="stdio proposal, grammar",
     hook_points=EVERYWHERE,
@@ -119,14 +125,14 @@ def no_message(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_CLEAN_PIPE,
 )
 def by_lines(context: RuleContext) -> Iterator[RuleFinding]:
-    """A side writes JSON a line, without header blocks. Told once for each side.
+    """The client or the agent writes one JSON value per line, without header blocks. Reported once for each of the two.
 
-    The other side waits for a Content-Length. There is no place for service parameters either: no version, no
-    extensions, no trace context.
+    The receiver waits for a Content-Length. Without header blocks, service parameters (version, extensions, trace
+    context) cannot be sent either. The sender must write a header block before each message.
     """
     frame = context.frame
     message = "\0" in frame.framing and frame.note != NOTE_STRAY
     if message and not has_header_block(frame) and is_first_time(context, f"{sender_name(frame)} by lines"):
         yield RuleFinding(
-            summary=f"the {sender_name(frame)} writes newline-delimited JSON, each message needs a header block"
+            summary=f"the {sender_name(frame)} writes newline-delimited JSON; each message needs a header block"
         )

@@ -1,4 +1,4 @@
-"""The header block of a message (manual/protocol.md "Stdio framing")."""
+"""Rules about the header block of a message (manual/protocol.md "Stdio framing")."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ _COMPLETED_STEP = pipe_response(snapshot("COMPLETED"))
 def no_length(context: RuleContext) -> Iterator[RuleFinding]:
     """The header block of a message has no Content-Length.
 
-    A reader cannot know where the message ends, so it waits for ever or gives the connection up.
+    The receiver cannot know where the message ends, so it waits indefinitely or closes the connection. The sender
+    (client or agent) must write the field.
     """
     if has_header_block(context.frame) and not header_values(context.frame, "content-length"):
         yield RuleFinding(summary=f"the {sender_name(context.frame)}'s message has no Content-Length")
@@ -81,11 +82,11 @@ def no_length(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_CLEAN_PIPE,
 )
 def no_type(context: RuleContext) -> Iterator[RuleFinding]:
-    """The header block of a message has no Content-Type. Where the peers have shaken hands, as a variant with an
-    optional Content-Type does, it is a warning.
+    """The header block of a message has no Content-Type. It is a warning if the peers began with a handshake, because a
+    variant of the stdio proposal makes Content-Type optional.
 
-    Both fields are mandatory, and a strict reader refuses the message; the Language Server Protocol, from which the
-    framing comes, lets it be left out.
+    Both fields are mandatory, and a strict receiver rejects the message; only the Language Server Protocol, from which
+    the framing comes, allows the omission. The sender (client or agent) must write the field.
     """
     if has_header_block(context.frame) and not header_values(context.frame, "content-type"):
         variant = context.frame.note in HANDSHAKE_METHODS or "handshake" in session_notes(context)
@@ -108,16 +109,17 @@ def no_type(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_CLEAN_PIPE,
 )
 def line_ends(context: RuleContext) -> Iterator[RuleFinding]:
-    """A line of the header block, or the empty line after it, ends with LF alone.
+    """A line of the header block, or the empty line after it, ends with LF instead of CRLF.
 
-    A reader that looks for CRLF CRLF never finds the end of the block. Runtimes that translate line ends of standard
-    output, or print the block with their own, do this.
+    A receiver that searches for CRLF CRLF never finds the end of the block. Common causes in the sender (client or
+    agent) are a runtime that converts line ends on standard output, and printing the block with the platform's line
+    ends. The sender must write CRLF in binary mode.
     """
     found = [field for field in header_fields(context.frame) if not field.crlf]
     if found:
         count = f"{len(found)} of {len(header_fields(context.frame))} lines"
         yield RuleFinding(
-            summary=f"{count} of the {sender_name(context.frame)}'s header block end with LF alone, not with CRLF"
+            summary=f"{count} of the {sender_name(context.frame)}'s header block end with LF instead of CRLF"
         )
 
 
@@ -138,11 +140,13 @@ def line_ends(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def wrong_length(context: RuleContext) -> Iterator[RuleFinding]:
-    """Content-Length is no decimal number of bytes, several of them differ, or the content of that many bytes is not
-    exactly one JSON value: the characters were counted, not the bytes, or the message was cut short.
+    """Content-Length is not a decimal number of bytes, or it occurs several times with different values, or the content
+    of that many bytes is not exactly one JSON value: the sender counted characters instead of bytes, or the message was
+    cut short.
 
-    The reader takes the rest of the message for the next header block, or waits for bytes that never come; from
-    there it can read nothing. The recording goes on at the next header block.
+    The receiver takes the rest of the message for the next header block, or waits for bytes that never arrive; it
+    cannot read anything after that. The sender (client or agent) must count bytes. The recording resumes at the next
+    header block.
     """
     frame = context.frame
     said = [value for value in header_values(frame, "content-length") if value != RIGHT_TYPES]
@@ -152,9 +156,9 @@ def wrong_length(context: RuleContext) -> Iterator[RuleFinding]:
         return
     value = (wrong or said)[0][:40]
     if no_value:
-        told = f"Content-Length is {value}, and after {frame.size} bytes the content is no JSON value"
+        told = f"Content-Length is {value}, but after {frame.size} bytes the content is not a JSON value"
     else:
-        told = f"Content-Length is {value}, the content has {frame.size} bytes"
+        told = f"Content-Length is {value}, but the content has {frame.size} bytes"
         if not frame.redacted and _is_same_length(value, len(frame.payload.decode("utf-8", "replace"))):
             told += f" ({value} characters)"
     yield RuleFinding(summary=told, value=value)
@@ -183,18 +187,18 @@ def _is_same_length(value: str, size: int) -> bool:
     ),
 )
 def other_type(context: RuleContext) -> Iterator[RuleFinding]:
-    """Content-Type is neither application/json nor application/a2a+json nor application/vscode-jsonrpc, or its charset
-    is not UTF-8.
+    """Content-Type is none of application/json, application/a2a+json and application/vscode-jsonrpc, or its charset is
+    not UTF-8.
 
-    The content is JSON-RPC in any case; a reader that goes by the type refuses it, or decodes it with the wrong
-    charset.
+    The content is always JSON-RPC; a receiver that checks the type rejects it, or decodes it with the wrong charset.
+    The sender (client or agent) should write application/json.
     """
     for value in header_values(context.frame, "content-type"):
         charset = _charset_of(value)
         if strip_parameters(value) not in _CONTENT_TYPES:
-            yield RuleFinding(summary=f"Content-Type is {value[:60]}, it should be application/json", value=value)
+            yield RuleFinding(summary=f"Content-Type is {value[:60]}; it should be application/json", value=value)
         elif charset and charset not in _KNOWN_CHARSETS:
-            yield RuleFinding(summary=f"the charset of Content-Type is {charset[:40]}, JSON is UTF-8", value=value)
+            yield RuleFinding(summary=f"the charset of Content-Type is {charset[:40]}; JSON is UTF-8", value=value)
 
 
 def _charset_of(value: str) -> str:
@@ -207,7 +211,7 @@ def _charset_of(value: str) -> str:
 
 @rule(
     "A2A-STDIO-015",
-    "An unknown or repeated header field",
+    "Unknown or repeated header field",
     Severity.INFO,
     section="stdio proposal, Required Headers",
     hook_points=EVERYWHERE,
@@ -228,23 +232,24 @@ def _charset_of(value: str) -> str:
     ),
 )
 def unknown_field(context: RuleContext) -> Iterator[RuleFinding]:
-    """A header block has a field beside Content-Length, Content-Type, those that begin with A2A- and those of trace
-    context, or one of them twice. Told once for each name and side.
+    """A header block has a field other than Content-Length, Content-Type, fields that begin with A2A- and the fields of
+    trace context, or a field occurs twice. Reported once for each name and sender.
 
-    Nobody has said what it means, so the other side passes over it; of a field that stands twice it takes either.
+    An unknown field has no defined meaning, so the receiver ignores it; of a repeated field it reads either one. The
+    sender (client or agent) should leave it out.
     """
     names = [field.name for field in header_fields(context.frame) if field.name]
     for name in dict.fromkeys(names):
         known = name in _KNOWN_FIELDS or name.startswith(("a2a-", "x-a2a-"))
         twice = names.count(name) > 1
         if (twice or not known) and is_first_time(context, f"{sender_name(context.frame)} field {name}"[:100]):
-            what = "stands twice in a header block" if twice else "is no field of this transport"
+            what = "occurs twice in a header block" if twice else "is an unknown header field"
             yield RuleFinding(summary=f"`{name[:40]}` {what} of the {sender_name(context.frame)}", value=name)
 
 
 @rule(
     "A2A-STDIO-019",
-    "A request of 1.0 without A2A-Version",
+    "1.0 request without A2A-Version",
     Severity.WARNING,
     section="1.0 3.6.1, 12.3",
     hook_points=HookPoint.REQUEST,
@@ -257,10 +262,10 @@ def unknown_field(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_CLEAN_PIPE,
 )
 def no_version(context: RuleContext) -> Iterator[RuleFinding]:
-    """A request of 1.0 has a header block, and no field A2A-Version in it.
+    """The header block of a 1.0 request has no field A2A-Version.
 
-    The header block is there to carry what HTTP carries in its header: without the version an agent must take the
-    client for one of 0.3.
+    Header blocks carry what HTTP carries in header fields: without the version, the agent must take the client for a
+    0.3 client. The client must write `A2A-Version: 1.0`.
     """
     frame = context.frame
     if (
@@ -270,5 +275,5 @@ def no_version(context: RuleContext) -> Iterator[RuleFinding]:
         and not context.exchange.version_header
     ):
         yield RuleFinding(
-            summary=f"`{context.exchange.method[:60]}` is of 1.0, and its header block has no A2A-Version"
+            summary=f"`{context.exchange.method[:60]}` is a 1.0 method, but its header block has no A2A-Version"
         )

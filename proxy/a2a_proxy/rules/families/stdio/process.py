@@ -1,4 +1,4 @@
-"""The life of the agent's process, and the command that begins it (manual/protocol.md "Stdio")."""
+"""Rules about the life of the agent's process and the command that starts it (manual/protocol.md "Stdio")."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from a2a_proxy.rules.state.card_declarations import indexed_objects, read_interf
 
 _TASK_PARAMS = {"id": "t1"}
 _EXIT_GRACE = 5.0
-"""Seconds."""
+"""Time in seconds that the agent has to exit after its input was closed."""
 _SHELL_CHARACTERS = ("$(", "`", "|", ";")
 
 
 @rule(
     "A2A-STDIO-016",
-    "The card is not fetched first",
+    "Client does not fetch the agent card first",
     Severity.INFO,
     section="stdio proposal, bootstrap",
     hook_points=HookPoint.HEADS,
@@ -46,15 +46,15 @@ _SHELL_CHARACTERS = ("$(", "`", "|", ";")
     clean=pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task())),
 )
 def no_card(context: RuleContext) -> Iterator[RuleFinding]:
-    """The first call after the agent was spawned is not the one for the extended card, and no card of the agent has
-    been seen.
+    """The first call after the start of the agent is not GetExtendedAgentCard, and no card of the agent has been
+    recorded.
 
-    A card with a stdio interface may be a stub, with a name and a command: what the agent can do a client learns from
-    the card it asks for.
+    A card with a stdio interface may be a stub with only a name and a command: the client learns the capabilities of
+    the agent from the extended card. The client should call GetExtendedAgentCard first.
     """
     exchange = context.exchange
     if exchange.stream == 1 and exchange.operation != "GetExtendedAgentCard" and context.declarations is None:
-        yield RuleFinding(summary=f"the first call is `{exchange.method[:60]}`, not the one for the agent's card")
+        yield RuleFinding(summary=f"the first call is `{exchange.method[:60]}` instead of the one for the agent's card")
 
 
 def _stdio_card(url: str) -> Json:
@@ -65,7 +65,7 @@ def _stdio_card(url: str) -> Json:
 
 @rule(
     "A2A-STDIO-017",
-    "The url of a stdio interface is no command",
+    "`url` of a stdio interface is not a command",
     Severity.WARNING,
     section="stdio proposal, url",
     bindings=CARD | RPC,
@@ -75,11 +75,12 @@ def _stdio_card(url: str) -> Json:
     clean=fetch_card(_stdio_card(COMMAND)),
 )
 def no_command(context: RuleContext) -> Iterator[RuleFinding]:
-    """An interface over stdio has a URL of another kind, or nothing, as its `url`; or its command has what a shell
-    would carry out: `$(...)`, backticks, `|` or `;`.
+    """The `url` of a stdio interface in an agent card is missing or is a URL other than `stdio:///PATH`; or it is a
+    command with characters that a shell would execute: `$(...)`, backticks, `|` or `;`.
 
-    `url` is the command that a client runs. What is none cannot be run, and what a shell carries out lets whoever made
-    the card run anything.
+    `url` is the command that the client runs. Other URLs cannot be run, and shell syntax lets the author of the card
+    run any command on the client's machine. The agent must publish a plain command; the client must not pass it to a
+    shell.
     """
     body = read_card(context)
     found = [(offer.path, offer.binding, offer.url) for offer in read_interfaces(body)]
@@ -95,23 +96,21 @@ def no_command(context: RuleContext) -> Iterator[RuleFinding]:
             continue
         danger = next((each for each in _SHELL_CHARACTERS if each in url), "")
         if not is_command(url):
-            told = f"{url[:60]} is a URL" if url else "there is no command"
-            yield RuleFinding(summary=f"the interface is stdio, and {told}", path=f"{context.root}{path}", value=url)
+            told = f"{url[:60]} is a URL, not a command" if url else "its `url` is missing"
+            yield RuleFinding(summary=f"the interface is stdio, but {told}", path=f"{context.root}{path}", value=url)
         elif danger:
-            told = f"the command has `{danger}`, which a shell would carry out"
+            told = f"the command contains `{danger}`, which a shell would execute"
             yield RuleFinding(summary=told, path=f"{context.root}{path}", value=url)
 
 
 def _check_exited(context: RuleContext) -> Iterator[RuleFinding]:
     if "exit" not in session_notes(context):
-        yield RuleFinding(
-            summary=f"the agent's stdin was closed {_EXIT_GRACE:.0f} s ago, and its process is still there"
-        )
+        yield RuleFinding(summary=f"the agent's stdin was closed {_EXIT_GRACE:.0f} s ago, but its process still runs")
 
 
 @rule(
     "A2A-STDIO-018",
-    "The agent outlives its client",
+    "Agent process outlives its client",
     Severity.WARNING,
     section="stdio proposal, lifecycle",
     hook_points=HookPoint.CONNECTION,
@@ -137,9 +136,10 @@ def _check_exited(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def outlives(context: RuleContext) -> Iterator[RuleFinding]:
-    """The client has closed the agent's stdin, and 5 s later the agent's process has not ended.
+    """The client has closed the agent's stdin, and 5 s later the agent's process still runs.
 
-    A client ends the agent when it is done. Processes that stay hold memory, ports and files, one more with each run.
+    A client ends the agent by closing its input. Processes that stay hold memory, ports and files, one more after each
+    run. The agent must exit at the end of its input.
     """
     frame = context.frame
     if frame.kind is not FrameKind.CONTROL:

@@ -1,4 +1,4 @@
-"""How the rules about stdio read a frame, and what they remember of a connection."""
+"""Frame decoding and notes shared by the rules about stdio."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from a2a_proxy.rules.define.conditions import HookPoint
 from a2a_proxy.rules.state.records import Notes
 
 EVERYWHERE = (HookPoint.REQUEST, HookPoint.ANSWER, HookPoint.CONNECTION)
-"""A message of a pipe belongs to a call, or to the connection itself."""
+"""Hook points of every message on a pipe: it belongs to a call or to the connection."""
 RIGHT_TYPES = "\1"
-"""What stands for a Content-Length that is right."""
+"""Placeholder for a correct Content-Length."""
 HANDSHAKE_METHODS = frozenset({"handshake", "handshakeAck"})
 """Notes of the messages with which the peers of a variant begin (manual/protocol.md "Stdio streams")."""
 _BLOCK_MARK = "\n\0"
@@ -26,16 +26,17 @@ class StdioField(NamedTuple):
     """In lower case."""
     value: str
     crlf: bool
-    """Its line ends with CRLF."""
+    """Whether the line of the field ends with CRLF."""
 
 
 def has_header_block(frame: Frame) -> bool:
-    """It is a message with a header block."""
+    """Whether the frame is a message with a header block."""
     return _BLOCK_MARK in frame.framing
 
 
 def header_fields(frame: Frame) -> list[StdioField]:
-    """The header block of a message; the empty line that ends it has no name. Nothing where there is none."""
+    """Return the fields of a message's header block, or an empty list if it has none. The empty line that ends the
+    block has no name."""
     if not has_header_block(frame):
         return []
     block = frame.framing.partition("\0")[0]
@@ -47,24 +48,24 @@ def header_fields(frame: Frame) -> list[StdioField]:
 
 
 def header_values(frame: Frame, name: str) -> list[str]:
-    """All values of a field (lower case)."""
+    """Return all values of a field (name in lower case)."""
     return [field.value for field in header_fields(frame) if field.name == name]
 
 
 def sender_name(frame: Frame) -> str:
-    """Who sent it: `client` or `agent`."""
+    """Return the sender of the frame: `client` or `agent`."""
     return "client" if frame.direction is Direction.TO_AGENT else "agent"
 
 
 def session_notes(context: RuleContext) -> Notes:
-    """What is remembered of this agent process."""
+    """Return the notes about this agent process."""
     everyone: Notes = context.session.notes.setdefault("stdio", {})
     found: Notes = everyone.setdefault(str(context.record.connection), {})
     return found
 
 
 def is_first_time(context: RuleContext, topic: str) -> bool:
-    """True for the first time that it is asked about this agent process."""
+    """Return True for the first call with this topic and this agent process."""
     known = session_notes(context)
     if topic in known or len(known) >= _MAX_TOPICS:
         return False
@@ -73,4 +74,4 @@ def is_first_time(context: RuleContext, topic: str) -> bool:
 
 
 _MAX_TOPICS = 1000
-"""Facts that are remembered of one process: names of fields may be of any number."""
+"""Number of topics remembered for one process, because there is no limit on the names of header fields."""

@@ -1,4 +1,4 @@
-"""How a stream ends (A2A 1.0 sections 3.1.2, 3.1.6, 3.5.2)."""
+"""Rules about the end of a stream (A2A 1.0 sections 3.1.2, 3.1.6, 3.5.2)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from a2a_proxy.rules.state.state_sequence import INTERRUPTED, TERMINAL
 
 _SECOND_NS = 1_000_000_000
 LATE_CLOSE, MAX_CLOSE_DELAY = 2, 10
-"""Seconds after the terminal event: from when the end is late, and from when it counts as missing."""
+"""Seconds after the terminal event: after the first the end is late, after the second it counts as missing."""
 RETURN_TIME = 30
-"""Seconds in which a client that left is expected to look at its task again."""
+"""Seconds within which a client that left a stream is expected to request its task again."""
 _GRPC_CLIENT = frozenset({1, 4})
-"""CANCELLED and DEADLINE_EXCEEDED: the client's doing."""
+"""CANCELLED and DEADLINE_EXCEEDED, which the client causes."""
 
 _WORKING_EVENTS = (snapshot(), status("WORKING"))
 _QUESTION_EVENT = status("INPUT_REQUIRED", second=1, message=reply("which one?"))
@@ -52,10 +52,11 @@ _FINAL_UPDATE_0_3 = {"kind": "status-update", "taskId": "t1", "contextId": "c1",
     clean=_COMPLETE_STREAM,
 )
 def not_closed(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent keeps a stream open after it has told a terminal state: an error when it is open still after 10 s, a
-    warning where it ended after more than 2 s.
+    """The agent keeps a stream open after it has sent a terminal state: an error if the stream is still open after 10
+    s, a warning if it ended after more than 2 s.
 
-    A client waits for the end of the stream: its call hangs, and so does whoever called it.
+    A client waits for the end of the stream: its call hangs, and so does the program that made it. The agent must close
+    the stream right after the terminal state; if it does, look for a proxy in front of it that keeps the stream open.
     """
     record = context.record
     if context.frame_or_none is not None:
@@ -67,25 +68,25 @@ def not_closed(context: RuleContext) -> Iterator[RuleFinding]:
         return
     after = (context.exchange.closed - record.terminal) / _SECOND_NS
     if LATE_CLOSE < after < MAX_CLOSE_DELAY:
-        what = "ended" if context.exchange.how == "complete" else "was open still when it broke off,"
-        told = f"the stream {what} {after:.1f} s after {state_label(record.state)} was told, it must end at once"
+        what = "ended" if context.exchange.how == "complete" else "was still open when it broke off,"
+        told = f"the stream {what} {after:.1f} s after state {state_label(record.state)}; the agent must end it at once"
         yield RuleFinding(summary=told, severity=Severity.WARNING)
 
 
 def check_still_open(context: RuleContext) -> Iterator[RuleFinding]:
-    """Due `TOO_LATE` seconds after the terminal event."""
+    """Report a stream that is still open `MAX_CLOSE_DELAY` seconds after its terminal event."""
     record = context.record
     if record.started and record.closed_exchange is None:
         told = (
-            f"the stream is open still {MAX_CLOSE_DELAY} s after {state_label(record.state)} was told, it must "
-            "end at once"
+            f"the stream is still open {MAX_CLOSE_DELAY} s after state {state_label(record.state)}; the agent must "
+            "end it at once"
         )
         yield RuleFinding(summary=told, seq=context.due_seq)
 
 
 @rule(
     "A2A-STREAM-007",
-    "Stream ended while the task was active",
+    "Agent ended the stream while the task was active",
     Severity.ERROR,
     section="1.0 3.1.2",
     hook_points=HookPoint.CLOSED,
@@ -95,24 +96,25 @@ def check_still_open(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def ended_early(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent ends a stream cleanly, without an error, while the task is SUBMITTED or WORKING as far as this stream
-    has told; in 0.x without `final: true`. Not judged where something came after that which cannot be read, nor where
-    a terminal state was told before: going on after that is A2A-STREAM-005.
+    """The agent ends a stream cleanly, without an error, while the last state on this stream is SUBMITTED or WORKING;
+    in 0.x also without `final: true`. Not judged if a frame after that state could not be decoded, or if the stream has
+    shown a terminal state before: A2A-STREAM-005 reports events after that.
 
-    The client takes the end for the end of the work and never learns the result, or has to ask over and over.
+    The client takes the end of the stream for the end of the work and never learns the result, or has to poll. The
+    agent must keep the stream open until the task ends or needs input.
     """
     record = context.record
     if record.terminal or (record.unreadable_at and record.unreadable_at >= record.state_at):
         return
     if _is_clean_end(context) and not record.final_at and record.state in ACTIVE:
         yield RuleFinding(
-            summary=f"the stream ended in {state_label(record.state)}, without an error and with the client still there"
+            summary=f"the agent ended the stream without an error while the task was {state_label(record.state)}"
         )
 
 
 @rule(
     "A2A-STREAM-008",
-    "Stream ended at an interrupted state",
+    "Agent ended the stream at an interrupted state",
     Severity.INFO,
     section="1.0 3.1.2, 11.7, 7.6.1",
     bindings=NETWORK,
@@ -124,18 +126,19 @@ def ended_early(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc_stream("SendStreamingMessage", send(), *_WORKING_EVENTS, _QUESTION_EVENT, finish="leave"),
 )
 def ended_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent ends a stream at INPUT_REQUIRED or AUTH_REQUIRED. The specification contradicts itself: 3.1.2 names
-    terminal states only, 11.7 allows this. At AUTH_REQUIRED it is a warning: credentials may come by another way, and
-    the stream should stay open for that.
+    """The agent ends a stream at INPUT_REQUIRED or AUTH_REQUIRED. The specification contradicts itself: section 3.1.2
+    names terminal states only, section 11.7 allows this. At AUTH_REQUIRED it is a warning, because the credentials may
+    arrive in another way and the stream should stay open for that.
 
-    A client has to open another stream to see how its task goes on.
+    A client must open another stream to see how its task continues. The agent should keep the stream open; a client
+    must be prepared for either.
     """
     record = context.record
     if not _is_clean_end(context) or record.final_at or record.state not in INTERRUPTED:
         return
     auth = record.state == int(TaskState.AUTH_REQUIRED)
     yield RuleFinding(
-        summary=f"the stream ended at {state_label(record.state)}; what follows needs another stream",
+        summary=f"the agent ended the stream at {state_label(record.state)}; the client must open another one",
         severity=Severity.WARNING if auth else None,
         is_sure=not auth,
     )
@@ -143,7 +146,7 @@ def ended_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-STREAM-009",
-    "Empty stream",
+    "Stream without any event",
     Severity.ERROR,
     section="1.0 3.1.2",
     hook_points=HookPoint.CLOSED,
@@ -153,21 +156,22 @@ def ended_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def empty(context: RuleContext) -> Iterator[RuleFinding]:
-    """A stream that was opened with success ends without any event and without an error.
+    """A stream that the agent opened with success ends without any event and without an error.
 
-    A client cannot tell whether its message was taken: it has no task to ask about.
+    The client does not know whether its message was accepted, and has no task to query. The agent must send at least
+    the Task, a Message or an error.
     """
     record, exchange = context.record, context.exchange
     if record.answers or exchange.how != "complete":
         return
     grpc = exchange.binding is Binding.GRPC and exchange.grpc_status == 0
     if grpc or (exchange.status == 200 and context.media_type == "text/event-stream"):
-        yield RuleFinding(summary="the stream ended without a single event and without an error")
+        yield RuleFinding(summary="the agent ended the stream without any event and without an error")
 
 
 @rule(
     "A2A-STREAM-017",
-    "`final` does not fit",
+    "`final` is missing or wrong on a 0.x stream",
     Severity.WARNING,
     section="0.3 7.2.2, 9.3",
     bindings=NETWORK,
@@ -180,11 +184,12 @@ def empty(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc_stream("message/stream", _SEND_PARAMS_0_3, _TASK_0_3, _FINAL_UPDATE_0_3, version=""),
 )
 def final_wrong(context: RuleContext) -> Iterator[RuleFinding]:
-    """In 0.2 and 0.3: the last status update of a stream does not say `final: true` (information where the task waits
-    for input), or a status update says it in an active state, or, on JSON-RPC, has no `final` at all: in ProtoJSON, as
-    REST has it, that is how false is written.
+    """In 0.2 and 0.3: the last status update of a stream does not have `final: true` (information if the task waits for
+    input), or a status update has it in an active state, or, on JSON-RPC, a status update has no `final`. On REST a
+    missing `final` is allowed, because ProtoJSON omits false.
 
-    `final` is how clients of these versions know that a stream is over: they hang, or stop too early.
+    Clients of these versions recognise the end of a stream by `final`: without it they hang, and if it is sent too
+    early they miss the rest. The agent must send `final: true` with the last status update only.
     """
     record = context.record
     if context.frame_or_none is None:
@@ -199,15 +204,17 @@ def final_wrong(context: RuleContext) -> Iterator[RuleFinding]:
     record.writable_notes()["stream.last"] = 0 if frame.final else frame.state
     if frame.final and frame.state in ACTIVE:
         yield RuleFinding(
-            summary=f"`final: true` in {state_label(frame.state)}", path=f"{context.root}final", value="true"
+            summary=f"`final: true` although the task is {state_label(frame.state)}",
+            path=f"{context.root}final",
+            value="true",
         )
     elif context.is_enveloped and b'"final"' not in frame.payload and not frame.truncated:
-        yield RuleFinding(summary="a status update without `final`", path=context.root.rstrip("."))
+        yield RuleFinding(summary="a status update has no member `final`", path=context.root.rstrip("."))
 
 
 @rule(
     "A2A-STREAM-022",
-    "Stream failed while the task was active",
+    "Stream ended with an error while the task was active",
     Severity.WARNING,
     section="1.0 3.1.2",
     scope=EvidenceScope.EXCHANGE,
@@ -219,14 +226,15 @@ def final_wrong(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc_stream("SendStreamingMessage", send(), *_WORKING_EVENTS, status("FAILED", second=1)),
 )
 def failed(context: RuleContext) -> Iterator[RuleFinding]:
-    """An error ends a stream whose task is SUBMITTED or WORKING, and nothing has told a terminal state.
+    """An error ends a stream whose task is SUBMITTED or WORKING, and no terminal state was sent.
 
-    The client does not know whether the task failed, or goes on: it has to ask by GetTask.
+    The client does not know whether the task failed or continues, and must call GetTask. The agent should send the
+    terminal state of the task before it ends the stream.
     """
     record, task = context.record, context.task
     if not record.events or record.state not in ACTIVE or (task is not None and task.terminal):
         return
-    if record.errors > 1:  # the first one was told, that more follow is A2A-SSE-008's
+    if record.errors > 1:  # the first error was reported; A2A-SSE-008 reports the others
         return
     if context.binding is Binding.GRPC and context.frame.error_code in _GRPC_CLIENT:
         return
@@ -237,7 +245,7 @@ def failed(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-STREAM-023",
-    "Client left before the end",
+    "Client left the stream of an active task",
     Severity.INFO,
     section="1.0 3.1.2, 3.1.6",
     bindings=NETWORK,
@@ -253,9 +261,11 @@ def failed(context: RuleContext) -> Iterator[RuleFinding]:
     + rpc_stream("SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), status("COMPLETED", second=1)),
 )
 def left(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client leaves the stream of an active task, and for 30 s nobody asks about that task or is told about it.
+    """A client leaves the stream of an active task, and for 30 s no client requests that task and no connection
+    delivers news of it.
 
-    Leaving is no cancellation: the task goes on, may cost money, and its result waits for somebody.
+    Leaving a stream does not cancel the task: it continues, may cost money, and its result is not fetched. The client
+    should call CancelTask, or return with SubscribeToTask or GetTask.
     """
     record = context.record
     if (
@@ -272,12 +282,13 @@ def _check_returned(context: RuleContext) -> Iterator[RuleFinding]:
     task = context.task
     if task is not None and task.last <= int(context.due_note) and task.state not in TERMINAL:
         yield RuleFinding(
-            summary=f"the client left in {state_label(task.state)} and did not come back within {RETURN_TIME} s"
+            summary=f"the client left in state {state_label(task.state)} and did not return within {RETURN_TIME} s"
         )
 
 
 def _is_clean_end(context: RuleContext) -> bool:
-    """The agent ended the stream of a task by itself, without an error; one answer in place of a stream is none."""
+    """Whether the agent ended the stream of a task by itself, without an error. A single answer in place of a stream
+    does not count."""
     record: ExchangeRecord = context.record
     told = context.exchange.streaming and record.events and not record.errors and record.first is not EventKind.MESSAGE
     return bool(told) and context.exchange.how == "complete"

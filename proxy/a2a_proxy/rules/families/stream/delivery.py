@@ -1,9 +1,9 @@
-"""What several streams of one task have delivered while they were open together (1.0 3.5.2).
+"""Events that several streams of one task have delivered while they were open together (A2A 1.0 section 3.5.2).
 
-Every event goes to every stream, in the same order. Two streams are compared by what their events say
-(`rules.digest`), so that bindings make no difference, and by their numbers where they have some. What can be explained
-otherwise is left alone: an event from before the second stream's snapshot that reaches a slow client late, and an event
-that says what another one has said.
+Every event goes to every stream, in the same order. Two streams are compared by digests of their events
+(`rules.facts.event_digest`), so that bindings make no difference, and by generations if the events have them.
+Differences with another explanation are not reported: an event from before the second stream's snapshot that reaches a
+slow client late, and an event with the same content as another one.
 """
 
 from __future__ import annotations
@@ -18,42 +18,42 @@ from a2a_proxy.rules.facts.event_digest import update_digest
 from a2a_proxy.rules.state.records import ExchangeRecord, Notes, TaskRecord
 
 MAX_DELIVERED_EVENTS = 256
-"""Events of one stream that are remembered."""
+"""Number of events remembered for one stream."""
 MAX_STREAMS = 8
 LIVE_OPERATIONS = frozenset({"SendLiveMessage", "ReconnectToTask"})
 AMBIGUOUS_POSITION = -1
-"""Where an event has come more than once."""
+"""Position of an event that was delivered more than once."""
 
 
 class StreamDelivery:
-    """The events of one stream, over its notes."""
+    """The events delivered on one stream: a view of its notes."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
 
     @property
     def first_at(self) -> int:
-        """When the stream told its first event, or when it was first not alone, ns."""
+        """Time of the stream's first event, or of the moment when it first was not the only stream of the task, ns."""
         return int(self._notes["first"])
 
     @property
     def is_live(self) -> bool:
-        """It is a live stream."""
+        """Whether it is a live stream."""
         return bool(self._notes["live"])
 
     @property
     def connection(self) -> int:
-        """Of the stream."""
+        """Number of the stream's connection."""
         return int(self._notes["connection"])
 
     @property
     def joined(self) -> int:
-        """Which one of the task's streams it was."""
+        """Ordinal of the stream among the streams of the task."""
         return int(self._notes["joined"])
 
     @property
     def base_number(self) -> int:
-        """The number from which it counts; 0 where it has none."""
+        """The generation from which the stream counts; 0 without generations."""
         return int(self._notes["base"])
 
     @property
@@ -63,16 +63,17 @@ class StreamDelivery:
         return found
 
     def position_of(self, key: str) -> int | None:
-        """Its position; None where it has not come, AMBIGUOUS where it came twice."""
+        """Return the position of an event, None if it was not delivered, or AMBIGUOUS_POSITION if it was delivered
+        twice."""
         found: int | None = self._notes["places"].get(key)
         return found
 
     def keys_with_number(self, number: str) -> set[str]:
-        """The events with this number that have come."""
+        """Return the delivered events with this generation."""
         return {key for key in self.keys if key.startswith(f"{number}:")}
 
     def add_event(self, key: str) -> None:
-        """The next event."""
+        """Append the next event."""
         places, keys = self._notes["places"], self.keys
         places[key] = AMBIGUOUS_POSITION if key in places else self._notes["count"]
         self._notes["count"] += 1
@@ -82,19 +83,20 @@ class StreamDelivery:
 
 
 def stream_delivery(task: TaskRecord, exchange: int) -> StreamDelivery | None:
-    """What one stream has delivered; None where it was never open beside another."""
+    """Return the events that one stream has delivered, or None if it was never open together with another."""
     notes = _deliveries(task).get(str(exchange))
     return StreamDelivery(notes) if notes is not None else None
 
 
 def other_streams(task: TaskRecord, exchange: int) -> list[tuple[int, StreamDelivery]]:
-    """The other streams of a task that are compared, and what each has delivered; some may have ended."""
+    """Return the other compared streams of a task and their events; some of the streams may have ended."""
     found = sorted((int(number), StreamDelivery(notes)) for number, notes in _deliveries(task).items())
     return [(number, each) for number, each in found if number != exchange]
 
 
 def event_key(context: RuleContext) -> str:
-    """The event as it is known again: `3:9f...`, or `:9f...` without a number; empty where it cannot be."""
+    """Return the key by which an event is recognised: `3:9f...`, or `:9f...` without a generation; empty if it has
+    none."""
     if context.frame.event not in (EventKind.STATUS, EventKind.ARTIFACT):
         return ""
     found = update_digest(context)
@@ -102,7 +104,8 @@ def event_key(context: RuleContext) -> str:
 
 
 def learn_event(context: RuleContext) -> str:
-    """Take up one event of a stream that is not alone; its key, or empty where there is nothing to compare."""
+    """Record one event of a stream that is not the only one of its task, and return its key, or an empty string if it
+    cannot be compared."""
     found = context.cache.get("delivery")
     if found is None:
         found = context.cache["delivery"] = _apply_event(context)
@@ -121,12 +124,13 @@ def _apply_event(context: RuleContext) -> str:
 
 
 def _begin_delivery(context: RuleContext, task: TaskRecord) -> StreamDelivery | None:
-    """None where others are compared: a task may have thousands of streams."""
+    """Start recording the events of a stream; return None if enough others are compared, because a task may have
+    thousands of streams."""
     every = task.writable_notes().setdefault("shared", {})
     for number in [each for each in every if int(each) not in task.streams]:
         if context.at - every[number]["first"] > 60_000_000_000 or len(every) >= MAX_STREAMS:
             del every[number]
-    for number in task.streams:  # what comes from now on has to come on those as well
+    for number in task.streams:  # later events must be delivered on those as well
         if len(every) >= MAX_STREAMS:
             return None
         other = context.session.exchange_records.get(number)
@@ -158,10 +162,10 @@ def _deliveries(task: TaskRecord) -> dict[str, Any]:
 
 
 def may_be_crossed(task: TaskRecord, exchange: int, key: str) -> bool:
-    """Whether another stream may have this event before one that came here earlier.
+    """Whether another stream may have this event before an event that was delivered earlier on this stream.
 
-    Each stream keeps, for each other one, the furthest place there of what both have told. Events may turn out to have
-    come twice: `crossed` looks again.
+    Each stream keeps, for each other stream, the furthest position there of the events that both have delivered. Events
+    may later prove to have been delivered twice: `find_crossing` checks again.
     """
     every, found = _deliveries(task), False
     mine = every.get(str(exchange))
@@ -179,7 +183,7 @@ def may_be_crossed(task: TaskRecord, exchange: int, key: str) -> bool:
 
 
 def live_beside(task: TaskRecord, exchange: int) -> list[int]:
-    """The other live streams of a live stream: an event that one of them leaves out is A2A-LIVE-016's."""
+    """Return the other live streams of a live stream: A2A-LIVE-016 judges events missing there."""
     mine = stream_delivery(task, exchange)
     return (
         [number for number, each in other_streams(task, exchange) if each.is_live]
@@ -189,7 +193,8 @@ def live_beside(task: TaskRecord, exchange: int) -> list[int]:
 
 
 def find_crossing(task: TaskRecord, exchange: int, key: str) -> tuple[int, str] | None:
-    """Another stream that has this event before one that came here earlier; the stream, and that event."""
+    """Return another stream that has this event before an event that was delivered earlier here, and that earlier
+    event; or None."""
     mine = stream_delivery(task, exchange)
     if mine is None or mine.position_of(key) in (None, AMBIGUOUS_POSITION):
         return None
@@ -206,13 +211,14 @@ def find_crossing(task: TaskRecord, exchange: int, key: str) -> tuple[int, str] 
 
 
 def is_in_order(before: str, after: str) -> bool:
-    """Both have numbers, and these go up: then the other stream is the one that is wrong."""
+    """Whether both events have generations and these increase: then the other stream is the wrong one."""
     one, two = before.partition(":")[0], after.partition(":")[0]
     return bool(one and two) and int(one) <= int(two)
 
 
 class MissingEvent:
-    """How sure it is that `lost` should have told what `shown` has: judged when the time for it is over."""
+    """Evidence that the stream `suspect` should have delivered an event of the stream `delivered`, judged when the time
+    for it has passed."""
 
     def __init__(self, delivered: StreamDelivery, suspect: StreamDelivery, key: str, *, progress: bool) -> None:
         self._delivered, self._suspect, self._key, self._progress = delivered, suspect, key, progress
@@ -222,12 +228,13 @@ class MissingEvent:
 
     @property
     def has_number(self) -> bool:
-        """The event has a number."""
+        """Whether the event has a generation."""
         return bool(self._number)
 
     @property
     def has_come(self) -> bool:
-        """It came, or it cannot be told: with its number and other words it is A2A-GEN-021."""
+        """Whether the event was delivered, or this cannot be decided. If its generation was delivered with other
+        content, A2A-GEN-021 reports it."""
         shown, lost = self._delivered, self._suspect
         if lost.position_of(self._key) is not None or self._position == AMBIGUOUS_POSITION:
             return True
@@ -239,18 +246,19 @@ class MissingEvent:
 
     @property
     def is_due(self) -> bool:
-        """It is known to be later than the beginning of the stream: its number says so, or an event before it came."""
+        """Whether the event is certainly later than the beginning of the stream: by its generation, or because an event
+        before it was delivered on both."""
         if not self._number or (self._progress and int(self._number) == self._suspect.base_number):
             return self._has_common_event(range(self._position))
         return int(self._number) > self._suspect.base_number
 
     @property
     def is_passed_over(self) -> bool:
-        """An event after it came: it will not come any more."""
+        """Whether an event after it was delivered, so that it will not be delivered any more."""
         return self._has_common_event(range(self._position + 1, 1 << 62))
 
     def _has_common_event(self, places: range) -> bool:
-        """Some event at one of these places came on both."""
+        """Whether an event at one of these positions was delivered on both streams."""
         for key in self._delivered.keys:
             place, there = self._delivered.position_of(key), self._suspect.position_of(key)
             if place is not None and place in places and there is not None and there != AMBIGUOUS_POSITION:
@@ -259,11 +267,12 @@ class MissingEvent:
 
 
 def is_progress(context: RuleContext) -> bool:
-    """A status update that changes nothing and repeats the number told last, as the draft leaves open."""
+    """Whether the frame is a status update that changes nothing and repeats the last generation, which the draft
+    allows."""
     repeats = context.frame.generation == context.generation_before
     return repeats and context.frame.event is EventKind.STATUS and context.has_flag(FrameFlag.SAME)
 
 
 def is_task_end(context: RuleContext) -> bool:
-    """It tells the end of the task: where that is missing it is A2A-STREAM-021."""
+    """Whether the event shows the end of the task: A2A-STREAM-021 reports a stream without it."""
     return context.frame.event is EventKind.STATUS and TaskState(context.frame.state).terminal

@@ -1,4 +1,4 @@
-"""What may come on a stream, and in which order (A2A 1.0 sections 3.1.2, 3.1.6, 11.7)."""
+"""Rules about the kinds of events on a stream and their order (A2A 1.0 sections 3.1.2, 3.1.6, 11.7)."""
 
 from __future__ import annotations
 
@@ -53,13 +53,15 @@ _CHUNK_UPDATE = {"kind": "artifact-update", **_T1_IDS, "artifact": {"artifactId"
     clean=_COMPLETE_STREAM,
 )
 def message_in_task(context: RuleContext) -> Iterator[RuleFinding]:
-    """A Message comes by itself on a stream that has told of a task.
+    """A separate Message is sent on a stream that has already sent events of a task.
 
-    An agent answers with a task or with one Message. Clients take a lone Message for the whole answer and stop reading;
-    what an agent says while it works belongs into the status update.
+    An agent answers either with a task or with one Message. Clients take a separate Message for the whole answer and
+    stop reading. The agent must send remarks during the work in `status.message` of a status update.
     """
     if context.record.first in _TASK_OPERATIONS and "message" in context.event:
-        yield RuleFinding(summary="a Message among the events of a task; it belongs into `status.message` of an update")
+        yield RuleFinding(
+            summary="a Message among the events of a task; the agent must send it in `status.message` of an update"
+        )
 
 
 @rule(
@@ -84,10 +86,11 @@ def message_in_task(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def task_in_the_middle(context: RuleContext) -> Iterator[RuleFinding]:
-    """A whole Task comes on a stream, neither as its first nor as its last event. Information in 0.2 and 0.3, which say
-    nothing about it. It is told when the stream is over.
+    """A whole Task is sent on a stream, neither as its first nor as its last event. It is information in 0.2 and 0.3,
+    which do not mention the case. Reported when the stream is over.
 
-    Clients replace all that they have gathered by it: chunks of an artifact that has not come whole are lost.
+    Clients replace everything collected so far with the Task: chunks of an artifact that is not yet complete are lost.
+    The agent should send updates after the first event.
     """
     if context.frame_or_none is None:
         found = (context.record.notes or {}).get("stream.tasks", [])
@@ -95,7 +98,9 @@ def task_in_the_middle(context: RuleContext) -> Iterator[RuleFinding]:
             if seq != context.record.last_seq:
                 severity = None if context.is_v1 else Severity.INFO
                 yield RuleFinding(
-                    summary="a Task that is neither the first event nor the last one", seq=seq, severity=severity
+                    summary="a Task in the middle of the stream; clients replace all collected updates with it",
+                    seq=seq,
+                    severity=severity,
                 )
     elif context.has_flag(FrameFlag.LATER) and context.record.first is not EventKind.MESSAGE:
         tasks = context.record.writable_notes().setdefault("stream.tasks", [])
@@ -105,7 +110,7 @@ def task_in_the_middle(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-STREAM-005",
-    "Event after the terminal one",
+    "Event after the terminal state on the same stream",
     Severity.ERROR,
     section="1.0 3.1.2, 3.1.6",
     scope=EvidenceScope.EXCHANGE,
@@ -118,10 +123,11 @@ def task_in_the_middle(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def after_terminal(context: RuleContext) -> Iterator[RuleFinding]:
-    """On one stream, something follows the event that told a terminal state. One Task in the same state may: agents
-    send the finished task once more. What follows `final: true` (0.2, 0.3) is A2A-STREAM-018.
+    """An event follows the one with a terminal state on the same stream. One Task in the same state is allowed, because
+    agents send the finished task once more. Events after `final: true` (0.2, 0.3) are reported by A2A-STREAM-018.
 
-    Clients stop at the terminal state and never see what comes after it.
+    Clients stop reading at the terminal state and never see later events. The agent must send everything before the
+    terminal state, and then end the stream.
     """
     record, frame = context.record, context.frame
     notes = record.writable_notes()
@@ -137,7 +143,7 @@ def after_terminal(context: RuleContext) -> Iterator[RuleFinding]:
         ended[2] = 0
         return
     yield RuleFinding(
-        summary=f"{event_phrase(frame)} after the stream has told {state_label(state)}; nothing may follow"
+        summary=f"{event_phrase(frame)} after state {state_label(state)}; no event may follow a terminal state"
     )
 
 
@@ -161,10 +167,12 @@ def after_terminal(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def out_of_order(context: RuleContext) -> Iterator[RuleFinding]:
-    """On a stream without generations, a status comes that was set more than a second before the one told last, and the
-    task cannot go that way: out of a terminal state, or back to SUBMITTED.
+    """On a stream without generations, the status of an event was set more than a second before the previous one, and
+    the task cannot change in that direction: out of a terminal state, or back to SUBMITTED. With generations,
+    A2A-GEN-003 reports it.
 
-    The client's picture of the task ends in a state that the task had left. With generations it is A2A-GEN-003.
+    The client's view of the task ends in a state that the task had already left. The agent (or a proxy in front of it)
+    must deliver events in the order in which they happened.
     """
     frame, record = context.frame, context.record
     if frame.generation > 0 or context.has_flag(FrameFlag.SAME):
@@ -172,7 +180,7 @@ def out_of_order(context: RuleContext) -> Iterator[RuleFinding]:
     over = record.terminal and frame.state not in TERMINAL
     if over or (frame.state == _SUBMITTED_EVENT and record.events > 1):
         yield RuleFinding(
-            summary=f"{state_label(frame.state)} comes after a status that was set later ({record.stamp})"
+            summary=f"state {state_label(frame.state)} follows a status with a later timestamp ({record.stamp})"
         )
 
 
@@ -192,7 +200,8 @@ def out_of_order(context: RuleContext) -> Iterator[RuleFinding]:
 def after_final(context: RuleContext) -> Iterator[RuleFinding]:
     """Another event follows a status update with `final: true` on the same stream.
 
-    `final` tells the client that nothing more comes: it stops reading, and the rest is lost.
+    `final` means that no more events follow: the client stops reading and loses the rest. The agent must send `final:
+    true` with its last event only.
     """
     record, frame = context.record, context.frame
     if not record.final_at:
@@ -200,12 +209,12 @@ def after_final(context: RuleContext) -> Iterator[RuleFinding]:
     notes = record.writable_notes()
     seq = notes.setdefault("stream.final", frame.seq)
     if seq != frame.seq:
-        yield RuleFinding(summary=f"{event_phrase(frame)} after `final: true`; nothing may follow on this stream")
+        yield RuleFinding(summary=f"{event_phrase(frame)} after `final: true`; no event may follow on this stream")
 
 
 @rule(
     "A2A-STREAM-020",
-    "The same bytes twice",
+    "Event repeated with the same bytes",
     Severity.INFO,
     section="1.0 3.5.2",
     scope=EvidenceScope.EXCHANGE,
@@ -215,10 +224,11 @@ def after_final(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def repeated(context: RuleContext) -> Iterator[RuleFinding]:
-    """An event without a generation has the very bytes of one before it on the same stream. Chunks that are appended
-    are left out: a text may well say the same word twice.
+    """An event without a generation has exactly the same bytes as an earlier one on the same stream. Appended chunks
+    are not judged, because a text may repeat a word.
 
-    It was delivered twice, or sent twice: a client cannot know which, and may do twice what it should do once.
+    The event was either delivered twice or sent twice: a client cannot know which, and may act twice. The agent (or a
+    proxy in front of it) should send each event once.
     """
     if context.has_flag(ANY_EVENT) and not context.has_flag(FrameFlag.APPEND) and context.frame.generation <= 0:
-        yield RuleFinding(summary=f"{event_phrase(context.frame)} with the same bytes as one before it on this stream")
+        yield RuleFinding(summary=f"{event_phrase(context.frame)} repeats the bytes of an earlier event on this stream")

@@ -1,4 +1,4 @@
-"""How a stream begins (A2A 1.0 sections 3.1.2, 3.1.6)."""
+"""Rules about the beginning of a stream (A2A 1.0 sections 3.1.2, 3.1.6)."""
 
 from __future__ import annotations
 
@@ -38,10 +38,11 @@ _COMPLETED_CALL = rpc("GetTask", _TASK_PARAMS, task("COMPLETED"))
     clean=_COMPLETE_STREAM,
 )
 def first_of_send(context: RuleContext) -> Iterator[RuleFinding]:
-    """The stream that answers a message begins with a status or artifact update, and not with the Task or a Message. A
-    warning where the message goes on with a task that exists, information in 0.2 and 0.3, which do not ask for it.
+    """The stream that answers a message begins with a status or artifact update instead of the Task or a Message. It is
+    a warning if the message continues an existing task, and information in 0.2 and 0.3, which do not require it.
 
-    A client does not know what the update is about: it has no task to apply it to, or drops it.
+    The client does not know which task the update belongs to, and may drop it. The agent must send the Task or a
+    Message first.
     """
     if not context.has_flag(_UPDATE_EVENTS):
         return
@@ -51,13 +52,13 @@ def first_of_send(context: RuleContext) -> Iterator[RuleFinding]:
         severity = Severity.INFO
     elif request_snapshot is not None and request_snapshot.task_id:
         severity = Severity.WARNING
-    told = f"the stream begins with {event_phrase(context.frame)}, it must begin with the Task or a Message"
+    told = f"the stream begins with {event_phrase(context.frame)}; it must begin with the Task or a Message"
     yield RuleFinding(summary=told, path=context.root.rstrip("."), severity=severity)
 
 
 @rule(
     "A2A-STREAM-002",
-    "More than one answer on a message-only stream",
+    "Events after the Message on a message-only stream",
     Severity.ERROR,
     section="1.0 3.1.2",
     hook_points=HookPoint.CLOSED,
@@ -68,13 +69,14 @@ def first_of_send(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc_stream("SendStreamingMessage", send(), agent_reply()),
 )
 def after_message(context: RuleContext) -> Iterator[RuleFinding]:
-    """A stream that began with a Message goes on: another Message, a Task or an update follows.
+    """A stream that began with a Message continues with another Message, a Task or an update.
 
-    A stream with a Message has exactly this one; clients close it there and lose what comes after.
+    A stream that answers with a Message has exactly that one event; clients close it there and lose the rest. The agent
+    must answer either with one Message or with a task and its events.
     """
     record = context.record
     if record.first is EventKind.MESSAGE and record.events > 1:
-        told = f"{record.events} events on a stream that began with a Message; it must have that Message only"
+        told = f"{record.events} events on a stream that began with a Message; it must have only that Message"
         yield RuleFinding(summary=told, seq=record.last_seq)
 
 
@@ -91,18 +93,19 @@ def after_message(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_FOLLOWED_STREAM,
 )
 def first_of_subscription(context: RuleContext) -> Iterator[RuleFinding]:
-    """The first event of a subscription is something else than the Task.
+    """The first event of a subscription is not the Task.
 
-    The snapshot tells a client that comes back what it has missed; without it, its picture of the task stays wrong.
+    The Task shows a returning client the changes it has missed; without it, the client's view of the task stays wrong.
+    The agent must send the current Task first.
     """
     if context.has_flag(ANY_EVENT) and not context.has_flag(FrameFlag.TASK):
-        told = f"the subscription begins with {event_phrase(context.frame)}, it must begin with the Task as it stands"
+        told = f"the subscription begins with {event_phrase(context.frame)}; it must begin with the current Task"
         yield RuleFinding(summary=told, path=context.root.rstrip("."))
 
 
 @rule(
     "A2A-STREAM-011",
-    "Subscription to a finished task accepted",
+    "Agent accepts a subscription to a task that has ended",
     Severity.ERROR,
     section="1.0 3.1.6",
     scope=EvidenceScope.LIVE,
@@ -114,15 +117,18 @@ def first_of_subscription(context: RuleContext) -> Iterator[RuleFinding]:
     + rpc("SubscribeToTask", _TASK_PARAMS, error=rpc_error(-32004, "UNSUPPORTED_OPERATION"), headers=_ACCEPT_HEADERS),
 )
 def finished(context: RuleContext) -> Iterator[RuleFinding]:
-    """A subscription to a task that had reached a terminal state, as seen before the request, is answered with events
-    instead of UnsupportedOperationError.
+    """A subscription to a task that was in a terminal state before the request is answered with events instead of
+    UnsupportedOperationError.
 
-    Nothing will ever come on such a stream; a client that is refused reads the result by GetTask.
+    No further event will ever be sent on such a stream. The agent must answer UnsupportedOperationError; the client
+    then reads the result with GetTask.
     """
     request_snapshot = context.record.request_snapshot
     if request_snapshot is not None and request_snapshot.terminal and context.has_flag(ANY_EVENT):
         state = TaskState(request_snapshot.state).label
-        yield RuleFinding(summary=f"the task was {state} before the request; UnsupportedOperationError must answer it")
+        yield RuleFinding(
+            summary=f"the task was {state} before the request; the agent must answer UnsupportedOperationError"
+        )
 
 
 @rule(
@@ -148,11 +154,12 @@ def finished(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def unknown(context: RuleContext) -> Iterator[RuleFinding]:
-    """A subscription to a task that this agent does not know is answered with something else than TaskNotFoundError:
-    an error that says in words that there is no such task, a Message, or a task that begins with this request. A task
-    that is merely new to the proxy is none of these.
+    """A subscription to a task that the agent does not know is not answered with TaskNotFoundError, but with another
+    error whose text says that the task was not found, with a Message, or with a task created by this request. A task
+    that only the proxy has not seen before is not reported.
 
-    Clients tell by the error that their id is stale and begin anew; otherwise they try again, or wait for nothing.
+    Clients learn from TaskNotFoundError that their id is outdated and start again; otherwise they retry, or wait for
+    nothing. The agent must answer TaskNotFoundError.
     """
     request_snapshot = context.record.request_snapshot
     if request_snapshot is None or request_snapshot.is_task_known:
@@ -160,13 +167,15 @@ def unknown(context: RuleContext) -> Iterator[RuleFinding]:
     if context.has_flag(FrameFlag.ERROR):
         yield from _check_other_error(context)
     elif context.has_flag(FrameFlag.MESSAGE):
-        yield RuleFinding(summary="a Message answers the subscription to a task never seen; TaskNotFoundError must")
+        yield RuleFinding(
+            summary="a Message answers the subscription to an unknown task; the agent must answer TaskNotFoundError"
+        )
     elif (
         context.has_flag(FrameFlag.TASK)
         and context.frame.state == int(TaskState.SUBMITTED)
         and status_time(context) >= context.record.started
     ):
-        told = "the task was made after the subscription asked for it; TaskNotFoundError must answer"
+        told = "the task was created after the request to subscribe to it; the agent must answer TaskNotFoundError"
         yield RuleFinding(summary=told, is_sure=False)
 
 
@@ -176,12 +185,12 @@ def _check_other_error(context: RuleContext) -> Iterator[RuleFinding]:
     named = failure.name or failure.status_name
     if "not found" not in text or "task" not in text or "NOT_FOUND" in named or failure.code in (404, -32001, -32601):
         return
-    yield RuleFinding(summary=f'"{failure.text[:80]}" comes as {named} {failure.code}; it must be TaskNotFoundError')
+    yield RuleFinding(summary=f'"{failure.text[:80]}" is sent as {named} {failure.code}; it must be TaskNotFoundError')
 
 
 @rule(
     "A2A-STREAM-019",
-    "Snapshot of a subscription is behind what was told before",
+    "Subscription begins with an outdated Task",
     Severity.WARNING,
     section="1.0 3.1.6",
     bindings=NETWORK,
@@ -195,10 +204,11 @@ def _check_other_error(context: RuleContext) -> Iterator[RuleFinding]:
     + rpc_stream("SubscribeToTask", _TASK_PARAMS, snapshot("WORKING", generation="7"), finish="open", version="1.1"),
 )
 def behind(context: RuleContext) -> Iterator[RuleFinding]:
-    """The Task at the beginning of a subscription is older than what had passed before the request: its generation is
-    lower, or, without one, it is active again after a terminal state, or SUBMITTED after another state.
+    """The Task at the beginning of a subscription is older than the state sent before the request: its generation is
+    lower, or, without generations, it is active again after a terminal state, or SUBMITTED after another state.
 
-    The client that came back to catch up sees its task jump backwards and may act on it twice.
+    A client that returns to catch up sees its task jump back and may act on it twice. The agent must send the current
+    Task, also if several instances serve it.
     """
     request_snapshot, frame = context.record.request_snapshot, context.frame
     if request_snapshot is None or not request_snapshot.is_task_known or not context.has_flag(FrameFlag.TASK):
@@ -206,13 +216,15 @@ def behind(context: RuleContext) -> Iterator[RuleFinding]:
     if frame.generation > 0 and request_snapshot.known_generation:
         if frame.generation < request_snapshot.known_generation:
             told = (
-                f"generation {frame.generation}, but {request_snapshot.known_generation} had passed before the request"
+                f"the Task has generation {frame.generation}, but {request_snapshot.known_generation} was sent before "
+                "the request"
             )
             yield RuleFinding(summary=told, path=f"{context.root}task.generation", value=str(frame.generation))
         return
     again = frame.state == int(TaskState.SUBMITTED) and request_snapshot.state not in (0, frame.state)
     if frame.state and (again or (request_snapshot.terminal and frame.state not in TERMINAL)):
         told = (
-            f"{TaskState(frame.state).label}, but it was {TaskState(request_snapshot.state).label} before the request"
+            f"the Task is {TaskState(frame.state).label}, but it was {TaskState(request_snapshot.state).label} before "
+            "the request"
         )
         yield RuleFinding(summary=told, path=f"{context.root}task.status.state", value=TaskState(frame.state).label)

@@ -1,4 +1,4 @@
-"""Several streams of one task (1.0 3.5.2)."""
+"""Rules that compare several streams of one task (A2A 1.0 section 3.5.2)."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from a2a_proxy.rules.state.records import ACTIVE, ExchangeRecord
 
 _SECOND_NS = 1_000_000_000
 DELIVERY_GRACE = 5
-"""Seconds that an event may take to reach the other streams."""
+"""Seconds within which an event must reach the other streams."""
 MAX_SILENCE = 10
-"""Seconds after a terminal state, shown elsewhere, in which a stream must tell it or end."""
+"""Seconds after a terminal state, shown elsewhere, within which a stream must show it or end."""
 MAX_ENDS = 8
-"""Ends of one task within `SILENT` seconds of which other streams are expected to tell: a task that goes on and ends
-with each event must not make every event as expensive as it has streams."""
+"""Ends of one task within `MAX_SILENCE` seconds that other streams are expected to show. The limit keeps a task that
+continues and ends with each event from costing time for each of its streams at each event."""
 _TOGETHER_TIME = 1
-"""Seconds after one stream was left in which the end of another is held to be its consequence."""
+"""Seconds after a client left one stream within which the end of another counts as its consequence."""
 
 _EVENT_A, _EVENT_B, _EVENT_C = chunk("a"), chunk("b", id="a2"), chunk("c", id="a3")
 _COMPLETED_EVENT = status("COMPLETED", second=9)
@@ -46,7 +46,7 @@ _COMPLETED_EVENT = status("COMPLETED", second=9)
 def _two_streams(
     one: tuple[Json | EventPause, ...], two: tuple[Json | EventPause, ...], finish: Finish = "end"
 ) -> Script:
-    """A stream, and a subscription that begins after its second event and a pause of a second in both."""
+    """Return a stream, and a subscription that begins after its second event and a pause of one second in both."""
     first = rpc_stream(
         "SendStreamingMessage", send(), snapshot(), status("WORKING"), EventPause(1), *one, finish=finish
     )
@@ -62,7 +62,7 @@ _EQUAL_STREAMS = _two_streams(
 
 @rule(
     "A2A-STREAM-013",
-    "Two streams tell events in different order",
+    "Two streams deliver events in different order",
     Severity.ERROR,
     section="1.0 3.5.2",
     bindings=NETWORK,
@@ -76,10 +76,11 @@ _EQUAL_STREAMS = _two_streams(
     clean=_EQUAL_STREAMS,
 )
 def order(context: RuleContext) -> Iterator[RuleFinding]:
-    """Two streams of a task that are open at the same time tell two events the one this way round, the other that way
-    round. Where they have generations, only the stream on which these go down is named.
+    """Two streams of one task, open at the same time, deliver two events in opposite order. If the events have
+    generations, only the stream on which these decrease is reported.
 
-    All streams have the same order; two clients of one task end with different pictures of it.
+    All streams of a task must have the same order; otherwise two of its clients end with different views of it. The
+    agent (or a proxy in front of it) must deliver events in one order.
     """
     key, task = learn_event(context), context.task
     if key and task is not None and may_be_crossed(task, context.record.id, key):
@@ -91,13 +92,13 @@ def _check_crossing(context: RuleContext) -> Iterator[RuleFinding]:
     key, task = context.due_note, context.task
     found = find_crossing(task, context.record.id, key) if task is not None else None
     if found is not None and not is_in_order(found[1], key):
-        told = f"this event came after another one here, but before it in exchange {found[0]}"
+        told = f"this event follows another one here, but precedes it in #{found[0]}"
         yield RuleFinding(summary=told, seq=context.due_seq)
 
 
 @rule(
     "A2A-STREAM-014",
-    "Event missing on one of several streams",
+    "Event missing on one of several streams of a task",
     Severity.ERROR,
     section="1.0 3.5.2",
     bindings=NETWORK,
@@ -111,19 +112,22 @@ def _check_crossing(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_EQUAL_STREAMS,
 )
 def missing(context: RuleContext) -> Iterator[RuleFinding]:
-    """An event came on one stream of a task and, within 5 s, not on another that was open. An error where the other has
-    told events before and after it; a warning where the other is silent since, since its client may be slow. Between
-    two live streams it is A2A-LIVE-016.
+    """An event was delivered on one stream of a task but, within 5 s, not on another that was open. It is an error if
+    the other stream has delivered events before and after it, and a warning if the other stream has been silent since,
+    because its client may be slow. Between two live streams, A2A-LIVE-016 reports it.
 
-    Every event goes to every stream; this client does not know what has happened.
+    Every event goes to every stream of its task; the client of this stream has an outdated view. The agent (or a proxy
+    in front of it) must deliver the event; the client can call GetTask.
     """
     watch_other_streams(context, live=False)
     yield from ()
 
 
 def watch_other_streams(context: RuleContext, *, live: bool) -> None:
-    """Look for this event on the other streams later: on live ones of a live stream, or on all others. All of them are
-    looked at in one go, so that an event costs the same on a task with thousands of streams."""
+    """Schedule a check for this event on the other streams: on the live ones for a live stream, or on all others.
+
+    All streams are checked at once, so that the cost of an event does not grow with the streams of its task.
+    """
     key, task = learn_event(context), context.task
     if not key or task is None:
         return
@@ -137,14 +141,14 @@ def watch_other_streams(context: RuleContext, *, live: bool) -> None:
 
 
 def check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
-    """Due `GRACE` seconds after an event that `watch` looks for."""
+    """Report streams without the event that `watch_other_streams` scheduled `DELIVERY_GRACE` seconds ago."""
     live, beside, progress, end, joined, key = context.due_note.split(" ", 5)
     task, exchange = context.task, context.record.id
     shown = stream_delivery(task, exchange) if task is not None else None
     if task is None or shown is None:
         return
-    told = f"event {exchange}.{context.due_seq} did not come on this stream"
-    for number, lost in other_streams(task, exchange):  # one that has ended may have told later events already
+    told = f"event #{exchange}.{context.due_seq} is missing on this stream"
+    for number, lost in other_streams(task, exchange):  # an ended stream may have delivered later events already
         if lost.joined > int(joined) or (str(number) in beside.split(",")) is not (live == "1"):
             continue
         found = MissingEvent(shown, lost, key, progress=progress == "1")
@@ -156,16 +160,20 @@ def check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
         if found.is_passed_over:
             severity = None if found.is_due else Severity.WARNING
             yield RuleFinding(
-                summary=f"{told}, later ones did", is_sure=found.is_due, severity=severity, track=track, seq=-1
+                summary=f"{told}, but later ones were delivered",
+                is_sure=found.is_due,
+                severity=severity,
+                track=track,
+                seq=-1,
             )
         elif track.started and track.closed_exchange is None and end == "0":
-            summary = f"{told} within {DELIVERY_GRACE} s, nor anything after it"
+            summary = f"{told} after {DELIVERY_GRACE} s, and no later event was delivered"
             yield RuleFinding(summary=summary, is_sure=False, severity=Severity.WARNING, track=track, seq=-1)
 
 
 @rule(
     "A2A-STREAM-015",
-    "Leaving one stream ended another",
+    "Client's departure from one stream ended another",
     Severity.WARNING,
     section="1.0 3.5.2",
     bindings=NETWORK,
@@ -177,14 +185,15 @@ def check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_two_streams((_EVENT_A,), (_EVENT_A, _COMPLETED_EVENT), "leave"),
 )
 def dragged_along(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client leaves one stream of an active task, and within a second the agent ends another stream of it.
+    """A client leaves one stream of an active task, and within a second the agent ends another stream of the same task.
 
-    Streams of a task are independent: one client that goes away must not take the others' events with it.
+    The streams of a task are independent: a client that leaves must not end those of other clients. The agent must keep
+    the other streams open.
     """
     record, task, exchange = context.record, context.task, context.exchange
     if task is None:
         return
-    state = record.state or task.state  # a subscription of 0.x may have told chunks only
+    state = record.state or task.state  # a subscription of 0.x may have delivered chunks only
     if task.terminal or state not in ACTIVE:
         return
     notes = task.writable_notes()
@@ -194,13 +203,13 @@ def dragged_along(context: RuleContext) -> Iterator[RuleFinding]:
     at, other = notes.get("stream.left", (0, 0))
     if other and not record.errors and 0 <= exchange.closed - at < _TOGETHER_TIME * _SECOND_NS:
         waited = (exchange.closed - at) // 1_000_000
-        told = f"the agent ended this stream {waited} ms after the client of exchange {other} had left"
+        told = f"the agent ended this stream {waited} ms after the client of #{other} left"
         yield RuleFinding(summary=f"{told}; the task is {state_label(state)}")
 
 
 @rule(
     "A2A-STREAM-021",
-    "Stream not told of the end of its task",
+    "Open stream does not show the end of its task",
     Severity.WARNING,
     section="1.0 3.5.2",
     scope=EvidenceScope.LIVE,
@@ -219,10 +228,11 @@ def dragged_along(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def untold(context: RuleContext) -> Iterator[RuleFinding]:
-    """An answer, a push or another stream shows a task at its end, and for 10 s a stream of it neither tells that nor
-    ends.
+    """An answer, a push notification or another stream shows a task in a terminal state, and 10 s later an open stream
+    of the task has neither shown that state nor ended.
 
-    Its client waits for a task that is over.
+    The client of that stream waits for a task that has ended. The agent must send the terminal state on every stream of
+    the task, and then close it.
     """
     task = context.task
     if task is None or task.terminal_in != context.record.id or not context.has_flag(FrameFlag.CHANGED):
@@ -244,5 +254,5 @@ def _check_end_shown(context: RuleContext) -> Iterator[RuleFinding]:
         exchange, state = context.due_note.split()
         shown = TaskState(int(state)).label
         yield RuleFinding(
-            summary=f"exchange {exchange} has shown {shown} {MAX_SILENCE} s ago; this stream has not, and is open"
+            summary=f"#{exchange} showed {shown} {MAX_SILENCE} s ago; this stream has not and is still open"
         )

@@ -1,4 +1,4 @@
-"""What rules about streams share: the operations, and words for what passes."""
+"""Operations, event names and state names shared by the rules about streams."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from a2a_proxy.rules.context import RuleContext
 SEND_STREAM = ("SendStreamingMessage",)
 SUBSCRIBE_STREAM = ("SubscribeToTask",)
 STREAMS = SEND_STREAM + SUBSCRIBE_STREAM
-"""Live streams have rules of their own (A2A-LIVE)."""
+"""Operations with a stream, without live streams, which have rules of their own (A2A-LIVE)."""
 WITH_LIVE = (*STREAMS, "SendLiveMessage", "ReconnectToTask")
-"""For what is the same on live streams."""
+"""Operations with a stream, including live streams."""
 CLIENT_LEFT = frozenset({"client cancel", "client gone"})
-"""How an exchange ends when the client has gone."""
+"""How an exchange ends if the client has left."""
 
 _EVENT_PHRASES = {
     EventKind.TASK: "a Task",
@@ -26,18 +26,18 @@ _EVENT_PHRASES = {
 
 
 def event_phrase(frame: Frame) -> str:
-    """An event in words: `a status update (working)`."""
+    """Return an event in words: `a status update (working)`."""
     name = _EVENT_PHRASES.get(frame.event, "something else")
     return f"{name} ({state_label(frame.state)})" if frame.state else name
 
 
 def state_label(state: int) -> str:
-    """A state as people say it."""
+    """Return the name of a state for texts."""
     return TaskState(state).label
 
 
 def status_time(context: RuleContext) -> int:
-    """When the status of a frame was set by its own word, ns; 0 where it says nothing that can be read."""
+    """Return the time at which a frame's status was set, ns; 0 without a readable timestamp."""
     status = context.object.get("status")
     text = status.get("timestamp") if isinstance(status, dict) else None
     try:

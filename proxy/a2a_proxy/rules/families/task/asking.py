@@ -1,4 +1,4 @@
-"""Asking for tasks: those that are gone, and those that are asked for too often."""
+"""Rules about requests for tasks: tasks that are not found, and tasks that are polled too often."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from a2a_proxy.rules.state.records import ACTIVE
 from a2a_proxy.rules.state.task_owners import note_owner, owner_of
 
 _MAX_FAST_POLLS = 5
-"""Fast polls in a row that are worth a word."""
+"""Number of fast polls in a row from which they are reported."""
 _FAST_POLL = 500 * MS
 _TASK_ID_OPERATIONS = ("GetTask", "CancelTask", "SubscribeToTask")
 
@@ -35,7 +35,7 @@ def _poll_script(pause: int) -> Script:
 
 @rule(
     "A2A-TASK-009",
-    "Known task is not found",
+    "Agent does not find a task that it returned before",
     Severity.WARNING,
     section="1.0 3.1.3",
     scope=EvidenceScope.LIVE,
@@ -44,10 +44,11 @@ def _poll_script(pause: int) -> Script:
     clean=_SENT_CALL + rpc("GetTask", {"id": "t2"}, error=rpc_error(-32001, "TASK_NOT_FOUND"), id=2),
 )
 def known_not_found(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent says TaskNotFound for a task that it has told of earlier in this session. A client with other
-    credentials than those that the task was created with is rightly told so.
+    """The agent answers TaskNotFoundError for a task that it returned earlier in this session. Not reported for a
+    client with credentials other than those that created the task, because the agent may hide the task from it.
 
-    Either it forgets tasks sooner than its clients expect, or several instances of it do not share them.
+    The agent deletes tasks sooner than its clients expect, or several instances of it do not share their tasks. The
+    operator of the agent must keep tasks longer, or make all instances use one task store.
     """
     if context.has_flag(FrameFlag.NEW_TASK):
         note_owner(context)
@@ -69,17 +70,20 @@ def known_not_found(context: RuleContext) -> Iterator[RuleFinding]:
         Binding.REST: context.exchange.status == 404 and _is_agent_error(context),
     }
     if failure.name == "TASK_NOT_FOUND" or (not failure.name and by_status.get(context.binding, False)):
-        yield RuleFinding(summary=f"task {request_snapshot.task_id} is not found, it was told of before", is_sure=born)
+        yield RuleFinding(
+            summary=f"task {request_snapshot.task_id} is not found, although the agent returned it before", is_sure=born
+        )
 
 
 def _is_agent_error(context: RuleContext) -> bool:
-    """The 404 is no page of a server in front of the agent; and no task under a wrong status (A2A-HTTP-010)."""
+    """Whether the agent sent the 404 itself: neither an error page of a server in front of it, nor a task under a wrong
+    status (A2A-HTTP-010)."""
     return isinstance(context.value, dict) and not isinstance(context.value.get("status"), dict)
 
 
 @rule(
     "A2A-TASK-012",
-    "Tight polling",
+    "Client polls a task too often",
     Severity.INFO,
     section="1.0 3.5.1",
     bindings=NETWORK,
@@ -91,10 +95,11 @@ def _is_agent_error(context: RuleContext) -> bool:
     clean=rpc_stream("SendStreamingMessage", send(), snapshot("SUBMITTED"), snapshot("COMPLETED")),
 )
 def tight_polling(context: RuleContext) -> Iterator[RuleFinding]:
-    """One client gets the same active task five times in a row with less than 500 ms between the calls, without
-    `currentGeneration`.
+    """A client calls GetTask for the same active task six times in a row, with less than 500 ms between the calls and
+    without `currentGeneration`.
 
-    Streams, long polls and push notifications tell of a change at once and cost next to nothing.
+    Polling loads client and agent. The client should use a stream, a long poll or push notifications, which report a
+    change at once and cost much less.
     """
     frame, request_snapshot = context.frame, context.record.request_snapshot
     if (
@@ -114,6 +119,6 @@ def tight_polling(context: RuleContext) -> Iterator[RuleFinding]:
     if count == _MAX_FAST_POLLS:
         state = TaskState(request_snapshot.state).label
         yield RuleFinding(
-            summary=f"{_MAX_FAST_POLLS + 1} GetTask calls for a task that is {state}, each less than 500 ms after "
-            "the other"
+            summary=f"{_MAX_FAST_POLLS + 1} GetTask calls for a task that is {state}, each less than 500 ms after the "
+            "one before"
         )

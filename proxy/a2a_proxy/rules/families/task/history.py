@@ -1,4 +1,4 @@
-"""How much history an answer has (A2A 1.0 section 3.2.4)."""
+"""Rules about the length of the history in an answer (A2A 1.0 section 3.2.4)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,11 @@ from a2a_proxy.rules.examples.objects import message, reply, task
 from a2a_proxy.rules.families.task.numbers import parse_integer
 from a2a_proxy.rules.run.request_flags import HISTORY_TAG
 
-"""Of `history_length` in GetTaskRequest and SendMessageConfiguration; no text has this byte."""
 _HISTORY_MESSAGES = [message(taskId="t1", contextId="c1"), reply(taskId="t1")]
 
 
 def _history_length(context: RuleContext) -> int | None:
-    """`historyLength` of the request, whichever call it is; None where it has none."""
+    """Return `historyLength` of the request, or None if it has none. The member's place depends on the operation."""
     if not _may_limit_history(context):
         return None
     params = context.params
@@ -32,7 +31,7 @@ def _history_length(context: RuleContext) -> int | None:
 
 
 def _may_limit_history(context: RuleContext) -> bool:
-    """The request may have a `historyLength`: told without decoding it."""
+    """Whether the request may have a `historyLength`, judged without decoding it."""
     asked = context.request
     if asked is None:
         return False
@@ -42,7 +41,7 @@ def _may_limit_history(context: RuleContext) -> bool:
 
 
 def _answered_tasks(context: RuleContext) -> list[tuple[str, dict[str, Any]]]:
-    """The tasks of an answer, each with its path."""
+    """Return the tasks of an answer, each with its path."""
     body = context.body
     if not isinstance(body, dict):
         return []
@@ -58,7 +57,7 @@ def _answered_tasks(context: RuleContext) -> list[tuple[str, dict[str, Any]]]:
 
 @rule(
     "A2A-TASK-001",
-    "More history than asked for",
+    "More history than requested",
     Severity.ERROR,
     section="1.0 3.2.4",
     dialects=Dialects.V1,
@@ -69,9 +68,10 @@ def _answered_tasks(context: RuleContext) -> list[tuple[str, dict[str, Any]]]:
     clean=rpc("GetTask", {"id": "t1", "historyLength": 2}, task(history=_HISTORY_MESSAGES)),
 )
 def too_much(context: RuleContext) -> Iterator[RuleFinding]:
-    """A task in an answer has more messages in its history than the request's `historyLength` allows.
+    """A task in an answer has more messages in its history than the `historyLength` of the request allows.
 
-    Clients set it to bound what they receive; a long history then costs what they wanted to save.
+    Clients set `historyLength` to limit the size of answers; a longer history defeats that limit. The agent
+    must return at most that many messages.
     """
     wanted = _history_length(context)
     if not wanted or wanted < 0:
@@ -79,13 +79,13 @@ def too_much(context: RuleContext) -> Iterator[RuleFinding]:
     for path, each in _answered_tasks(context):
         history = each.get("history")
         if isinstance(history, list) and len(history) > wanted:
-            summary = f"{len(history)} messages of history, asked for were {wanted}"
+            summary = f"{len(history)} messages of history, but `historyLength` of the request is {wanted}"
             yield RuleFinding(summary=summary, path=f"{path}.history", value=str(len(history)))
 
 
 @rule(
     "A2A-TASK-002",
-    "History in an answer that was to have none",
+    "History although `historyLength` is 0",
     Severity.WARNING,
     section="1.0 3.2.4",
     dialects=Dialects.V1,
@@ -96,12 +96,15 @@ def too_much(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", {"id": "t1", "historyLength": 0}, task()),
 )
 def none_wanted(context: RuleContext) -> Iterator[RuleFinding]:
-    """The request says `historyLength: 0` and a task of the answer has the member `history`, be it empty.
+    """The request has `historyLength: 0`, but a task of the answer has the member `history`, possibly empty.
 
-    0 means "leave it out"; a client that says so may not expect the member at all.
+    0 means that the agent leaves the member out; a client that sends 0 may not expect it. The agent should omit
+    `history`.
     """
     if _history_length(context) != 0:
         return
     for path, each in _answered_tasks(context):
         if "history" in each:
-            yield RuleFinding(summary="`history` is there though `historyLength` is 0", path=f"{path}.history")
+            yield RuleFinding(
+                summary="the answer has `history` although `historyLength` of the request is 0", path=f"{path}.history"
+            )

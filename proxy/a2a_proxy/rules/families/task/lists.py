@@ -1,4 +1,4 @@
-"""ListTasks (A2A 1.0 section 3.1.4)."""
+"""Rules about ListTasks (A2A 1.0 section 3.1.4)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from a2a_proxy.rules.families.task.numbers import parse_integer
 
 _DEFAULT_PAGE, _MAX_PAGE = 50, 100
 _STATE_NAMES = frozenset(f"TASK_STATE_{state.name}" for state in TaskState if state)
-"""Another word is no filter: A2A-HTTP-012 and A2A-VER-010 tell of it."""
+"""State names that are valid as a filter. A2A-HTTP-012 and A2A-VER-010 report other words."""
 _MAX_CHAINS = 100
-"""Chains of pages that are followed for one agent."""
+"""Number of chains of pages followed for one agent."""
 
 
 def _list_page(*tasks: dict[str, Any], token: str = "", size: int = 50, total: int | None = None) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def _nested_string(value: Any, *names: str) -> str:
 
 @rule(
     "A2A-TASK-003",
-    "Artifacts in a list that did not ask for them",
+    "Artifacts in a list without `includeArtifacts`",
     Severity.ERROR,
     section="1.0 3.1.4",
     dialects=Dialects.V1,
@@ -53,15 +53,15 @@ def _nested_string(value: Any, *names: str) -> str:
     clean=rpc("ListTasks", {"includeArtifacts": True}, _list_page(task(artifacts=[artifact()]))),
 )
 def artifacts_unasked(context: RuleContext) -> Iterator[RuleFinding]:
-    """`includeArtifacts` is false or absent and a task of the list has the member `artifacts`.
+    """`includeArtifacts` of the request is false or absent, but a task of the list has the member `artifacts`.
 
-    Lists are asked for often and are meant to be small; artifacts can be megabytes.
+    Lists are requested often and should be small; artifacts can be megabytes. The agent must omit them.
     """
     if context.params.get("includeArtifacts") in (True, "true"):
         return
     for number, each in enumerate(_listed_tasks(context)):
         if "artifacts" in each:
-            summary = f"task {_nested_string(each, 'id')} has artifacts, nobody asked for them"
+            summary = f"task {_nested_string(each, 'id')} has artifacts, but the request did not set `includeArtifacts`"
             yield RuleFinding(summary=summary, path=f"{context.root}tasks[{number}].artifacts")
 
 
@@ -78,17 +78,17 @@ def artifacts_unasked(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("ListTasks", {}, _list_page(task())),
 )
 def no_token(context: RuleContext) -> Iterator[RuleFinding]:
-    """A list has no member `nextPageToken`; on the last page it is the empty string.
+    """The answer to ListTasks has no member `nextPageToken`; on the last page it must be the empty string.
 
-    Without it a client cannot tell the last page from an answer that was cut short.
+    Without it, a client cannot distinguish the last page from a truncated answer. The agent must always send it.
     """
     if isinstance(context.body, dict) and "nextPageToken" not in context.body:
-        yield RuleFinding(summary="there is no `nextPageToken`", path=f"{context.root}nextPageToken")
+        yield RuleFinding(summary="the list has no `nextPageToken`", path=f"{context.root}nextPageToken")
 
 
 @rule(
     "A2A-TASK-005",
-    "List is not sorted by time, newest first",
+    "Task list is not sorted by time, newest first",
     Severity.ERROR,
     section="1.0 3.1.4",
     dialects=Dialects.V1,
@@ -98,23 +98,24 @@ def no_token(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("ListTasks", {}, _list_page(_NEW_TASK, _OLD_TASK)),
 )
 def unsorted(context: RuleContext) -> Iterator[RuleFinding]:
-    """The status of a task in a list is newer than that of the task before it.
+    """The status of a task in a list is newer than the status of the task before it.
 
-    A client that reads the first page to see what is new sees something old.
+    A client that reads only the first page to see news sees old tasks. The agent must sort the list by status
+    timestamp, newest first.
     """
     before = ""
     for number, each in enumerate(_listed_tasks(context)):
         stamp = _nested_string(each, "status", "timestamp")
-        # Only stamps of one form order as texts do.
+        # Only timestamps of the same form can be compared as text.
         if stamp and before and len(stamp) == len(before) and stamp[-1] == before[-1] == "Z" and stamp > before:
             path = f"{context.root}tasks[{number}].status.timestamp"
-            yield RuleFinding(summary=f"status of {stamp} after one of {before}", path=path, value=stamp)
+            yield RuleFinding(summary=f"a status of {stamp} follows an older one of {before}", path=path, value=stamp)
         before = stamp or before
 
 
 @rule(
     "A2A-TASK-006",
-    "Page is larger than asked for",
+    "Page is larger than requested",
     Severity.ERROR,
     section="1.0 3.1.4",
     dialects=Dialects.V1,
@@ -124,22 +125,26 @@ def unsorted(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("ListTasks", {"pageSize": 2}, _list_page(_NEW_TASK, _OLD_TASK, size=2)),
 )
 def page_too_large(context: RuleContext) -> Iterator[RuleFinding]:
-    """A list has more tasks than `pageSize` (50 where it is absent), or a `pageSize` outside 1 to 100 was accepted.
+    """A list has more tasks than `pageSize` of the request (50 if absent), or the agent accepted a `pageSize` outside 1
+    to 100.
 
-    Clients set aside room for a page; paging is there to bound an answer.
+    Paging limits the size of an answer, and clients reserve space for one page. The agent must return at most
+    `pageSize` tasks, and refuse a size outside the range.
     """
     asked = parse_integer(context.params.get("pageSize"))
     count = len(_listed_tasks(context))
     if asked is not None and asked != 0 and not 1 <= asked <= _MAX_PAGE:
-        yield RuleFinding(summary=f"pageSize {asked} was accepted, it must be from 1 to {_MAX_PAGE}", value=str(asked))
+        yield RuleFinding(
+            summary=f"the agent accepted pageSize {asked}; it must be from 1 to {_MAX_PAGE}", value=str(asked)
+        )
     elif count > (asked or _DEFAULT_PAGE):
-        summary = f"{count} tasks on a page of at most {asked or _DEFAULT_PAGE}"
+        summary = f"{count} tasks on a page that may have at most {asked or _DEFAULT_PAGE}"
         yield RuleFinding(summary=summary, path=f"{context.root}tasks", value=str(count))
 
 
 @rule(
     "A2A-TASK-007",
-    "Filter was not applied",
+    "Filter of ListTasks was not applied",
     Severity.ERROR,
     section="1.0 3.1.4",
     dialects=Dialects.V1,
@@ -149,10 +154,11 @@ def page_too_large(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("ListTasks", {"status": "TASK_STATE_COMPLETED"}, _list_page(task("COMPLETED"))),
 )
 def filter_ignored(rule_context: RuleContext) -> Iterator[RuleFinding]:
-    """A task in a list has another context or state than the request asked for, or a status older than
+    """A task in a list has another context or state than the request filters for, or a status older than
     `statusTimestampAfter`.
 
-    The client takes every task of the answer for one that it asked for, also those of other conversations.
+    The client treats every task of the answer as a match, including tasks of other conversations. The agent must apply
+    all filters of the request.
     """
     params = rule_context.params
     context, state = _nested_string(params, "contextId"), _nested_string(params, "status")
@@ -160,16 +166,18 @@ def filter_ignored(rule_context: RuleContext) -> Iterator[RuleFinding]:
     for number, each in enumerate(_listed_tasks(rule_context)):
         path = f"{rule_context.root}tasks[{number}]"
         if context and _nested_string(each, "contextId") not in ("", context):
-            summary = f"task of context {each['contextId']}, asked for was {context}"
+            summary = f"task of context {each['contextId']}, but the request filters for {context}"
             yield RuleFinding(summary=summary, path=f"{path}.contextId", value=_nested_string(each, "contextId"))
         if state in _STATE_NAMES and _nested_string(each, "status", "state") not in ("", state):
             found = _nested_string(each, "status", "state")
             yield RuleFinding(
-                summary=f"task in {found}, asked for was {state}", path=f"{path}.status.state", value=found
+                summary=f"task in {found}, but the request filters for {state}",
+                path=f"{path}.status.state",
+                value=found,
             )
         stamp = _nested_string(each, "status", "timestamp")
         if after and stamp and after[-1] == stamp[-1] == "Z" and stamp[:19] < after[:19]:
-            summary = f"status of {stamp}, asked for were those after {after}"
+            summary = f"status of {stamp}, but the request filters for those after {after}"
             yield RuleFinding(summary=summary, path=f"{path}.status.timestamp", value=stamp)
 
 
@@ -187,10 +195,11 @@ def filter_ignored(rule_context: RuleContext) -> Iterator[RuleFinding]:
     + rpc("ListTasks", {"pageSize": 1, "pageToken": "p"}, _list_page(_OLD_TASK, size=1, total=2)),
 )
 def paging_loops(context: RuleContext) -> Iterator[RuleFinding]:
-    """A page gives as `nextPageToken` the token that led to it or to an earlier page of its chain, or shows a task that
-    an earlier page of the chain has shown, in the same state.
+    """A page returns as `nextPageToken` the token that led to it or to an earlier page of its chain, or contains a task
+    that an earlier page of the chain contained in the same state.
 
-    A client that reads all pages then never ends, or counts tasks twice.
+    A client that reads all pages never ends, or counts tasks twice. The agent must return a new token for each page and
+    each task on one page only.
     """
     chains: dict[str, dict[str, Any]] = context.agent.notes.setdefault("pages", {})
     token, following = _nested_string(context.params, "pageToken"), _nested_string(context.body, "nextPageToken")
@@ -200,10 +209,12 @@ def paging_loops(context: RuleContext) -> Iterator[RuleFinding]:
         ident, state = _nested_string(each, "id"), _nested_string(each, "status", "state")
         if chain["tasks"].get(ident) == state:
             yield RuleFinding(
-                summary=f"task {ident} was on an earlier page", path=f"{context.root}tasks[{number}].id", value=ident
+                summary=f"task {ident} was already on an earlier page",
+                path=f"{context.root}tasks[{number}].id",
+                value=ident,
             )
     if following and following in [*chain["tokens"], token]:
-        summary = "`nextPageToken` leads to a page that was there before"
+        summary = "`nextPageToken` leads back to a page that was already returned"
         yield RuleFinding(summary=summary, path=f"{context.root}nextPageToken", value=following)
         return
     if following and len(chain["tokens"]) < _MAX_CHAINS:
@@ -225,10 +236,10 @@ def paging_loops(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("ListTasks", {}, _list_page(_NEW_TASK, _OLD_TASK)),
 )
 def sizes(context: RuleContext) -> Iterator[RuleFinding]:
-    """`totalSize` is less than the number of tasks on the page, or `pageSize` is not the one that was asked for (50
-    where none was).
+    """`totalSize` is less than the number of tasks on the page, or `pageSize` of the answer differs from the one in the
+    request (50 if absent).
 
-    Progress bars and "page 3 of 7" are made of these numbers.
+    Clients compute progress bars and "page 3 of 7" from these numbers. The agent must send correct numbers.
     """
     body = context.body
     if not isinstance(body, dict):
@@ -240,11 +251,15 @@ def sizes(context: RuleContext) -> Iterator[RuleFinding]:
     )
     if total is not None and total < count:
         yield RuleFinding(
-            summary=f"totalSize {total} with {count} tasks", path=f"{context.root}totalSize", value=str(total)
+            summary=f"totalSize is {total}, but the page has {count} tasks",
+            path=f"{context.root}totalSize",
+            value=str(total),
         )
     asked = parse_integer(context.params.get("pageSize")) or _DEFAULT_PAGE
-    # SDKs fill in what they found, not what was asked for.
+    # SDKs fill in the number of tasks found, not the requested size.
     if size is not None and size not in (asked, count) and context.binding is not Binding.GRPC:
         yield RuleFinding(
-            summary=f"pageSize {size}, asked for was {asked}", path=f"{context.root}pageSize", value=str(size)
+            summary=f"pageSize of the answer is {size}, but the request has {asked}",
+            path=f"{context.root}pageSize",
+            value=str(size),
         )

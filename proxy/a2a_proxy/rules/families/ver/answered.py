@@ -1,4 +1,4 @@
-"""What the agent makes of the version, and in which line it answers."""
+"""Rules about the agent's handling of the version, and the dialect of its answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _format_versions(versions: set[tuple[int, int]]) -> str:
 
 @rule(
     "A2A-VER-004",
-    "Unsupported version accepted",
+    "Agent accepts a version that its card does not declare",
     Severity.ERROR,
     section="1.0 3.6.2",
     trigger_flags=FrameFlag.FIRST,
@@ -38,10 +38,11 @@ def _format_versions(versions: set[tuple[int, int]]) -> str:
     clean=fetch_card() + rpc("SendMessage", send(), error=_VERSION_ERROR, version="9.9"),
 )
 def accepted(context: RuleContext) -> Iterator[RuleFinding]:
-    """An agent answers a call with success although no interface of its card has the version that the client sent.
-    Where only the minor number differs it is an information: libraries compare the major one.
+    """The agent answers a call with success although no interface in its card has the version that the client sent. It
+    is information if only the minor number differs, because libraries compare the major number.
 
-    The client takes the answer for one of a version that the agent does not speak, and misreads it later.
+    The client takes the answer for one of a version that the agent does not speak, and misreads it later. The agent
+    must answer VersionNotSupportedError, or declare the version in its card.
     """
     version = parse_version(context.exchange.version_header)
     if version is None or version == (1, 0) or not context.is_success:
@@ -51,7 +52,7 @@ def accepted(context: RuleContext) -> Iterator[RuleFinding]:
         return
     near = any(major == version[0] for major, _ in versions)
     yield RuleFinding(
-        summary=f"A2A-Version {version[0]}.{version[1]} is answered with success, the card has "
+        summary=f"the agent accepts A2A-Version {version[0]}.{version[1]}, but its card declares only "
         f"{_format_versions(versions)}",
         value=context.exchange.version_header,
         severity=Severity.INFO if near else None,
@@ -60,7 +61,7 @@ def accepted(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-VER-005",
-    "Declared version refused",
+    "Agent refuses a version that its card declares",
     Severity.WARNING,
     section="1.0 3.6.2",
     trigger_flags=FrameFlag.ERROR,
@@ -71,21 +72,22 @@ def accepted(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_CLEAN_CALL,
 )
 def refused(context: RuleContext) -> Iterator[RuleFinding]:
-    """An agent answers VersionNotSupportedError although its card declares that version for this binding.
+    """The agent answers VersionNotSupportedError although its card declares that version for this binding.
 
-    Clients choose the interface by the card; this one cannot be used as it says.
+    Clients choose an interface by the card; this interface does not work as declared. The agent must accept the version
+    or remove it from its card.
     """
     version = parse_version(context.exchange.version_header)
     if version is None or context.failure.name != "VERSION_NOT_SUPPORTED":
         return
     if version in declared_versions(context, for_binding=True):
-        told = f"A2A-Version {version[0]}.{version[1]} is refused, the card declares it for this binding"
+        told = f"the agent refuses A2A-Version {version[0]}.{version[1]}, but its card declares it for this binding"
         yield RuleFinding(summary=told, value=context.exchange.version_header)
 
 
 @rule(
     "A2A-VER-006",
-    "Missing version not taken for 0.3",
+    "Request without a version accepted by a 1.0 agent",
     Severity.WARNING,
     section="1.0 3.6.2",
     trigger_flags=FrameFlag.FIRST,
@@ -98,10 +100,11 @@ def refused(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_CLEAN_CALL,
 )
 def lenient(context: RuleContext) -> Iterator[RuleFinding]:
-    """An agent whose card has interfaces of 1.0 only answers a request without `A2A-Version` with success. It must take
-    the request for one of 0.3, and refuse it. A warning, as the agent is merely lenient.
+    """An agent whose card declares only interfaces of 1.0 or later answers a request without `A2A-Version` with
+    success. A missing version means 0.3, so the agent must refuse the request.
 
-    Clients that forget the version work with this agent and fail with the next one.
+    Clients that forget the version work with this agent and fail with others. The client must send `A2A-Version`; the
+    agent should answer VersionNotSupportedError.
     """
     if context.exchange.version_header or not context.is_success:
         return
@@ -110,13 +113,14 @@ def lenient(context: RuleContext) -> Iterator[RuleFinding]:
     versions = declared_versions(context)
     if versions and all(major >= 1 for major, _ in versions):
         yield RuleFinding(
-            summary=f"a request without A2A-Version is answered with success, the card has {_format_versions(versions)}"
+            summary="the agent accepts a request without A2A-Version, but its card declares only "
+            f"{_format_versions(versions)}"
         )
 
 
 @rule(
     "A2A-VER-007",
-    "The answer is of another line than the request",
+    "Answer in another dialect than the request",
     Severity.ERROR,
     section="1.0 3.6.2",
     trigger_flags=FrameFlag.UNCLEAN,
@@ -131,17 +135,18 @@ def lenient(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
 )
 def foreign(context: RuleContext) -> Iterable[RuleFinding]:
-    """The answer to a 1.0 request has the form of 0.3 (`kind` in the result), or the other way round (a wrapper such as
-    `statusUpdate`). Other rules about its payload say nothing then.
+    """The answer to a 1.0 request has the form of 0.3 (`kind` in the result), or the reverse (a wrapper such as
+    `statusUpdate`). Other rules do not judge the payload then.
 
-    The client parses it by the line that it asked in, and finds nothing in it, or fails.
+    The client parses the answer in the dialect of its request, and finds nothing or fails. The agent must answer in the
+    dialect of the request.
     """
     return findings_of_kinds(context, FaultKind.FOREIGN)
 
 
 @rule(
     "A2A-VER-009",
-    "Member of an older line in a 1.0 payload",
+    "Member of an older version in a 1.0 payload",
     Severity.WARNING,
     section="1.0 appendix A.2.1",
     hook_points=_MESSAGE_HOOKS,
@@ -152,17 +157,18 @@ def foreign(context: RuleContext) -> Iterable[RuleFinding]:
     clean=rpc_stream("SendStreamingMessage", send(), snapshot("WORKING"), status("COMPLETED")),
 )
 def removed(context: RuleContext) -> Iterable[RuleFinding]:
-    """A 1.0 object has a member that 1.0 took away: `kind`, `final`, `blocking`, `pushNotificationConfig`, `schemes`,
-    `mimeType`, `file`, `stateTransitionHistory`. Cards that serve both lines may have it.
+    """A 1.0 object has a member that 1.0 removed: `kind`, `final`, `blocking`, `pushNotificationConfig`, `schemes`,
+    `mimeType`, `file`, `stateTransitionHistory`. Cards that serve both versions may have it.
 
-    1.0 receivers ignore it: `blocking: true` does not wait, a `file` is lost, `final` ends nothing.
+    1.0 receivers ignore the member: `blocking: true` does not wait, a `file` is lost, `final` ends nothing. The sender
+    (client or agent) must use the members of 1.0.
     """
     return findings_of_kinds(context, FaultKind.REMOVED)
 
 
 @rule(
     "A2A-VER-010",
-    "Enum spelled as in another line",
+    "Enum spelled as in another version",
     Severity.ERROR,
     section="1.0 5.5",
     hook_points=_MESSAGE_HOOKS,
@@ -172,17 +178,18 @@ def removed(context: RuleContext) -> Iterable[RuleFinding]:
     clean=_CLEAN_CALL,
 )
 def other_enum(context: RuleContext) -> Iterable[RuleFinding]:
-    """A state or role is spelled as in another line: `working` or `user` in 1.0, `TASK_STATE_WORKING` or `ROLE_USER` in
-    0.3, `TASK_STATE_CANCELLED` in 1.0. A number in JSON is a warning.
+    """A state or role is spelled as in another version: `working` or `user` in 1.0, `TASK_STATE_WORKING` or `ROLE_USER`
+    in 0.3, `TASK_STATE_CANCELLED` in 1.0. A JSON number is reported as a warning.
 
-    The receiver's parser does not know the value, and refuses the message or takes it for unspecified.
+    The receiver's parser does not recognise the value, and rejects the message or treats the value as unspecified. The
+    sender (client or agent) must use the spelling of the version in use.
     """
     return findings_of_kinds(context, FaultKind.OTHER_ENUM)
 
 
 @rule(
     "A2A-VER-012",
-    "messageUpdate sent to a peer before 1.1",
+    "`messageUpdate` sent to a client of a version before 1.1",
     Severity.ERROR,
     section="1.1 draft 3.2.8",
     trigger_flags=FrameFlag.UNCLEAN,
@@ -207,10 +214,11 @@ def other_enum(context: RuleContext) -> Iterable[RuleFinding]:
     ),
 )
 def message_update(context: RuleContext) -> Iterator[RuleFinding]:
-    """A stream carries a `messageUpdate` (field 5 of StreamResponse) although the client's `A2A-Version` is below
-    1.1 or absent.
+    """A stream contains a `messageUpdate` (field 5 of StreamResponse) although the client's `A2A-Version` is below 1.1
+    or absent.
 
-    A client of 1.0 does not know this event: it skips it, and misses what the agent said, or breaks off.
+    A 1.0 client does not know this event: it skips the event and its message, or ends the stream with an error. The
+    agent must send `messageUpdate` only to clients with version 1.1 or later.
     """
     version = parse_version(context.exchange.version_header)
     if version and version >= (1, 1):
@@ -223,5 +231,6 @@ def message_update(context: RuleContext) -> Iterator[RuleFinding]:
     if found:
         said = context.exchange.version_header or "absent"
         yield RuleFinding(
-            summary=f"a `messageUpdate` is sent, and A2A-Version is {said}", path=f"{context.root}messageUpdate"
+            summary=f"the agent sends a `messageUpdate`, but A2A-Version of the client is {said}",
+            path=f"{context.root}messageUpdate",
         )

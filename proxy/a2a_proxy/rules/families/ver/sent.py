@@ -1,4 +1,4 @@
-"""The version that a client sends (A2A 1.0 sections 3.6.1, 3.6.2)."""
+"""Rules about the version that a client sends (A2A 1.0 sections 3.6.1, 3.6.2)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CLEAN_SEND = rpc("SendMessage", send(), agent_reply())
 
 
 def _request_form(exchange: Exchange) -> str:
-    """What of the request line tells the line, for people."""
+    """Return the part of the request line that shows the dialect, for texts."""
     if exchange.binding is Binding.GRPC:
         return exchange.target.rpartition("/")[0].lstrip("/")
     return exchange.method if exchange.binding in ENVELOPE else exchange.target.partition("?")[0]
@@ -40,7 +40,7 @@ def _request_form(exchange: Exchange) -> str:
 
 @rule(
     "A2A-VER-001",
-    "No version on a 1.0 request",
+    "1.0 request without A2A-Version",
     Severity.ERROR,
     section="1.0 3.6.1",
     hook_points=HookPoint.HEADS,
@@ -50,22 +50,23 @@ def _request_form(exchange: Exchange) -> str:
     clean=_CLEAN_SEND,
 )
 def absent(context: RuleContext) -> Iterator[RuleFinding]:
-    """A request has the method, the path or the package of 1.0, and no `A2A-Version`: neither as header field nor as
+    """A request has the method, the path or the package of 1.0 but no `A2A-Version`, neither as header field nor as
     gRPC metadata nor as query parameter.
 
-    Without it an agent must take the client for 0.3: a strict one refuses every call of this client.
+    Without it, an agent must take the client for a 0.3 client: a strict agent refuses every call of this client. The
+    client must send `A2A-Version: 1.0`.
     """
     exchange = context.exchange
     if exchange.version_header or not exchange.operation:
         return
     if exchange.binding in ENVELOPE and "/" in exchange.method:
         return
-    yield RuleFinding(summary=f"`{_request_form(exchange)}` is of 1.0, and there is no A2A-Version")
+    yield RuleFinding(summary=f"`{_request_form(exchange)}` is a 1.0 request, but the client sends no A2A-Version")
 
 
 @rule(
     "A2A-VER-002",
-    "Version is malformed",
+    "A2A-Version is malformed",
     Severity.ERROR,
     section="1.0 3.6, 14.2.1",
     hook_points=HookPoint.HEADS,
@@ -75,16 +76,16 @@ def absent(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_CLEAN_SEND,
 )
 def malformed(context: RuleContext) -> Iterator[RuleFinding]:
-    """`A2A-Version` is not of the form Major.Minor. A third number is a warning: patch versions should not be sent.
+    """`A2A-Version` does not have the form Major.Minor. A third number is a warning: patch versions should not be sent.
 
-    Agents that compare the text, or parse two numbers, refuse the call.
+    Agents that compare the text, or parse two numbers, refuse the call. The client must send a value such as `1.0`.
     """
     version = context.exchange.version_header
     if not version or parse_version(version):
         return
     three = version.count(".") == 2 and parse_version(version.rpartition(".")[0]) and version[-1].isdigit()
     yield RuleFinding(
-        summary=f"A2A-Version is `{version[:40]}`, it must be like 1.0",
+        summary=f"A2A-Version is `{version[:40]}`; it must have the form Major.Minor, such as 1.0",
         value=version,
         severity=Severity.WARNING if three else None,
     )
@@ -92,7 +93,7 @@ def malformed(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-VER-003",
-    "Version contradicts the form of the request",
+    "A2A-Version contradicts the form of the request",
     Severity.ERROR,
     section="1.0 3.6.2",
     hook_points=HookPoint.HEADS,
@@ -103,23 +104,24 @@ def malformed(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_CLEAN_SEND,
 )
 def contradiction(context: RuleContext) -> Iterator[RuleFinding]:
-    """`A2A-Version` says 1.0 or later and the request has a method with a slash, a path under `/v1` that the agent's
-    card does not have as a 1.0 interface, or the package `a2a.v1`; or it says 0.x and the request has a method, a
+    """`A2A-Version` is 1.0 or later, but the request has a method with a slash, a path under `/v1` that the agent's
+    card does not declare as a 1.0 interface, or the package `a2a.v1`; or it is 0.x, but the request has a method, a
     path or the package of 1.0.
 
-    The agent reads the body as one line or as the other; half of the agents refuse such a call, the rest guess.
+    The agent reads the body in one dialect or the other; half of the agents refuse such a call, the rest guess. The
+    client must send the version whose methods and paths it uses.
     """
     exchange = context.exchange
     if not exchange.version_header or not exchange.operation:
         return
     said, shown = dialect_of_version(exchange.version_header), _proven_dialect(context)
     if shown and ((said in NEW_DIALECTS and shown == "0.3") or (said in OLD_DIALECTS and shown == "1.0")):
-        told = f"A2A-Version is {exchange.version_header}, but `{_request_form(exchange)}` is of {shown}"
+        told = f"A2A-Version is {exchange.version_header}, but `{_request_form(exchange)}` belongs to {shown}"
         yield RuleFinding(summary=told, value=exchange.version_header)
 
 
 def _proven_dialect(context: RuleContext) -> str:
-    """The line that the request line proves; empty where it fits both."""
+    """Return the version that the request line proves, or an empty string if it fits both."""
     exchange = context.exchange
     if exchange.binding is Binding.GRPC:
         old = exchange.target.startswith("/a2a.v1.")
@@ -154,18 +156,19 @@ def _proven_dialect(context: RuleContext) -> str:
 )
 def legacy(context: RuleContext) -> Iterator[RuleFinding]:
     """An exchange is in the dialect of 0.1, or in the vendor dialect between 0.1 and 0.2: parts with `type`,
-    `sessionId`, `tasks/send`, a status with `progress`, results without `kind`, a card with `authentication`. Told
-    once an agent.
+    `sessionId`, `tasks/send`, a status with `progress`, results without `kind`, a card with `authentication`. Reported
+    once per agent.
 
-    No agent or client of today understands it; what looks odd in such traffic may be right in it.
+    Current agents and clients do not understand it: the operators of the client and the agent should update them. Other
+    oddities in such traffic may be correct in that dialect.
     """
     exchange = context.exchange
     if exchange.dialect not in (Dialect.V0_1, Dialect.VENDOR):
         return
     if context.agent.notes.setdefault("ver.legacy", exchange.id) != exchange.id:
         return
-    name = "0.1" if exchange.dialect is Dialect.V0_1 else "a vendor's between 0.1 and 0.2"
-    yield RuleFinding(summary=f"the dialect is {name} (`{_request_form(exchange)}`)")
+    name = "0.1" if exchange.dialect is Dialect.V0_1 else "the vendor dialect between 0.1 and 0.2"
+    yield RuleFinding(summary=f"the exchange is in an old dialect: {name} (`{_request_form(exchange)}`)")
 
 
 def _draft_call(version: str, generation: str = "") -> Script:
@@ -175,7 +178,7 @@ def _draft_call(version: str, generation: str = "") -> Script:
 
 @rule(
     "A2A-VER-011",
-    "1.1 feature under an earlier version",
+    "1.1 feature used with an earlier version",
     Severity.INFO,
     section="1.1 draft 3.2.7",
     hook_points=(HookPoint.REQUEST, HookPoint.ANSWER),
@@ -188,10 +191,11 @@ def _draft_call(version: str, generation: str = "") -> Script:
     clean=_draft_call("1.1", "3"),
 )
 def early(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client sends `currentGeneration` or `ifGenerationMatch`, or an agent a generation, in an exchange whose
-    `A2A-Version` is below 1.1 or absent. Told once an exchange.
+    """A client sends `currentGeneration` or `ifGenerationMatch`, or an agent sends a generation, in an exchange whose
+    `A2A-Version` is below 1.1 or absent. Reported once per exchange.
 
-    The other side may ignore it: a precondition then protects nothing. The 1.1 draft's own example does this.
+    The other peer may ignore the feature: a precondition then protects nothing. The client should send `A2A-Version:
+    1.1`. The example in the 1.1 draft itself makes this mistake.
     """
     number = context.frame.generation
     version = parse_version(context.exchange.version_header)
@@ -199,12 +203,12 @@ def early(context: RuleContext) -> Iterator[RuleFinding]:
         return
     context.record.writable_notes()["ver.early"] = True
     said = context.exchange.version_header or "absent"
-    yield RuleFinding(summary=f"generation {number} is of 1.1, and A2A-Version is {said}", value=str(number))
+    yield RuleFinding(summary=f"generation {number} is a 1.1 feature, but A2A-Version is {said}", value=str(number))
 
 
 @rule(
     "A2A-VER-013",
-    "Version changes within a task",
+    "Client changes the version within a task",
     Severity.INFO,
     section="1.0 3.6.1",
     hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
@@ -222,9 +226,10 @@ def early(context: RuleContext) -> Iterator[RuleFinding]:
     + rpc("GetTask", _TASK_PARAMS, task("WORKING")),
 )
 def changed(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client speaks to one task in different protocol versions: by `A2A-Version`, or by the form of its requests.
+    """A client uses different protocol versions for one task: by `A2A-Version`, or by the form of its requests.
 
-    The task looks different in each: ids, states and errors change their spelling between one call and the next.
+    The task looks different in each: ids, states and errors change their spelling from one call to the next. The client
+    should use one version for all calls about a task.
     """
     here = _request_version(context.exchange)
     if not here:
@@ -248,7 +253,7 @@ def changed(context: RuleContext) -> Iterator[RuleFinding]:
     notes[_client_version_note(context)] = here
     if before is not None and before != here:
         yield RuleFinding(
-            summary=f"the client spoke {before} about task {known.task_id}, now it speaks {here}", value=here
+            summary=f"the client used version {before} for task {known.task_id}, now it uses {here}", value=here
         )
 
 
@@ -256,21 +261,22 @@ _VERSION_NOTE = "ver.spoken "
 
 
 def _client_version_note(context: RuleContext) -> str:
-    """Where a task's notes have the version that this client spoke: one entry each, for most tasks have one client."""
+    """Return the name of the task note with the version of this client. Notes are separate entries because most tasks
+    have one client."""
     return intern(_VERSION_NOTE + context.record.client)
 
 
 _MAX_CLIENTS = 16
-"""Clients of one task whose version is remembered."""
+"""Number of clients of one task whose version is remembered."""
 
 
 def _request_version(exchange: Exchange) -> str:
-    """The version as sent, or as the form of the request shows; empty where it is open."""
+    """Return the version that was sent or that the form of the request shows; empty if neither is known."""
     version = parse_version(exchange.version_header)
     if version:
-        return intern(f"{version[0]}.{version[1]}")  # each open task keeps it
+        return intern(f"{version[0]}.{version[1]}")  # interned because each open task stores it
     if exchange.binding in ENVELOPE and "/" in exchange.method:
-        return "0.3"  # whatever the answer looks like
+        return "0.3"  # whatever the form of the answer
     return (
         "1.0"
         if exchange.dialect in NEW_DIALECTS

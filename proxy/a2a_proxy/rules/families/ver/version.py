@@ -1,4 +1,4 @@
-"""Versions as numbers, and those that a card declares."""
+"""Versions as numbers, and the versions that a card declares."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ _BINDINGS = {Binding.JSONRPC: "JSONRPC", Binding.REST: "HTTP+JSON", Binding.GRPC
 
 @lru_cache(256)
 def parse_version(text: str) -> tuple[int, int] | None:
-    """Major and minor; None where it is no version."""
+    """Return the major and minor number, or None if the text is not a version."""
     found = _VERSION_PATTERN.fullmatch(text.strip())
     return (int(found[1]), int(found[2])) if found is not None else None
 
 
 def declared_versions(context: RuleContext, *, for_binding: bool = False) -> set[tuple[int, int]]:
-    """Versions that the agent's card declared before the request; with `here` those of this binding only.
+    """Return the versions that the agent's card declared before the request; with `for_binding` only versions of the
+    exchange's binding.
 
-    Empty where no card was seen, or where it does not declare its interfaces as 1.0 does.
+    Empty if no card was recorded, or if the card does not declare its interfaces in the form of 1.0.
     """
     agent = context.agent
     if agent.card is None or agent.card_at >= context.exchange.started:

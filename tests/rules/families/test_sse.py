@@ -1,0 +1,239 @@
+"""A2A-SSE beyond its examples: bindings, near misses, variants."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.rules.examples.conversation import (
+    Event,
+    RawBytes,
+    json_text,
+    rest_error,
+    rest_stream,
+    rpc_error,
+    rpc_stream,
+)
+from a2a_proxy.rules.examples.objects import agent_reply, chunk, message, send, snapshot, status
+from a2a_proxy.rules.examples.script import Script
+from support_rules import findings
+
+WORKING, COMPLETED = snapshot("WORKING"), status("COMPLETED")
+FAILED = rest_error(500, "INTERNAL", "INTERNAL_ERROR")
+HALF = RawBytes(b"data: " + json_text(COMPLETED).encode()[:40])
+
+
+def rest(*events: Event, **options: object) -> Script:
+    """A REST stream of 1.0."""
+    return rest_stream("POST", "/message:stream", send(), *events, **options)
+
+
+def rpc(*events: Event, **options: object) -> Script:
+    """A JSON-RPC stream of 1.0."""
+    return rpc_stream("SendStreamingMessage", send(), *events, **options)
+
+
+def told(script: Script) -> list[str]:
+    """The family's rules that find something, by number."""
+    return [each.rule[-3:] for each in findings(script) if each.rule.startswith("A2A-SSE-")]
+
+
+def event(value: object, before: str = "", end: str = "\n\n") -> RawBytes:
+    """One event, framed by hand."""
+    return RawBytes(f"{before}data: {json_text(value)}{end}".encode())
+
+
+def response(value: object) -> dict[str, object]:
+    """The JSON-RPC response of these streams."""
+    return {"jsonrpc": "2.0", "id": 1, "result": value}
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        b": ping\n\n",
+        b":\r\n\r\n",
+        b"retry: 3000\n\n",
+        b"id: 7\n\n",
+        b"\n",
+        b": SSE stream started\nid: 0\n\n",
+    ],
+)
+def test_blocks_without_data_that_have_their_use(block: bytes) -> None:
+    """Comments, a retry time, an id."""
+    assert told(rest(WORKING, RawBytes(block), COMPLETED)) == []
+
+
+@pytest.mark.parametrize("block", [b"event: ping\n\n", b"Data: {}\n\n", b"event: ping\r\nid: 1\r\n\r\n", b"ping\n\n"])
+def test_blocks_without_data_that_are_dropped(block: bytes) -> None:
+    """Event names, and fields that nobody knows."""
+    assert told(rpc(WORKING, RawBytes(block), COMPLETED)) == ["001"]
+
+
+def test_data_that_is_no_json() -> None:
+    """On both bindings; bytes that are no UTF-8 are one rule's only."""
+    assert told(rpc(WORKING, "hello", COMPLETED)) == ["002"]
+    assert told(rest(WORKING, "{", COMPLETED)) == ["002"]
+    assert told(rpc(WORKING, RawBytes(b"data:\n\n"), COMPLETED)) == ["002"]
+    assert told(rest(WORKING, RawBytes(b"data:\n\n"), COMPLETED)) == ["002"]
+    assert told(rest(WORKING, RawBytes(b"data: \xc3\x28\n\n"), COMPLETED)) == ["009"]
+
+
+@pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n", "\r\r", "\n\r\n", "\r\n\n", "\n\r", "\r\n\r"])
+def test_every_line_end_ends_an_event(end: str) -> None:
+    """CR, LF and CRLF in any mixture."""
+    assert told(rest(WORKING, event(COMPLETED, end=end))) == []
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\r"])
+def test_the_last_event_without_its_empty_line(end: str) -> None:
+    """The finding is about that event, on either binding."""
+    for script in (rest(WORKING, event(COMPLETED, end=end)), rpc(WORKING, event(response(COMPLETED), end=end))):
+        (found,) = [each for each in findings(script) if each.rule == "A2A-SSE-003"]
+        assert found.seq == 2
+
+
+def test_half_an_event_of_a_stream_that_broke_off_is_the_cut_s_fault() -> None:
+    """Neither unterminated nor broken JSON: what there is of it is what came before the cut."""
+    assert told(rest(WORKING, HALF, finish="cut")) == ["011"]
+    assert told(rpc(WORKING, HALF, finish="leave")) == []
+
+
+def test_a_jsonrpc_stream_of_something_else() -> None:
+    """No object, or an object of another form. A response with faults is the business of the envelope's rules."""
+    assert told(rpc(WORKING, "[1]", COMPLETED)) == ["004"]
+    assert told(rpc(WORKING, '{"type":"ping"}', COMPLETED)) == ["004"]
+    assert told(rpc(WORKING, '{"jsonrpc":"2.0","id":1}', COMPLETED)) == []
+
+
+def test_a_rest_stream_of_something_else() -> None:
+    """None or several members; one that is unknown may be a later version's."""
+    assert told(rest(WORKING, {}, COMPLETED)) == ["005"]
+    assert told(rest(WORKING, chunk("x") | COMPLETED)) == ["005"]
+    assert told(rest(WORKING, {"messageUpdate": {"taskId": "t1", "contextId": "c1", "message": {}}}, COMPLETED)) == []
+
+
+def test_a_0_3_stream_has_other_members() -> None:
+    """A stream of 0.3 in the form of its prose: bare objects with `kind`."""
+    params = {
+        "message": {"messageId": "m1", "role": "user", "kind": "message", "parts": [{"kind": "text", "text": "x"}]}
+    }
+    bare = {"kind": "status-update", "taskId": "t1", "contextId": "c1", "status": {"state": "completed"}, "final": True}
+    script = rest_stream("POST", "/v1/message:stream", params, bare, version="")
+    assert told(script) == []
+
+
+def test_fields_and_names_are_told_once_a_stream() -> None:
+    """And `message` and `error` are names that clients know."""
+    named = [event(WORKING, "event: status\nx-seq: 1\n"), event(COMPLETED, "event: status\nx-seq: 2\n")]
+    assert told(rest(*named)) == ["006", "006"]
+    assert told(rest(event(WORKING, "event: message\n"), event(COMPLETED, "event:\n"))) == []
+
+
+def test_errors_with_and_without_a_name() -> None:
+    """Either form is fine; one agent should keep to one, on each binding and version by itself."""
+    named, plain = rest(event(FAILED, "event: error\n")), rest(FAILED)
+    over_rpc = rpc(event({"jsonrpc": "2.0", "id": 1, "error": rpc_error(-32603)}, "event: error\n"))
+    assert told(named) == told(plain) == told(plain + over_rpc) == []
+    assert told(named + plain) == ["007"]
+    assert told(plain + named) == ["007"]
+
+
+def test_events_after_an_error() -> None:
+    """On JSON-RPC too; a comment is no event."""
+    error = {"error": rpc_error(-32603)}
+    assert told(rpc(error, COMPLETED)) == ["008"]
+    assert told(rpc(WORKING, error, RawBytes(b": bye\n\n"))) == []
+
+
+def test_another_charset() -> None:
+    """UTF-8 by any of its names is fine."""
+    for value in ("text/event-stream; charset=utf-8", 'text/event-stream;charset="UTF-8"', "text/event-stream"):
+        assert told(rest(WORKING, COMPLETED, reply_headers={"Content-Type": value})) == []
+    assert told(rest(WORKING, COMPLETED, reply_headers={"Content-Type": "text/event-stream; charset=latin-1"})) == [
+        "009"
+    ]
+
+
+def test_bytes_that_are_no_utf8_in_an_event_that_decodes_otherwise() -> None:
+    """The decoders skip what they do not need, so such an event has its ids and state all the same."""
+    text = json_text(chunk("@@")).encode().replace(b"@@", b"\xff\xfe")
+    assert told(rest(WORKING, RawBytes(b"data: " + text + b"\n\n"), COMPLETED)) == ["009"]
+
+
+def test_byte_order_marks() -> None:
+    """One at the beginning is fine, another makes a field that nobody knows."""
+    mark = b"\xef\xbb\xbf"
+    first = mark + b"data: " + json_text(WORKING).encode() + b"\n\n"
+    assert told(rest(RawBytes(first), COMPLETED)) == []
+    late = b"id: 7\n" + mark + b"retry: 1\ndata: " + json_text(COMPLETED).encode() + b"\n\n"
+    found = [each for each in findings(rest(WORKING, RawBytes(late))) if each.rule == "A2A-SSE-009"]
+    assert [each.severity for each in found] == [Severity.WARNING]
+
+
+def test_event_ids() -> None:
+    """Any id is fine but one with U+0000 and one that came before."""
+    one, two = event(WORKING, "id: 1\n"), event(COMPLETED, "id: 2\n")
+    assert told(rest(one, two)) == []
+    assert told(rest(one, event(COMPLETED, "id: 1\n"))) == ["010"]
+    assert told(rest(one, event(COMPLETED, "id: 1\0\n"))) == ["010"]
+
+
+@pytest.mark.parametrize(
+    "last",
+    [status("COMPLETED"), status("INPUT_REQUIRED"), status("AUTH_REQUIRED"), FAILED],
+    ids=["terminal", "input", "auth", "error"],
+)
+def test_a_cut_after_all_was_said(last: Event) -> None:
+    """Then nothing was lost."""
+    assert told(rest(WORKING, last, finish="cut")) == []
+
+
+def test_what_was_there_before_a_cut() -> None:
+    """A stream without any event is how some agents report a failure."""
+    summaries = [findings_of_cut(*events) for events in ((), (status("WORKING"),))]
+    assert summaries == [
+        "the agent's side resets the connection before any event, without ending the stream",
+        "the agent's side resets the connection in state WORKING, without ending the stream",
+    ]
+
+
+def findings_of_cut(*events: Event) -> str:
+    """What A2A-SSE-011 says of a stream that is cut after these."""
+    (found,) = [each.summary for each in findings(rest(*events, finish="cut")) if each.rule == "A2A-SSE-011"]
+    return found
+
+
+def test_a_cut_after_a_message() -> None:
+    """A message is all there is to come."""
+    assert told(rpc(agent_reply(), finish="cut")) == []
+
+
+def test_a_client_that_leaves_and_a_proxy_that_stops() -> None:
+    """The agent cut nothing off."""
+    assert told(rest(WORKING, finish="leave")) == []
+    assert told(rest(WORKING, finish="open")) == []
+
+
+def test_caching() -> None:
+    """Either word will do, in any company."""
+    for value in ("no-cache", "no-cache, no-transform", "private, No-Store"):
+        assert told(rest(WORKING, COMPLETED, reply_headers={"Cache-Control": value})) == []
+    assert told(rest(WORKING, COMPLETED, reply_headers={"Cache-Control": "max-age=5"})) == ["013"]
+
+
+def test_a_message_of_the_client_says_nothing_about_streams() -> None:
+    """Its text may look like anything."""
+    assert told(rest_stream("POST", "/message:stream", {"message": message("data: \n\n")}, WORKING, COMPLETED)) == []
+
+
+def test_a_mark_before_the_data_is_told_once() -> None:
+    """The block is not one without data as well."""
+    assert told(rpc(WORKING, RawBytes(b"\xef\xbb\xbfdata: {}\n\n"), COMPLETED)) == ["009"]
+
+
+def test_an_error_that_follows_an_error_ends_nothing() -> None:
+    """The stream had been ended by the first one."""
+    found = [each.rule for each in findings(rest(WORKING, FAILED, FAILED))]
+    assert found.count("A2A-STREAM-022") == 1
+    assert found.count("A2A-SSE-008") == 1
