@@ -24,6 +24,7 @@ from a2a_proxy.follower.metrics.readiness import RecorderLag
 from a2a_proxy.follower.metrics.server import MetricsPages
 from a2a_proxy.follower.metrics.session_reader import MetricsSession
 from a2a_proxy.model.event import TaskState
+from a2a_proxy.recorder.supervisor import ProcessEnd
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette
 from a2a_proxy.relay.route import Listen
 
@@ -154,7 +155,7 @@ def test_where_it_was_given_up_nobody_waits_for_an_answer(monkeypatch: pytest.Mo
     open_then: list[bool] = []
     told: list[str] = []
     keeper = MetricsKeeper([sock], lambda message, _: told.append(message), pauses=(0.0,))
-    monkeypatch.setattr(keeper, "_run_once", lambda: open_then.append(sock.fileno() >= 0) or 1)
+    monkeypatch.setattr(keeper, "_run_once", lambda: open_then.append(sock.fileno() >= 0) or ProcessEnd(1))
     keeper.start("r.a2a.db", "uuid", Path("journal"))
     until(lambda: len(told) == 2)
     assert open_then == [True] * MAX_STARTS
