@@ -126,8 +126,8 @@ def test_hooks_for_programs(proxy: Start, agent: Agent, hooks: dict[str, str]) -
 @pytest.mark.parametrize(
     ("names", "message", "hint"),
     [
-        (["note"], "there is no hook 'note'; near to it: notes", "see all: a2a-inspect hooks"),
-        (["nothing:At"], "hook nothing:At: there is no module nothing", "put the folder of nothing on PYTHONPATH"),
+        (["note"], "no hook is named 'note'; similar: notes", "list all hooks: a2a-inspect hooks"),
+        (["nothing:At"], "hook nothing:At: no module is named nothing", "put the folder of nothing on PYTHONPATH"),
         (["notes", "notes"], "--hook notes is given twice", "leave one of them out"),
     ],
 )

@@ -334,6 +334,34 @@ def a_config(agent: Agent, record: Path | None = None) -> ProxyConfig:
     )
 
 
+@pytest.mark.parametrize(
+    ("listens", "more", "warning"),
+    [
+        (("127.0.0.1:0",), (), "on loopback, agent cards may open any port of the agent's host"),
+        ((":0", "localhost:0"), (), "on loopback, agent cards may open any port of the agent's host"),
+        (("0.0.0.0:0",), ("--rewrite-card", "never"), "with --rewrite-card never, agent cards open no ports"),
+        (("127.0.0.1:0", "0.0.0.0:0"), (), ""),
+    ],
+)
+def test_learn_ports_without_effect_is_a_warning(
+    proxy: Start, agent: Agent, tmp_path: Path, listens: tuple[str, ...], more: tuple[str, ...], warning: str
+) -> None:
+    """After the banner, with a hint, and only if no listener is limited by the option."""
+    pairs = [word for each in listens for word in ("--listen", each, "--upstream", agent.upstream)]
+    one = proxy(*pairs, "--learn-ports", "8001", *more, "--record", tmp_path / "r.db")
+    listening(one)
+    assert one.stop() == 0
+    lines = one.err.splitlines()
+    said = [number for number, line in enumerate(lines) if "--learn-ports" in line]
+    if not warning:
+        assert not said
+        return
+    (number,) = said
+    assert lines[number - 1] == "stop with Ctrl-C"
+    assert lines[number] == f"a2a-proxy: warning: --learn-ports has no effect: {warning}"
+    assert lines[number + 1].startswith("a2a-proxy: hint: leave ")
+
+
 def test_work_that_fails_leaves_a_whole_recording(
     agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

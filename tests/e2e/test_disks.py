@@ -233,8 +233,8 @@ def test_the_recording_is_deleted(start: Start, tmp_path: Path, log_format: str)
     until(lambda: calls(tmp_path / "r.db") == 1)
     (tmp_path / "r.db").unlink()
     call(address)
-    until(lambda: "was deleted or moved; it is begun anew there" in one.out + one.err)
-    assert f"look at it with: a2a-inspect {tmp_path / 'r.db'}" in one.out + one.err
+    until(lambda: "was deleted or moved; a new one is written there" in one.out + one.err)
+    assert f"inspect it: a2a-inspect {tmp_path / 'r.db'}" in one.out + one.err
     assert one.stop() == 0
     assert calls(tmp_path / "r.db") == 2
 

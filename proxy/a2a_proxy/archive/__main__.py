@@ -1,5 +1,4 @@
-"""Entry point of the process that archives a live session: `python -m a2a_proxy.archive RECORDING --archive WHERE
---session UUID ...`.
+"""Process that archives a live session: `python -m a2a_proxy.archive RECORDING --archive WHERE --session UUID ...`.
 
 Only the proxy starts it, through its supervisor of followers.
 """

@@ -71,7 +71,7 @@ class ReplayTextConsole:
         self._err(f"a2a-proxy {__version__} replays {make_visible(script.name)} on {where}")
         served = (Binding.STDIO,) if self._is_stdio else SERVED_BINDINGS
         found = find_unservable(script, served)
-        missing = {binding: _missing_skills(found, binding) for binding in served}
+        missing = {binding: _unserved_calls(found, binding) for binding in served}
         counts = (f"{_BINDING_NAMES[each]} {len(script.calls) - len(missing[each])}" for each in served)
         self._err(f"{_format_count(len(script.calls), 'call')} recorded; served: {', '.join(counts)}")
         for gap in found:
@@ -214,7 +214,7 @@ def _encode_event(event: str, **fields: object) -> str:
     return json.dumps({"event": event, **fields}, ensure_ascii=True, default=str)
 
 
-def _missing_skills(found: list[UnservableCalls], binding: Binding) -> set[str]:
+def _unserved_calls(found: list[UnservableCalls], binding: Binding) -> set[str]:
     return {place for gap in found if gap.binding is binding for place in gap.places}
 
 

@@ -224,7 +224,24 @@ class ProxyRun:
                 "certificates of https upstreams are NOT verified: anyone on the way can read and change the traffic",
                 "trust a CA instead: --upstream-ca FILE",
             )
+        self._warn_of_unused_ports(relay)
         return session
+
+    def _warn_of_unused_ports(self, relay: Relay) -> None:
+        """Warn the user if `--learn-ports` limits nothing in this run."""
+        editing = self._config.editing
+        if not editing.learn_ports.ranges:
+            return
+        if editing.cards == "never":
+            self._console.note(
+                "--learn-ports has no effect: with --rewrite-card never, agent cards open no ports",
+                "leave one of the two options out",
+            )
+        elif relay.is_loopback_only:
+            self._console.note(
+                "--learn-ports has no effect: on loopback, agent cards may open any port of the agent's host",
+                "leave it out; it applies to listeners beyond loopback, such as --listen 0.0.0.0:9000",
+            )
 
     def _describe_routes(self, relay: Relay) -> list[tuple[list[str], str, str]]:
         """Return the listening addresses, the upstream and the upstream for gRPC (or an empty text) of each route."""

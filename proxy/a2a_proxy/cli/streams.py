@@ -50,7 +50,7 @@ def discard(stream: TextIO) -> None:
 
 
 def terminal_gone(wrong: OSError) -> bool:
-    """Return whether the error is that of an output to a closed terminal."""
+    """Return whether an output to a closed terminal raised the error."""
     try:
         return wrong.errno == errno.EIO and not wrong.filename and stat.S_ISCHR(os.fstat(sys.stdout.fileno()).st_mode)
     except (OSError, ValueError):

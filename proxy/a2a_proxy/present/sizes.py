@@ -20,11 +20,11 @@ def parse_size(option: str, size: str) -> int:
     return number
 
 
-def parse_duration(option: str, text: str, min_ns: int = 0) -> int:
+def parse_duration(option: str, text: str, min_seconds: int = 0) -> int:
     """Return a duration (`30d`, `12h`, `1.5m`) in ns; `option` is the option's name, for messages.
 
     Raises:
-        UserError: it is not a duration, or shorter than `min_ns` seconds.
+        UserError: it is not a duration, or shorter than `min_seconds` seconds.
     """
     from a2a_proxy.recording.query import kinds
 
@@ -32,8 +32,8 @@ def parse_duration(option: str, text: str, min_ns: int = 0) -> int:
         length = kinds.parse_length(text)
     except kinds.InvalidValue:
         raise UserError(f"{option}: {text!r} is not a duration", _DURATION_HINT) from None
-    if length < min_ns * 1_000_000_000:
-        raise UserError(f"{option}: {text} is too short", f"at least {min_ns}s; {_DURATION_HINT}")
+    if length < min_seconds * 1_000_000_000:
+        raise UserError(f"{option}: {text} is too short", f"at least {min_seconds}s; {_DURATION_HINT}")
     return length
 
 

@@ -9,17 +9,24 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol, cast
+from typing import cast
 
 import msgspec
 
 from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction
 from a2a_proxy.relay import tcp
 from a2a_proxy.relay.clock import Clock
+from a2a_proxy.relay.connection_editing import (
+    ConnectionEditing,
+    WorkQueue,
+    encode_edit_record,
+    make_editor,
+    note_for_edit,
+)
 from a2a_proxy.relay.dial import DialError, dial
-from a2a_proxy.relay.edit_line import EditLine, WorkQueue, encode_edit_record, make_editor, note_for_edit
 from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, EditPlan
 from a2a_proxy.relay.listener_state import ListenerState, ShowNote
+from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.relay.route import Upstream
 from a2a_proxy.relay.tls import HTTP1, HTTP2, Tls
 from a2a_proxy.wire.detect import PREFACE
@@ -47,16 +54,6 @@ _RESET, _CLOSED, _OURS, _EDIT = ChunkKind.RESET, ChunkKind.CLOSED, ChunkKind.OUR
 Append = Callable[[ChunkKind, Direction, int, int, bytes], None]
 Forward = Callable[[bytes], list[EditFact] | None]
 """Forwards bytes and returns the edits made in them."""
-
-
-class RefusalResponder(Protocol):
-    """Answers a client whose upstream cannot be reached (`refusal`)."""
-
-    is_done: bool
-    """Whether the responder sends nothing more."""
-
-    def feed(self, data: bytes) -> bytes:
-        """Return the bytes to send in answer to these bytes of the client."""
 
 
 class RelayContext(msgspec.Struct, frozen=True):
@@ -236,7 +233,7 @@ class ProxyConnection:
         self._refusal_reason = ""
         self._is_finished = False
         self._edit_plan: EditPlan | None = None
-        self._edit_line: EditLine | None = None
+        self._editing: ConnectionEditing | None = None
         self._first_bytes = b""
         """The client's first bytes while they do not yet identify its protocol."""
         self._unverified_data: bytearray | None = None
@@ -348,10 +345,10 @@ class ProxyConnection:
         if self._edit_plan is not None:
             guarded, loop, work = (self.agent.write, self.client.write), self.context.loop, self.context.work
             editor = make_editor(http2, self._edit_plan)
-            self._edit_line = EditLine(editor, loop, work, plain, guarded, self.record_edits, self._delay)
+            self._editing = ConnectionEditing(editor, loop, work, plain, guarded, self.record_edits, self._delay)
             self.client.forward, self.agent.forward = (
-                self._edit_line.forward_to_agent,
-                self._edit_line.forward_to_client,
+                self._editing.forward_to_agent,
+                self._editing.forward_to_client,
             )
         if http2 and not self.agent.tls and not self.agent.received_bytes:
             self._unverified_data = bytearray()
@@ -368,10 +365,10 @@ class ProxyConnection:
                 leg.record(_EDIT, data)
             if (note := note_for_edit(fact)) is not None:
                 self.context.show_note(note)
-        if self._edit_line is not None and not self._edit_line.is_active:
-            line, self._edit_line = self._edit_line, None
+        if self._editing is not None and not self._editing.is_active:
+            editing, self._editing = self._editing, None
             self._forward_unedited()
-            line.finish()
+            editing.finish()
 
     def _delay(self, direction: Direction, delayed: bool) -> None:
         """Stop or resume reading from a sender. While its bytes wait to be edited, no more are read; its FIN or close
@@ -448,8 +445,8 @@ class ProxyConnection:
         if leg is self.client and self._first_bytes:
             begin, self._first_bytes = self._first_bytes, b""
             self.agent.write(begin)
-        if self._edit_line is not None:
-            self.record_edits(self._edit_line.eof(leg.direction))
+        if self._editing is not None:
+            self.record_edits(self._editing.eof(leg.direction))
 
     def _close_when_answered(self, deadline: float) -> None:
         """Close the connection once the upstream has answered or its time is up. A client that sent FIN has usually
@@ -504,9 +501,9 @@ class ProxyConnection:
             self.context.on_closed(self)
 
     def _stop_editing(self) -> None:
-        if self._edit_line is not None:
-            self._edit_line.stop()
-            self._edit_line = None
+        if self._editing is not None:
+            self._editing.stop()
+            self._editing = None
             self.client.delayed = self.agent.delayed = False
 
     def _forward_unedited(self) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from hpack import Decoder, Encoder, NeverIndexedHeaderTuple
 from hpack.exceptions import HPACKError
 
-from a2a_proxy.relay.connection import RefusalResponder
+from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.wire.detect import PREFACE
 
 MAX_HEAD_BYTES = 64 * 1024

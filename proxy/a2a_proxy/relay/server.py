@@ -13,7 +13,7 @@ from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.bind import bind, bind_next_port
 from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.connection import Leg, ProxyConnection, RelayContext
-from a2a_proxy.relay.edit_line import WorkQueue
+from a2a_proxy.relay.connection_editing import WorkQueue
 from a2a_proxy.relay.edits.edit import AgentInterface, ConsoleNote
 from a2a_proxy.relay.host_aliases import find_aliases, is_ip_address
 from a2a_proxy.relay.listener_state import EditPolicy, ListenerState, ShowNote, upstream_of
@@ -81,6 +81,11 @@ class Relay:
             (listener.route, [format_address(*sock.getsockname()[:2]) for sock in sockets])
             for listener, sockets in self._sockets
         ]
+
+    @property
+    def is_loopback_only(self) -> bool:
+        """Whether only this machine can connect to any of the listeners."""
+        return all(listener.loopback for listener, _ in self._sockets)
 
     @property
     def stats(self) -> RelayStats:

@@ -57,7 +57,7 @@ def parse_speed(word: str) -> float:
 
 
 def parse_headers(words: tuple[str, ...]) -> Headers:
-    """Parse headers written as `Name: value`; those of the environment are first. Raises UserError."""
+    """Parse headers written as `Name: value`; headers of the environment are first. Raises UserError."""
     made = []
     for word in (*filter(None, os.environ.get(HEADERS_VARIABLE, "").split("\n")), *words):
         name, colon, value = word.partition(":")

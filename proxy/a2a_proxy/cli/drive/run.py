@@ -62,7 +62,7 @@ def run_drive(options: DriveCommandOptions) -> int:
         plan = load_plan(recording, rows, options.target)
         _check_plan(plan, options)
         with _recording_file(options) as file:
-            driven = run(_drive_network_agent(plan, options, file))
+            driven = run(_drive_agent(plan, options, file))
             report = _compare_runs(recording, plan, driven, options, file)
     _write_report(report, options)
     if report.incomplete:
@@ -108,9 +108,9 @@ class DriveResult(msgspec.Struct):
     notes: list[str]
 
 
-async def _drive_network_agent(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> DriveResult:
+async def _drive_agent(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> DriveResult:
     """Drive the agent. Raises UserError, also if a signal ends the drive."""
-    work = asyncio.ensure_future((_drive_stdio_agent if options.command else _proxied)(plan, options, file))
+    work = asyncio.ensure_future((_drive_stdio_agent if options.command else _drive_network_agent)(plan, options, file))
     for number in end_signals():
         asyncio.get_running_loop().add_signal_handler(number, work.cancel)
     try:
@@ -119,7 +119,7 @@ async def _drive_network_agent(plan: DrivePlan, options: DriveCommandOptions, fi
         raise _stopped() from None
 
 
-async def _proxied(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> DriveResult:
+async def _drive_network_agent(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> DriveResult:
     """Drive an agent on the network through a proxy. Raises UserError."""
     trust = Trust(options.upstream_ca, options.upstream_insecure)
     reached = await find_agent(options.upstream, options.upstream_grpc, trust)
@@ -240,7 +240,7 @@ def _compare_runs(
 
 
 def _find_session(live: Recording, pid: int) -> SessionRow:
-    """Return the session that this process has recorded. Raises UserError if there is none."""
+    """Return the session that this process has recorded. Raises UserError if it is missing."""
     sessions = [session for session in live.sessions() if session.facts.pid == pid]
     if not sessions:
         raise UserError("the drive was not recorded", "try again with --record FILE")

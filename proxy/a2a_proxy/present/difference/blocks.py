@@ -63,7 +63,7 @@ class DifferenceBlock(msgspec.Struct, frozen=True):
 
 
 def difference_blocks(difference: RunDifference, *, everything: bool = False) -> list[DifferenceBlock]:
-    """Return all blocks; with `everything` those of equal and canonical fields too."""
+    """Return all blocks; with `everything` also the blocks of equal and canonical fields."""
     made = list(_summary_blocks(difference))
     for block in _call_blocks(difference, everything):
         if len(made) >= MAX_BLOCKS:

@@ -253,8 +253,8 @@ class Http2Scanner:
         return total
 
     def _continue_frame(self, data: bytes) -> tuple[int, int]:
-        """Handle the bytes of the frame in the middle. Return the index of the bytes to send and that of the next
-        frame."""
+        """Handle the bytes of the frame in the middle. Return two indexes: of the bytes to send, and of the
+        next frame."""
         pos = min(self._flow, len(data))
         self._flow -= pos
         if self._kept is not None:
