@@ -1,4 +1,6 @@
-"""The forms in which the frame or exchange under the cursor can be copied: one key each, or why there is none."""
+"""Menu of the forms in which the frame or exchange under the cursor can be copied: one key each, or the reason why a
+form is not available.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,11 @@ FORMS = (
     ("t", "pytest", "pytest", "a test that asserts what was seen"),
     ("i", "ids", "ids", "task, context, message, trace"),
 )
-"""Key, name of the form, label, what it is."""
+"""Key, name of the form, label, description."""
 
 
 class CopyMenu(ModalScreen[str | None]):
-    """See the module. Gives the name of a form."""
+    """The menu. Returns the name of a form."""
 
     DEFAULT_CSS = MENU_CSS.replace("MENU", "CopyMenu")
 
@@ -43,10 +45,10 @@ class CopyMenu(ModalScreen[str | None]):
         super().__init__()
         self._subject = subject
         self._refusals = refusals
-        """Name of a form -> why this cannot be had in it."""
+        """Name of a form -> reason why it is not available."""
 
     def compose(self) -> ComposeResult:
-        """A line for each form."""
+        """Return a line for each form."""
         box = VerticalScroll(Static(Content("\n").join(self._form_line(*form) for form in FORMS)))
         box.border_title, box.border_subtitle = f"Copy {self._subject} as", "esc closes"
         yield box
@@ -58,7 +60,7 @@ class CopyMenu(ModalScreen[str | None]):
         return Content.assemble((f"{key}  ", "bold"), f"{label:9}", about)
 
     def action_choose(self, name: str) -> None:
-        """Take a form; one that there is not says why."""
+        """Choose a form; show the reason if it is not available."""
         if name in self._refusals:
             self.notify(f"not as {name}: {self._refusals[name]}", severity="warning", markup=False)
         else:
