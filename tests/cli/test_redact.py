@@ -184,7 +184,7 @@ def test_without_payloads_it_is_said_everywhere(inspect: Callable[..., tuple[int
     code, _, err = inspect("show", bare, "3", "--as", "curl")
     assert (code, "its payloads were not recorded" in err) == (2, True)
     out = inspect("check", bare, "--fail-on", "never")[1]
-    assert "without payloads (metadata only): " in out
+    assert " rules not run: payloads were not recorded (metadata only)\n" in out
     with open_recording_or_cassette(bare) as recording, pytest.raises(RecordingError, match="has no payloads"):
         load_script(recording)
 
@@ -198,7 +198,7 @@ def test_redaction_shows_before_it_is_done(inspect: Callable[..., tuple[int, str
     told = [json.loads(line) for line in inspect("redaction", GRPC, "--redact", "$..text", "--json")[1].splitlines()]
     assert told[-1]["taken"] == sum(each["times"] for each in told[:-1]) > 50
     assert inspect("redaction", GRPC)[1] == "policy: default; it would change nothing\n"
-    assert "all payloads would go: 178 frames" in inspect("redaction", GRPC, "--redact", "metadata-only")[1]
+    assert "all payloads would be removed: 178 frames" in inspect("redaction", GRPC, "--redact", "metadata-only")[1]
 
 
 def test_scan_tells_where_and_exits_with_one(inspect: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:

@@ -216,7 +216,7 @@ def _segment_line(manifest: Manifest, missing: list[str]) -> str:
     size = text.format_size(manifest.frames.byte_count + manifest.facts.byte_count)
     many = f"{text.format_count(manifest.frames.rows, 'frame')}  {text.format_count(manifest.tasks, 'task')}  {size}"
     times = f"{text.format_utc(cut.since)} to {text.format_utc(cut.until)}"
-    lost = f"  {' and '.join(missing)} missing" if missing else ""
+    lost = f"  missing: {' and '.join(missing)}" if missing else ""
     return f"{times}  proxy {cut.proxy}  {cut.name.rpartition('/')[2]}  {many}  {agents}{lost}"
 
 

@@ -97,7 +97,7 @@ def finding_facts(finding: Finding) -> dict[str, object]:
 
 def evidence_words(finding: Finding) -> list[str]:
     """Return the known evidence in words: the path in the payload, the value there, and the count."""
-    forms = {"path": "at {}", "value": "there is: {}", "count": "number {} of its kind"}
+    forms = {"path": "at {}", "value": "value: {}", "count": "number {} of its kind"}
     return [form.format(finding.evidence[name]) for name, form in forms.items() if name in finding.evidence]
 
 

@@ -66,7 +66,7 @@ def trim_to_cassette(recording: Recording, options: TrimOptions) -> None:
         print(json.dumps(_summary_object(options.target, before, after, len(chosen), reasons)))
         return
     for place, reason in reasons:
-        print(f"also kept   {place}  {reason}")
+        print(f"also kept  {place}  {reason}")
     for name, count in _missing_counts(before, after).items():
         print(f"left out  {text.format_count(count, name.removesuffix('s'))} of {getattr(before, name)}")
     print(f"{text.format_count(after.exchanges, 'exchange')} written to {make_visible(str(options.target))}")

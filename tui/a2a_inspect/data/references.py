@@ -86,7 +86,7 @@ def resolve_places(recording: Recording, text: str) -> list[NotePlace]:
 def no_such_place(recording: Recording, *text: str) -> UserError:
     """Return the error for words that name nothing in the recording."""
     listing = shell_line("a2a-inspect", "ls", recording.path)
-    return UserError(f"no {' or '.join(text)} in this recording", f"list the exchanges: {listing}")
+    return UserError(f"this recording has no {' or '.join(text)}", f"list the exchanges: {listing}")
 
 
 def _place_exists(recording: Recording, place: NotePlace) -> bool:

@@ -45,7 +45,7 @@ def parse_sides(words: tuple[str, ...]) -> tuple[DiffSide, DiffSide]:
         return DiffSide(resolve_recording(left), (mine or other or ("",))[0]), DiffSide(
             resolve_recording(right), (other or mine or ("",))[0]
         )
-    raise UserError("two places or recordings to compare are needed", "a2a-inspect diff LEFT [#3] RIGHT [#3]")
+    raise UserError("name two places or recordings to compare", "a2a-inspect diff LEFT [#3] RIGHT [#3]")
 
 
 def _sides_of_recording(path: Path, words: tuple[str, ...]) -> tuple[DiffSide, DiffSide]:

@@ -1,4 +1,4 @@
-"""Findings that do not count, each with a reason: a TOML file that is kept beside the code.
+"""Suppressed findings, each with a reason, from a TOML file that is kept with the code.
 
 [[suppress]]
 rule = "A2A-HTTP-009"

@@ -45,8 +45,8 @@ def _session_lines(session: CheckedSession) -> Iterator[str]:
         yield f"  the capture is incomplete: {make_visible(session.incomplete_reason)}"
     if session.skipped_rules:
         yield (
-            f"  without payloads (metadata only): {text.format_count(len(session.skipped_rules), 'rule')} that "
-            "need them said nothing"
+            f"  {text.format_count(len(session.skipped_rules), 'rule')} not run: payloads were not recorded "
+            "(metadata only)"
         )
     for each in session.findings:
         if not each.suppressed:

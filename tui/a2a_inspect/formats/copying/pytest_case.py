@@ -27,7 +27,7 @@ _SDK_PACKAGES = {"1.0": "a2a.types", "0.3": "a2a.grpc"}
 
 
 def members(value: Any, name: str) -> Iterator[Any]:
-    """Every value of this name in some JSON, outermost first."""
+    """Yield every value with this name in some JSON, outermost first."""
     if isinstance(value, dict):
         if name in value:
             yield value[name]
@@ -39,19 +39,19 @@ def members(value: Any, name: str) -> Iterator[Any]:
 
 
 def states(answers: list[Any]) -> list[str]:
-    """The states that the answers tell, each once as long as it lasts."""
+    """Return the states of the answers, without consecutive repetitions."""
     told = [each["state"] for each in members(answers, "status") if isinstance(each, dict) and "state" in each]
     return [state for at, state in enumerate(told) if at == 0 or told[at - 1] != state]
 
 
 def artifacts(answers: list[Any]) -> list[str]:
-    """The names of artifacts, in order of first sight."""
+    """Return the names of artifacts, in order of first appearance."""
     found = [*members(answers, "artifact"), *(one for many in members(answers, "artifacts") for one in many)]
     return list(dict.fromkeys(each["name"] for each in found if isinstance(each, dict) and each.get("name")))
 
 
 def errors(answers: list[Any]) -> list[Any]:
-    """The codes of errors."""
+    """Return the codes of errors."""
     return [each["code"] for each in members(answers, "error") if isinstance(each, dict) and "code" in each]
 
 
