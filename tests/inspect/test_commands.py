@@ -145,8 +145,7 @@ def test_show_of_what_is_not_there(small: Path) -> None:
     done = run(small.parent / "state", "a2a-inspect", "show", small, "99")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        "a2a-inspect: error: this recording has no 99\n"
-        f"a2a-inspect: hint: list the exchanges: a2a-inspect ls {small}\n"
+        f"a2a-inspect: error: this recording has no 99\na2a-inspect: hint: list the exchanges: a2a-inspect ls {small}\n"
     )
 
 

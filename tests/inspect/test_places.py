@@ -64,7 +64,8 @@ def test_show_has_every_place(two: Path, run: Run) -> None:
 def test_each_word_has_to_name_something(two: Path, run: Run, command: str, words: str) -> None:
     done = run(command, two, *words.split())
     assert done[0] == 2
-    assert f"recording has no {words.split()[-1]}\n" in done[2]
+    kind = "conversation " if command == "segments" else ""
+    assert f"this recording has no {kind}{words.split()[-1]}\n" in done[2]
 
 
 @pytest.mark.parametrize("words", [("note", "0", "x"), ("note", "1:0", "x")])

@@ -112,7 +112,7 @@ def _print_entries(entries: Iterable[TailEntry]) -> None:
 def _wait_for_file(path: Path, sleep: Callable[[float], None]) -> bool:
     """Wait until a proxy has created the recording; return False if stdout was closed meanwhile."""
     if not path.exists():
-        print_error("a2a-inspect", f"there is no recording {path} yet: waiting", "Ctrl-C ends this")
+        print_error("a2a-inspect", f"{path} does not exist yet: waiting for it", "Ctrl-C ends this")
     while not path.exists():
         if is_reader_gone():
             return False

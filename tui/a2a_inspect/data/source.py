@@ -112,7 +112,7 @@ class RecordingSource:
         self.files = files
         """Short names of the recordings that this one joins (see `joined`); empty if it joins none."""
         if _is_missing(path) and not path.absolute().parent.is_dir():
-            raise RecordingError(f"there is no recording {path}: there is no folder {path.parent}", "check the name")
+            raise RecordingError(f"there is no recording {path}: {path.parent} is not a folder", "check the name")
         self._reader: _RecordingReader | None = None
         self._open_file: tuple[int, int] | None = None
         """Device and inode of the open file."""

@@ -37,7 +37,7 @@ class ChooseRecording(ModalScreen[Path | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Close", id="choose.close", tooltip="choose none"),
+        Binding("escape", "dismiss", "Close", id="choose.close", tooltip="close without choosing"),
     ]
 
     def __init__(self, current: Path, title: str) -> None:

@@ -18,11 +18,11 @@ from a2a_inspect.dialogs.menu import MENU_CSS
 
 FORMS = (
     ("j", "json", "JSON", "the frame decoded, or the whole exchange"),
-    ("r", "raw", "raw", "the payload as it was on the wire"),
-    ("c", "curl", "curl", "a shell line that asks the agent again"),
+    ("r", "raw", "raw", "the payload as sent on the wire"),
+    ("c", "curl", "curl", "a shell command that repeats the request"),
     ("g", "grpcurl", "grpcurl", "the same for gRPC"),
     ("p", "python", "Python", "a program with the SDK of its dialect"),
-    ("t", "pytest", "pytest", "a test that asserts what was seen"),
+    ("t", "pytest", "pytest", "a test that asserts the recorded answer"),
     ("i", "ids", "ids", "task, context, message, trace"),
 )
 """Key, name of the form, label, description."""
@@ -38,7 +38,7 @@ class CopyMenu(ModalScreen[str | None]):
             Binding(key, f"choose('{name}')", f"As {label}", show=False, id=f"copy.{name}", tooltip=f"copy {about}")
             for key, name, label, about in FORMS
         ),
-        Binding("escape,q,y", "dismiss", "Close", id="copy.close", tooltip="copy nothing"),
+        Binding("escape,q,y", "dismiss", "Close", id="copy.close", tooltip="close without copying"),
     ]
 
     def __init__(self, subject: str, refusals: Mapping[str, str]) -> None:

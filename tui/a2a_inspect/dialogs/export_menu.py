@@ -42,7 +42,7 @@ class ExportMenu(ModalScreen[tuple[str, str] | None]):
             )
             for key, name, about in _SETS
         ),
-        Binding("escape,q,x", "dismiss", "Close", id="export.close", tooltip="export nothing"),
+        Binding("escape,q,x", "dismiss", "Close", id="export.close", tooltip="close without exporting"),
     ]
 
     def __init__(self, sets: dict[str, str], folder: str) -> None:
@@ -85,7 +85,7 @@ class FormatMenu(ModalScreen[str | None]):
             Binding(key, f"choose({place})", f"The format beside {key}", show=False, id=f"format.{key}")
             for place, key in enumerate(_FORMAT_KEYS)
         ),
-        Binding("escape,q,x", "dismiss", "Close", id="format.close", tooltip="export nothing"),
+        Binding("escape,q,x", "dismiss", "Close", id="format.close", tooltip="close without exporting"),
     ]
 
     def __init__(self, subject: str) -> None:

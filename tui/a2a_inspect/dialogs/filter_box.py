@@ -80,13 +80,13 @@ class FilterBox(Vertical):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "use", "Use", id="filter.use", priority=True, tooltip="show only what matches"),
-        Binding("ctrl+n", "find", "Find", id="filter.find", tooltip="hide nothing; n and N go to what matches"),
+        Binding("enter", "use", "Use", id="filter.use", priority=True, tooltip="show only matches"),
+        Binding("ctrl+n", "find", "Find", id="filter.find", tooltip="hide nothing; n and N go to matches"),
         Binding("tab", "complete(1)", "Complete", id="filter.complete", priority=True, tooltip="the next suggestion"),
         Binding("shift+tab", "complete(-1)", "Complete", show=False, id="filter.complete-back", priority=True),
-        Binding("up", "history(-1)", "History", id="filter.older", tooltip="what was typed before"),
+        Binding("up", "history(-1)", "History", id="filter.older", tooltip="previous filters"),
         Binding("down", "history(1)", "History", show=False, id="filter.newer"),
-        Binding("escape", "close", "Cancel", id="filter.cancel", tooltip="the list as it was"),
+        Binding("escape", "close", "Cancel", id="filter.cancel", tooltip="restore the list"),
     ]
 
     class Said(Message):

@@ -24,7 +24,7 @@ class SeekBox(ModalScreen[str | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Leave", id="seek.leave", tooltip="look for nothing"),
+        Binding("escape", "dismiss", "Leave", id="seek.leave", tooltip="end the search"),
     ]
 
     def __init__(self, text: str) -> None:

@@ -47,7 +47,7 @@ class DiffView(LongView):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "next(1)", "Next", id="diff.next", tooltip="the next difference"),
-        Binding("N", "next(-1)", "Previous", id="diff.previous", tooltip="the difference before"),
+        Binding("N", "next(-1)", "Previous", id="diff.previous", tooltip="the previous difference"),
         Binding("j,down", "scroll_down", "Down", show=False, id="diff.down"),
         Binding("k,up", "scroll_up", "Up", show=False, id="diff.up"),
         Binding("pagedown,ctrl+d", "page_down", "Page down", show=False, id="diff.pagedown"),

@@ -28,7 +28,7 @@ _FILE_CELLS = 16
 
 
 class ExchangeList(LazyList):
-    """All exchanges of a recording by session; the last session may still be open."""
+    """All exchanges of a recording, session by session, including live ones."""
 
     def __init__(
         self,

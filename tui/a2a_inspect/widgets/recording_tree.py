@@ -32,11 +32,11 @@ class RecordingTree(Tree[TreeBranch | None], inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "cursor_down", "Down", show=False, id="tree.down"),
         Binding("k,up", "cursor_up", "Up", show=False, id="tree.up"),
-        Binding("l,right,space", "open", "Open", id="tree.open", key_display="l", tooltip="show what is under it"),
+        Binding("l,right,space", "open", "Open", id="tree.open", key_display="l", tooltip="show its children"),
         Binding(
             "h,left", "close", "Close", id="tree.close", key_display="h", tooltip="close it, or go to the branch above"
         ),
-        Binding("enter", "select_cursor", "Only this", id="tree.choose", tooltip="narrow the list to it"),
+        Binding("enter", "select_cursor", "Only this", id="tree.choose", tooltip="show only this branch in the list"),
         Binding("pagedown,ctrl+d,ctrl+f", "page_down", "Page down", show=False, id="tree.page-down"),
         Binding("pageup,ctrl+u", "page_up", "Page up", show=False, id="tree.page-up"),
         Binding("home", "scroll_home", "First", show=False, id="tree.first"),

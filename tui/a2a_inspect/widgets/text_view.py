@@ -70,9 +70,9 @@ class TextView(LongView):
         Binding("home", "scroll_home", "First", show=False, id="text.first", tooltip="first line; gg as well"),
         Binding("g", "first_at_two", "First", show=False, id="text.first-at-two", tooltip="pressed twice: first line"),
         Binding("G,end", "scroll_end", "Last", show=False, id="text.last", tooltip="last line"),
-        Binding("slash", "seek", "Look for", key_display="/", id="text.seek", tooltip="look for a word in this text"),
-        Binding("n", "sought(1)", "Next", show=False, id="text.next", tooltip="the next place of that word"),
-        Binding("N", "sought(-1)", "Previous", show=False, id="text.previous", tooltip="the place before"),
+        Binding("slash", "seek", "Look for", key_display="/", id="text.seek", tooltip="search for a word in this text"),
+        Binding("n", "sought(1)", "Next", show=False, id="text.next", tooltip="next match"),
+        Binding("N", "sought(-1)", "Previous", show=False, id="text.previous", tooltip="previous match"),
     ]
 
     def __init__(self, *, id: str) -> None:

@@ -78,7 +78,7 @@ def show_segments(recording: Recording, options: SegmentsOptions) -> None:
     if missing:
         listing = shell_line("a2a-inspect", "ls", recording.path)
         named = " or ".join(word for word in options.words if word in missing)
-        raise UserError(f"no conversation {named} in this recording", f"list the conversations: {listing}")
+        raise UserError(f"this recording has no conversation {named}", f"list the conversations: {listing}")
 
 
 def _print_objects(session: SessionRow, gathered: SessionConversations, conversations: list[ConversationTree]) -> None:

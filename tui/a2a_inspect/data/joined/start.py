@@ -56,7 +56,7 @@ def _joined_session_facts(paths: Sequence[Path]) -> SessionFacts:
     """Return the facts of the one session that represents all; checks that each existing file can be opened."""
     for path in paths:
         if not path.exists() and not path.absolute().parent.is_dir():
-            raise RecordingError(f"there is no recording {path}: there is no folder {path.parent}", "check the name")
+            raise RecordingError(f"there is no recording {path}: {path.parent} is not a folder", "check the name")
     with MultiReader([path for path in paths if path.exists() and path.stat().st_size]) as several:
         known = [row.facts for _, row in several.sessions()]
     return SessionFacts(

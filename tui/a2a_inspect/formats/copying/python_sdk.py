@@ -47,7 +47,7 @@ def python_program(call: CopiedCall) -> str:
     """
     exchange = call.exchange
     if exchange.binding not in _TRANSPORTS:
-        raise NotOffered("the SDK has no client for it")
+        raise NotOffered("the SDK has no client for this binding")
     if exchange.dialect in (Dialect.V1_0, Dialect.V1_1):
         if exchange.operation not in _V1_METHODS:
             raise NotOffered("a2a-sdk 1.x has no method for it")
