@@ -76,6 +76,15 @@ class Person:
         """Nothing of it is on the screen."""
         return not any(word in screen_text(self.app) for word in words)
 
+    async def lists(self, *numbers: int) -> None:
+        """Wait until the list shows exactly these exchanges."""
+        rows = self.exchanges
+
+        def shown() -> list[int]:
+            return [row.exchange.id for index in range(rows.total) if (row := rows._pages.row(index)) is not None]
+
+        await self.until(lambda: shown() == list(numbers), numbers)
+
     async def types(self, *keys: str) -> None:
         """Press these, and wait until each has done what it does.
 

@@ -1,12 +1,12 @@
 """The A2A protocol as data: `.proto` files, compiled descriptor sets, private descriptor pools.
 
-A *line* is one set of payloads that fits together: `0.3`, `rc`, `1.0` (with the generation fields of the 1.1 draft and
-the live operations of BIDI), `live-1975`, `live-2153`, and `rpc` for the details of a gRPC status. Every line has a
-descriptor pool of its own. protobuf's default pool is never touched: it is one per process, the A2A SDK registers the
-same names there, and whoever comes second fails.
+A *schema set* is one group of message definitions that belong together: `0.3`, `rc`, `1.0` (with the generation fields
+of the 1.1 draft and the live operations of BIDI), `live-1975`, `live-2153`, and `rpc` for the details of a gRPC status.
+Every schema set has a descriptor pool of its own. protobuf's default pool is never used: each process has only one, the
+A2A SDK registers the same names there, and the second registration of a name fails.
 
-Importing this package is cheap: protobuf is loaded when something is first used. Nothing here does I/O but to read its
-own descriptor sets; `a2a_proto.build`, for developers, writes them.
+Importing this package is cheap: protobuf is loaded on first use. The package reads its own descriptor sets and does no
+other I/O; `a2a_proto.build`, a developer tool, writes them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from a2a_proto.errors import ParseError, RenderError
-from a2a_proto.lines import SCHEMA_SETS, SchemaSet
+from a2a_proto.schema_sets import SCHEMA_SETS, SchemaSet
 
 if TYPE_CHECKING:
     from a2a_proto.dialect import choose_a2a_v1
@@ -57,7 +57,7 @@ _MODULE_OF_NAME = {
 
 
 def __getattr__(name: str) -> object:
-    """Load the module that holds `name` when it is first asked for, and remember the value."""
+    """Import the module that defines `name` on first access, and cache the value."""
     home = _MODULE_OF_NAME.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

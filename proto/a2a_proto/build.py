@@ -1,9 +1,10 @@
-"""Compiles the `.proto` files of this package into the descriptor sets beside them. For developers: needs grpcio-tools.
+"""Compiles the `.proto` files of this package into the descriptor sets next to them. For developers: needs
+grpcio-tools.
 
     python -m a2a_proto.build
 
-Without source info and file options, and serialised in one fixed order, so that the same text gives the same bytes
-whichever release of protoc is installed.
+Descriptor sets are written without source info and file options and serialised in a fixed order, so that the same
+`.proto` text yields the same bytes with every release of protoc.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import grpc_tools
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from grpc_tools import protoc
 
-from a2a_proto.lines import SCHEMA_SETS, SchemaSet
+from a2a_proto.schema_sets import SCHEMA_SETS, SchemaSet
 
 PACKAGE_DIR = Path(__file__).parent
 WELL_KNOWN = Path(grpc_tools.__file__).parent / "_proto"
 
 
 def compile_descriptor_set(schema_set: SchemaSet) -> bytes:
-    """The descriptor set of a line, made anew from its `.proto` files. Raises ValueError where protoc refuses them."""
+    """Return the descriptor set compiled from the set's `.proto` files. Raises ValueError if protoc rejects them."""
     with TemporaryDirectory() as folder:
         out = Path(folder) / "set.binpb"
         arguments = [
@@ -43,7 +44,7 @@ def compile_descriptor_set(schema_set: SchemaSet) -> bytes:
 
 
 def main() -> None:
-    """Write every descriptor set, and say which changed."""
+    """Write every descriptor set and print which ones changed."""
     for schema_set, source in SCHEMA_SETS.items():
         path, data = PACKAGE_DIR / source.descriptor_path, compile_descriptor_set(schema_set)
         changed = not path.exists() or path.read_bytes() != data

@@ -1,17 +1,17 @@
-"""What can go wrong with a peer's bytes. Knows nothing of protobuf, so that it can be imported for nothing."""
+"""Errors caused by a peer's bytes. Does not import protobuf, so importing this module is cheap."""
 
 from __future__ import annotations
 
 
 class ParseError(ValueError):
-    """Bytes that are no message of that type.
+    """The bytes are not a message of the expected type.
 
-    Cut short, a bad key, a string that is not UTF-8, nested too deep.
+    Examples: a truncated message, an invalid key, a string that is not UTF-8, nesting that is too deep.
     """
 
 
 class RenderError(ValueError):
-    """A message that parses but has no ProtoJSON form.
+    """The message parses but has no ProtoJSON form.
 
-    A time outside the years 1 to 9999, a NaN in a Struct, an Any of a type that the pool does not hold.
+    Examples: a time outside the years 1 to 9999, a NaN in a Struct, an Any whose type is not in the pool.
     """

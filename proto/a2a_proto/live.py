@@ -1,9 +1,9 @@
-"""Which of three payloads a SendLiveMessage stream carries. No protobuf: the keys are enough.
+"""Detects which of three payload families a SendLiveMessage stream carries, from field keys alone, without protobuf.
 
 The signs are listed in manual/protocol.md "Live payload detection".
 
-BIDI sends SendMessageRequest and gets StreamResponse, `1975` wraps both beside media frames, `2153` sends
-StreamRequest and gets a StreamResponse with one more kind of event. All three use the same `:path`.
+BIDI sends SendMessageRequest and receives StreamResponse. `1975` wraps both and adds media frames. `2153` sends
+StreamRequest and receives a StreamResponse with one more kind of event. All three use the same `:path`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from __future__ import annotations
 from typing import Final, Literal
 
 LivePayload = Literal["bidi", "1975", "2153", ""]
-"""The family; empty where the bytes do not say."""
+"""The payload family, or an empty string if the bytes do not determine it."""
 
 _VARINT: Final = 0
 _LENGTH_DELIMITED: Final = 2
 
 _Fields = dict[int, tuple[int, int, bytes]]
-"""Field number to wire type, number (of a varint, else 0) and content (of a LEN field, else empty); last one wins."""
+"""Field number to (wire type, varint value or 0, content of a LEN field or empty). The last occurrence wins."""
 
 
 def detect_live(first_client_message: bytes | None, first_server_message: bytes | None) -> LivePayload:
-    """The family of a live stream, by the first message of each side (None where it has not come).
+    """Return the family of a live stream from the first message of each side (None if it has not arrived yet).
 
-    Much of BIDI reads the same in 2153, and is called `bidi` until the agent says otherwise: ask again with a later
-    message where it matters. Never raises.
+    Much of BIDI also parses as 2153 and is reported as `bidi` until the agent's messages contradict that: call again
+    with a later message if the difference matters. Never raises.
     """
     client = _family_of_client_message(_parse_fields(first_client_message)) if first_client_message else ""
     if client in ("1975", "2153"):
@@ -34,7 +34,7 @@ def detect_live(first_client_message: bytes | None, first_server_message: bytes 
 
 
 def proves_bidi(client_message: bytes) -> bool:
-    """The message has what only a SendMessageRequest has: a configuration. Never raises."""
+    """Whether the message has a configuration, which only a SendMessageRequest has. Never raises."""
     fields = _parse_fields(client_message)
     return bool(fields) and _family_of_client_message(fields) == "bidi" and 3 in (fields or {})
 
@@ -53,7 +53,7 @@ def _family_of_client_message(fields: _Fields | None) -> LivePayload:
 
 
 def _is_send_request(fields: _Fields | None) -> bool:
-    """A SendMessageRequest of 1.0 inside field 1, where the other families have the tenant's name."""
+    """Whether field 1 holds a SendMessageRequest of 1.0; in the other families it holds the name of the tenant."""
     message = _inner_fields(fields, 2) if fields else None
     if not message:
         return False
@@ -64,7 +64,10 @@ def _is_send_request(fields: _Fields | None) -> bool:
 
 
 def _message_or_media(fields: _Fields | None) -> Literal["message", "media", ""]:
-    """Field 2: a Message (inner 1 is its id) or a MediaFrame (inner 1 is a Part). Inner 4 is a number in both."""
+    """Classify field 2: a Message (inner 1 is its id) or a MediaFrame (inner 1 is a Part).
+
+    Inner 4 is a number in both.
+    """
     if not fields:
         return ""
     kinds = {number: kind for number, (kind, _, _) in fields.items()}
@@ -74,7 +77,7 @@ def _message_or_media(fields: _Fields | None) -> Literal["message", "media", ""]
         return "message"
     if 1 in fields and _is_part(_inner_fields(fields, 1)):
         return "media"
-    # A role is 1 or 2; the marks of a media flow go on to 5.
+    # A role is 1 or 2; the markers of a media flow have values up to 5.
     return "media" if fields.get(4, (_LENGTH_DELIMITED, 0, b""))[1] > 2 else "message"
 
 
@@ -85,13 +88,13 @@ def _is_part(fields: _Fields | None) -> bool:
 
 
 def _family_by_field_3(fields: _Fields | None) -> LivePayload:
-    """Field 3: BIDI has the configuration here, 2153 an artifact of the client's."""
+    """Classify by field 3: the configuration in BIDI, an artifact of the client in 2153."""
     if fields is None:
         return ""
     third = fields.get(3)
     if third is not None:
         return "bidi" if third[0] == _VARINT else "2153"
-    # With no field 3 inside, field 1 is a media type, which has a slash, or a task's id.
+    # Without an inner field 3, field 1 is a media type, which contains a slash, or a task id.
     return "2153" if 1 in fields and b"/" not in fields[1][2] else "bidi"
 
 
@@ -109,10 +112,11 @@ def _family_of_server_message(fields: _Fields | None) -> LivePayload:
 
 
 def _family_by_field_1(fields: _Fields | None) -> LivePayload:
-    """Field 1 of the agent's: a StreamResponse (one field of 1 to 4, a message) or a Task (1 is its id)."""
+    """Classify by field 1 of the agent: a StreamResponse (one field of 1 to 4, a message) or a Task (inner 1 is its
+    id)."""
     if not fields:
         return ""
-    if 8 in fields or 9 in fields:  # the timeline and the elicitations of a task; nobody else has these numbers
+    if 8 in fields or 9 in fields:  # the timeline and the elicitations of a task; only 2153 uses these numbers
         return "2153"
     if _readable_text(fields, 1):
         return "bidi"
@@ -124,7 +128,7 @@ def _family_by_field_1(fields: _Fields | None) -> LivePayload:
 
 
 def _readable_text(fields: _Fields, number: int) -> str:
-    """The field as text, if it is text that a person could read; a message would have control characters in front."""
+    """Return the field as text if all of it is printable, else "". A message starts with control characters."""
     try:
         text = fields[number][2].decode("utf-8")
     except (KeyError, UnicodeDecodeError):
@@ -133,13 +137,13 @@ def _readable_text(fields: _Fields, number: int) -> str:
 
 
 def _inner_fields(fields: _Fields, number: int) -> _Fields | None:
-    """The content of a LEN field, read as a message; None where there is none or it is not one."""
+    """Return the content of a LEN field parsed as a message, or None if it is absent or not a message."""
     found = fields.get(number)
     return _parse_fields(found[2]) if found is not None and found[0] == _LENGTH_DELIMITED else None
 
 
 def _parse_fields(data: bytes) -> _Fields | None:
-    """The top-level fields of a message; None where these bytes are none. Groups are unknown in proto3."""
+    """Return the top-level fields of a message, or None if the bytes are not a message. proto3 has no groups."""
     fields: _Fields = {}
     at = 0
     while at < len(data):
@@ -162,7 +166,7 @@ def _parse_fields(data: bytes) -> _Fields | None:
 
 
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """A base-128 number and the offset after it; offset -1 where it does not end within ten bytes."""
+    """Return a base-128 number and the offset after it, or the offset -1 if it does not end within ten bytes."""
     value = 0
     for shift in range(0, 70, 7):
         if at >= len(data):

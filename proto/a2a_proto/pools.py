@@ -1,4 +1,4 @@
-"""Private descriptor pools, and message classes made from them. Nothing here reaches protobuf's default pool."""
+"""Private descriptor pools and the message classes created from them. protobuf's default pool is never used."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_proto.errors import ParseError
-from a2a_proto.lines import SCHEMA_SETS, SchemaSet
+from a2a_proto.schema_sets import SCHEMA_SETS, SchemaSet
 
 
 @cache
 def pool(schema_set: SchemaSet) -> DescriptorPool:
-    """The pool of a line, with the well-known types that it uses. The same object every time.
+    """Return the pool of a schema set, including the well-known types that it uses. Always the same object.
 
-    Raises KeyError where there is no such line.
+    Raises KeyError if the schema set does not exist.
     """
     data = get_data(__package__, SCHEMA_SETS[schema_set].descriptor_path)
     if data is None:
@@ -31,11 +31,12 @@ def pool(schema_set: SchemaSet) -> DescriptorPool:
 
 @cache
 def message_class(schema_set: SchemaSet, name: str) -> type[Message]:
-    """The class of a message, by full name (`lf.a2a.v1.Task`, `google.protobuf.Struct`) or short (`Task`).
+    """Return the class of a message, by its full name (`lf.a2a.v1.Task`, `google.protobuf.Struct`) or short name
+    (`Task`).
 
-    Its `FromString` is the fast way to parse (about 0.3 us for a small message): keep it where that matters. Messages
-    of two lines do not mix, not even their Structs; carry them across as bytes. Raises KeyError where the line has no
-    such message.
+    Its `FromString` is the fast way to parse (about 0.3 us for a small message): keep the class where speed matters.
+    Messages of two schema sets do not mix, not even their Structs; transfer them as bytes. Raises KeyError if the
+    schema set has no such message.
     """
     package = SCHEMA_SETS[schema_set].package
     full = name if name.startswith((package + ".", "google.protobuf.")) else f"{package}.{name}"
@@ -43,12 +44,12 @@ def message_class(schema_set: SchemaSet, name: str) -> type[Message]:
 
 
 def parse(schema_set: SchemaSet, name: str, data: bytes) -> Message:
-    """Read one message. Fields that the line does not know are kept, and come out again on serialising.
+    """Parse one message. Fields that the schema set does not define are kept and serialised again.
 
-    Raises ParseError where the bytes are no such message or nest deeper than 100 messages (JSON in a part takes two or
-    more a level, so about 45 levels), KeyError where there is no such message in the line.
+    Raises ParseError if the bytes are not such a message or nest deeper than 100 messages (JSON in a part takes at
+    least two messages per level, so about 45 levels), and KeyError if the schema set has no such message.
     """
     try:
         return message_class(schema_set, name).FromString(data)
     except DecodeError as error:
-        raise ParseError(f"{len(data)} bytes are no {name} of {schema_set}") from error
+        raise ParseError(f"{len(data)} bytes are not a {name} of {schema_set}") from error

@@ -1,7 +1,6 @@
-"""Messages as JSON: the canonical form of protobuf (manual/protocol.md "JSON encoding"), and the details of a gRPC
-status.
+"""Renders messages in protobuf's canonical JSON form (manual/protocol.md "JSON encoding"), and gRPC status details.
 
-Slow next to parsing (about 10 us a message): for looking and exporting, not for the hot path.
+Slow compared with parsing (about 10 us per message): meant for display and export, not for the hot path.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import DecodeError, Message
 
 from a2a_proto.errors import RenderError
-from a2a_proto.lines import SchemaSet
 from a2a_proto.pools import message_class, parse, pool
+from a2a_proto.schema_sets import SchemaSet
 
 
 def to_dict(message: Message) -> dict[str, Any]:
-    """A message as ProtoJSON: lowerCamel names, int64 as decimal strings, bytes as base64, defaults left out.
+    """Return a message as ProtoJSON: lowerCamel names, int64 as decimal strings, bytes as base64, defaults left out.
 
-    Fields in the order of their numbers, members of maps and Structs by name: protobuf gives those in an order that
-    differs from process to process. Unknown fields do not appear. Raises RenderError where there is no such form.
+    Fields are ordered by number, members of maps and Structs by name, because protobuf's own order of these differs
+    from process to process. Unknown fields are left out. Raises RenderError if the message has no JSON form.
     """
-    pool: Any = message.DESCRIPTOR.file.pool  # without it an Any inside would be looked up in the default pool
+    pool: Any = message.DESCRIPTOR.file.pool  # otherwise an Any inside would be looked up in the default pool
     try:
         rendered: dict[str, Any] = _sort_members(message.DESCRIPTOR, MessageToDict(message, descriptor_pool=pool))
     except (JsonFormatError, DecodeError, TypeError, ValueError) as error:
@@ -34,30 +33,30 @@ def to_dict(message: Message) -> dict[str, Any]:
 
 
 def to_json(message: Message) -> str:
-    """The same as compact JSON text, characters outside ASCII as themselves. Raises RenderError."""
+    """Return `to_dict` as compact JSON text with non-ASCII characters unescaped. Raises RenderError."""
     return json.dumps(to_dict(message), ensure_ascii=False, separators=(",", ":"))
 
 
 def from_dict(schema_set: SchemaSet, name: str, value: dict[str, Any], *, lenient: bool = False) -> Message:
-    """The message that ProtoJSON stands for; the inverse of `to_dict`.
+    """Return the message that a ProtoJSON object represents; the inverse of `to_dict`.
 
-    A lenient reading leaves out members that the message does not have.
+    If `lenient`, members that the message does not define are ignored.
 
-    Raises RenderError where `value` is no such message, KeyError where the line has no message of that name.
+    Raises RenderError if `value` does not represent such a message, KeyError if the schema set has no such message.
     """
     private: Any = pool(schema_set)
     try:
         made = message_class(schema_set, name)()
         return ParseDict(value, made, ignore_unknown_fields=lenient, descriptor_pool=private)
     except (JsonFormatError, TypeError, ValueError) as error:
-        raise RenderError(f"this is no {name} of {schema_set}: {error}") from error
+        raise RenderError(f"this is not a {name} of {schema_set}: {error}") from error
 
 
 def read_status(data: bytes) -> dict[str, Any]:
-    """`grpc-status-details-bin`, base64 already taken off, as ProtoJSON: `code`, `message`, `details`.
+    """Return `grpc-status-details-bin`, already decoded from base64, as ProtoJSON: `code`, `message`, `details`.
 
-    A detail of a known type has its fields beside `@type`; any other has `value`, its bytes in base64. Raises
-    ParseError where this is no google.rpc.Status.
+    A detail of a known type has its fields next to `@type`; any other has `value`, its bytes in base64. Raises
+    ParseError if the bytes are not a google.rpc.Status.
     """
     status: Any = parse("rpc", "Status", data)
     rendered: dict[str, Any] = {"code": status.code, "message": status.message}
@@ -67,16 +66,17 @@ def read_status(data: bytes) -> dict[str, Any]:
 
 
 _SPECIAL_JSON_FORMS = frozenset(f"google.protobuf.{name}" for name in ("Any", "ListValue", "Struct", "Value"))
-"""Messages whose JSON form is not that of their fields."""
+"""Messages whose JSON form differs from the JSON form of their fields."""
 
 
 def _sort_members(descriptor: Any, value: Any) -> Any:
-    """The JSON form of a message of this type, or of a list of them, with its maps sorted and its numbers whole."""
+    """Return the JSON form of a message of this type, or of a list of them, with sorted maps and integral numbers as
+    int."""
     if descriptor.full_name in _SPECIAL_JSON_FORMS:
         return _whole_numbers(value)
     if isinstance(value, list):
         return [_sort_members(descriptor, each) for each in value]
-    if not isinstance(value, dict):  # Timestamp and the like are texts
+    if not isinstance(value, dict):  # Timestamp, Duration and similar types are rendered as strings
         return value
     fields = {field.json_name: field for field in descriptor.fields}
     return {name: _sort_field(fields[name], each) for name, each in value.items()}
@@ -93,7 +93,7 @@ def _sort_field(field: Any, value: Any) -> Any:
 
 
 def _whole_numbers(value: Any) -> Any:
-    """Numbers of a Struct are doubles: those that are whole, and exact, become int, as other languages print them."""
+    """Convert integral doubles of a Struct, where exact, to int, which is how other languages print them."""
     if isinstance(value, dict):
         return {name: _whole_numbers(value[name]) for name in sorted(value)}
     if isinstance(value, list):

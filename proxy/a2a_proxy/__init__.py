@@ -1,4 +1,4 @@
-"""a2a-proxy: relay A2A traffic untouched, decode the copy, keep the recording."""
+"""a2a-proxy: relays A2A traffic unchanged, decodes a copy of it, and keeps a recording."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ __all__ = ["Recording", "__version__"]
 
 
 def __getattr__(name: str) -> object:
-    """`Recording` is imported, with SQLite and the decoders, when it is asked for: who starts a proxy does not wait."""
+    """Import `Recording`, with SQLite and the decoders, on first access, so that starting a proxy stays fast."""
     if name != "Recording":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from a2a_proxy.api import Recording

@@ -1,7 +1,7 @@
-"""The whole surface of the pure core: captured chunks in, observations out.
+"""The interface of the pure core: captured chunks in, observations out.
 
-It never raises for what a peer sent, does no I/O and never asks the clock. Cut at any chunk, saved and restored, it
-yields the same observations, so a recorder that died can be replaced without loss or repetition.
+The observer never raises because of a peer's bytes, does no I/O and never reads the clock. Saved and restored at any
+chunk, it yields the same observations, so a recorder that died can be replaced without loss or repetition.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from a2a_proxy.wire.stdio import StdioDecoder
 _OPEN, _DATA, _OURS = ChunkKind.OPEN, ChunkKind.DATA, ChunkKind.OURS
 _INTERRUPTING_KINDS = frozenset({ChunkKind.EOF, ChunkKind.RESET, ChunkKind.LOST})
 _CARD_EVENT = EventKind.CARD
+"""Bound here because looking up `EventKind.CARD` for each frame costs 0.1 us (CPython 3.11)."""
 _REDACTION_GROUP = 8
 """Frames whose payloads are searched for secrets in one pass."""
-"""Bound here: where it is asked for each frame, `EventKind.CARD` costs 0.1 us (CPython 3.11)."""
 
 
 class _EditRecord(msgspec.Struct, frozen=True):
-    """What is read of the data of an EDIT record."""
+    """The members of an EDIT record that the observer uses."""
 
     kind: str = ""
     after: str = ""
@@ -43,7 +43,7 @@ class _EditRecord(msgspec.Struct, frozen=True):
 
 
 class _ObservedConnection:
-    """One connection: its decoders, and what is known of the connection itself."""
+    """One connection: its decoders and the facts about the connection itself."""
 
     def __init__(self, number: int, opened: int, facts: ConnectionFacts, shared: SessionContext) -> None:
         self.number = number
@@ -58,13 +58,13 @@ class _ObservedConnection:
         self.bytes = [0, 0]
         self.lost = 0
         self.kind = ""
-        """What it spoke before its decoders were lost; empty where they were not."""
+        """The kind detected before the decoders were lost; empty if they were not lost."""
         self.counters: dict[str, int] = {}
-        """What lost decoders had counted."""
+        """The counters of the lost decoders."""
 
     @classmethod
     def adopt(cls, known: Connection, shared: SessionContext) -> _ObservedConnection:
-        """A connection of which only the recording knows: opaque from here."""
+        """Return a connection known only from the recording; it is opaque from here."""
         connection = cls(known.id, known.opened, known.facts, shared)
         connection.dialed, connection.peer, connection.how, connection.lost = (
             known.dialed,
@@ -78,7 +78,7 @@ class _ObservedConnection:
         return connection
 
     def snapshot(self) -> Connection:
-        """What is known of the connection now."""
+        """Return the current facts about the connection."""
         return Connection(
             id=self.number,
             client=self.facts.client,
@@ -97,7 +97,7 @@ class _ObservedConnection:
         )
 
     def save(self) -> dict[str, Any]:
-        """Plain values from which `restore` goes on."""
+        """Return plain values for `restore`."""
         return {
             "opened": self.opened,
             "facts": msgspec.to_builtins(self.facts),
@@ -114,7 +114,7 @@ class _ObservedConnection:
 
     @classmethod
     def restore(cls, number: int, state: dict[str, Any], shared: SessionContext) -> _ObservedConnection:
-        """The line as it was when `save` was called."""
+        """Return the connection as it was when `save` was called."""
         connection = cls(number, state["opened"], msgspec.convert(state["facts"], ConnectionFacts), shared)
         connection.wire = ConnectionDecoder.restore(state["wire"])
         connection.conversation = ConnectionConversation.restore(state["talk"], shared)
@@ -129,64 +129,65 @@ class _ObservedConnection:
 
 
 class _RedactedSource:
-    """What rules may ask about a line: all of it redacted."""
+    """Redacted facts about one connection, for the rules."""
 
     def __init__(self, connection: _ObservedConnection, redactor: Redactor) -> None:
         self._connection = connection
         self._redactor = redactor
 
     def exchange(self, number: int) -> Exchange:
-        """The exchange as it stands."""
+        """Return the current state of the exchange, redacted."""
         found = self._connection.conversation.exchange(number)
         assert found is not None
         return self._redactor.exchange(found.snapshot())
 
     def call_of(self, number: int) -> tuple[Binding, str, int]:
-        """Its binding, operation and beginning."""
+        """Return the exchange's binding, operation and start time (ns)."""
         found = self._connection.conversation.exchange(number)
         assert found is not None
         return found.binding, found.operation, found.started
 
     def closed_at(self, number: int) -> int:
-        """When it was over, ns; 0 while it is open."""
+        """Return the time the exchange closed, ns; 0 while it is open."""
         found = self._connection.conversation.exchange(number)
         return found.closed if found is not None else 0
 
-    def facts(self, connection: int) -> ConnectionFacts:  # noqa: ARG002 - there is one
-        """The addresses of the line."""
+    def facts(self, connection: int) -> ConnectionFacts:  # noqa: ARG002 - there is only one
+        """Return the addresses of the connection, redacted."""
         facts, text = self._connection.facts, self._redactor.text
         return ConnectionFacts(text(facts.client), text(facts.listen), text(facts.upstream), facts.transport)
 
 
 class Observer:
-    """Decodes one session: every connection of it, and what they share."""
+    """Decodes one session: all its connections and the state they share."""
 
     def __init__(self, redactor: Redactor, live: LiveMode = "auto") -> None:
-        """`live`: which payload SendLiveMessage carries, where the user has said it."""
+        """Create an observer. `live` is the payload family of SendLiveMessage if the user has set it."""
         self._redactor = redactor
         self._session_context = SessionContext(live)
         self._connections: dict[int, _ObservedConnection] = {}
         self._changed_connections: set[int] = set()
         self._closed_connections: list[_ObservedConnection] = []
         self._cut_exchanges: list[Exchange] = []
-        """Exchanges of adopted connections, closed; told once."""
+        """Closed exchanges of adopted connections; reported once."""
         self.tasks = TaskTracker()
         self._segments = SegmentTracker(redactor.text)
         self._rules = Engine()
         self._held_for_rules: list[FrameOrEnd] | None = None
-        """What the rules have still to see, in order; None where they see each frame at once."""
+        """Frames and closed exchanges that the rules have not seen yet, in order; None if the rules see each one at
+        once."""
         self.ended = False
-        """The session's END record has been read."""
+        """Whether the session's END record has been read."""
         self.edits = 0
-        """Chunks that the proxy changed on their way."""
+        """Number of chunks that the proxy changed while relaying them."""
         self.lost = 0
-        """Bytes that passed but were not captured, of all connections."""
+        """Bytes that were relayed but not captured, over all connections."""
 
     def feed(self, chunk: Chunk, out: list[Observation]) -> None:
-        """Decode one chunk; frames and findings are appended to `out` in wire order. Never raises."""
+        """Decode one chunk and append frames and findings to `out` in wire order. Never raises."""
         try:
             self._decode_chunk(chunk, out)
-        except Exception as error:  # a fault of ours costs one connection, not the recording
+        except Exception as error:  # a bug in the decoders costs one connection, not the recording
             self.abandon(chunk.connection, chunk.at, f"{type(error).__name__}: {error}"[:300], out)
 
     def _decode_chunk(self, chunk: Chunk, out: list[Observation]) -> None:
@@ -196,7 +197,7 @@ class Observer:
             return
         connection = self._connections.get(chunk.connection)
         if connection is None:
-            if kind is not _OPEN:  # its beginning was not captured: nothing that follows can be read
+            if kind is not _OPEN:  # the connection's beginning was not captured, so the rest cannot be decoded
                 self.lost += len(chunk.data) if kind is _DATA or kind is _OURS else 0
                 return
             connection = self._open_connection(chunk)
@@ -216,7 +217,7 @@ class Observer:
             self._apply_process_record(connection, connection.wire.stdio, chunk, out)
 
     def _apply_edit_record(self, connection: _ObservedConnection, chunk: Chunk) -> None:
-        """What else of an edit is kept: a call's trace goes on where it says, which is why it comes once a call."""
+        """Keep the `traceparent` that the proxy sent for a call: the trace continues there. Recorded once per call."""
         edit = msgspec.json.decode(chunk.data, type=_EditRecord)
         exchange = (
             connection.conversation.set_sent_traceparent(edit.stream, edit.after)
@@ -227,7 +228,8 @@ class Observer:
             self._segments.learn_sent_trace(exchange)
 
     def _apply_session_record(self, chunk: Chunk, out: list[Observation]) -> None:
-        """A record about the session itself: its end, or a hole in the journal that may touch every open connection."""
+        """Apply a record about the session itself: its end, or lost journal data that may affect every open
+        connection."""
         if chunk.kind is ChunkKind.END:
             self.ended = True
             self._segments.end(chunk.at)
@@ -272,7 +274,7 @@ class Observer:
     def _apply_process_record(
         self, connection: _ObservedConnection, wire: StdioDecoder, chunk: Chunk, out: list[Observation]
     ) -> None:
-        """What a stdio agent's process did, or was told to do."""
+        """Apply a record about a stdio agent's process: stderr output, a signal, or its exit."""
         events: list[WireEvent] = []
         if chunk.kind is ChunkKind.LOG:
             wire.feed_log(chunk.data, chunk.at, events)
@@ -310,7 +312,8 @@ class Observer:
         self._closed_connections.append(connection)
 
     def _cut_open_streams(self, connection: _ObservedConnection, at: int, how: str, out: list[Observation]) -> None:
-        """What is open still on this line was cut by the proxy's own end (`how`, a `Cut.how`), not by a peer."""
+        """Report the exchanges still open on this connection as cut by the proxy (`how`, a `Cut.how`), not by a
+        peer."""
         if not connection.wire.kind:
             return
         events: list[WireEvent] = []
@@ -341,7 +344,7 @@ class Observer:
     ) -> None:
         """Redact the frames, apply them to tasks and segments, judge them and append them to `out`, in small groups.
 
-        Frames that follow one with a secret in the same group are examined one by one.
+        No code after this sees a secret. Frames that follow one with a secret in the same group are examined singly.
         """
         for start in range(0, len(frames), _REDACTION_GROUP):
             self._deliver_group(connection, frames[start : start + _REDACTION_GROUP], out)
@@ -371,19 +374,22 @@ class Observer:
                 held.append((frame, source))
 
     def hold_rules(self) -> None:
-        """From now on the rules see nothing until `judge`: of many frames, read one after the other and then judged one
-        after the other, each takes less time, for what is done again and again stays in the processor's caches."""
+        """Hold frames back from the rules until `judge_held` is called.
+
+        Decoding many frames first and judging them afterwards takes less time per frame, because the code and data of
+        each step stay in the processor's caches.
+        """
         if self._held_for_rules is None:
             self._held_for_rules = []
 
     def judge_held(self, out: list[Observation]) -> None:
-        """The rules see what was held, and from now on each frame at once."""
+        """Run the rules on the held frames. From now on the rules see each frame at once."""
         held, self._held_for_rules = self._held_for_rules, None
         if held:
             self._rules.judge_block(held, out)
 
     def changes(self) -> Changes:
-        """One snapshot of everything that changed since the last call."""
+        """Return a snapshot of everything that changed since the last call."""
         connections = self._closed_connections + [
             self._connections[number] for number in sorted(self._changed_connections)
         ]
@@ -405,7 +411,10 @@ class Observer:
         )
 
     def interrupt(self, at: int, out: list[Observation]) -> None:
-        """End a session that has no END: the relay died. Open connections are closed as `proxy killed` at `at` (ns)."""
+        """End a session without an END record: the relay died.
+
+        Open connections close as `proxy killed` at `at` (ns).
+        """
         for number in sorted(self._connections):
             connection = self._connections[number]
             connection.how = connection.how or "proxy killed"
@@ -418,24 +427,27 @@ class Observer:
         self._rules.end(at, out)
 
     def tick(self, at: int, out: list[Observation]) -> None:
-        """It is `at` (ns), and everything captured before was fed: judge silence."""
+        """Judge silence at `at` (ns). Everything captured before must have been fed."""
         self._segments.tick(at)
         self._rules.tick(at, out)
 
     def load_tasks(self, tasks: list[Task]) -> None:
-        """Take over the tasks that a recording already holds; those known from their first event stay as they are."""
+        """Add the tasks that a recording already holds; tasks already known from their first event stay unchanged."""
         self.tasks.load(tasks)
         self._rules.load(tasks)
 
     def learn_card(self, agent: str, card: object) -> None:
-        """Take over what a card of `agent` (decoded JSON) said, where the recording has it from an earlier run."""
+        """Add the contents of a card of `agent` (decoded JSON) that the recording has from an earlier run."""
         self._session_context.learn_card(agent, card)
         if isinstance(card, dict):
             self._redactor.learn_card(card)
 
     def adopt(self, connections: list[Connection], exchanges: list[Exchange], last: int, at: int) -> None:
-        """Begin where decoders were lost at `at` (ns): the open `connections` of a recording are opaque from here, the
-        open `exchanges` are cut, and new ones are numbered from `last` on."""
+        """Continue after decoders were lost at `at` (ns).
+
+        The open `connections` of a recording are opaque from here, its open `exchanges` are cut, and new exchanges are
+        numbered from `last` + 1.
+        """
         self._session_context.skip_exchanges_to(last)
         for known in connections:
             self._connections[known.id] = _ObservedConnection.adopt(known, self._session_context)
@@ -443,11 +455,13 @@ class Observer:
         self._cut_exchanges = [msgspec.structs.replace(each, closed=at, how="connection lost") for each in exchanges]
 
     def adopt_segments(self, cut: Changes, last: tuple[int, int, int], at: int) -> None:
-        """The same for segments, interruptions and hand-offs: those in `cut` are over, new ones go on from `last`."""
+        """Do the same for segments, interruptions and hand-offs: those in `cut` are closed, numbering continues from
+        `last`."""
         self._segments.adopt(cut, last, at)
 
     def touch(self) -> None:
-        """Tell of everything that is open in the next `changes`: it goes into a recording that does not know it."""
+        """Mark everything that is open as changed, so that the next `changes` writes it to a recording that lacks
+        it."""
         self._changed_connections |= set(self._connections)
         for connection in self._connections.values():
             connection.conversation.touch()
@@ -455,20 +469,21 @@ class Observer:
         self._segments.touch()
 
     def abandon(self, number: int, at: int, reason: str, out: list[Observation]) -> None:
-        """Make a connection opaque from here, with one finding: reading it fails, or has killed the recorder."""
+        """Make a connection opaque from here, with one finding: decoding it fails, or has killed the recorder."""
         if number in self._connections:
             try:
                 self._make_opaque(number, at, out)
-            except Exception:  # not even that: a fresh decoder that reads nothing
+            except Exception:  # even that failed: use a new decoder that reads nothing
                 wire = self._connections[number].wire = ConnectionDecoder()
                 wire.lost(Direction.TO_AGENT, at, [])
         summary = f"connection {number} is opaque from here: {reason}"
         out.append(self._redactor.finding(Finding("RECORDER", Severity.WARNING, at, summary, number)))
 
     def save(self) -> dict[str, Any]:
-        """Plain values from which `restore` goes on. They hold credentials: for a 0600 file only, never a recording.
+        """Return plain values for `restore`. They hold credentials: write them to a 0600 file only, never to a
+        recording.
 
-        Of the tasks only the latest are in it; all others reload from the recording (`load_tasks`).
+        Only the latest tasks are included; all others reload from the recording (`load_tasks`).
         """
         return {
             "shared": self._session_context.save(),
@@ -483,7 +498,7 @@ class Observer:
 
     @classmethod
     def restore(cls, state: dict[str, Any], redactor: Redactor) -> Observer:
-        """The observer as it was when `save` was called, older tasks apart."""
+        """Return the observer as it was when `save` was called, except for older tasks."""
         redactor.restore(state["redactor"])
         observer = cls(redactor)
         observer._session_context = SessionContext.restore(state["shared"])

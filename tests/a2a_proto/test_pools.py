@@ -45,7 +45,7 @@ def test_unknown_names() -> None:
 )
 def test_bad_bytes(data: bytes) -> None:
     """Bytes that are no Task raise the documented error, which says how many they were."""
-    with pytest.raises(ParseError, match=rf"^{len(data)} bytes are no Task of 1\.0$"):
+    with pytest.raises(ParseError, match=rf"^{len(data)} bytes are not a Task of 1\.0$"):
         parse("1.0", "Task", data)
 
 

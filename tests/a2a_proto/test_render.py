@@ -99,7 +99,7 @@ def test_from_dict_is_the_inverse_of_to_dict() -> None:
     """What `to_dict` gave makes the same message again; what is none is refused in words."""
     update: Any = message_class("1.0", "TaskStatusUpdateEvent")(task_id="t", generation=7)
     assert from_dict("1.0", "TaskStatusUpdateEvent", to_dict(update)) == update
-    with pytest.raises(RenderError, match="this is no Task"):
+    with pytest.raises(RenderError, match="this is not a Task"):
         from_dict("1.0", "Task", {"status": "working"})
 
 

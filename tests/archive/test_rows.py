@@ -5,10 +5,8 @@ from pathlib import Path
 import duckdb
 from hypothesis import given, settings
 
-from a2a_proxy.archive.cell_values import trace_id_of
-from a2a_proxy.archive.frame_context import FrameContext, call_cells
-from a2a_proxy.archive.rows import frames_table, read_frames, write_frames
-from a2a_proxy.archive.schema import FACT_COLUMNS, FRAME_COLUMNS
+from a2a_proxy.archive.rows import FrameContext, call_cells, frames_table, read_frames, write_frames
+from a2a_proxy.archive.schema import FACT_COLUMNS, FRAME_COLUMNS, trace_id_of
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette

@@ -58,6 +58,6 @@ def test_what_is_not_there_yet_is_counted_with_the_command_that_puts_it() -> Non
 
     assert summarize_archive(archive, "r.a2a.db", report, 0) == ("archive s3://b/p: 2 segments", "")
     assert summarize_archive(archive, "r.a2a.db", report, 1234) == (
-        "archive s3://b/p: 2 segments; 1,234 frames are not there yet",
-        "put them with: a2a-inspect archive put r.a2a.db s3://b/p --archive-id here",
+        "archive s3://b/p: 2 segments; 1,234 frames are not archived yet",
+        "archive them with: a2a-inspect archive put r.a2a.db s3://b/p --archive-id here",
     )

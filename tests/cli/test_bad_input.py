@@ -123,7 +123,7 @@ def test_a_proxy_that_is_its_own_upstream(tmp_path: Path, place: Path) -> None:
         ):
             done = run(tmp_path / "state", "a2a-proxy", *words, "--record", place / "r.db")
             two_lines(done, "a2a-proxy", "leads back to the proxy itself")
-            assert done.err.splitlines()[1].endswith("hint: --upstream names the agent's port, not the proxy's")
+            assert done.err.splitlines()[1].endswith("hint: --upstream must name the agent's port, not the proxy's")
             assert not (tmp_path / "state").exists()
             assert not list(place.iterdir())
 

@@ -187,7 +187,7 @@ def test_a_drive_of_a_stdio_agent_ends_in_order(tmp_path: Path, number: int) -> 
         one.send_signal(number)
         assert one.wait(SECONDS) == 130
         assert one.stderr is not None
-        assert "stopped before all calls were made" in one.stderr.read()
+        assert "stopped before all calls were sent" in one.stderr.read()
     until(lambda: not list((tmp_path / "state" / "journals").iterdir()))
     assert ended_cleanly(file)
 

@@ -42,7 +42,7 @@ def test_an_error_that_passed(proxy: Start, agent: Agent, tmp_path: Path, fail_o
     assert one.stop() == code
     *_, summary, hint = one.err.splitlines()
     assert re.search(r"; [0-9]+ findings? \(1 error(, [0-9]+ (warning|info)s?)*\); capture complete", summary)
-    assert hint == f"what was found: a2a-inspect check {tmp_path / 'r.db'}"
+    assert hint == f"list the findings: a2a-inspect check {tmp_path / 'r.db'}"
     with Recording(tmp_path / "r.db") as recording:
         assert "A2A-RPC-002" in {row.finding.rule for row in recording.findings()}
 

@@ -69,8 +69,8 @@ def test_the_relay_records_to_it(proxy: Start, agent: Agent, name: Path, tmp_pat
 def test_a_command_that_the_console_names_can_be_typed(proxy: Start, agent: Agent, name: Path, tmp_path: Path) -> None:
     one = proxy("-l", "127.0.0.1:0", "-u", agent.upstream, "--record", name)
     one.addresses()
-    (line,) = [line for line in one.err.splitlines() if line.startswith("look at it with: ")]
-    typed = line.removeprefix("look at it with: ").replace("a2a-inspect", "printf %s", 1)
+    (line,) = [line for line in one.err.splitlines() if line.startswith("inspect it: ")]
+    typed = line.removeprefix("inspect it: ").replace("a2a-inspect", "printf %s", 1)
     assert subprocess.run(["bash", "-c", typed], capture_output=True, check=True).stdout == os.fsencode(name)
     assert one.stop() == 0
 
@@ -117,7 +117,7 @@ def test_errors_about_it(name: Path, tmp_path: Path) -> None:
     printed = said(state, "a2a-proxy", "stdio", "--record", name / "r.db", "--", "true", code=2)
     assert b"hint: create it first: mkdir -p " in printed
     assert b"there is no recording" in said(state, "a2a-inspect", "ls", name, code=2)
-    assert b"there is no command" in said(state, "a2a-proxy", "stdio", "--", str(name), code=127)
+    assert b"command not found" in said(state, "a2a-proxy", "stdio", "--", str(name), code=127)
     assert not list((state / "journals").iterdir())
 
 

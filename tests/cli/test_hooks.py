@@ -82,7 +82,7 @@ def test_a_hook_that_spins_holds_nothing_up(proxy: Start, agent: Agent, hooks: d
     told = f"a2a-proxy: warning: hook noting:Spins is slow: {counts.frames} frames behind, given up; 1 call"
     assert told in lines
     again = f"a2a-inspect hooks {agent_path(hooks)} --hook noting:Spins"
-    assert lines[lines.index(told) + 1] == f"a2a-proxy: hint: call it for all of them: {again}"
+    assert lines[lines.index(told) + 1] == f"a2a-proxy: hint: call it for the whole recording: {again}"
     assert "capture complete: yes" in one.err
     assert counts.exchanges == 3
 
@@ -126,8 +126,8 @@ def test_hooks_for_programs(proxy: Start, agent: Agent, hooks: dict[str, str]) -
 @pytest.mark.parametrize(
     ("names", "message", "hint"),
     [
-        (["note"], "there is no hook 'note'; near to it: notes", "see all: a2a-inspect hooks"),
-        (["nothing:At"], "hook nothing:At: there is no module nothing", "put the folder of nothing on PYTHONPATH"),
+        (["note"], "no hook is named 'note'; similar: notes", "list all hooks: a2a-inspect hooks"),
+        (["nothing:At"], "hook nothing:At: no module is named nothing", "put the folder of nothing on PYTHONPATH"),
         (["notes", "notes"], "--hook notes is given twice", "leave one of them out"),
     ],
 )

@@ -72,7 +72,7 @@ def test_a_call_is_a_span_when_it_is_over_and_what_was_left_is_sent_later(
 def test_mistakes_are_told_before_anything_starts() -> None:
     plain = {"listen": (":0",), "upstream": ("a:1",), "upstream_grpc": (), "record": None, "keep_secrets": False}
     for more in ({"otlp": "ftp://x"}, {"otlp_frames": True}):
-        with pytest.raises(UserError, match=r"is not an OTLP endpoint|go with --otlp"):
+        with pytest.raises(UserError, match=r"is not an OTLP endpoint|no effect without --otlp"):
             proxy_config(**plain, log_format="text", quiet=False, **more)  # type: ignore[arg-type]
 
 

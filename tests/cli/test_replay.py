@@ -60,8 +60,8 @@ def test_bad_input(tmp_path: Path, refused: Callable[..., str]) -> None:
         (("--policy", "GetTask=never"), "--policy"),
         (("--policy", "SendMessage=by-progress"), "only GetTask can follow"),
         (("--speed", "1e-300"), "--speed"),
-        (("--gap", "1e305"), "no time to wait"),
-        (("--patience", "1e305"), "no time to wait"),
+        (("--gap", "1e305"), "is not a valid time"),
+        (("--patience", "1e305"), "is not a valid time"),
         (("--policy", "Nothing=sequence"), "Nothing"),
         (("--fault", "break #3"), "--fault"),
         (("--fault", "drop #9999.1"), "#9999"),
@@ -112,7 +112,7 @@ def test_a_run(tmp_path: Path) -> None:
     assert call.startswith("#2 ")
     assert "GetExtendedAgentCard" in call
     assert miss.startswith("replay miss (unknown-operation): Nonsense")
-    assert "1 call played, 1 miss, 36 recorded calls not asked for" in running.err
+    assert "1 call played, 1 miss, 36 recorded calls not requested" in running.err
 
 
 def test_a_pipe_whose_other_end_is_a_file(tmp_path: Path) -> None:

@@ -47,8 +47,8 @@ def test_banner_lines_and_summary(proxy: Start, agent: Agent, tmp_path: Path) ->
     assert one.stop() == 0
     banner = one.err.splitlines()
     assert re.fullmatch(rf"a2a-proxy \S+ listens on {address} and sends to {agent.upstream}", banner[0])
-    assert banner[1] == f"recording to {tmp_path / 'r.db'}; credentials are replaced by labels"
-    assert banner[2:4] == [f"look at it with: a2a-inspect {tmp_path / 'r.db'}", "stop with Ctrl-C"]
+    assert banner[1] == f"recording to {tmp_path / 'r.db'}; credentials are redacted"
+    assert banner[2:4] == [f"inspect it: a2a-inspect {tmp_path / 'r.db'}", "stop with Ctrl-C"]
     assert re.fullmatch(
         r"recorded 2 exchanges \(1 ok, 1 error\), \d+ frames, 0 tasks; 0 findings; capture complete: yes", banner[-1]
     )
@@ -279,7 +279,7 @@ def test_a_second_ctrl_c_leaves_the_rest_to_recover(proxy: Start, agent: Agent, 
     os.kill(recorder, signal.SIGSTOP)
     call(address)
     one.interrupt()
-    until(lambda: "Ctrl-C again leaves it to" in one.err)
+    until(lambda: "Ctrl-C again stops now" in one.err)
     one.interrupt()
     assert one.wait() == 0
     until_dead(recorder)  # until then the session is its own
@@ -332,6 +332,34 @@ def a_config(agent: Agent, record: Path | None = None) -> ProxyConfig:
         log_format="text",
         quiet=True,
     )
+
+
+@pytest.mark.parametrize(
+    ("listens", "more", "warning"),
+    [
+        (("127.0.0.1:0",), (), "on loopback, agent cards may open any port of the agent's host"),
+        ((":0", "localhost:0"), (), "on loopback, agent cards may open any port of the agent's host"),
+        (("0.0.0.0:0",), ("--rewrite-card", "never"), "with --rewrite-card never, agent cards open no ports"),
+        (("127.0.0.1:0", "0.0.0.0:0"), (), ""),
+    ],
+)
+def test_learn_ports_without_effect_is_a_warning(
+    proxy: Start, agent: Agent, tmp_path: Path, listens: tuple[str, ...], more: tuple[str, ...], warning: str
+) -> None:
+    """After the banner, with a hint, and only if no listener is limited by the option."""
+    pairs = [word for each in listens for word in ("--listen", each, "--upstream", agent.upstream)]
+    one = proxy(*pairs, "--learn-ports", "8001", *more, "--record", tmp_path / "r.db")
+    listening(one)
+    assert one.stop() == 0
+    lines = one.err.splitlines()
+    said = [number for number, line in enumerate(lines) if "--learn-ports" in line]
+    if not warning:
+        assert not said
+        return
+    (number,) = said
+    assert lines[number - 1] == "stop with Ctrl-C"
+    assert lines[number] == f"a2a-proxy: warning: --learn-ports has no effect: {warning}"
+    assert lines[number + 1].startswith("a2a-proxy: hint: leave ")
 
 
 def test_work_that_fails_leaves_a_whole_recording(

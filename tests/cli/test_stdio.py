@@ -24,7 +24,7 @@ def _nothing_left(folder: Path) -> bool:
 @pytest.mark.parametrize(
     ("name", "text", "code", "message", "hint"),
     [
-        ("nowhere", None, 127, "there is no command", "PATH"),
+        ("nowhere", None, 127, "command not found", "PATH"),
         ("plain.txt", "hello", 126, "permission denied", "chmod +x"),
         ("old", "#!/no/such/interpreter\n", 126, "its interpreter is missing", "head -1"),
         ("text", "echo hello\n", 126, "exec format error", "is it a program?"),
@@ -59,7 +59,7 @@ def test_a_folder_is_no_command(tmp_path: Path) -> None:
     [
         ([], "the agent's command is missing", "a2a-proxy stdio -- npx run my-agent"),
         (["--record", "r.db", "--"], "the agent's command is missing", "a2a-proxy stdio -- "),
-        (["--journal-max", "much", "--", "true"], "'much' is no size", "--journal-max 4GiB"),
+        (["--journal-max", "much", "--", "true"], "'much' is not a size", "--journal-max 4GiB"),
         (["--record", "/nowhere/r.db", "--", "true"], "/nowhere does not exist", "mkdir -p /nowhere"),
         (["--record", os.devnull, "--", "true"], "is not a file", "recording"),
         (["--listen", ":9000", "--", "true"], "no such option", "a2a-proxy stdio --help"),

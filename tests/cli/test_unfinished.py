@@ -183,7 +183,7 @@ def test_a_recorder_without_progress_is_given_up(scene: Scene, capsys: pytest.Ca
     lines = capsys.readouterr().err.splitlines()
     assert lines[0].endswith("2.0 KiB left to record (--no-wait skips this)")
     assert 25 < len(lines) < 40
-    assert "makes no progress: reading what there is" in lines[-1]
+    assert "makes no progress: reading an incomplete recording" in lines[-1]
 
 
 def test_nobody_is_left_to_wait_for(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,9 +98,9 @@ def test_a_signed_card_is_left_alone_and_it_says_so(tmp_path: Path) -> None:
     [
         ({"url": "http://host/", "preferredTransport": "JSONRPC"}, "no stdio interface with a command"),
         ({"name": "x"}, "no stdio interface with a command"),
-        ({"url": "https://x", "transport": "stdio"}, "'https://x', which is no command"),
-        ({"url": "", "preferredTransport": "stdio"}, "'', which is no command"),
-        ({"url": "KEY=x", "preferredTransport": "stdio"}, "'KEY=x', which is no command"),
+        ({"url": "https://x", "transport": "stdio"}, "'https://x', which is not a command"),
+        ({"url": "", "preferredTransport": "stdio"}, "'', which is not a command"),
+        ({"url": "KEY=x", "preferredTransport": "stdio"}, "'KEY=x', which is not a command"),
     ],
 )
 def test_nothing_to_wrap_is_said(tmp_path: Path, card: dict[str, Any], message: str) -> None:
@@ -112,7 +112,7 @@ def test_nothing_to_wrap_is_said(tmp_path: Path, card: dict[str, Any], message: 
 
 @pytest.mark.parametrize(
     ("card", "message"),
-    [("{", "the card is not JSON"), ("", "the card is not JSON"), ("[1]", "the card is JSON, but no object")],
+    [("{", "the card is not JSON"), ("", "the card is not JSON"), ("[1]", "the card is JSON, but not an object")],
 )
 def test_what_is_no_card_is_refused(tmp_path: Path, card: str, message: str) -> None:
     ran = wrap(tmp_path, card)

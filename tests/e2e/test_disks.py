@@ -85,7 +85,12 @@ def test_the_journal_has_a_cap(start: Start) -> None:
     os.kill(recorder, signal.SIGSTOP)
     for _ in range(150):
         assert "result" in call(address)
-    until(lambda: "the capture is incomplete, traffic goes on: the journal takes nothing: it has reached" in one.out)
+    until(
+        lambda: (
+            "the capture is incomplete, traffic is still relayed: the journal cannot be written: it has reached"
+            in one.out
+        )
+    )
     assert "allow more: --journal-max SIZE" in one.out
     os.kill(recorder, signal.SIGCONT)
     until(lambda: "new connections are captured again" in one.out)
@@ -103,7 +108,7 @@ def test_the_journal_is_on_a_full_disk(start: Start, small: Path) -> None:
     (address,) = one.addresses()
     call(address)
     fill(small)
-    call_until(one, address, "the journal takes nothing: the disk is almost full")
+    call_until(one, address, "the journal cannot be written: the disk is almost full")
     (small / "filler").unlink()
     until(lambda: "new connections are captured again" in one.out)
     call(address, "GetTask")
@@ -228,8 +233,8 @@ def test_the_recording_is_deleted(start: Start, tmp_path: Path, log_format: str)
     until(lambda: calls(tmp_path / "r.db") == 1)
     (tmp_path / "r.db").unlink()
     call(address)
-    until(lambda: "was deleted or moved; it is begun anew there" in one.out + one.err)
-    assert f"look at it with: a2a-inspect {tmp_path / 'r.db'}" in one.out + one.err
+    until(lambda: "was deleted or moved; a new one is written there" in one.out + one.err)
+    assert f"inspect it: a2a-inspect {tmp_path / 'r.db'}" in one.out + one.err
     assert one.stop() == 0
     assert calls(tmp_path / "r.db") == 2
 
@@ -242,7 +247,7 @@ def test_the_state_directory_is_deleted(start: Start, tmp_path: Path) -> None:
     until(lambda: calls(tmp_path / "r.db") == 1)
     shutil.rmtree(one.state)
     call(address)
-    until(lambda: "the journal's folder was deleted and is made again" in one.out)
+    until(lambda: "the journal's folder was deleted and has been created again" in one.out)
     call(address)
     assert one.stop() == 0
     assert calls(tmp_path / "r.db") == 3

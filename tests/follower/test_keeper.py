@@ -149,7 +149,7 @@ def test_a_process_that_dies_is_replaced(keep: Callable[..., Kept], hooks: dict[
     assert methods(hooks).count("start") == 2
     assert methods(hooks).count("on_exchange_end") == 3
     (told,) = one.told
-    assert told[0].startswith("hook noting:Dies died (exit code 3); it is started again")
+    assert told[0].startswith("hook noting:Dies died (exit code 3); it is restarted")
 
 
 def test_a_hook_that_always_dies_is_given_up(keep: Callable[..., Kept], tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_a_hook_that_always_dies_is_given_up(keep: Callable[..., Kept], tmp_path
             "broken:Hook",
             "hook broken:Hook cannot be loaded: ModuleNotFoundError: No module named 'nothing_of_this_name'",
         ),
-        ("noting:Unmade", "hook noting:Unmade cannot be made: RuntimeError: not today"),
+        ("noting:Unmade", "hook noting:Unmade cannot be created: RuntimeError: not today"),
         ("noting:Nothing", "hook noting:Nothing has no method to call"),
         ("noting:Awaited", "hook noting:Awaited: on_frame is `async`, and nothing awaits it"),
         ("noting:Nowhere", "hook noting:Nowhere: noting has no Nowhere"),

@@ -33,13 +33,13 @@ def test_installed_hooks_are_found_by_name() -> None:
 @pytest.mark.parametrize(
     ("name", "message", "hint"),
     [
-        ("note", "there is no hook 'note'; near to it: notes", "see all: a2a-inspect hooks"),
-        ("xyzzy", "there is no hook 'xyzzy'", "see what is installed: a2a-inspect hooks"),
-        ("noting:", "hook 'noting:' is no name of a class", "write it as module:Class"),
-        ("no-ting:Notes", "hook 'no-ting:Notes' is no name of a class", "write it as module:Class"),
-        ("noting:Note", "hook noting:Note: noting has no Note", "near to it: Notes"),
+        ("note", "no hook is named 'note'; similar: notes", "list all hooks: a2a-inspect hooks"),
+        ("xyzzy", "no hook is named 'xyzzy'", "list the installed hooks: a2a-inspect hooks"),
+        ("noting:", "hook 'noting:' does not name a class", "write it as module:Class"),
+        ("no-ting:Notes", "hook 'no-ting:Notes' does not name a class", "write it as module:Class"),
+        ("noting:Note", "hook noting:Note: noting has no Note", "similar names: Notes"),
         ("noting:Notes.made", "hook noting:Notes.made: Notes has no made", "check the name after the colon"),
-        ("noting:NUMBER", "hook noting:NUMBER: NUMBER is no class", "name a class"),
+        ("noting:NUMBER", "hook noting:NUMBER: NUMBER is not a class", "name a class"),
     ],
 )
 def test_what_is_not_there(name: str, message: str, hint: str) -> None:

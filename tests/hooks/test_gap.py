@@ -34,11 +34,17 @@ def test_the_numbers_of_the_rules_own_example(tmp_path: Path) -> None:
         ("generations 3 to 4 are missing: the stream begins with 5 and without a Task", [3, 4]),
         ("generations 7 to 8 passed while no stream of the task was open", [7, 8]),
         ("generation 7 passed while no stream of the task was open", [7]),
+        ("4 after 2: 3 did not come", [3]),
+        ("9 after 5: 6 to 8 came elsewhere, lost on this stream", [6, 7, 8]),
+        ("9 after 5: 6 to 8 did not come on this stream; elsewhere 7 came", [6, 7, 8]),
+        ("the stream begins with 5, and no snapshot; 3 to 4 did not come", [3, 4]),
+        ("2 changes (7 to 8) passed while no stream of the task was open", [7, 8]),
+        ("1 changes (7) passed while no stream of the task was open", [7]),
         ("a sentence of another version", []),
     ],
 )
 def test_every_sentence_of_the_rule(summary: str, missing: list[int]) -> None:
-    """One number or a range."""
+    """One number or a range, also in the words of earlier versions, which recordings keep."""
     gap = gap_of(Finding(GAP_RULE, Severity.ERROR, 1, summary, task_id="t"))
     assert gap is not None
     assert list(gap.missing) == missing

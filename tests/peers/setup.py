@@ -48,7 +48,7 @@ SOAK_VENVS = {
 `tests/archive/test_engines.py`."""
 
 MERMAID = "mermaid@11.17.2"
-"""For `tests/inspect/formats/test_mermaid_drawn.py` only."""
+"""For `tests/inspect/formats/test_mermaid_in_chromium.py` only."""
 
 PROGRAMS: dict[str, Callable[[], str | None]] = {
     "nginx": partial(debian_program, "nginx"),

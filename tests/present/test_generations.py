@@ -23,7 +23,7 @@ def task(*seen: tuple[int, int], missed: tuple[MissedGenerations, ...] = (), sup
     ("made", "written"),
     [
         (task(support=Support.UNKNOWN), ""),
-        (task(support=Support.NO), "no generations: the agent gives none"),
+        (task(support=Support.NO), "no generations: the agent sends none"),
         (task((1, 9)), "generations 1-9"),
         (task((5, 5)), "generations 5"),
         (
@@ -40,13 +40,13 @@ def task(*seen: tuple[int, int], missed: tuple[MissedGenerations, ...] = (), sup
         ),
         (
             task((1, 5), missed=(MissedGenerations(4, 4, 1, 2, 2, 0, 4),)),
-            "generations 1-5, 4 missed on #2, came on another stream",
+            "generations 1-5, 4 missed on #2, received on another stream",
         ),
         (
             task((1, 3), (9, 9), missed=(MissedGenerations(5, 6, 1, 1),)),
             "generations 1-3 9, 4 not seen, 7-8 not seen, 5-6 missed on #1",
         ),
-        (task((1, 3), support=Support.NO), "generations 1-3, one number on two events: clients must do without"),
+        (task((1, 3), support=Support.NO), "generations 1-3, one number on two events: clients cannot rely on them"),
     ],
 )
 def test_the_line_of_a_task(made: Task, written: str) -> None:

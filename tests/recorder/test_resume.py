@@ -113,7 +113,7 @@ def test_a_recording_deleted_early_is_written_again_from_the_journal(bench: Make
     one.finish()
     assert contents(one.recording) == undisturbed(bench, chunks)
     assert [said.message for said in told(one)] == [
-        f"the recording {one.recording} was deleted or moved; it is begun anew there with what the journal still has"
+        f"the recording {one.recording} was deleted or moved; a new one is written there with the rest of the journal"
     ]
     assert one.keeper.restarts == 0
 
@@ -276,8 +276,9 @@ def test_a_dead_recorder_is_told(bench: Make) -> None:
     one.end()
     one.finish()
     (said,) = told(one)
-    assert said.message == "the recorder died (killed by signal 9); another one goes on where it was, nothing is lost"
-    assert said.hint.startswith("if this comes again, report it: ")
+    assert said.message.startswith("the recorder died (killed by signal 9); a new one continues from its position")
+    assert said.message.endswith(", nothing is lost")
+    assert said.hint.startswith("if it happens again, report it with ")
 
 
 def test_a_journal_that_is_deleted_goes_on(bench: Make) -> None:

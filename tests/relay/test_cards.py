@@ -48,6 +48,27 @@ def test_a_card_is_rewritten_and_the_copy_is_not(play: Play) -> None:
     play(story())
 
 
+def test_an_edit_is_recorded_in_the_direction_of_its_bytes(play: Play) -> None:
+    """The records of a request are the client's, those of a card the agent's; each offset is that of the message."""
+
+    async def story() -> None:
+        async with (
+            card_agent(("http://localhost:PORT/a", "JSONRPC")) as port,
+            relaying(port, editing=EditPolicy(propagate=True)) as bench,
+        ):
+            await fetch(bench, **{"If-None-Match": '"original"'})
+            chunks = [chunk for chunk in bench.journal.chunks if chunk.kind is ChunkKind.EDIT]
+            found = {msgspec.json.decode(chunk.data)["kind"]: chunk.direction for chunk in chunks}
+            to_agent = dict.fromkeys(("card-request", "traceparent"), Direction.TO_AGENT)
+            assert found == {**to_agent, "card": Direction.TO_CLIENT}
+            for chunk in chunks:
+                offset = msgspec.json.decode(chunk.data)["offset"]
+                begin = b"GET " if chunk.direction is Direction.TO_AGENT else b"HTTP/1.1 200 "
+                assert bench.journal.data(chunk.direction)[offset:].startswith(begin)
+
+    play(story())
+
+
 def test_never_and_keep_host_change_no_byte(play: Play) -> None:
     """With `--rewrite-card never --keep-host` the client gets what the agent sent."""
 
@@ -101,7 +122,7 @@ def test_further_interfaces_get_listeners(play: Play) -> None:
                 assert f":{ports[number]}".encode() in dialed[-1]
             told = [note.text for note in bench.notes]
             assert sum("listening on" in text for text in told) == MAX_LEARNED_LISTENERS
-            (last,) = [note for note in bench.notes if "not relayed because no port is left" in note.text]
+            (last,) = [note for note in bench.notes if "not relayed because no port is free" in note.text]
             assert f"127.0.0.1:{ports[-1]}" in last.text
             assert last.hint.endswith(f"--listen :PORT --upstream 127.0.0.1:{ports[-1]}")
 
@@ -242,6 +263,6 @@ def test_a_slow_card_passes_after_a_while(play: Play, monkeypatch: pytest.Monkey
             gone.set()
             assert await reader.read() == b"}"
             writer.close()
-            assert "untouched" in bench.notes[0].text
+            assert "unchanged" in bench.notes[0].text
 
     play(story())

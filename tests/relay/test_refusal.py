@@ -15,7 +15,6 @@ import pytest
 from hpack import Encoder
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
-from a2a_proxy.relay.connection import RefusalResponder
 from a2a_proxy.relay.refusal import (
     Http1Refusal,
     Http2Refusal,
@@ -24,6 +23,7 @@ from a2a_proxy.relay.refusal import (
     make_refusal,
     percent_encode,
 )
+from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.wire.detect import PREFACE
 from support_relay import SECONDS, UNKNOWN, Story, refusing_port, relaying, until
 

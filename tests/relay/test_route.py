@@ -83,7 +83,7 @@ def test_tls_and_the_authority(text: str, port: int, authority: str) -> None:
     [
         ("", "no host"),
         (":9001", "no host"),
-        ("agent:0", "no host or port"),
+        ("agent:0", "no host or its port is 0"),
         ("agent:http", "not a port"),
         ("::1", "cannot read"),
         ("http://agent/a2a", "has a path: /a2a"),

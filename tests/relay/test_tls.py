@@ -108,7 +108,7 @@ def expired(ca: trustme.CA) -> trustme.LeafCert:
 CERTIFICATES = {
     "wrong host": (lambda ca: ca.issue_cert("other.example"), "is not for localhost", "--upstream-insecure"),
     "expired": (expired, "has expired", "--upstream-insecure"),
-    "unknown ca": (lambda _: trustme.CA().issue_cert("localhost"), "not trusted here", "--upstream-ca FILE"),
+    "unknown ca": (lambda _: trustme.CA().issue_cert("localhost"), "not trusted on this machine", "--upstream-ca FILE"),
 }
 
 

@@ -25,7 +25,8 @@ def test_states_are_told_when_they_change() -> None:
 
 def test_a_gap_is_told_with_what_was_expected() -> None:
     passage = CallEvents()
-    passage.add_finding(Finding("A2A-GEN-001", Severity.ERROR, 5, "7 after 3: 4 to 6 did not come", task_id=TASK))
+    missing = "generations 4 to 6 are missing: 3 is followed by 7 (agent)"
+    passage.add_finding(Finding("A2A-GEN-001", Severity.ERROR, 5, missing, task_id=TASK))
     passage.add_finding(Finding("A2A-SSE-001", Severity.WARNING, 4, "no event"))
     events, _ = passage.events()
     assert [each.name for each in events] == ["a2a_proxy.finding", "a2a_proxy.finding", "a2a_proxy.generation_gap"]

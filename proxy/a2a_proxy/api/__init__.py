@@ -1,9 +1,8 @@
-"""Recordings from Python: what `from a2a_proxy import Recording` gives, and what it gives back (manual: python)."""
+"""Reading recordings from Python: `from a2a_proxy import Recording` and the classes of its results (manual: python)."""
 
-from a2a_proxy.api.exchange import Exchange, Frame
-from a2a_proxy.api.finding import Finding
 from a2a_proxy.api.handover import Handover
 from a2a_proxy.api.recording import Recording
+from a2a_proxy.api.rows import Exchange, Finding, Frame
 from a2a_proxy.api.session import Session
 from a2a_proxy.api.task import Task
 from a2a_proxy.model.chunk import Direction

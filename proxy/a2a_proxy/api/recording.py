@@ -1,14 +1,12 @@
-"""`Recording`: one recording, or several as one, to be read from Python."""
+"""`Recording`: reads one recording, or several as one, from Python."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 
-from a2a_proxy.api.exchange import Exchange, Frame
-from a2a_proxy.api.file import RecordingFile
-from a2a_proxy.api.finding import Finding
 from a2a_proxy.api.handover import Handover
+from a2a_proxy.api.rows import Exchange, Finding, Frame, RecordingFile
 from a2a_proxy.api.session import Session
 from a2a_proxy.api.task import Task
 from a2a_proxy.model.segment import Handoff
@@ -19,11 +17,11 @@ from a2a_proxy.recording.read.multi_reader import MultiReader, TaskSighting
 
 
 class Recording:
-    """Recordings and cassettes, open for reading, also while they are written. Not for two threads at once.
+    """Recordings and cassettes, open for reading, even while they are written. Use it from one thread only.
 
-    Several are read as one: by time, each object with the `file` that it comes from.
+    Several files are read as one: by time, each object with the `file` that it comes from.
 
-    Raises RecordingError where a file cannot be opened, and later where one turns out damaged.
+    Raises RecordingError if a file cannot be opened, or later if it turns out to be damaged.
     """
 
     def __init__(self, *paths: str | os.PathLike[str]) -> None:
@@ -51,49 +49,53 @@ class Recording:
         return {file.member.name: file.path for file in self._files}
 
     def sessions(self) -> list[Session]:
-        """Runs of proxies by the time of their start."""
-        return [self._files[member.number].session(row) for member, row in self._reader.sessions()]
+        """Return the runs of proxies in order of their start."""
+        return [Session(self._files[member.number], row) for member, row in self._reader.sessions()]
 
     def exchanges(self, where: str = "") -> Iterator[Exchange]:
-        """Calls by the time of their first byte, or those for which an expression of the filter language holds.
+        """Yield calls in order of their first byte, all or those that match an expression of the filter language.
 
-        Raises QueryError where the expression is wrong.
+        Raises QueryError if the expression is invalid.
         """
         return (self._files[member.number].exchange(row) for member, row in self._reader.exchanges(where))
 
     def frames(self, where: str = "", *, payloads: bool = True) -> Iterator[Frame]:
-        """Frames by time, or those for which an expression holds. Without `payloads` each is read when it is asked for.
+        """Yield frames by time, all or those that match an expression. Without `payloads` each is read on first use.
 
-        Raises QueryError where the expression is wrong.
+        Raises QueryError if the expression is invalid.
         """
         rows = self._reader.frames(where, payloads=payloads)
         return (self._files[member.number].frame(row) for member, row in rows)
 
     def tasks(self) -> Iterator[Task]:
-        """Tasks in order of first sight; one that several sessions or files saw comes once."""
+        """Yield tasks in order of first sight; a task that several sessions or files recorded appears once."""
         return map(self._make_task, self._reader.tasks())
 
     def task(self, task_id: str) -> Task | None:
-        """The task of this id, the first where agents share the id."""
+        """Return the task with this id, the first one if agents share the id, or None."""
         seen = self._reader.task(task_id)
         return self._make_task(seen) if seen else None
 
     def findings(self) -> Iterator[Finding]:
-        """What the rules found, session by session."""
+        """Yield the rules' findings, session by session."""
         return (finding for session in self.sessions() for finding in session.findings())
 
     def trace(self, word: str) -> Iterator[Exchange]:
-        """All calls of one trace or context, over all files and agents, by time: a conversation that was handed on.
+        """Yield all calls of one trace or context, over all files and agents, by time: a conversation that was handed
+        on.
 
-        `word` is a trace id or a context id, or how one begins.
+        `word` is a trace id or a context id, or a prefix of one.
         """
         if not word:
             raise ValueError("name a trace or a context")
         return self.exchanges(f"trace:{quote_text(word)} OR ctx:{quote_text(word)}")
 
     def handoffs(self) -> list[Handover]:
-        """Hand-offs between agents, over all files: by who calls whom while at work, by trace, context, reference or
-        content. Found anew from all frames, so it takes about as long as reading them."""
+        """Return the hand-offs between agents over all files.
+
+        They are found by calls made by an agent at work, by trace, context, reference or content. They are derived from
+        all frames again, so this takes about as long as reading them.
+        """
         with join_recordings(self._reader) as (recording, numbers):
             return [self._make_handover(row.handoff, numbers) for row in recording.handoffs()]
 

@@ -1,5 +1,4 @@
-"""Entry point of the process that archives a live session: `python -m a2a_proxy.archive RECORDING --archive WHERE
---session UUID ...`.
+"""Process that archives a live session: `python -m a2a_proxy.archive RECORDING --archive WHERE --session UUID ...`.
 
 Only the proxy starts it, through its supervisor of followers.
 """
@@ -8,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from a2a_proxy.archive.job import decode_job
+from a2a_proxy.archive.destination import decode_job
 from a2a_proxy.archive.live_upload import LiveUpload
 from a2a_proxy.follower.entry import FollowerJob, run_follower
 from a2a_proxy.follower.status import FollowerFailed

@@ -8,8 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from a2a_proxy.archive.cell_values import is_column_value, trace_id_of
-from a2a_proxy.archive.schema import FACT_COLUMNS, FACTS_SCHEMA
+from a2a_proxy.archive.schema import FACT_COLUMNS, FACTS_SCHEMA, is_column_value, trace_id_of
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.task import Task

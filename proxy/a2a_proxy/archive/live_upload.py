@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from a2a_proxy.archive.destination import ArchiveJob
 from a2a_proxy.archive.errors import ArchiveError
-from a2a_proxy.archive.job import ArchiveJob
 from a2a_proxy.archive.manifest import Manifest
 from a2a_proxy.archive.segment import MAX_ROWS
 from a2a_proxy.archive.store import ArchiveStore

@@ -13,8 +13,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from a2a_proxy.archive.files import ParquetFiles
 from a2a_proxy.archive.manifest import Manifest, foreign_object_error
-from a2a_proxy.archive.ranges import ParquetFiles
 from a2a_proxy.archive.rows import read_frames
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding

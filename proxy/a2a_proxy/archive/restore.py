@@ -1,12 +1,15 @@
 """Restore a task, a context, a trace or a time range from the archive as a recording.
 
 The rows that contain the wanted identifiers determine the calls. Then these calls are restored completely, from all
-segments that contain rows of them. Only row groups whose filters may contain a match are read.
+segments that contain rows of them, together with the preceding call that fetched the card of each agent: without it,
+rules about cards and a replay of the recording would lack the description of the agent. Only row groups whose filters
+may contain a match are read.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +17,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from a2a_proxy.archive.cards import cards_before
 from a2a_proxy.archive.errors import ArchiveError
+from a2a_proxy.archive.files import ParquetFiles
 from a2a_proxy.archive.manifest import Manifest
-from a2a_proxy.archive.ranges import ParquetFiles
 from a2a_proxy.archive.rebuild import RestoredCounts, SessionRebuild
 from a2a_proxy.archive.rows import times_as_numbers
 from a2a_proxy.archive.search import SegmentQuery, list_days, read_manifests
@@ -25,10 +27,9 @@ from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.recording.store.atomic_create import create_atomically
 
 _INDEX_COLUMNS = {"task": "task_id", "context": "context_id", "trace": "trace_id"}
-
-
 _NEVER_ENDED = 1 << 62
 """End of a call that was still open, in ns: it may continue on any later day."""
+_CARD_COLUMNS = ["time", "agent", "event", "exchange"]
 
 
 class CallSelection(msgspec.Struct):
@@ -77,7 +78,7 @@ def restore_recording(store: ArchiveStore, query: SegmentQuery, selection: str, 
 def _make_rebuild(
     files: ParquetFiles, segments: list[Manifest], calls: CallSelection, selection: str
 ) -> SessionRebuild:
-    cards = cards_before(files, reversed(segments), calls.first) - calls.numbers
+    cards = _cards_before(files, reversed(segments), calls.first) - calls.numbers
     return SessionRebuild(
         files, segments, calls.numbers | cards, f"{selection}, with the agent card before it" if cards else selection
     )
@@ -129,3 +130,37 @@ def _matching_rows(
     late = rows.column("ended") if table == "facts" else rows.column("time")
     lasts = pc.fill_null(late, query.until)
     return rows.filter(pc.and_(pc.greater_equal(lasts, query.since), pc.less_equal(rows.column("time"), query.until)))
+
+
+def _cards_before(files: ParquetFiles, parts: Iterable[Manifest], first: dict[str, int]) -> set[int]:
+    """Return the numbers of the last card calls before the selected calls.
+
+    `first` maps an agent to the time of its first selected call, in ns. `parts` are the segments of one session, the
+    newest first. Raises ArchiveError if a segment cannot be read.
+    """
+    left, found = dict(first), set[int]()
+    for part in parts:
+        for agent, before in list(left.items()):
+            call = _last_card_call(files, part, agent, before) if _may_contain_card(part, agent, before) else None
+            if call is not None:
+                found.add(call)
+                del left[agent]
+    return found
+
+
+def _may_contain_card(part: Manifest, agent: str, before: int) -> bool:
+    return part.cut.since <= before and (part.cards is None or agent in part.cards)
+
+
+def _last_card_call(files: ParquetFiles, part: Manifest, agent: str, before: int) -> int | None:
+    """Return the number of the last card call of `agent` in a segment at or before `before` (ns), or None.
+
+    Frames of cards name no task, so they are last in a file, sorted by frame number.
+    """
+    for group in reversed(range(len(part.frames.groups))):
+        rows = times_as_numbers(files.read(part, "frames", [group], _CARD_COLUMNS))
+        rows = rows.filter(pc.and_(pc.equal(rows.column("event"), "card"), pc.equal(rows.column("agent"), agent)))
+        rows = rows.filter(pc.less_equal(rows.column("time"), before))
+        if rows.num_rows:
+            return int(rows.column("exchange")[-1].as_py())
+    return None

@@ -1,4 +1,4 @@
-"""Conversion of frames to rows of the table `frames`, and back without loss.
+"""Conversion of frames, with their context, to rows of the table `frames`, and back without loss.
 
 The members of a frame's line in a cassette become columns of the same names, so the words, the defaults and their
 decoding are those of cassettes.
@@ -8,20 +8,36 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from a2a_proxy.archive.cell_values import column_value, is_column_value
-from a2a_proxy.archive.frame_context import CALL_COLUMNS, SHARED_COLUMNS, FrameContext, FrameContexts
-from a2a_proxy.archive.schema import COMPRESSION, COMPRESSION_LEVEL, FRAME_COLUMNS, FRAMES_SCHEMA, ROW_GROUP_ROWS
+from a2a_proxy.archive.schema import (
+    COMPRESSION,
+    COMPRESSION_LEVEL,
+    FRAME_COLUMNS,
+    FRAMES_SCHEMA,
+    ROW_GROUP_ROWS,
+    column_value,
+    is_column_value,
+    trace_id_of,
+)
+from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.recording.cassette import json_objects
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import FrameRow
+from a2a_proxy.recording.read.rows import FrameRow, make_key
 
+_SHARED_COLUMNS = {"t": "task_id", "c": "context_id"}
+"""Columns that take the value of the call if the frame has none."""
+_CALL_COLUMNS = ("binding", "dialect", "operation", "method", "target", "status", "streaming", "trace_id")
+"""Columns that always take the value of the call."""
+_COPIED_COLUMNS = (*_CALL_COLUMNS[:-2], *_SHARED_COLUMNS.values())
+_MAX_CACHED = 4096
+"""Number of calls that are cached while frames are read."""
 _FRAME_FIELDS = {"kind": "frame", "time": "at", "octet_start": "start", "octet_end": "end"}
 """Columns whose member has another name in a cassette's line."""
 _COLUMN_NAMES = [column.name for column in FRAME_COLUMNS]
@@ -33,6 +49,80 @@ _FRAME_COLUMNS = [
 """Columns that hold a member of a frame's line, each with the name of the member."""
 _FLAG_COLUMNS = [column.name for column in FRAME_COLUMNS if pa.types.is_boolean(column.type)]
 _Columns = dict[str, list[Any]]
+
+_Value = TypeVar("_Value")
+
+
+class FrameContext(msgspec.Struct, frozen=True):
+    """The values in a frame's row that do not come from the frame."""
+
+    session: str
+    call: dict[str, Any] = {}
+    """Cells copied from its call; see `call_cells`."""
+    agent: str | None = None
+    findings: list[Finding] = []
+
+
+def call_cells(call: Exchange) -> dict[str, Any]:
+    """Return the cells that a call contributes to the rows of its frames."""
+    cells = {name: column_value(getattr(call, name)) for name in _COPIED_COLUMNS}
+    return {**cells, "streaming": call.streaming, "trace_id": trace_id_of(call.trace_context) or None}
+
+
+class FrameContexts:
+    """Contexts of the frames of a recording. Frames of one call share the cells of the call."""
+
+    def __init__(self, recording: Recording, calls: dict[int, Exchange] | None = None) -> None:
+        """`calls`: the calls that have been read already, by key."""
+        self._recording = recording
+        self._calls = calls or {}
+        self._sessions = {row.id: row.facts.uuid for row in recording.sessions()}
+        self._contexts: dict[tuple[int, int, int], FrameContext] = {}
+        """Contexts of frames without findings, by session, connection and call."""
+        self._agents: dict[int, str | None] = {}
+        self._findings: dict[int, dict[tuple[int, int], list[Finding]]] = {}
+
+    def context_of(self, row: FrameRow) -> FrameContext:
+        """Return the context of one frame. Raises RecordingError."""
+        frame = row.frame
+        where = row.session, frame.connection, frame.exchange
+        plain = self._contexts.get(where) or _cache_value(self._contexts, where, self._make_context(*where))
+        found = self._findings_of_session(row.session).get((frame.exchange, frame.seq)) if frame.exchange else None
+        return msgspec.structs.replace(plain, findings=found) if found else plain
+
+    def _make_context(self, session: int, connection: int, exchange: int) -> FrameContext:
+        call = self._find_call(make_key(session, exchange)) if exchange else None
+        agent = self._agent_of_connection(make_key(session, connection))
+        return FrameContext(self._sessions[session], call_cells(call) if call is not None else {}, agent)
+
+    def _find_call(self, number: int) -> Exchange | None:
+        if number in self._calls:
+            return self._calls[number]
+        row = self._recording.exchange(number, headers=False)
+        return row.exchange if row is not None else None
+
+    def _agent_of_connection(self, number: int) -> str | None:
+        if number not in self._agents:
+            row = self._recording.connection(number)
+            return _cache_value(
+                self._agents, number, column_value(row.connection.upstream) if row is not None else None
+            )
+        return self._agents[number]
+
+    def _findings_of_session(self, session: int) -> dict[tuple[int, int], list[Finding]]:
+        if session not in self._findings:
+            found = self._findings[session] = {}
+            for row in self._recording.findings(session):
+                if row.finding.seq >= 0:
+                    found.setdefault((row.finding.exchange, row.finding.seq), []).append(row.finding)
+        return self._findings[session]
+
+
+def _cache_value(cache: dict[Any, _Value], name: Any, value: _Value) -> _Value:
+    cache[name] = value
+    if len(cache) > _MAX_CACHED:
+        del cache[next(iter(cache))]
+    return value
 
 
 def frames_table(rows: Iterable[tuple[FrameRow, FrameContext]]) -> pa.Table:
@@ -55,7 +145,9 @@ def frames_table(rows: Iterable[tuple[FrameRow, FrameContext]]) -> pa.Table:
 
 def _context_columns(contexts: list[FrameContext]) -> _Columns:
     """Return the columns whose values do not come from the frames."""
-    columns = {name: [scene.call.get(name) for scene in contexts] for name in (*CALL_COLUMNS, *SHARED_COLUMNS.values())}
+    columns = {
+        name: [scene.call.get(name) for scene in contexts] for name in (*_CALL_COLUMNS, *_SHARED_COLUMNS.values())
+    }
     columns["session"] = [scene.session for scene in contexts]
     columns["agent"] = [scene.agent for scene in contexts]
     columns["findings"] = [list(map(_finding_cell, scene.findings)) or None for scene in contexts]
@@ -69,9 +161,9 @@ def _frame_columns(frames: list[Frame], context_columns: _Columns) -> _Columns:
     members["state"] = [None if state is None else str(state) for state in members["state"]]
     members["redacted"] = [frame.redacted or None for frame in frames]
     named = [
-        [letter if cell is not None else "" for cell in members[SHARED_COLUMNS[letter]]] for letter in SHARED_COLUMNS
+        [letter if cell is not None else "" for cell in members[_SHARED_COLUMNS[letter]]] for letter in _SHARED_COLUMNS
     ]
-    for name in SHARED_COLUMNS.values():
+    for name in _SHARED_COLUMNS.values():
         both = zip(members[name], context_columns[name], strict=True)
         members[name] = [shared if own is None else own for own, shared in both]
     exact: dict[int, dict[str, Any]] = {}
@@ -149,7 +241,7 @@ def read_frames(table: pa.Table) -> Iterator[tuple[str, int, Frame]]:
 
 def _frame_of_row(row: Mapping[str, Any]) -> Frame:
     line = {member: row[name] for name, member in _FRAME_COLUMNS if row[name] is not None}
-    for letter, name in SHARED_COLUMNS.items():
+    for letter, name in _SHARED_COLUMNS.items():
         if letter not in (row["named"] or ""):
             line.pop(name, None)
     if "sha256" in line:

@@ -16,7 +16,6 @@ import pyarrow as pa
 from a2a_proxy.archive.errors import ArchiveError
 from a2a_proxy.archive.facts import Fact, FactsTable, facts_table
 from a2a_proxy.archive.files import agents_with_card, describe_file, distinct_in_file, encode_file, range_of_file
-from a2a_proxy.archive.frame_context import FrameContexts
 from a2a_proxy.archive.manifest import (
     DAY_NS,
     MANIFEST_TABLE,
@@ -26,7 +25,7 @@ from a2a_proxy.archive.manifest import (
     decode_manifest,
     encode_manifest,
 )
-from a2a_proxy.archive.rows import frames_table
+from a2a_proxy.archive.rows import FrameContexts, frames_table
 from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.recording.cassette.exporter import session_line

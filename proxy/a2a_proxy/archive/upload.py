@@ -41,9 +41,7 @@ class SessionUpload:
         return self._last_manifest is not None and self._last_manifest.cut.over
 
     def put_segments(self, *, include_rest: bool, on_segment: Callable[[Manifest], None] = lambda _: None) -> int:
-        """Upload the full segments, or all pending rows if `include_rest` is set, and return the number of uploaded
-        frames.
-        """
+        """Upload the full segments, or all pending rows with `include_rest`, and return the number of frames."""
         count = 0
         while not self.is_complete:
             self._session = self._recording.session(self._session.id) or self._session

@@ -1,4 +1,5 @@
-"""The capture journal: how the relay hands its copy of the traffic to the recorder.
+"""The capture journal, through which the relay hands its copy of the traffic to the recorder.
 
-`journal` is the format, `append` the relay's side, `tail` the recorder's side, `places` where it all lies.
+`record_format` is the format, `journal` the relay's side, `journal_writer` its thread with `journal_files` and `loss`,
+`journal_reader` the recorder's side, `file_layout` the paths.
 """

@@ -1,6 +1,6 @@
-"""Where things lie: the state directory, journals, recordings, and the key that labels redacted secrets.
+"""The file layout: the state directory, journals, recordings, and the key that labels redacted secrets.
 
-Makes folders and small files, reads no traffic.
+Creates folders and small files; reads no traffic.
 """
 
 from __future__ import annotations
@@ -23,12 +23,15 @@ STATE_VARIABLE = "A2A_PROXY_STATE"
 KEY_BYTES = 32
 RECORDER_LOCK = "recorder.lock"
 _FOLDER_LOCK, _PROXY_LOCK = "lock", "proxy.lock"
-"""The first may be shared with a recorder, and holds the folder; the second ends with the proxy's process."""
+"""The first lock may be shared with a recorder and protects the folder; the second is freed when the proxy exits."""
 _LOCK_TRIES, _LOCK_PAUSE = 5, 0.05
 
 
 def state_dir() -> Path:
-    """`$A2A_PROXY_STATE`, else the platform's state directory. Made 0700 where it is not there. Raises OSError."""
+    """Return `$A2A_PROXY_STATE` or the platform's state directory; created with mode 0700 if missing.
+
+    Raises OSError.
+    """
     return _make_private_folder(_state_path())
 
 
@@ -37,22 +40,22 @@ def _state_path() -> Path:
 
 
 def journals_dir() -> Path:
-    """Holds one folder per running or left-over session. Raises OSError."""
+    """Return the folder with one subfolder per running or left-over session. Raises OSError."""
     return _make_private_folder(state_dir() / "journals")
 
 
 def recordings_dir() -> Path:
-    """Where recordings go that no `--record` names. Raises OSError."""
+    """Return the folder of recordings made without `--record`. Raises OSError."""
     return _make_private_folder(state_dir() / "recordings")
 
 
 def hooks_dir() -> Path:
-    """Where the logs of hooks lie. Raises OSError."""
+    """Return the folder of the hooks' logs. Raises OSError."""
     return _make_private_folder(state_dir() / "hooks")
 
 
 def otlp_dir() -> Path:
-    """Where it is kept which spans a backend has. Raises OSError."""
+    """Return the folder that notes which spans a backend has received. Raises OSError."""
     return _make_private_folder(state_dir() / "otlp")
 
 
@@ -62,10 +65,13 @@ def _make_private_folder(folder: Path) -> Path:
 
 
 def redaction_key() -> bytes:
-    """The key under which secrets become labels; made once, 0600. Raises OSError, ValueError."""
+    """Return the key from which labels of secrets are derived; created on first use, 0600.
+
+    Raises OSError, ValueError.
+    """
     path = state_dir() / "redaction.key"
     if not path.exists():
-        import secrets  # and with it hashlib: seldom needed, and never by the relay
+        import secrets  # imports hashlib too; seldom needed, and never by the relay
 
         _create_whole(path, secrets.token_bytes(KEY_BYTES))
     key = path.read_bytes()
@@ -75,7 +81,7 @@ def redaction_key() -> bytes:
 
 
 def _create_whole(path: Path, data: bytes) -> None:
-    """The file appears whole, and the first of two processes wins."""
+    """Create a file with its whole content at once. If two processes try, the first one wins."""
     fd, name = tempfile.mkstemp(dir=path.parent)
     try:
         with os.fdopen(fd, "wb") as file:
@@ -88,42 +94,43 @@ def _create_whole(path: Path, data: bytes) -> None:
 
 
 class SessionFile(msgspec.Struct, frozen=True):
-    """`session.json` of a journal: what is needed to finish it."""
+    """`session.json` of a journal: the facts needed to finish it."""
 
     recording: str
-    """Path of the recording it goes into."""
+    """Path of the session's recording."""
     pid: int
-    """Of the relay."""
+    """Process id of the relay."""
     started: int
     """ns since the epoch."""
     uuid: str = ""
-    """Of the session; the recording knows it by this."""
+    """UUID of the session; identifies it in the recording."""
     command: tuple[str, ...] = ()
     """The command line as typed."""
     listens: tuple[str, ...] = ()
     upstreams: tuple[str, ...] = ()
     """Parallel to `listens`."""
     redact: tuple[str, ...] = ()
-    """What of the traffic is not recorded, as words of a policy (`redaction.policy`); none: credentials."""
+    """Parts of the traffic that are not recorded, as words of a policy (`redaction.policy`); empty: credentials
+    only."""
     live: LiveMode = "auto"
-    """Which payload SendLiveMessage carries: `bidi`, `1975`, `2153`, or by the bytes."""
+    """Payload family of SendLiveMessage: `bidi`, `1975`, `2153`, or `auto` to detect it from the bytes."""
 
 
 class JournalFolder:
-    """A journal's folder, held by the relay as long as it lives."""
+    """A journal's folder, locked by the relay as long as it lives."""
 
     def __init__(self, path: Path) -> None:
-        """Raises OSError."""
+        """Lock the folder. Raises OSError."""
         self.path = path
         self._lock, self._proxy_lock = _take_lock(path / _FOLDER_LOCK), _take_lock(path / _PROXY_LOCK)
 
     @property
     def lock(self) -> int:
-        """The descriptor that holds it. Whoever has it open too, or a copy of it, holds it as well."""
+        """The descriptor of the lock. Every process that has it open, or a copy of it, holds the lock too."""
         return self._lock
 
     def restore_files(self, session: SessionFile) -> bool:
-        """Make again what somebody deleted; False where nothing was. Raises OSError."""
+        """Recreate the folder's files if they were deleted; return False if they were not. Raises OSError."""
         if (self.path / _FOLDER_LOCK).exists() and (self.path / "session.json").exists():
             return False
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -133,7 +140,7 @@ class JournalFolder:
         return True
 
     def release(self) -> None:
-        """Let go of it: whoever finds it from now on may finish it."""
+        """Release the locks: from now on any process that finds the folder may finish it."""
         for lock in (self._lock, self._proxy_lock):
             if lock >= 0:
                 os.close(lock)
@@ -141,7 +148,7 @@ class JournalFolder:
 
 
 def write_session(path: Path, session: SessionFile) -> None:
-    """Replace the `session.json` of a journal's folder as a whole. Raises OSError."""
+    """Replace the `session.json` of a journal's folder atomically. Raises OSError."""
     fresh = path / "session.json.new"
     with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
         file.write(name_json.encode(session))
@@ -149,14 +156,14 @@ def write_session(path: Path, session: SessionFile) -> None:
 
 
 class Leftover(msgspec.Struct, frozen=True):
-    """A journal whose relay is gone."""
+    """A journal whose relay has exited."""
 
     path: Path
     session: SessionFile
 
 
 def create_journal(session: SessionFile) -> JournalFolder:
-    """Make a session's folder (0700) with its `session.json` (0600), and hold it. Raises OSError."""
+    """Create a session's folder (0700) with its `session.json` (0600) and lock it. Raises OSError."""
     path = Path(tempfile.mkdtemp(prefix=f"{session.started // 1_000_000_000}-", dir=journals_dir()))
     folder = JournalFolder(path)
     _create_whole(path / "session.json", name_json.encode(session))
@@ -170,20 +177,22 @@ def _take_lock(path: Path) -> int:
 
 
 def delete_journal(path: Path) -> None:
-    """Delete a journal's folder so that it is nobody's left-over meanwhile. What cannot be deleted stays."""
+    """Delete a journal's folder so that it is never taken for a left-over meanwhile.
+
+    Files that cannot be deleted stay.
+    """
     with contextlib.suppress(OSError):
         (path / "session.json").unlink()
     shutil.rmtree(path, ignore_errors=True)
 
 
 def find_leftovers() -> list[Leftover]:
-    """Journals that neither a relay nor a recorder holds, oldest first. A folder without a readable `session.json` is
-    none."""
+    """Return the journals locked by neither a relay nor a recorder, oldest first, without unreadable `session.json`."""
     found = []
     for path in journals_dir().iterdir():
         if is_in_use(path):
             continue
-        session = read_session(path)  # after the locks: one that is being deleted loses it before them
+        session = read_session(path)  # after the locks: a folder that is being deleted loses this file before its locks
         if session is not None:
             found.append(Leftover(path, session))
     return sorted(found, key=lambda leftover: leftover.session.started)
@@ -193,37 +202,37 @@ class Unfinished(msgspec.Struct, frozen=True):
     """A session that is not recorded to its end."""
 
     path: Path
-    """Of the journal's folder."""
+    """Path of the journal's folder."""
     session: SessionFile
     proxy_lives: bool
     is_at_work: bool
-    """A proxy or a recorder holds the journal; else only `recover` will finish it."""
+    """Whether a proxy or a recorder holds the journal; otherwise only `recover` will finish it."""
 
 
 def unfinished(recording: Path | None = None) -> list[Unfinished]:
-    """Return the sessions that go into this recording, or into any. None if the state directory cannot be read."""
+    """Return the sessions of this recording, or of all. Returns an empty list if the state directory is unreadable."""
     try:
         folders = list((_state_path() / "journals").iterdir())
     except OSError:
         return []
     found, name = [], recording and os.path.realpath(recording)
     for path in folders:
-        lock = _PROXY_LOCK if (path / _PROXY_LOCK).exists() else _FOLDER_LOCK  # a proxy of an older version has one
+        lock = _PROXY_LOCK if (path / _PROXY_LOCK).exists() else _FOLDER_LOCK  # proxies of older versions have one lock
         held = _is_locked(path / lock), is_in_use(path)
-        session = read_session(path)  # after the locks: one that is being deleted loses it before them
+        session = read_session(path)  # after the locks: a folder that is being deleted loses this file before its locks
         if session is not None and name in (None, os.path.realpath(session.recording)):
             found.append(Unfinished(path, session, *held))
     return found
 
 
 def sessions_with_journal() -> set[str]:
-    """The uuids of sessions that are being recorded, or wait to be finished. Raises OSError."""
+    """Return the UUIDs of sessions that are being recorded or wait to be finished. Raises OSError."""
     known = (read_session(path) for path in journals_dir().iterdir())
     return {session.uuid for session in known if session is not None}
 
 
 def read_session(path: Path) -> SessionFile | None:
-    """The `session.json` of a journal's folder; None where there is none to read."""
+    """Return the `session.json` of a journal's folder, or None if it cannot be read."""
     try:
         session: SessionFile = name_json.decode((path / "session.json").read_bytes(), SessionFile)
         return session
@@ -232,19 +241,19 @@ def read_session(path: Path) -> SessionFile | None:
 
 
 def is_in_use(path: Path) -> bool:
-    """A relay writes this journal, or a recorder reads it."""
+    """Whether a relay writes this journal or a recorder reads it."""
     return is_held(path) or _is_locked(path / RECORDER_LOCK)
 
 
 def is_held(path: Path) -> bool:
-    """A relay still writes this journal. A lock tells it, for a pid may be somebody else's by now."""
+    """Whether a relay still writes this journal. Uses a lock, because a pid may belong to another process by now."""
     return _is_locked(path / _FOLDER_LOCK)
 
 
 def lock_recorder(path: Path) -> int | None:
-    """The descriptor of the lock that one recorder of a journal has; None where another one has it. Raises OSError."""
+    """Lock a journal for one recorder and return the descriptor, or None if another recorder has it. Raises OSError."""
     fd = os.open(path / RECORDER_LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    for _ in range(_LOCK_TRIES):  # somebody may be looking whether it is held
+    for _ in range(_LOCK_TRIES):  # another process may be testing the lock
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return fd

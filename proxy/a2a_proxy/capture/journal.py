@@ -1,6 +1,6 @@
-"""The relay's side of the journal: take a record, never wait.
+"""The relay's side of the journal: takes records without ever waiting.
 
-Runs on the event loop's thread; the files are the writer thread's.
+Runs on the event loop's thread; the files belong to the writer thread.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from a2a_proxy.capture.record_format import RECORD_HEADER, Position, pack_record
 from a2a_proxy.model.chunk import ChunkKind, Direction
 
 FLUSH_SECONDS = 0.004
-"""Longest time a record waits for others before it is handed to the writer. A batch costs the event loop as much as ten
-records, and a change of threads."""
+"""Maximum seconds a record waits for others before it is handed to the writer. A batch costs the event loop as much as
+ten records, and a thread switch."""
 FLUSH_BYTES = 256 * 1024
 RETRY_SECONDS = 0.25
 
@@ -27,25 +27,25 @@ CallLater = Callable[[float, Callable[[], None]], object]
 
 
 class JournalStats(msgspec.Struct, frozen=True):
-    """The books. All numbers only grow."""
+    """Counters of a journal. All numbers only grow, except `queued`."""
 
     appended: int
     """Bytes of DATA and OURS that were appended."""
     lost: int
-    """Bytes of those that are not in the journal."""
+    """Bytes of DATA and OURS that are not in the journal."""
     segments: int
     position: Position
-    """After the last record written."""
+    """Position after the last record written."""
     queued: int
-    """Bytes handed over and not yet taken by the writer (this one also shrinks)."""
+    """Bytes handed over and not yet taken by the writer."""
     reason: str = ""
-    """Why the disk takes nothing now; empty where it does, or is slow only."""
+    """Why nothing can be written to the disk now; empty if it can, or if the disk is only slow."""
     lost_reason: str = ""
-    """Why bytes were lost last, though the disk may take others by now; empty where it was too slow."""
+    """Why bytes were last lost, even if writing works again; empty if the disk was too slow."""
 
 
 class Journal:
-    """Append records of one session to its journal."""
+    """Appends the records of one session to its journal."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Journal:
         wake_fd: int | None = None,
         write: Write = os.write,
     ) -> None:
-        """`call_later` is the event loop's. Raises OSError where `folder` cannot be written at all."""
+        """Open the journal. `call_later` is the event loop's. Raises OSError if `folder` cannot be written at all."""
         self._writer = JournalWriter(JournalFiles(folder, limits, write=write))
         self._writer.set_wake_fd(wake_fd)
         self._call_later = call_later
@@ -67,7 +67,7 @@ class Journal:
         self._losses = LossBuffer()
 
     def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
-        """Take one record; `at` in ns since the epoch. Never blocks, never raises for a disk."""
+        """Append one record; `at` in ns since the epoch. Never blocks, never raises because of a disk."""
         self._pending += pack_record(kind, direction, connection, at, data)
         self._pending_bytes += len(data) + RECORD_HEADER.size
         if kind is _DATA or kind is _OURS:
@@ -82,7 +82,7 @@ class Journal:
         self.flush()
 
     def flush(self) -> None:
-        """Hand over what is pending now."""
+        """Hand over the pending records now."""
         pieces, size = self._pending, self._pending_bytes
         if not pieces and not self._losses:
             return
@@ -106,11 +106,14 @@ class Journal:
             self._call_later(seconds, self._on_timer)
 
     def set_wake_fd(self, fd: int | None) -> None:
-        """Wake the reader by one byte to `fd` after each batch (None: stop that). A duplicate is kept: close yours."""
+        """Write one byte to a duplicate of `fd` after each batch to wake the reader; None stops that.
+
+        Close your own `fd`.
+        """
         self._writer.set_wake_fd(fd)
 
     def stats(self) -> JournalStats:
-        """How much was taken, lost and written so far."""
+        """Return how many bytes were appended, lost and written so far."""
         writer, segments = self._writer, self._writer.segments
         lost = self._losses.lost_bytes + writer.losses.lost_bytes + writer.opaque_bytes_dropped
         queued = self._bytes_handed_over - writer.consumed_bytes
@@ -118,7 +121,7 @@ class Journal:
         return JournalStats(self._bytes_appended, lost, *about)
 
     def end(self, at: int) -> None:
-        """Hand over all that is pending, and END; nothing can be appended after it. Never blocks."""
+        """Hand over all pending records and END; no record can be appended after it. Never blocks."""
         self.flush()
         pieces = self._losses.take()
         pieces += pack_record(ChunkKind.END, Direction.TO_AGENT, 0, at, b"")
@@ -126,11 +129,11 @@ class Journal:
         self._writer.finish()
 
     def wait_until_written(self, timeout: float | None = None) -> bool:
-        """Wait until all is written after `end`; False where `timeout` seconds were not enough."""
+        """Wait until everything is written after `end`; return False if `timeout` seconds were not enough."""
         return self._writer.wait_for_end(timeout)
 
     def close(self, at: int, timeout: float | None = None) -> bool:
-        """`end` and `wait_until_written` in one."""
+        """Call `end` and `wait_until_written`."""
         self.end(at)
         return self.wait_until_written(timeout)
 

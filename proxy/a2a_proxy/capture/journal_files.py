@@ -1,7 +1,7 @@
-"""The segment files of one journal, written side: begin, write, rotate, and know when there is no room.
+"""The journal files, on the writing side: creates, writes and rotates them, and detects a full disk.
 
-Called by the writer thread only. Never raises for a full or broken disk: what could not be written is the caller's to
-count.
+Called by the writer thread only. Never raises because of a full or broken disk: the caller counts bytes that could not
+be written.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ Write = Callable[[int, bytes | memoryview], int]
 MEBI = 1024 * 1024
 GIBI = 1024 * MEBI
 UNCOPIED_BYTES = 32 * 1024
-"""A piece of this size is written without being copied."""
+"""A piece of at least this size is written without being copied."""
 MIN_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.25, 4.0
-"""Seconds between attempts while nothing can be written; doubled each time."""
+"""Minimum and maximum seconds between attempts while nothing can be written; doubled each time."""
 
 
 class JournalLimits(msgspec.Struct, frozen=True):
-    """How much a journal may take."""
+    """Limits of the space that a journal uses."""
 
     segment_bytes: int = 64 * MEBI
     segment_seconds: float = 60.0
-    """A segment ends when it has this many bytes or is this old."""
+    """A journal file ends when it has this many bytes or is this old (seconds)."""
     max_bytes: int = 4 * GIBI
-    """Of segments not yet deleted, together."""
+    """Total size of the journal files not yet deleted."""
     keep_free: int | None = None
     """Bytes of the disk that stay free; None: 1 GiB or 5 % of the disk, whichever is less."""
     queue_bytes: int = 64 * MEBI
@@ -40,7 +40,7 @@ class JournalLimits(msgspec.Struct, frozen=True):
 
 
 class JournalFiles:
-    """Appends records to the current segment. Folder 0700, files 0600."""
+    """Appends records to the current journal file. Folder 0700, files 0600."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class JournalFiles:
         write: Write = os.write,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Raises OSError where the first segment cannot be made."""
+        """Create the first journal file. Raises OSError if it cannot be created."""
         self._folder = folder
         self._limits = limits
         self._write, self._now = write, now
@@ -58,22 +58,22 @@ class JournalFiles:
         self._has_torn_record = False
         self._retry_seconds, self._blocked_until = MIN_RETRY_SECONDS, 0.0
         self.position: Position = ((segment_numbers(folder) or [0])[-1], 0)
-        """After the last whole record."""
+        """Position after the last whole record."""
         self.segment_count = 0
-        """Segments begun."""
+        """Number of journal files begun."""
         self.reason = ""
-        """Why the last write failed, or was not tried; empty where it did not fail."""
+        """Why the last write failed or was not tried; empty if it succeeded."""
         self._bytes_on_disk = self._measure_folder()
         self._begin_segment()
 
     @property
     def is_blocked(self) -> bool:
-        """Nothing could be written lately and it is too early to try again."""
+        """Whether a write failed recently and it is too early to try again."""
         return self._now() < self._blocked_until
 
     @property
     def seconds_until_rotation(self) -> float | None:
-        """Seconds until the current segment must end, or may be tried to; None while it is empty."""
+        """Seconds until the current file must end, or until the next attempt; None while it is empty."""
         due = max(self._opened_at + self._limits.segment_seconds, self._blocked_until)
         return None if self._is_empty else max(0.0, due - self._now())
 
@@ -82,18 +82,18 @@ class JournalFiles:
         return not self._has_torn_record and self.position[1] <= SEGMENT_HEADER.size
 
     def rotate_if_due(self) -> None:
-        """End the current segment where its time is over, so that it can be deleted though nothing more comes."""
+        """End the current file if it is old enough, so that it can be deleted even if no more records follow."""
         if self.seconds_until_rotation == 0.0 and not self._rotate():
             self._delay_retry()
 
     def write(self, pieces: list[bytes]) -> int:
-        """Append records (three pieces each). Returns how many pieces lie whole in the journal."""
+        """Append records (three pieces each). Return the number of pieces that are whole in the journal."""
         self.reason = self._full_reason(sum(map(len, pieces)))
         if self.reason:
             self._pause_writing()
             return 0
         done = self._append_pieces(pieces)
-        if done < len(pieces) and self._rotate():  # a file may be at its limit where the disk is not
+        if done < len(pieces) and self._rotate():  # the file may be at its size limit while the disk has room
             done += self._append_pieces(pieces[done:])
         if done < len(pieces):
             self._pause_writing()
@@ -118,7 +118,7 @@ class JournalFiles:
         return done
 
     def _write_all(self, fd: int, data: bytes) -> int:
-        """Write all of it, in as many calls as it takes. Returns how much could be written."""
+        """Write `data` in as many calls as needed. Return the number of bytes written."""
         view, written = memoryview(data), 0
         try:
             while written < len(data):
@@ -130,10 +130,10 @@ class JournalFiles:
 
     def _needs_rotation(self) -> bool:
         full = self.position[1] >= self._limits.segment_bytes or self.seconds_until_rotation == 0.0
-        return self._has_torn_record or full or not os.fstat(self._fd).st_nlink  # somebody has deleted it
+        return self._has_torn_record or full or not os.fstat(self._fd).st_nlink  # the last: the file was deleted
 
     def _full_reason(self, size: int) -> str:
-        """Why so many bytes may not be written; empty where they may."""
+        """Return why `size` bytes must not be written, or an empty string if they may."""
         limit = self._limits.max_bytes
         if self._bytes_on_disk + size > limit:
             self._bytes_on_disk = self._measure_folder()
@@ -146,7 +146,7 @@ class JournalFiles:
         return "" if free - size > 0 else "the disk is almost full"
 
     def _free_bytes(self) -> int:
-        """Bytes that may still be used. Raises OSError."""
+        """Return the number of bytes that may still be used. Raises OSError."""
         try:
             disk = os.statvfs(self._folder)
         except FileNotFoundError:
@@ -168,16 +168,16 @@ class JournalFiles:
 
     def _pause_writing(self) -> None:
         if not self._is_empty:
-            self._rotate()  # so that the reader can delete what it has read, which may be what makes room
+            self._rotate()  # so that the reader can delete files it has read, which may free the space needed
         self._delay_retry()
 
     def _delay_retry(self) -> None:
-        """Nothing can be written now: try again after a pause, each longer than the one before."""
+        """Schedule the next attempt after a pause that doubles each time."""
         self._blocked_until = self._now() + self._retry_seconds
         self._retry_seconds = min(self._retry_seconds * 2, MAX_RETRY_SECONDS)
 
     def _make_folder(self) -> None:
-        """Also in mid-session: somebody may have deleted it."""
+        """Create the folder, also in the middle of a session, because a user may have deleted it."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _rotate(self) -> bool:
@@ -189,7 +189,7 @@ class JournalFiles:
         return True
 
     def _begin_segment(self) -> None:
-        """The next segment appears under its name only when its header is whole."""
+        """Begin the next journal file. It appears under its name only once its header is complete."""
         self._make_folder()
         number, end = self.position
         header = segment_header(number + 1, end)
@@ -210,7 +210,7 @@ class JournalFiles:
         self.segment_count += 1
 
     def close(self) -> None:
-        """Close the current file; what is written stays."""
+        """Close the current file; written records stay."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -221,7 +221,8 @@ def _words(wrong: OSError) -> str:
 
 
 def join_small_pieces(pieces: list[bytes]) -> Iterator[bytes]:
-    """The same bytes in few pieces: small ones joined, for a call costs more than a copy, large ones as they are."""
+    """Yield the same bytes in fewer pieces: small ones joined, because a call costs more than a copy; large ones as
+    is."""
     if max(map(len, pieces), default=0) < UNCOPIED_BYTES:
         yield b"".join(pieces)
         return
@@ -237,7 +238,7 @@ def join_small_pieces(pieces: list[bytes]) -> Iterator[bytes]:
 
 
 def count_whole_records(pieces: list[bytes], written: int) -> tuple[int, int]:
-    """How many pieces, and bytes of them, belong to records that lie within the first `written` bytes."""
+    """Return how many pieces, and how many bytes, belong to records that lie within the first `written` bytes."""
     byte_count = 0
     for index in range(0, len(pieces), 3):
         size = sum(map(len, pieces[index : index + 3]))

@@ -1,6 +1,6 @@
-"""The recorder's side of the journal: read records from a position on, while they are written or long after.
+"""The recorder's side of the journal: reads records from a position on, while they are written or long after.
 
-Reads and deletes segments; decodes nothing.
+Reads and deletes journal files; decodes nothing.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 
 
 class JournalReader:
-    """Follows one journal. Never raises for what a segment holds."""
+    """Follows one journal. Never raises because of a journal file's content."""
 
     def __init__(self, folder: Path, position: Position = START_POSITION) -> None:
-        """`position` is where the next record begins, as `position` said before."""
+        """Start at `position`, where the next record begins: a former value of the property `position`."""
         self._folder = folder
         self._segment, self._offset = position
         self._fd = -1
@@ -36,12 +36,12 @@ class JournalReader:
 
     @property
     def position(self) -> Position:
-        """After the last record returned."""
+        """Position after the last record returned."""
         return self._segment, self._offset
 
     @property
     def unread_bytes(self) -> int:
-        """Bytes written and not yet read."""
+        """Number of bytes written and not yet read."""
         total = -self._offset
         for number in segment_numbers(self._folder):
             if number >= self._segment:
@@ -49,11 +49,12 @@ class JournalReader:
         return max(0, total)
 
     def read(self, max_bytes: int = 1 << 20, until: Position | None = None) -> list[Chunk]:
-        """The next records, some `max_bytes` bytes of them; empty where there are no more now, or none before `until`
-        (a position that a reader had). All of them come from one segment.
+        """Return the next records, about `max_bytes` bytes of them, all from one journal file.
 
-        Where records cannot be read, one LOST on connection 0 stands for them (`Lost.damage` says why), and reading
-        goes on with the next segment.
+        The list is empty if there are no more records now, or none before `until` (a former position of a reader).
+
+        Records that cannot be read are replaced by one LOST on connection 0 (`LossRecord.damage` says why), and reading
+        continues with the next journal file.
         """
         while True:
             if until is not None and self._segment >= until[0]:
@@ -63,7 +64,7 @@ class JournalReader:
             chunks = self._open_segment()
             if chunks or self._fd < 0:
                 return chunks
-            ended = segment_path(self._folder, self._segment + 1).exists()  # asked before the last read of this one
+            ended = segment_path(self._folder, self._segment + 1).exists()  # checked before the last read of this file
             chunks = [] if self._is_abandoned else self._read_chunks(max_bytes)
             if chunks or not ended:
                 return chunks
@@ -87,7 +88,7 @@ class JournalReader:
         return result.chunks
 
     def _open_segment(self) -> list[Chunk]:
-        """Open the segment of the position; skip to the next one that is there where it is gone."""
+        """Open the journal file of the position. If it was deleted, continue with the next existing one."""
         if self._fd >= 0:
             return []
         path = segment_path(self._folder, self._segment)
@@ -102,11 +103,11 @@ class JournalReader:
             return damage
         self._offset = max(self._offset, SEGMENT_HEADER.size)
         if previous_segment_end(os.pread(self._fd, SEGMENT_HEADER.size, 0)) is None:
-            return self._abandon_segment("it does not begin as a segment of this version")
+            return self._abandon_segment("its header is not of this version")
         return []
 
     def _advance_segment(self) -> list[Chunk]:
-        """Go to the next segment, whose header says where this one had to end."""
+        """Continue with the next journal file. Its header says where the current one should end."""
         following = segment_path(self._folder, self._segment + 1)
         end = previous_segment_end(_read_segment_header(following))
         if end is not None and self._offset < end and not self._is_abandoned:
@@ -125,13 +126,13 @@ class JournalReader:
         return [Chunk(0, ChunkKind.LOST, Direction.TO_AGENT, self._last_at, data)]
 
     def delete_before(self, segment: int) -> None:
-        """Delete the segments with lower numbers."""
+        """Delete the journal files with lower numbers."""
         for number in segment_numbers(self._folder):
             if number < segment:
                 segment_path(self._folder, number).unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Close the file. The reader may be used again."""
+        """Close the file. The reader can be used again."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

@@ -1,7 +1,7 @@
-"""The thread that writes the journal, so that a slow disk never holds up the event loop.
+"""The thread that writes the journal, so that a slow disk never delays the event loop.
 
-It alone decides what a hole is: records behind a failed write are filtered here, in order, so that no byte of a
-connection follows a hole as if nothing were missing.
+Only this thread decides where bytes are missing: records after a failed write are filtered here, in order, so that no
+byte of a connection follows missing ones as if nothing were lost.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from a2a_proxy.model.chunk import ChunkKind
 
 
 class WriteBatch(msgspec.Struct):
-    """Records handed over at once."""
+    """Records handed over together."""
 
     pieces: list[bytes]
     size: int
     has_holes: bool = False
-    """Some of the records are LOST: their connections are opaque from there."""
+    """Whether some records are LOST: their connections are opaque from there."""
 
 
 class JournalWriter:
-    """Owns the thread, the segments and the books of what was lost."""
+    """Owns the thread, the journal files and the accounting of lost bytes."""
 
     def __init__(self, segments: JournalFiles) -> None:
         self.segments = segments
         self.consumed_bytes = 0
-        """Bytes taken from the queue; read by the event loop's thread to know how full it is."""
+        """Bytes taken from the queue; the event loop's thread reads it to compute the queue's fill level."""
         self.opaque_bytes_dropped = 0
         """Bytes of opaque connections that were dropped."""
         self.lost_reason = ""
-        """Why records were dropped last; empty where the disk was too slow for the queue."""
+        """Why records were last dropped; empty if the disk was too slow for the queue."""
         self.losses = LossBuffer()
         self._opaque: dict[int, list[int]] = {}
         self._queue: SimpleQueue[WriteBatch | None] = SimpleQueue()
@@ -47,20 +47,20 @@ class JournalWriter:
         self._thread.start()
 
     def put(self, batch: WriteBatch) -> None:
-        """Hand over; never blocks."""
+        """Queue a batch. Never blocks."""
         self._queue.put(batch)
 
     def finish(self) -> None:
-        """End when all that is queued is written. Never blocks."""
+        """End the thread after everything queued is written. Never blocks."""
         self._queue.put(None)
 
     def wait_for_end(self, timeout: float | None) -> bool:
-        """Wait for the end; False where that took longer than `timeout` seconds."""
+        """Wait for the thread's end; return False if it took longer than `timeout` seconds."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
     def set_wake_fd(self, fd: int | None) -> None:
-        """Write one byte to a duplicate of `fd` (made non-blocking) after each batch; None to stop it."""
+        """Write one byte to a duplicate of `fd` (made non-blocking) after each batch; None stops that."""
         fresh = -1
         if fd is not None:
             fresh = os.dup(fd)
@@ -95,7 +95,7 @@ class JournalWriter:
             self._append_pieces(self.losses.take())
 
     def _write_or_drop(self, batch: WriteBatch) -> None:
-        """Write a batch, or count it."""
+        """Write a batch, or count its bytes as lost."""
         pieces = batch.pieces
         if batch.has_holes:
             self._mark_opaque(pieces)
@@ -130,7 +130,7 @@ class JournalWriter:
                 self._opaque.setdefault(connection, [0, 0])
 
     def _filter_opaque(self, pieces: list[bytes]) -> list[bytes]:
-        """The batch without payload of opaque connections. What they lost meanwhile is told before they close."""
+        """Remove payload of opaque connections from the batch. Their lost bytes are reported before they close."""
         remaining: list[bytes] = []
         for index in range(0, len(pieces), 3):
             kind, direction, connection, at = unpack_head(pieces[index + 1])
@@ -159,5 +159,5 @@ class JournalWriter:
             if self._wake_fd >= 0:
                 try:
                     os.write(self._wake_fd, b"\0")
-                except OSError:  # full: the reader is awake; broken: it is gone, and the journal is the queue
+                except OSError:  # full: the reader is awake; broken: it has exited, and the journal keeps everything
                     return

@@ -1,7 +1,7 @@
-"""What could not be written: payload is counted and forgotten, the story around it is kept.
+"""Accounting of records that could not be written: payload is counted and dropped, all other records are kept.
 
-A connection that lost bytes is opaque from there, but that it opened, lost so much, and closed is still told once
-there is room again. Knows records, not files.
+A connection that lost bytes is opaque from there, but its opening, the number of lost bytes and its closing are still
+written once there is space again. Works on records, not on files.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from a2a_proxy.capture.record_format import pack_record, unpack_head
 from a2a_proxy.model.chunk import ChunkKind
 
 PAYLOAD_KINDS = frozenset({int(ChunkKind.DATA), int(ChunkKind.OURS), int(ChunkKind.EDIT)})
-"""Kinds whose data is dropped where there is no room. All others are small and are kept."""
+"""Kinds whose data is dropped if there is no space. All others are small and are kept."""
 
 MAX_ENTRIES = 50_000
-"""Records kept while nothing can be written (some 10 MB); connections that open beyond it are only counted."""
+"""Records kept while nothing can be written (about 10 MB); connections that open beyond it are only counted."""
 
 _OPEN, _CLOSED, _LOST = int(ChunkKind.OPEN), int(ChunkKind.CLOSED), int(ChunkKind.LOST)
 
@@ -24,15 +24,15 @@ class LossRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """`data` of a LOST record."""
 
     bytes: int
-    """Bytes missing in this direction of the connection. On connection 0: of connections that are not told of at all,
-    for too many opened while nothing could be written."""
+    """Bytes missing in this direction of the connection. On connection 0: bytes of connections without any record,
+    because too many opened while nothing could be written."""
     damage: str = ""
-    """Only on connection 0, made by the reader: records could not be read here, so that every connection open at this
-    point is opaque from it."""
+    """Set by the reader, on connection 0 only: records could not be read here, so every connection open at this point
+    is opaque from here."""
 
 
 def make_lost_record(direction: int, connection: int, at: int, count: int) -> list[bytes]:
-    """A LOST record as pieces."""
+    """Return a LOST record as pieces."""
     return list(pack_record(_LOST, direction, connection, at, msgspec.json.encode(LossRecord(count))))
 
 
@@ -44,11 +44,11 @@ class _Hole(msgspec.Struct):
 
 
 class LossBuffer:
-    """Records waiting for room, in order, each run of dropped payload shrunk to one count."""
+    """Records waiting for space, in order, with each run of dropped payload reduced to one count."""
 
     def __init__(self) -> None:
         self.lost_bytes = 0
-        """Bytes of DATA and OURS dropped here since the beginning."""
+        """Bytes of DATA and OURS dropped here so far."""
         self._entries: list[list[bytes] | _Hole] = []
         self._holes: dict[tuple[int, int], _Hole] = {}
         self._dropped_connections: set[int] = set()
@@ -57,7 +57,7 @@ class LossBuffer:
         return bool(self._entries)
 
     def add(self, pieces: list[bytes]) -> None:
-        """Take records (three pieces each) that were not written."""
+        """Add records (three pieces each) that were not written."""
         for index in range(0, len(pieces), 3):
             kind, direction, connection, at = unpack_head(pieces[index + 1])
             data = pieces[index + 2]
@@ -83,7 +83,8 @@ class LossBuffer:
         hole.count += count
 
     def take(self) -> list[bytes]:
-        """The waiting records as pieces, with a LOST record at the place of each hole. The gap is empty after it."""
+        """Return the waiting records as pieces, with a LOST record in place of each run of dropped payload, and empty
+        it."""
         pieces: list[bytes] = []
         for entry in self._entries:
             pieces += (

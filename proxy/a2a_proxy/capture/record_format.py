@@ -1,7 +1,8 @@
-"""The journal's format: records and segment headers, to bytes and back. No files, no threads.
+"""The journal's format: packs and unpacks records and file headers. Uses neither files nor threads.
 
-A journal is a folder of segments `000001.a2aj`, `000002.a2aj`, ... Bytes once written are never changed: a writer that
-fails in mid-record begins a new segment, and the header of that one says where the last whole record before it ended.
+A journal is a folder of journal files (segments in the code) `000001.a2aj`, `000002.a2aj`, ... Bytes once written are
+never changed: if a write fails in the middle of a record, the writer begins a new file, whose header holds the end of
+the last whole record in the previous one.
 """
 
 from __future__ import annotations
@@ -15,18 +16,18 @@ import msgspec
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 
 RECORD_HEADER = struct.Struct("<IIBBHIQ")
-"""Payload length, CRC-32 of all that follows it, kind, direction, flags (0), connection, time in ns; then payload."""
+"""Payload length, CRC-32 of everything after it, kind, direction, flags (0), connection, time in ns; then payload."""
 
 SEGMENT_HEADER = struct.Struct("<8sIIQ")
-"""Magic, version, number of the segment, offset at which the records of the segment before it end."""
+"""Magic, version, number of the journal file, offset at which the records of the previous file end."""
 
 MAGIC = b"A2AJRNL\n"
 VERSION = 1
 MAX_PAYLOAD = 64 * 1024 * 1024
-"""A length above this is damage. The relay reads at most 256 KiB at a time."""
+"""A length above this is damage, because the relay reads at most 256 KiB at a time."""
 
 Position = tuple[int, int]
-"""Segment number (from 1) and offset in it; where the next record begins."""
+"""Number of the journal file (from 1) and offset in it at which the next record begins."""
 
 START_POSITION: Position = (1, 0)
 
@@ -36,35 +37,35 @@ _KINDS: tuple[ChunkKind | None, ...] = (None, *ChunkKind)
 _DIRECTIONS = tuple(Direction)
 
 Record = tuple[bytes, bytes, bytes]
-"""Length and checksum, the rest of the header, the payload: three pieces, so that the payload is not copied."""
+"""Length and checksum, the rest of the header, and the payload: three pieces, so that the payload is not copied."""
 
 
 def pack_record(kind: int, direction: int, connection: int, at: int, data: bytes) -> Record:
-    """One record as its three pieces."""
+    """Return one record as its three pieces."""
     head = _HEAD.pack(kind, direction, 0, connection, at)
     return _FRONT.pack(len(data), crc32(data, crc32(head))), head, data
 
 
 def unpack_head(head: bytes) -> tuple[int, int, int, int]:
-    """Kind, direction, connection and time from the second piece of a record."""
+    """Return kind, direction, connection and time from the second piece of a record."""
     kind, direction, _, connection, at = _HEAD.unpack(head)
     return kind, direction, connection, at
 
 
 class RecordScan(msgspec.Struct):
-    """What a buffer held."""
+    """Records found in a buffer."""
 
     chunks: list[Chunk]
     end: int
     """Offset after the last whole record."""
     needed_bytes: int = 0
-    """Bytes from `end` on that the next record needs, as far as known; 0 where `damage` is set."""
+    """Known number of bytes from `end` on that the next record needs; 0 if `damage` is set."""
     damage: str = ""
-    """Why the record at `end` cannot be one; empty where the buffer just ends in mid-record."""
+    """Why the bytes at `end` are not a record; empty if the buffer just ends in the middle of one."""
 
 
 def scan_records(buffer: bytes, start: int = 0) -> RecordScan:
-    """Read whole records from `start` on. An incomplete last one is no fault: more may come."""
+    """Read whole records from `start` on. An incomplete last record is not an error, because more bytes may follow."""
     chunks: list[Chunk] = []
     add, unpack, view, size, header = (
         chunks.append,
@@ -93,12 +94,13 @@ def scan_records(buffer: bytes, start: int = 0) -> RecordScan:
 
 
 def segment_header(number: int, previous_end: int) -> bytes:
-    """The bytes a segment begins with. `previous_end` is 0 for the first."""
+    """Return the header of a journal file. `previous_end` is 0 for the first file."""
     return SEGMENT_HEADER.pack(MAGIC, VERSION, number, previous_end)
 
 
 def previous_segment_end(header: bytes) -> int | None:
-    """Where the records of the segment before this one end; None where `header` begins no segment of this version."""
+    """Return the end of the previous file's records, or None if `header` is not that of a journal file of this
+    version."""
     if len(header) < SEGMENT_HEADER.size:
         return None
     magic, version, _, end = SEGMENT_HEADER.unpack_from(header)
@@ -106,17 +108,17 @@ def previous_segment_end(header: bytes) -> int | None:
 
 
 def segment_path(folder: Path, number: int) -> Path:
-    """Where a segment lies."""
+    """Return the path of a journal file."""
     return folder / f"{number:06d}.a2aj"
 
 
 def segment_numbers(folder: Path) -> list[int]:
-    """Numbers of the segments that are there, in order."""
+    """Return the numbers of the existing journal files, in order."""
     return sorted(int(path.stem) for path in folder.glob("*.a2aj") if path.stem.isdigit())
 
 
 def bytes_after(folder: Path, position: Position) -> int:
-    """Return how many bytes of the journal lie behind this position."""
+    """Return the number of journal bytes after this position."""
     segment, offset = position
     sizes = {number: _size(segment_path(folder, number)) for number in segment_numbers(folder) if number >= segment}
     return max(sum(sizes.values()) - (offset if segment in sizes else 0), 0)
@@ -126,4 +128,4 @@ def _size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:
-        return 0  # it has been recorded, and is deleted
+        return 0  # deleted, because its records are in the recording

@@ -1,4 +1,4 @@
-"""`--archive`: checked before anything starts, kept by the keeper of followers, and summed up at the end."""
+"""`--archive`: validated before anything starts, run by the keeper of followers, and summarized at the end."""
 
 from __future__ import annotations
 
@@ -17,28 +17,27 @@ if TYPE_CHECKING:
 
 
 _STUCK_SECONDS = 3600.0
-"""Seconds; its process tells by itself what it waits for."""
+"""Seconds without progress before the archive process is restarted; it reports the reason of its waits by itself."""
 
 
 class ArchiveConfig(msgspec.Struct, frozen=True):
-    """Where a run is archived."""
+    """Settings of the archive of a run."""
 
     url: str
     every: float
-    """Seconds after which what has come is put, however little it is."""
+    """Seconds after which unarchived traffic is uploaded, whatever its size."""
     name: str = ""
-    """Id of the proxy in the archive; empty: that of the state directory."""
+    """Id of the proxy in the archive; empty for the id of the state directory."""
 
 
 def archive_config(url: str, every: float, name: str) -> ArchiveConfig | None:
-    """What was typed; None without a URL. Raises UserError where it cannot be used."""
+    """Return the settings of these options, or None without a URL. Raises UserError if they cannot be used."""
     if not url:
         if name:
-            raise UserError("--archive-id means nothing without --archive", "for example --archive s3://bucket/prefix")
+            raise UserError("--archive-id has no effect without --archive", "for example: --archive s3://bucket/prefix")
         return None
+    from a2a_proxy.archive.destination import check_archive_url, check_id
     from a2a_proxy.archive.errors import ArchiveError
-    from a2a_proxy.archive.proxy_id import check_id
-    from a2a_proxy.archive.url import check_archive_url
 
     try:
         check_archive_url(url)
@@ -48,10 +47,9 @@ def archive_config(url: str, every: float, name: str) -> ArchiveConfig | None:
 
 
 def make_archive_keeper(archive: ArchiveConfig, recording: str, session: str, notify: NoticeCallback) -> HookKeeper:
-    """What keeps the process that archives. Raises UserError."""
+    """Return the keeper of the archive process. Raises UserError if it cannot be started."""
+    from a2a_proxy.archive.destination import encode_job, proxy_id
     from a2a_proxy.archive.errors import ArchiveError
-    from a2a_proxy.archive.job import encode_job
-    from a2a_proxy.archive.proxy_id import proxy_id
     from a2a_proxy.capture import file_layout
     from a2a_proxy.follower.keeper import FollowerProgram, HookKeeper, open_unnamed_file
 
@@ -72,25 +70,25 @@ def make_archive_keeper(archive: ArchiveConfig, recording: str, session: str, no
 
 
 def summarize_archive(archive: ArchiveConfig, recording: str, report: HookReport, lag: int) -> tuple[str, str]:
-    """How it did, in a sentence, and what to do where not all is there."""
+    """Return a summary line, and a hint if not everything is archived."""
     told = f"archive {make_visible(archive.url)}: {text.format_count(report.calls, 'segment')}"
     if report.outcome == "done" or not lag:
         return told, ""
     name = ("--archive-id", archive.name) if archive.name else ()
     again = shell_line("a2a-inspect", "archive", "put", recording, archive.url, *name)
-    return f"{told}; {lag:,} frames are not there yet", f"put them with: {again}"
+    return f"{told}; {lag:,} frames are not archived yet", f"archive them with: {again}"
 
 
 class ArchiveRunFollower(msgspec.Struct, frozen=True):
-    """The archive of a run: `Followed`."""
+    """The archive of a run, as a `RunFollower`."""
 
     archive: ArchiveConfig
 
     def make_keeper(self, session: FollowedSession, notify: NoticeCallback) -> HookKeeper:
-        """`Followed.keeper`."""
+        """Return the keeper of the archive process (`RunFollower.make_keeper`)."""
         return make_archive_keeper(self.archive, session.recording, session.uuid, notify)
 
     def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:
-        """`Followed.sum_up`."""
+        """Show the summary of the archive (`RunFollower.show_summary`)."""
         told, hint = summarize_archive(self.archive, session.recording, report, session.frames_after(report.frame))
         console.note(told, hint, loud=bool(hint))

@@ -1,6 +1,6 @@
-"""Looks after the capture while the proxy runs and tells the user what is wrong with it.
+"""Watches the capture while the proxy runs and warns the user of problems.
 
-Bytes that are lost, a recorder that falls behind, a journal that was deleted. Runs on the event loop, a look a second.
+Checks once a second, on the event loop, for lost bytes, a recorder that lags and a deleted journal.
 """
 
 from __future__ import annotations
@@ -17,43 +17,43 @@ from a2a_proxy.present import text
 
 _SLOW = "the disk is too slow"
 _CHECK_INTERVAL_SECONDS = 1.0
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 _MIN_REPORTED_LAG = 64 * 1024 * 1024
-"""Bytes of journal that the recorder may be behind without being talked about: one segment."""
+"""Bytes of journal that the recorder may lag without a message: one journal file."""
 
 
 class CaptureState(msgspec.Struct, frozen=True):
-    """What is looked at."""
+    """The checked parts of a capture."""
 
     folder: Path
-    """Of the journal."""
+    """Folder of the journal."""
     journal: Callable[[], JournalStats]
     lag: Callable[[], int]
-    """Bytes that wait for the recorder."""
+    """Returns the bytes that wait for the recorder."""
     repair_folder: Callable[[], bool]
-    """Makes again what was deleted of the journal's folder; True where it had to. Raises OSError."""
+    """Recreates deleted files of the journal's folder. Returns True if it had to. Raises OSError if it cannot."""
 
 
 class CaptureWatch:
-    """Says each trouble once, and that it is over."""
+    """Reports each problem once, and its end."""
 
     def __init__(self, state: CaptureState, console: Console) -> None:
         self._state = state
         self._console = console
         self._reported_loss = 0
-        """What the user knows to be lost, bytes."""
+        """Lost bytes that were reported to the user."""
         self._is_losing = False
         self._reported_lag = _MIN_REPORTED_LAG
         self._folder_error = ""
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Check until cancelled."""
         while True:
             await asyncio.sleep(_CHECK_INTERVAL_SECONDS)
             self.check()
 
     def check(self) -> None:
-        """Look once."""
+        """Check once."""
         self._check_folder()
         self._check_losses()
         self._check_lag()
@@ -65,12 +65,13 @@ class CaptureWatch:
             mended, broken = False, f"{wrong.filename}: {(wrong.strerror or str(wrong)).lower()}"
         if broken and broken != self._folder_error:
             self._console.note(
-                f"the journal's folder is gone and cannot be made again: {broken}", "restart the proxy to record again"
+                f"the journal's folder is gone and cannot be created again: {broken}",
+                "restart the proxy to record again",
             )
         elif mended:
             self._console.note(
-                "the journal's folder was deleted and is made again; what was not recorded yet may be missing",
-                "leave the state directory alone while a proxy runs",
+                "the journal's folder was deleted and has been created again; traffic not yet recorded may be missing",
+                "do not change the state directory while a proxy runs",
             )
         self._folder_error = broken
 
@@ -82,7 +83,7 @@ class CaptureWatch:
             why = stats.lost_reason or stats.reason or _SLOW
             missing = f"{text.format_size(stats.lost)} are missing so far from {self._state.folder}"
             self._console.note(
-                f"the capture is incomplete, traffic goes on: the journal takes nothing: {why}; {missing}",
+                f"the capture is incomplete, traffic is still relayed: the journal cannot be written: {why}; {missing}",
                 _loss_hint(why),
             )
         elif self._is_losing and not news and not stats.reason and not stats.queued:

@@ -1,4 +1,4 @@
-"""From what was typed to what it means: routes checked, nothing opened yet."""
+"""Build the config of a run from the options. Checks the routes, and opens nothing."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ _EXAMPLE_COMMAND = "a2a-proxy --listen :9000 --upstream localhost:8000"
 
 
 class ProxyConfig(msgspec.Struct, frozen=True):
-    """One run of the proxy."""
+    """The config of one run of the proxy."""
 
     routes: tuple[Route, ...]
     record: Path | None
-    """None: a new file in the state directory."""
+    """The recording, or None for a new file in the state directory."""
     redact: tuple[str, ...]
-    """What is not recorded, as words of a policy."""
+    """Data to redact, as words of a policy."""
     log_format: str
     quiet: bool
     editing: EditPolicy = EditPolicy()
     limits: JournalLimits = JournalLimits()
-    """Of the journal."""
+    """Limits of the journal."""
     fail_on: str = "never"
-    """From which severity on a finding makes the run fail: a name of `Severity` in lower case, or `never`."""
+    """Lowest severity of a finding that makes the run fail: a name of `Severity` in lower case, or `never`."""
     live: LiveMode = "auto"
     hooks: tuple[str, ...] = ()
-    """Names of hooks: of an entry point, or `module:Class`."""
+    """Names of hooks: an entry point, or `module:Class`."""
     otlp: OtlpSettings | None = None
     """Export to an OpenTelemetry backend."""
     archive: ArchiveConfig | None = None
     metrics: Listen | None = None
-    """Where numbers for Prometheus are served."""
+    """Address on which Prometheus metrics are served."""
 
 
 def proxy_config(
@@ -77,10 +77,10 @@ def proxy_config(
     metrics: str | None = None,
     **followers: Any,
 ) -> ProxyConfig:
-    """The config of the options; `followers` are those of `parse_follower_options`.
+    """Return the config of the options; `followers` are the arguments of `parse_follower_options`.
 
     Raises:
-        UserError: an address or a policy cannot be read, the options do not pair up, or there is no such hook.
+        UserError: an address or a policy is invalid, the options do not pair up, or a hook does not exist.
     """
     _check_option_counts(len(listen), len(upstream), len(upstream_grpc))
     grpc = upstream_grpc or (None,) * len(listen)
@@ -108,7 +108,7 @@ def _check_option_counts(listens: int, upstreams: int, grpcs: int) -> None:
         missing = "--listen" if not listens else "--upstream"
         raise UserError(f"{missing} is missing", f"for example: {_EXAMPLE_COMMAND}")
     if listens != upstreams:
-        raise UserError(f"{listens} --listen but {upstreams} --upstream", f"give them in pairs: {_EXAMPLE_COMMAND}")
+        raise UserError(f"{listens} --listen but {upstreams} --upstream", f"they must be paired: {_EXAMPLE_COMMAND}")
     if grpcs and grpcs != listens:
         raise UserError(
             f"{listens} --listen but {grpcs} --upstream-grpc", "give one --upstream-grpc for each --listen, or none"
@@ -116,12 +116,12 @@ def _check_option_counts(listens: int, upstreams: int, grpcs: int) -> None:
 
 
 def _check_ports(texts: tuple[str, ...], routes: tuple[Route, ...]) -> None:
-    """Two listeners cannot have one port; with port 0 each gets its own."""
+    """Check that listeners do not share a port; with port 0 each gets its own. Raises UserError."""
     for i, second in enumerate(routes):
         for first, text in zip(routes[:i], texts, strict=False):
             if second.listen.port and _hosts_overlap(first.listen, second.listen):
                 how = "is given twice" if text == texts[i] else f"and --listen {texts[i]} are the same port"
-                raise UserError(f"--listen {text} {how}", "give each agent a port of its own")
+                raise UserError(f"--listen {text} {how}", "each agent needs its own port")
 
 
 def _hosts_overlap(left: Listen, right: Listen) -> bool:

@@ -1,7 +1,7 @@
-"""What the proxy prints while it runs: a banner, a line per exchange, trouble, a summary.
+"""The output of a running proxy: a banner, a line per exchange, warnings, a summary.
 
-Lines of exchanges go to stdout, everything about the proxy itself to stderr; with `--log-format json` all of it is one
-JSON object a line on stdout. Printing never waits: a terminal that stands still stops no traffic.
+Lines of exchanges go to stdout, lines about the proxy to stderr; with `--log-format json` each line is a JSON object on
+stdout. Printing never blocks: a stopped terminal does not stop traffic.
 """
 
 from __future__ import annotations
@@ -32,71 +32,71 @@ from a2a_proxy.recorder.status import (
 
 
 class StartInfo(msgspec.Struct, frozen=True):
-    """What the banner says."""
+    """The contents of the banner."""
 
     version: str
     routes: list[tuple[list[str], str, str]]
     """(listening addresses, upstream, upstream for gRPC or empty)."""
     recording: str
     redact: tuple[str, ...]
-    """What is not recorded, as words of a policy; none: credentials."""
+    """Redacted data, as words of a policy; empty for credentials only."""
     endless: bool = True
-    """It runs until somebody stops it."""
+    """Whether the proxy runs until the user stops it."""
 
 
 def _redaction_summary(words: tuple[str, ...]) -> str:
-    """What becomes of what is not to be recorded, for the banner."""
+    """Return the banner's words on the redaction."""
     if "none" in words:
         return "credentials are recorded too"
     if "metadata-only" in words:
-        return "sizes, kinds, states, ids and times only: rules that need payloads are not asked"
-    return f"credentials{' and what the policy names' if words else ''} are replaced by labels"
+        return "sizes, kinds, states, ids and times only: rules that need payloads are skipped"
+    return f"credentials{' and the data named by the policy' if words else ''} are redacted"
 
 
 class HookSummary(msgspec.Struct, frozen=True):
-    """How a hook did."""
+    """The result of a hook."""
 
     name: str
     outcome: str
-    """`done`, or why it did not see all: `stopped`, `slow`, `died`, `failed`."""
+    """`done`, or why it did not see all frames: `stopped`, `slow`, `died`, `failed`."""
     calls: int
     errors: int
     """Calls that failed."""
     behind_frames: int
-    """Frames that it has not seen."""
+    """Frames that the hook has not seen."""
     log: str
     resume_hint: str
-    """The command that calls it for the whole recording."""
+    """Command that calls the hook for the whole recording."""
 
 
 class Console(Protocol):
-    """Where the proxy tells its user what happens."""
+    """Output to the user of the proxy."""
 
     def start(self, start: StartInfo) -> None:
-        """The proxy listens."""
+        """Show that the proxy listens."""
 
     def status(self, status: Status) -> None:
-        """The recorder said something."""
+        """Show a message of the recorder."""
 
     def stopping(self, open_connections: int) -> None:
-        """The proxy takes no more connections."""
+        """Show that the proxy accepts no more connections."""
 
     def draining(self, lag: int) -> None:
-        """The proxy is stopping; `behind` bytes of journal are still to be recorded."""
+        """Show that the proxy is stopping and `lag` bytes of journal are still to be recorded."""
 
     def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
-        """Something the user should know; `loud`: a warning."""
+        """Show a line to the user; `loud`: as a warning."""
 
     def hook(self, summary: HookSummary) -> None:
-        """A hook has been ended."""
+        """Show the result of a hook that has ended."""
 
     def close(self) -> None:
-        """Everything has been said: wait for the reader, but not for ever."""
+        """Wait until all lines are printed, for a limited time."""
 
 
 _CLOSE_SECONDS = 2.0
 _STDOUT_FLUSH_SECONDS = 0.2
-"""How long lines on stderr wait for those on stdout, so that a terminal shows both in order."""
+"""Seconds that lines on stderr wait for lines on stdout, so that a terminal shows both in order."""
 _OUTCOMES = ("ok", "error", "cut", "refused")
 _SUMMARY_COUNTS = (
     *("connections", "exchanges", *_OUTCOMES, "frames", "tasks"),
@@ -106,7 +106,7 @@ _OUTCOME_COLOURS = {"ok": "32", "error": "31", "cut": "33", "refused": "31", "li
 
 
 class TextConsole:
-    """For people."""
+    """Output as text."""
 
     def __init__(self, out: TextIO | None, err: TextIO | None, *, quiet: bool) -> None:
         self._out, self._err = Printer(out, _dropped_lines_note), Printer(err, _dropped_lines_note)
@@ -114,10 +114,10 @@ class TextConsole:
         self._colour = out is not None and out.isatty() and not os.environ.get("NO_COLOR")
         self._recording = ""
         self._has_many_routes = False
-        """There is more than one upstream, so lines say which."""
+        """Whether there are several upstreams, so that each line names its upstream."""
 
     def start(self, start: StartInfo) -> None:
-        """Say where it listens, where it sends, what it records, and what to type next."""
+        """Print the banner: listeners, upstreams, the recording, and the next command."""
         for listening, upstream, grpc in start.routes:
             also = f" (HTTP/2 to {grpc})" if grpc else ""
             self._print_line(
@@ -127,12 +127,12 @@ class TextConsole:
         secrets = _redaction_summary(start.redact)
         self._recording = start.recording
         self._print_line(f"recording to {start.recording}; {secrets}")
-        self._print_line(f"look at it with: {shell_line('a2a-inspect', start.recording)}")
+        self._print_line(f"inspect it: {shell_line('a2a-inspect', start.recording)}")
         if start.endless:
             self._print_line("stop with Ctrl-C")
 
     def status(self, status: Status) -> None:
-        """Print what concerns the user."""
+        """Print messages that concern the user."""
         if isinstance(status, ExchangeStatus):
             if not self._quiet:
                 self._out(self._format_exchange(status))
@@ -150,23 +150,23 @@ class TextConsole:
             self._print_summary(status)
 
     def stopping(self, open_connections: int) -> None:
-        """Say what is waited for."""
+        """Print the number of open connections."""
         if open_connections:
             self._print_line(f"stopping: {text.format_count(open_connections, 'connection')} still open")
 
     def draining(self, lag: int) -> None:
-        """Say how much is left."""
+        """Print the amount left to record."""
         left = f"{text.format_size(lag)} left to record" if lag else "the recorder is finishing"
-        self._print_line(f"stopping: {left} (Ctrl-C again leaves it to `a2a-inspect recover`)")
+        self._print_line(f"stopping: {left} (Ctrl-C again stops now; finish with `a2a-inspect recover`)")
 
     def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
-        """Print a warning, or just a line, with its hint."""
+        """Print a warning or a plain line, with its hint."""
         self._print_line(f"a2a-proxy: {'warning: ' if loud else ''}{message}")
         if hint:
             self._print_line(f"a2a-proxy: hint: {hint}")
 
     def hook(self, summary: HookSummary) -> None:
-        """How often it was called, what failed, what it has not seen."""
+        """Print the number of calls, failures and unseen frames."""
         calls = f"{summary.calls:,} call{'' if summary.calls == 1 else 's'}"
         failed = f", {summary.errors:,} of them failed" if summary.errors else ""
         if summary.outcome == "done" or not summary.behind_frames:
@@ -176,10 +176,10 @@ class TextConsole:
             return
         why = "is slow" if summary.outcome == "slow" else summary.outcome
         told = f"hook {summary.name} {why}: {summary.behind_frames:,} frames behind, given up; {calls}{failed}"
-        self.note(told, f"call it for all of them: {summary.resume_hint}")
+        self.note(told, f"call it for the whole recording: {summary.resume_hint}")
 
     def close(self) -> None:
-        """Wait until all is printed."""
+        """Wait until all lines are printed."""
         self._out.flush(_CLOSE_SECONDS)
         self._err.flush(_CLOSE_SECONDS)
 
@@ -227,7 +227,7 @@ class TextConsole:
         )
         self._print_line(f"recorded {counts}; {_count_findings(summary)}; {whole}")
         if summary.findings:
-            self._print_line(f"what was found: {shell_line('a2a-inspect', 'check', self._recording)}")
+            self._print_line(f"list the findings: {shell_line('a2a-inspect', 'check', self._recording)}")
 
     def _print_line(self, line: str) -> None:
         """Print a line without colours on stderr."""
@@ -251,7 +251,7 @@ def _healed_line(status: GapClosedStatus) -> str:
 
 
 def _count_findings(summary: RecorderDone) -> str:
-    """`3 findings (1 error, 2 infos)`."""
+    """Return a count such as `3 findings (1 error, 2 infos)`."""
     infos = summary.findings - summary.error_findings - summary.warning_findings
     counts = {"error": summary.error_findings, "warning": summary.warning_findings, "info": infos}
     told = ", ".join(text.format_count(count, name) for name, count in counts.items() if count)
@@ -259,23 +259,23 @@ def _count_findings(summary: RecorderDone) -> str:
 
 
 def _dropped_lines_note(count: int) -> str:
-    return f"              {text.format_count(count, 'more line')} not shown; the recording has them all"
+    return f"              {text.format_count(count, 'more line')} not shown; the recording has all of them"
 
 
 class JsonConsole:
-    """For programs: one object a line, `event` says which."""
+    """Output as JSON: one object per line, with its type in `event`."""
 
     def __init__(self, out: TextIO | None, *, quiet: bool) -> None:
         self._out = Printer(out, lambda count: _encode_event("skipped", count=count))
         self._quiet = quiet
 
     def start(self, start: StartInfo) -> None:
-        """`start`."""
+        """Print `start`."""
         routes = [{"listen": a, "upstream": b, "upstream_grpc": c or None} for a, b, c in start.routes]
         self._print_event("start", version=start.version, routes=routes, recording=start.recording, redact=start.redact)
 
     def status(self, status: Status) -> None:
-        """`exchange`, `finding`, `healed`, `skipped`, `trouble`, `error` or `summary`."""
+        """Print `exchange`, `finding`, `healed`, `skipped`, `trouble`, `error` or `summary`."""
         if isinstance(status, ExchangeStatus):
             if not self._quiet:
                 self._print_event(
@@ -298,23 +298,23 @@ class JsonConsole:
             self._print_event("summary", **counts, complete=status.clean and not status.lost, lost_bytes=status.lost)
 
     def stopping(self, open_connections: int) -> None:
-        """`stopping`."""
+        """Print `stopping`."""
         self._print_event("stopping", open_connections=open_connections)
 
     def draining(self, lag: int) -> None:
-        """`draining`."""
+        """Print `draining`."""
         self._print_event("draining", behind_bytes=lag)
 
     def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
-        """`warning` or `note`."""
+        """Print `warning` or `note`."""
         self._print_event("warning" if loud else "note", message=message, hint=hint)
 
     def hook(self, summary: HookSummary) -> None:
-        """`hook`."""
+        """Print `hook`."""
         self._print_event("hook", **msgspec.to_builtins(summary))
 
     def close(self) -> None:
-        """Wait until all is printed."""
+        """Wait until all lines are printed."""
         self._out.flush(_CLOSE_SECONDS)
 
     def _print_event(self, event: str, **fields: object) -> None:
@@ -326,7 +326,7 @@ def _encode_event(event: str, **fields: object) -> str:
 
 
 def finding_object(finding: Finding) -> dict[str, Any]:
-    """A finding as JSON with stable names."""
+    """Return a finding as JSON with stable names."""
     evidence: dict[str, object] = dict(finding.evidence)
     if (count := finding.evidence.get("count", "")).isdecimal():
         evidence["count"] = int(count)
@@ -335,7 +335,7 @@ def finding_object(finding: Finding) -> dict[str, Any]:
 
 
 def healed_object(status: GapClosedStatus) -> dict[str, object]:
-    """A gap in a task's generations that was made good, as JSON with stable names."""
+    """Return a repaired gap in a task's generations as JSON with stable names."""
     gap = status.missed
     return {
         "task_id": status.task_id,
@@ -351,7 +351,7 @@ def healed_object(status: GapClosedStatus) -> dict[str, object]:
 
 
 def exchange_object(exchange: Exchange) -> dict[str, object]:
-    """An exchange as JSON with stable names; headers apart."""
+    """Return an exchange, without its headers, as JSON with stable names."""
     zero = text.latency_origin(exchange)
     return {
         "id": exchange.id,
@@ -388,7 +388,7 @@ def exchange_object(exchange: Exchange) -> dict[str, object]:
 
 
 def make_console(log_format: str, *, quiet: bool) -> Console:
-    """The console that the user asked for."""
+    """Return the console of the chosen log format."""
     if log_format == "json":
         return JsonConsole(sys.stdout, quiet=quiet)
     return TextConsole(sys.stdout, sys.stderr, quiet=quiet)

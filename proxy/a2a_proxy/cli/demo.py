@@ -10,12 +10,12 @@ from a2a_proxy.relay.run import run
 
 
 def run_demo(record: Path | None, *, lossy: bool = False) -> int:
-    """Record the demo, of a lossy agent if wanted; the exit code."""
+    """Record the demo, with a lossy agent if requested, and return the exit code."""
     return run(_record_demo(record, lossy))
 
 
 async def _record_demo(record: Path | None, lossy: bool) -> int:
-    # Imported here: neither the relay nor `--help` should wait for aiohttp and grpc.
+    # Imported here, because neither the relay nor `--help` should wait for aiohttp and grpc.
     from a2a_proxy.demo.agent import DemoAgent
     from a2a_proxy.demo.client import DemoClient
 

@@ -1,4 +1,4 @@
-"""A user's mistake, and how it is told: one error line, one hint line, exit code 2, never a traceback."""
+"""Errors that the user can fix: one error line, one hint line, exit code 2, never a traceback."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from collections.abc import Iterator
 from a2a_proxy.protocol.text import make_visible
 
 EXIT_USAGE = 2
-"""The code for everything the user can mend; as of click and most command-line tools."""
+"""Exit code of all errors that the user can fix, as in click and most command-line tools."""
 
 
 class UserError(Exception):
-    """Something the user can mend. `hint` says what to type or do next."""
+    """An error that the user can fix. `hint` is the command or action to take next."""
 
     def __init__(self, message: str, hint: str, code: int = EXIT_USAGE) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.code = code
-        """What the command exits with."""
+        """Exit code of the command."""
 
 
 @contextlib.contextmanager
 def state_directory_errors() -> Iterator[None]:
-    """Around what uses the state directory: where that fails, the user is told which folder it is about.
+    """Convert an OSError in the block, which uses the state directory, into an error that names the folder.
 
     Raises:
-        UserError: the folder cannot be made, read or written.
+        UserError: the folder cannot be created, read or written.
     """
     try:
         yield
@@ -39,9 +39,9 @@ def state_directory_errors() -> Iterator[None]:
 
 
 def print_error(program: str, message: str, hint: str) -> None:
-    """Print the error as `program: error: ...` and `program: hint: ...` on stderr, made harmless.
+    """Print the error as `program: error: ...` and `program: hint: ...` on stderr, with control characters escaped.
 
-    A stderr that takes nothing, as of a terminal that is gone, changes no exit code.
+    A stderr that cannot be written, as of a closed terminal, does not change the exit code.
     """
     with contextlib.suppress(OSError):
         for word, text in (("error", message), ("hint", hint)):

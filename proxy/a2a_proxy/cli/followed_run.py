@@ -1,4 +1,4 @@
-"""What a run can have follow its recording: one interface for hooks, the export and the archive."""
+"""The interface common to everything that follows the recording of a run: hooks, the export and the archive."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class FollowedSession(msgspec.Struct, frozen=True):
-    """What is followed."""
+    """The session that is followed."""
 
     recording: str
     uuid: str
 
     def frames_after(self, frame: int) -> int:
-        """Frames that were stored after this one; 0 where nobody can tell."""
-        from a2a_proxy.follower.lag import count_frames_after  # which knows SQLite: the relay starts without it
+        """Return the number of frames stored after this one, or 0 if it cannot be determined."""
+        from a2a_proxy.follower.lag import count_frames_after  # imports SQLite: the relay starts without it
         from a2a_proxy.recording.errors import RecordingError
 
         try:
@@ -30,10 +30,10 @@ class FollowedSession(msgspec.Struct, frozen=True):
 
 
 class RunFollower(Protocol):
-    """A hook, the export, or the archive, as the user asked for it."""
+    """A hook, the export or the archive, as configured by the user."""
 
     def make_keeper(self, session: FollowedSession, notify: NoticeCallback) -> HookKeeper:
-        """What keeps its process. Raises UserError, OSError: the state directory cannot be used."""
+        """Return the keeper of its process. Raises UserError, or OSError if the state directory cannot be used."""
 
     def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:
-        """Say how it did."""
+        """Show its result on the console."""

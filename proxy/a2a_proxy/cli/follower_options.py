@@ -1,4 +1,4 @@
-"""What is to follow a run, as it is typed: `--hook`, `--otlp...` and `--archive...`, the same for each command."""
+"""The options of everything that follows a run: `--hook`, `--otlp...` and `--archive...`, the same for each command."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _FOLLOWER_OPTIONS = (
         multiple=True,
         metavar="NAME",
         envvar="A2A_PROXY_HOOK",
-        help="Call this hook for what passes: an installed one, or module:Class. `a2a-inspect hooks` lists them.",
+        help="Call this hook for each frame: an installed one, or module:Class. `a2a-inspect hooks` lists them.",
     ),
     click.option(
         "--archive",
         default="",
         metavar="URL",
         envvar="A2A_PROXY_ARCHIVE",
-        help="Archive as well: s3://BUCKET/PREFIX, or file:///FOLDER.",
+        help="Upload the traffic to an archive: s3://BUCKET/PREFIX, or file:///FOLDER.",
     ),
     click.option(
         "--archive-every",
@@ -39,14 +39,14 @@ _FOLLOWER_OPTIONS = (
         show_default=True,
         metavar="SECONDS",
         envvar="A2A_PROXY_ARCHIVE_EVERY",
-        help="What has come is archived after this time, however little.",
+        help="Upload after this time at the latest, whatever the size.",
     ),
     click.option(
         "--archive-id",
         default="",
         metavar="ID",
         envvar="A2A_PROXY_ARCHIVE_ID",
-        help="Name of this proxy in the archive; else the state directory has one.",
+        help="Name of this proxy in the archive; the default is kept in the state directory.",
     ),
     click.option(
         "--otlp",
@@ -54,13 +54,13 @@ _FOLLOWER_OPTIONS = (
         flag_value="",
         metavar="[URL]",
         envvar="A2A_PROXY_OTLP",
-        help="Send a span for each call to this OpenTelemetry backend; without a URL to where OTEL_* say.",
+        help="Send a span for each call to this OpenTelemetry backend; without a URL to the one set by OTEL_*.",
     ),
     click.option(
         "--otlp-protocol",
         type=click.Choice(["grpc", "http/protobuf"]),
         envvar="A2A_PROXY_OTLP_PROTOCOL",
-        help="How; else as OTEL_EXPORTER_OTLP_PROTOCOL or the port says (4317 is grpc).",
+        help="Protocol of the export; the default follows OTEL_EXPORTER_OTLP_PROTOCOL or the port (4317 is grpc).",
     ),
     click.option(
         "--otlp-kind",
@@ -68,27 +68,27 @@ _FOLLOWER_OPTIONS = (
         default="internal",
         show_default=True,
         envvar="A2A_PROXY_OTLP_KIND",
-        help="Kind of the spans: server where neither clients nor agents send spans of their own.",
+        help="Kind of the spans: server if neither clients nor agents send spans of their own.",
     ),
     click.option(
-        "--otlp-frames", is_flag=True, envvar="A2A_PROXY_OTLP_FRAMES", help="A log record for each frame as well."
+        "--otlp-frames", is_flag=True, envvar="A2A_PROXY_OTLP_FRAMES", help="Also send a log record for each frame."
     ),
     add_span_options("--otlp-", "A2A_PROXY_OTLP_"),
 )
 
 
 def add_follower_options(command: _Command) -> _Command:
-    """All of them."""
+    """Add all follower options to a command."""
     for option in reversed(_FOLLOWER_OPTIONS):
         command = option(command)
     return command
 
 
 class FollowerOptions(msgspec.Struct, frozen=True):
-    """What is to follow."""
+    """Everything that follows a run."""
 
     hooks: tuple[str, ...] = ()
-    """Names of hooks: of an entry point, or `module:Class`."""
+    """Names of hooks: an entry point, or `module:Class`."""
     otlp: OtlpSettings | None = None
     """Export to an OpenTelemetry backend."""
     archive: ArchiveConfig | None = None
@@ -108,10 +108,10 @@ def parse_follower_options(
     archive_every: float = 300.0,
     archive_id: str = "",
 ) -> FollowerOptions:
-    """What the options say.
+    """Return the followers that the options request.
 
     Raises:
-        UserError: there is no such hook, it is no endpoint or archive, or what is needed for it is not installed.
+        UserError: a hook does not exist, an endpoint or archive is invalid, or a required package is not installed.
     """
     if hook:
         from a2a_proxy.cli.hooks import check_hooks
@@ -124,7 +124,7 @@ def parse_follower_options(
         shape = parse_span_options(otlp_kind, content=otlp_content, compat=otlp_compat, segment=otlp_segment)
         export = otlp_settings(otlp, otlp_protocol or "", shape, frames=otlp_frames)
     elif otlp_protocol or otlp_frames or otlp_content or otlp_compat or otlp_segment:
-        raise UserError("options --otlp-... go with --otlp", "for example: --otlp http://localhost:4318")
+        raise UserError("options --otlp-... have no effect without --otlp", "for example: --otlp http://localhost:4318")
     place = None
     if archive or archive_id:
         from a2a_proxy.cli.archive import archive_config

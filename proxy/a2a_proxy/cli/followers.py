@@ -1,4 +1,4 @@
-"""What follows one run: started beside the recorder, never waited for while traffic passes."""
+"""The followers of one run: they start with the recorder, and traffic never waits for them."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 10.0
 """Seconds that followers get to catch up after everything is recorded."""
 _QUIET_SECONDS = 0.5
-"""Seconds that need no explanation."""
+"""Seconds of waiting without a message."""
 _POLL_SECONDS = 0.05
 
 
 def run_followers(
     hooks: Sequence[str], otlp: OtlpSettings | None, archive: ArchiveConfig | None, console: Console
 ) -> list[RunFollower]:
-    """What the user asked for, but for what the environment turns off, which is said."""
+    """Return the requested followers, without the export if the environment disables it, which is shown as a
+    warning.
+    """
     found: list[RunFollower] = [HookRunFollower(name) for name in hooks]
     if otlp is not None:
         from a2a_proxy.telemetry.target import sdk_disabled
@@ -44,7 +46,7 @@ def run_followers(
 
 
 class Followers:
-    """Those of one run."""
+    """The followers of one run."""
 
     def __init__(self, followers: Sequence[RunFollower], console: Console) -> None:
         self._followers = followers
@@ -65,12 +67,13 @@ class Followers:
             keeper.start()
 
     async def end(self, stop: asyncio.Event, seconds: float = PATIENCE_SECONDS) -> None:
-        """Let them catch up for `patience` seconds, or until `leave`; end them and say how they did."""
+        """Let the followers catch up for `seconds`, or until `stop` is set; then end them and show their results."""
         await asyncio.to_thread(self.wait, stop.is_set, seconds, " (Ctrl-C again does not wait)")
         self.stop_now()
 
     def wait(self, stop: Callable[[], bool], seconds: float, advice: str = "") -> None:
-        """Until they have come to the end, for `patience` seconds, or until `leave`; `advice` goes with word of it."""
+        """Wait until the followers have caught up, for `seconds` or until `stop` returns True. `advice` is appended to
+        the line that says so."""
         for _, keeper in self._keepers:
             keeper.hurry()
         began, told = time.monotonic(), False
@@ -85,7 +88,7 @@ class Followers:
             waiting[0].wait(_POLL_SECONDS)
 
     def stop_now(self) -> None:
-        """End them now and say how they did. Where that has been done, nothing."""
+        """End the followers now and show their results; no effect if that was done before."""
         kept, self._keepers = self._keepers, []
         for each, keeper in kept:
             each.show_summary(self._session, keeper.finish(), self._console)

@@ -1,4 +1,4 @@
-"""Help in parts: options and commands by what they are for, and of each command its whole first sentence."""
+"""Help in sections: options and commands grouped by purpose, each command with its whole first sentence."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 HelpSections = tuple[tuple[str, tuple[str, ...]], ...]
-"""Headings, and the names of the parameters or commands under each; without names all that are left."""
+"""Headings, and the names of the parameters or commands under each; a heading without names gets all remaining ones."""
 _HelpLines = dict[str, tuple[str, str]]
 
 
 class SectionedGroup(click.Group):
-    """A group of commands whose help has its options and commands under headings; what no part names comes last."""
+    """A group of commands whose help lists options and commands under headings; unlisted ones are last."""
 
     def __init__(
         self, *names: Any, option_parts: HelpSections = (), command_parts: HelpSections = (), **more: Any
@@ -32,7 +32,7 @@ class SectionedGroup(click.Group):
         self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands. One that another part names is not repeated."""
+        """Write the commands, each under its first heading only."""
         known = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
         shown = ((name, command) for name, command in known if command is not None and not command.hidden)
         lines = {name: (name, command.get_short_help_str(_NO_LIMIT).removesuffix(".")) for name, command in shown}
@@ -44,13 +44,13 @@ class SectionedGroup(click.Group):
 
 
 _NO_LIMIT = 1000
-"""Characters: no sentence is cut."""
+"""Characters of the longest first sentence: none is cut."""
 
 
 def _write_sections(
     formatter: click.HelpFormatter, lines: _HelpLines, sections: Iterable[tuple[str, tuple[str, ...]]]
 ) -> None:
-    """Each part with its lines; a part without names has those that are left."""
+    """Write each section with its lines; a section without names gets all remaining lines."""
     left = dict(lines)
     for title, names in sections:
         rows = [left.pop(name) for name in names or tuple(left) if name in left]

@@ -1,4 +1,4 @@
-"""`--hook`: checked before anything starts, and summed up at the end."""
+"""`--hook`: validated before anything starts, and summarized at the end."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def check_hooks(names: tuple[str, ...]) -> None:
-    """Are there such hooks? None of their code is run.
+    """Check that the hooks exist, without running their code.
 
     Raises:
-        UserError: one of them is not there, or given twice.
+        UserError: a hook does not exist, or is given twice.
     """
     from a2a_proxy.hooks.find import HookError, check_hook
 
@@ -33,18 +33,18 @@ def check_hooks(names: tuple[str, ...]) -> None:
 
 
 class HookRunFollower(msgspec.Struct, frozen=True):
-    """A hook of this name: `Followed`."""
+    """A hook of this name, as a `RunFollower`."""
 
     name: str
 
     def make_keeper(self, session: FollowedSession, notify: NoticeCallback) -> HookKeeper:
-        """`Followed.keeper`."""
-        from a2a_proxy.follower.keeper import HookKeeper  # only who has hooks pays for them
+        """Return the keeper of the hook's process (`RunFollower.make_keeper`)."""
+        from a2a_proxy.follower.keeper import HookKeeper  # imported only if there are hooks
 
         return HookKeeper(self.name, session.recording, notify, session=session.uuid, follow=True)
 
     def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:
-        """`Followed.sum_up`."""
+        """Show the result of the hook (`RunFollower.show_summary`)."""
         behind = session.frames_after(report.frame)
         again = shell_line("a2a-inspect", "hooks", session.recording, "--hook", self.name)
         console.hook(HookSummary(self.name, report.outcome, report.calls, report.errors, behind, report.log, again))

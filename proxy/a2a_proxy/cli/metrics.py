@@ -1,4 +1,4 @@
-"""`--metrics`: where the numbers are served, as it was typed, and the serving of one run."""
+"""`--metrics`: the address of the metrics server, and the server of one run."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def metrics_listen(text: str) -> Listen:
-    """`:9464`, `0.0.0.0:9464`. Nothing is opened yet.
+    """Parse an address such as `:9464` or `0.0.0.0:9464`. Opens no socket.
 
     Raises:
-        UserError: it is no address, or the packages are not installed.
+        UserError: the address is invalid, or prometheus_client is not installed.
     """
     try:
         listen = Listen.parse(text)
@@ -33,7 +33,7 @@ def metrics_listen(text: str) -> Listen:
 
 
 class MetricsFollower:
-    """Those of one run; where nobody asked for them, nothing."""
+    """The metrics server of one run; does nothing if none is requested."""
 
     def __init__(self, listen: Listen | None, console: Console) -> None:
         self._listen = listen
@@ -42,7 +42,7 @@ class MetricsFollower:
         self._address = ""
 
     async def listen(self) -> None:
-        """Take the port. Raises UserError."""
+        """Bind the port. Raises UserError if it cannot be bound."""
         if self._listen is None:
             return
         try:
@@ -56,13 +56,13 @@ class MetricsFollower:
         self._keeper = MetricsKeeper(sockets, self._show_notice)
 
     def start(self, recording: str, session: str, journal: Path) -> None:
-        """Serve what is recorded of the session of this uuid; returns at once."""
+        """Serve the metrics of the session of this uuid; returns at once."""
         if self._keeper is not None:
             self._keeper.start(recording, session, journal)
             self._console.note(f"metrics: http://{self._address}/metrics, /healthz and /readyz", loud=False)
 
     def close(self) -> None:
-        """End it; where that has been done, nothing."""
+        """Stop the server; no effect if that was done before."""
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
             keeper.close()

@@ -1,4 +1,4 @@
-"""`--otlp`: what was typed as settings of the export, and how it did in a line."""
+"""`--otlp`: the settings of the export from its options, and the line that summarizes it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def otlp_settings(endpoint: str, protocol: str, shape: SpanOptions, *, frames: bool) -> OtlpSettings:
-    """The settings of these words. Nothing is sent yet.
+    """Return the settings of these options. Sends nothing.
 
     Raises:
-        UserError: it is no endpoint, or the packages are not installed.
+        UserError: the endpoint is invalid, or a required package is not installed.
     """
     from a2a_proxy.telemetry.errors import TelemetryError
     from a2a_proxy.telemetry.sdk import check_installed
@@ -41,24 +41,24 @@ def otlp_settings(endpoint: str, protocol: str, shape: SpanOptions, *, frames: b
 
 
 class OtlpRunFollower(msgspec.Struct, frozen=True):
-    """The export of a run: `Followed`."""
+    """The export of a run, as a `RunFollower`."""
 
     settings: OtlpSettings
 
     def make_keeper(self, session: FollowedSession, notify: NoticeCallback) -> HookKeeper:
-        """`Followed.keeper`."""
+        """Return the keeper of the export process (`RunFollower.make_keeper`)."""
         from a2a_proxy.telemetry.keeper import OtlpKeeper
 
         return OtlpKeeper(self.settings, session.recording, notify, session.uuid)
 
     def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:
-        """`Followed.sum_up`."""
+        """Show the summary of the export (`RunFollower.show_summary`)."""
         told, hint, loud = summarize_export(self.settings, report, session.recording, session.uuid)
         console.note(told, hint, loud=loud)
 
 
 def summarize_export(settings: OtlpSettings, report: HookReport, recording: str, session: str) -> tuple[str, str, bool]:
-    """How the export did: a line, a hint, and whether it is a warning."""
+    """Return a summary line of the export, a hint, and whether it is a warning."""
     left = _count_unsent_calls(recording, session) - report.calls - report.errors
     parts = [f"{text.format_count(report.calls, 'call')} sent to {make_visible(settings.target.shown)}"]
     if report.errors:
@@ -68,7 +68,7 @@ def summarize_export(settings: OtlpSettings, report: HookReport, recording: str,
     again = ["a2a-inspect", "export", "otlp", recording]
     endpoint = settings.target.endpoint
     if endpoint:
-        typed = "URL" if "@" in endpoint else endpoint  # there may be a password in it
+        typed = "URL" if "@" in endpoint else endpoint  # it may contain a password
         again += ["--endpoint", typed, "--protocol", settings.target.protocol]
     again += span_option_words(settings.shape)
     if left > 0 and not report.errors:
@@ -78,7 +78,7 @@ def summarize_export(settings: OtlpSettings, report: HookReport, recording: str,
 
 
 def _count_unsent_calls(recording: str, session: str) -> int:
-    """Calls of the session of this uuid that are over."""
+    """Return the number of finished calls in the session of this uuid."""
     from a2a_proxy.recording.errors import RecordingError
     from a2a_proxy.recording.read.reader import Recording
     from a2a_proxy.recording.read.rows import make_key

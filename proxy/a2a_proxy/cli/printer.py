@@ -1,6 +1,6 @@
-"""Lines to a descriptor by a thread of its own: a terminal that stands still stops neither traffic nor recording.
+"""Lines written to a descriptor by a thread of their own: a stopped terminal stops neither traffic nor recording.
 
-Python's own streams would do for writing, but not for ending: their locks are waited for at exit.
+Python's own streams would suffice for writing, but not at exit, which waits for their locks.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Callable
 from typing import TextIO
 
 MAX_LINES = 10_000
-"""Lines that wait for a reader who stands still; later ones are counted only."""
+"""Lines that wait for a stopped reader; further ones are only counted."""
 
 
 class Printer:
-    """Writes lines in order. A reader who has gone away (`| head`) is no error: nothing more is written."""
+    """Writes lines in order. If the reader has gone (`| head`), nothing more is written and no error is raised."""
 
     def __init__(self, stream: TextIO | None, dropped_note: Callable[[int], str]) -> None:
-        """`stream` is None where the program was started without it; `dropped_note` words how many lines were
-        dropped."""
+        """Create the printer. `stream` is None if the program was started without it; `dropped_note` returns the text
+        for a number of dropped lines."""
         self._descriptor = stream.fileno() if stream is not None else -1
         self._encoding = (stream.encoding if stream is not None else "") or "utf-8"
         self._dropped_note = dropped_note
@@ -32,7 +32,7 @@ class Printer:
         self._thread: threading.Thread | None = None
 
     def __call__(self, line: str) -> None:
-        """Print `line` soon. Never blocks."""
+        """Queue `line` for printing. Never blocks."""
         with self._changed:
             if len(self._lines) >= MAX_LINES:
                 self._dropped += 1
@@ -44,7 +44,7 @@ class Printer:
             self._changed.notify_all()
 
     def flush(self, seconds: float) -> bool:
-        """Wait until everything is printed; False where `seconds` were not enough."""
+        """Wait until everything is printed. Return False if `seconds` were not enough."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._lines and not self._busy, seconds)
 
@@ -68,4 +68,4 @@ class Printer:
             except BlockingIOError:
                 select.select([], [self._descriptor], [])
             except OSError:
-                self._descriptor = -1  # the reader has gone; whatever comes now is taken and forgotten
+                self._descriptor = -1  # the reader has gone: later lines are discarded

@@ -1,4 +1,4 @@
-"""What is redacted, as it is typed: `--redact`, `--redact-policy` and `--keep-secrets`, as the words of a policy."""
+"""The options of the redaction, `--redact`, `--redact-policy` and `--keep-secrets`, and their words of a policy."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _MAX_POLICY_SIZE = 1 << 20
 
 
 def add_redaction_options(command: _Command) -> _Command:
-    """`--redact` and `--redact-policy`."""
+    """Add `--redact` and `--redact-policy` to a command."""
     words = click.option(
         "--redact",
         multiple=True,
         metavar="WHAT",
         help="Also redact: pii, strict, metadata-only, header:NAME, member:NAME, '$.json.path', path:a.b, regex:X; "
-        "keep:... leaves something; none leaves all.",
+        "keep:... exempts something; none redacts nothing.",
     )
     file = click.option(
         "--redact-policy", type=click.Path(path_type=Path), metavar="FILE", help="The same from a TOML file."
@@ -32,10 +32,10 @@ def add_redaction_options(command: _Command) -> _Command:
 
 
 def policy_words(redact: tuple[str, ...], redact_policy: Path | None, *, keep_secrets: bool = False) -> tuple[str, ...]:
-    """What the options say, as words of a policy: each once, in one order; none for the default.
+    """Return the options as words of a policy: each once, in a fixed order; empty for the default.
 
     Raises:
-        UserError: they say no policy, or contradict one another.
+        UserError: the policy is invalid, or its words contradict one another.
     """
     if not (redact or redact_policy or keep_secrets):
         return ()
@@ -46,7 +46,9 @@ def policy_words(redact: tuple[str, ...], redact_policy: Path | None, *, keep_se
     except PolicyError as wrong:
         raise UserError(f"{redact_policy}: {wrong}", wrong.hint) from wrong
     if keep_secrets and (named or redact) and tuple(redact) != ("none",):
-        raise UserError("--keep-secrets keeps everything, and something is to be redacted", "leave one of them out")
+        raise UserError(
+            "--keep-secrets redacts nothing, which contradicts the redaction options", "leave one of them out"
+        )
     try:
         return policy_of((*named, *redact, *(("none",) if keep_secrets else ()))).words
     except PolicyError as wrong:
@@ -55,7 +57,7 @@ def policy_words(redact: tuple[str, ...], redact_policy: Path | None, *, keep_se
 
 
 def _read_policy_file(path: Path) -> dict[str, Any]:
-    """The tables of the file. Raises UserError."""
+    """Return the tables of the file. Raises UserError."""
     try:
         with path.open("rb") as file:
             data = file.read(_MAX_POLICY_SIZE + 1)

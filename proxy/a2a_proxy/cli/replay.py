@@ -1,4 +1,4 @@
-"""`a2a-proxy replay`: a recording as a mock agent, until somebody stops it."""
+"""`a2a-proxy replay`: serve a recording as a mock agent until the user stops it."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ from a2a_proxy.replay.core.script import POLLING_OPERATION, ReplayScript
 from a2a_proxy.replay.load import load_script
 
 EXIT_INCOMPLETE = 1
-"""Misses, or recorded calls that nobody asked for, where the user wants to know."""
+"""Exit code of misses, or of recorded calls that were not requested, if the user asks for it."""
 _COPIED_OPTIONS = (
     *("session", "agent", "allow_incomplete", "allow_redacted", "keep_card"),
     *("fail_on_miss", "fail_unused", "log_format", "quiet"),
 )
-"""Options that mean what they say."""
+"""Options that are copied into the config unchanged."""
 _MS_IN_NS = 1_000_000
 _SECOND_IN_NS = 1_000_000_000
 _MAX_DURATION = 10 * 365 * 86400 * _SECOND_IN_NS
-"""Ns: ten years."""
+"""Ten years, in ns."""
 _BINDING_NAMES = {"jsonrpc": Binding.JSONRPC, "rest": Binding.REST, "grpc": Binding.GRPC}
 
 
 class ReplayConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """One run."""
+    """The config of one run."""
 
     recording: Path
     listen: tuple[Listen, ...]
-    """Empty: stdin and stdout."""
+    """Addresses; empty for stdin and stdout."""
     options: ReplayOptions
     session: int | None = None
     agent: str = ""
@@ -61,7 +61,7 @@ class ReplayConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def replay_config(**typed: Any) -> ReplayConfig:
-    """The config of the options, by their names. Raises UserError."""
+    """Return the config of the options, which are passed by name. Raises UserError."""
     return ReplayConfig(
         recording=typed["recording"],
         listen=_parse_listens(typed["listen"], typed["stdio"]),
@@ -73,7 +73,7 @@ def replay_config(**typed: Any) -> ReplayConfig:
 
 
 def _replay_options(typed: dict[str, Any]) -> ReplayOptions:
-    """How it is played; pauses are typed in ms, patience in s."""
+    """Return the options of the playback; pauses are given in ms, patience in s."""
     return ReplayOptions(
         match=MatchPreset(typed["match"]),
         policies=dict(map(_parse_repeat_policy, typed["policy"])),
@@ -87,9 +87,9 @@ def _replay_options(typed: dict[str, Any]) -> ReplayOptions:
 
 
 def _parse_listens(words: Sequence[str], stdio: bool) -> tuple[Listen, ...]:
-    """Where to listen; nowhere on a pipe."""
+    """Return the addresses to listen on; none with `--stdio`. Raises UserError."""
     if stdio and words:
-        raise UserError("--listen and --stdio: a mock has one or the other", "leave one of them out")
+        raise UserError("--listen and --stdio cannot be combined", "leave one of them out")
     if stdio:
         return ()
     try:
@@ -99,12 +99,14 @@ def _parse_listens(words: Sequence[str], stdio: bool) -> tuple[Listen, ...]:
 
 
 def run_replay(config: ReplayConfig) -> int:
-    """Serve until SIGINT, SIGTERM or SIGHUP, or until the pipe is closed; the exit code. Raises UserError."""
+    """Serve until SIGINT, SIGTERM or SIGHUP, or until the pipe is closed, and return the exit code. Raises
+    UserError.
+    """
     script = _load_script(config)
     if not script.calls:
         raise UserError(
             f"{config.recording} has no call that can be replayed",
-            f"see what is in it: {shell_line('a2a-inspect', 'ls', str(config.recording))}",
+            f"list its calls: {shell_line('a2a-inspect', 'ls', str(config.recording))}",
         )
     return run(_serve_script(config, script))
 
@@ -123,7 +125,7 @@ def _load_script(config: ReplayConfig) -> ReplayScript:
     except FaultError as wrong:
         raise UserError(
             f"--fault: {wrong}",
-            f"see its calls and their lines: {shell_line('a2a-inspect', 'show', str(config.recording))}",
+            f"list its calls and their lines: {shell_line('a2a-inspect', 'show', str(config.recording))}",
         ) from wrong
     except RecordingError as wrong:
         raise UserError(str(wrong), wrong.hint, EXIT_USAGE) from wrong
@@ -195,10 +197,13 @@ def _parse_repeat_policy(word: str) -> tuple[str, RepeatPolicy]:
     from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 
     if operation not in OPERATION_BY_NAME:
-        raise UserError(f"--policy {word}: there is no operation {operation!r}", "its 1.0 name, as SendMessage")
+        raise UserError(
+            f"--policy {word}: there is no operation {operation!r}", "use its 1.0 name, for example SendMessage"
+        )
     if name == RepeatPolicy.BY_PROGRESS and operation != POLLING_OPERATION:
         raise UserError(
-            f"--policy {word}: only {POLLING_OPERATION} can follow the progress", f"--policy {POLLING_OPERATION}={name}"
+            f"--policy {word}: only {POLLING_OPERATION} can follow the progress",
+            f"write --policy {POLLING_OPERATION}={name}",
         )
     return operation, RepeatPolicy(name)
 
@@ -217,14 +222,17 @@ def _parse_speed(word: str) -> float:
     except ValueError:
         speed = -1.0
     if speed and not 1e-6 <= speed < 1e9:
-        raise UserError(f"cannot read --speed {word!r}", "write --speed instant, recorded, or a factor as 2 or 0.5")
+        raise UserError(
+            f"cannot read --speed {word!r}", "write --speed instant, recorded, or a factor such as 2 or 0.5"
+        )
     return speed
 
 
 def _to_ns(option: str, value: float | None, unit: int) -> int | None:
-    """A time in ns. Raises UserError for `nan` and `inf`, which click takes for numbers, and for what nobody means."""
+    """Return a time in ns. Raises UserError for `nan` and `inf`, which click accepts as numbers, and for over ten
+    years."""
     if value is None:
         return None
     if not math.isfinite(value) or value * unit > _MAX_DURATION:
-        raise UserError(f"{option}: {value} is no time to wait", f"for example: {option} 30")
+        raise UserError(f"{option}: {value} is not a valid time", f"for example: {option} 30")
     return round(value * unit)

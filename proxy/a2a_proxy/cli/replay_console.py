@@ -1,7 +1,7 @@
-"""What `a2a-proxy replay` prints: a banner that says what is served where, a line per call, misses, a summary.
+"""The output of `a2a-proxy replay`: a banner with what is served and where, a line per call, misses, a summary.
 
-Lines of calls go to stdout, what is about the mock itself to stderr; on a pipe, whose stdout is the client's, all goes
-to stderr. With `--log-format json` each is one JSON object a line.
+Lines of calls go to stdout, lines about the mock itself to stderr; with `--stdio`, where stdout belongs to the client,
+all go to stderr. With `--log-format json` each line is one JSON object.
 """
 
 from __future__ import annotations
@@ -38,23 +38,23 @@ _BINDING_NAMES = {Binding.JSONRPC: "JSON-RPC", Binding.REST: "REST", Binding.GRP
 
 
 class ReplayConsole(Protocol):
-    """Where the mock tells its user what happens."""
+    """Output to the user of the mock."""
 
     def start(self, script: ReplayScript, addresses: list[str], cards: ReplayCards) -> None:
-        """It listens; nowhere on a pipe."""
+        """Show that the mock listens; without addresses it uses stdin and stdout."""
 
     def show_event(self, event: ReplayReport) -> None:
-        """A call is over, missed, or a webhook was posted."""
+        """Show the end of a call, a miss, or a posted webhook."""
 
     def summary(self, player: Player) -> None:
-        """It has stopped."""
+        """Show the summary: the mock has stopped."""
 
     def close(self) -> None:
-        """Wait until all is printed."""
+        """Wait until all lines are printed."""
 
 
 class ReplayTextConsole:
-    """For people."""
+    """Output as text."""
 
     def __init__(self, *, quiet: bool, pipe: bool) -> None:
         out = sys.stderr if pipe else sys.stdout
@@ -66,12 +66,12 @@ class ReplayTextConsole:
         self._played = 0
 
     def start(self, script: ReplayScript, addresses: list[str], cards: ReplayCards) -> None:
-        """What is served, where, and what is not."""
+        """Print the calls that are served, where, and those that are not."""
         where = ", ".join(addresses) or "stdin and stdout"
         self._err(f"a2a-proxy {__version__} replays {make_visible(script.name)} on {where}")
         served = (Binding.STDIO,) if self._is_stdio else SERVED_BINDINGS
         found = find_unservable(script, served)
-        missing = {binding: _missing_skills(found, binding) for binding in served}
+        missing = {binding: _unserved_calls(found, binding) for binding in served}
         counts = (f"{_BINDING_NAMES[each]} {len(script.calls) - len(missing[each])}" for each in served)
         self._err(f"{_format_count(len(script.calls), 'call')} recorded; served: {', '.join(counts)}")
         for gap in found:
@@ -83,7 +83,7 @@ class ReplayTextConsole:
             self._err("stop with Ctrl-C")
 
     def show_event(self, event: ReplayReport) -> None:
-        """A line; of a miss, and of what was answered all the same, its whole text."""
+        """Print a line; for misses and tolerated differences the whole text."""
         if isinstance(event, MissedCall):
             self._out(event.miss.full_text())
         elif isinstance(event, AllowedCall):
@@ -101,20 +101,20 @@ class ReplayTextConsole:
                 self._out(self._format_call(event))
 
     def summary(self, player: Player) -> None:
-        """How many were played, missed and never asked for."""
+        """Print the numbers of calls played, missed and not requested."""
         unused = player.unused_calls()
         said = [f"{_format_count(self._played, 'call')} played", _format_count(len(player.misses), "miss", "misses")]
         if player.allowed_misses:
-            said.append(f"{_format_count(len(player.allowed_misses), 'call')} answered though something differs")
-        said.append(f"{_format_count(len(unused), 'recorded call')} not asked for")
+            said.append(f"{_format_count(len(player.allowed_misses), 'call')} answered despite differences")
+        said.append(f"{_format_count(len(unused), 'recorded call')} not requested")
         self._err(", ".join(said))
         if unused:
             listed = ", ".join(f"{call.place} {call.operation}" for call in unused[:_MAX_UNUSED])
             more = f" and {len(unused) - _MAX_UNUSED} more" if len(unused) > _MAX_UNUSED else ""
-            self._err(f"not asked for: {listed}{more}")
+            self._err(f"not requested: {listed}{more}")
 
     def close(self) -> None:
-        """Wait until all is printed."""
+        """Wait until all lines are printed."""
         self._out.flush(_CLOSE_SECONDS)
         self._err.flush(_CLOSE_SECONDS)
 
@@ -149,7 +149,7 @@ class ReplayTextConsole:
 
 
 class ReplayJsonConsole:
-    """For programs."""
+    """Output as JSON."""
 
     def __init__(self, *, pipe: bool) -> None:
         self._out = Printer(sys.stderr if pipe else sys.stdout, lambda count: _encode_event("skipped", count=count))
@@ -157,7 +157,7 @@ class ReplayJsonConsole:
         self._played = 0
 
     def start(self, script: ReplayScript, addresses: list[str], cards: ReplayCards) -> None:
-        """`start`."""
+        """Print `start`."""
         found = find_unservable(script, (Binding.STDIO,) if self._is_stdio else SERVED_BINDINGS)
         self._print_event(
             "start",
@@ -171,7 +171,7 @@ class ReplayJsonConsole:
         )
 
     def show_event(self, event: ReplayReport) -> None:
-        """`call`, `miss`, `allowed`, `webhook` or `not-served`."""
+        """Print `call`, `miss`, `allowed`, `webhook` or `not-served`."""
         if isinstance(event, MissedCall):
             self._print_event("miss", binding=str(event.binding), text=event.miss.full_text(), **_miss_detail(event))
         elif isinstance(event, AllowedCall):
@@ -187,14 +187,14 @@ class ReplayJsonConsole:
             self._print_event("call", **msgspec.to_builtins(event))
 
     def summary(self, player: Player) -> None:
-        """`summary`."""
+        """Print `summary`."""
         unused = [call.place for call in player.unused_calls()]
         self._print_event(
             "summary", played=self._played, misses=len(player.misses), loose=len(player.allowed_misses), unused=unused
         )
 
     def close(self) -> None:
-        """Wait until all is printed."""
+        """Wait until all lines are printed."""
         self._out.flush(_CLOSE_SECONDS)
 
     def _print_event(self, event: str, **fields: object) -> None:
@@ -202,7 +202,7 @@ class ReplayJsonConsole:
 
 
 def make_console(log_format: str, *, quiet: bool, pipe: bool) -> ReplayConsole:
-    """The console that the user asked for."""
+    """Return the console of the chosen log format."""
     return ReplayJsonConsole(pipe=pipe) if log_format == "json" else ReplayTextConsole(quiet=quiet, pipe=pipe)
 
 
@@ -214,7 +214,7 @@ def _encode_event(event: str, **fields: object) -> str:
     return json.dumps({"event": event, **fields}, ensure_ascii=True, default=str)
 
 
-def _missing_skills(found: list[UnservableCalls], binding: Binding) -> set[str]:
+def _unserved_calls(found: list[UnservableCalls], binding: Binding) -> set[str]:
     return {place for gap in found if gap.binding is binding for place in gap.places}
 
 

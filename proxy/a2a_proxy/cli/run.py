@@ -1,4 +1,4 @@
-"""One run of the proxy: listen, start the recorder, relay until told to stop, drain, sum up."""
+"""One run of the proxy: listen, start the recorder, relay until stopped, drain, print the summary."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ from a2a_proxy.relay.server import Relay
 _END_SECONDS = 2.0
 """Seconds that open connections get after the first Ctrl-C."""
 _DRAIN_NOTE_SECONDS = 1.0
-"""Seconds between lines that say how much is left."""
+"""Seconds between lines that report the remaining amount."""
 _STALLED_DISK_SECONDS = 30.0
-"""Seconds for which a disk may take nothing before it is not waited for any more."""
+"""Seconds after which a disk that writes nothing is not waited for any more."""
 _QUIET_SECONDS = 0.3
-"""Seconds that need no explanation."""
+"""Seconds of waiting without a message."""
 
 
 ProxyWork = Callable[[list[str]], Coroutine[None, None, None]]
-"""What a run does by itself; it is given the listening addresses."""
+"""Work that a run does by itself; it is called with the listening addresses."""
 
 
 def run_proxy(config: ProxyConfig) -> int:
-    """Run the proxy until SIGINT, SIGTERM or SIGHUP; the exit code.
+    """Run the proxy until SIGINT, SIGTERM or SIGHUP, and return the exit code.
 
     Raises:
-        UserError: it cannot start; nothing has been created.
+        UserError: the proxy cannot start; nothing has been created.
     """
     return run(ProxyRun(config).run())
 
@@ -65,9 +65,9 @@ class ProxyRun:
     """One run, from the first socket to the last row."""
 
     def __init__(self, config: ProxyConfig, work: ProxyWork | None = None, console: Console | None = None) -> None:
-        """`work` is called with the listening addresses; the run ends with it. Without it a signal ends the run."""
+        """Create the run. `work` is called with the listening addresses; the run ends with it, else with a signal."""
         self.command = ("a2a-proxy", *sys.argv[1:])
-        """As the recording has it, once it is redacted."""
+        """The command line stored in the recording, after its redaction."""
         self._config = config
         self._work = work
         self._console = console or make_console(config.log_format, quiet=config.quiet)
@@ -79,15 +79,15 @@ class ProxyRun:
         self._interrupts = 0
 
     async def run(self) -> int:
-        """Relay until it is time to stop; the exit code.
+        """Relay until stopped, and return the exit code.
 
         Raises:
-            UserError: it cannot start; nothing has been created.
+            UserError: the proxy cannot start; nothing has been created.
         """
         resolved = await self._resolve_upstreams()
         clock = session_clock()
         relay = Relay(self._config.routes, clock, self._config.editing, self._show_note)
-        await self._relay_only(relay)  # first, so that a busy port leaves nothing behind
+        await self._relay_only(relay)  # first, so that a busy port leaves no files
         try:
             await self._metrics.listen()
             refuse_self_loops(relay.bound_addresses, resolved)
@@ -135,21 +135,21 @@ class ProxyRun:
         return code
 
     async def _finish_recording(self, journal: Journal, keeper: RecorderKeeper, session_file: int) -> int:
-        """Write the journal's end and let the recorder come to it; the exit code."""
+        """Write the journal's end, let the recorder finish, and return the exit code."""
         journal.end(session_file)
         written = await self._wait_for_disk(journal)
         keeper.release()
         return await self._drain_recorder(keeper) if written else self._report_recorder_lag(keeper)
 
     def _delete_empty_recording(self, outcome: RecorderDone | RecorderFailed | None, path: str) -> None:
-        """Nobody named the recording and nothing is in it: it must not pass for the newest one."""
+        """Delete an empty recording that the user did not name, because it must not be taken for the newest one."""
         if (
             self._config.record is None
             and isinstance(outcome, RecorderDone)
             and not (outcome.connections or outcome.lost)
         ):
             from a2a_proxy.recorder.recording_output import (
-                delete_single_session_file,  # which knows SQLite: the relay starts without it
+                delete_single_session_file,  # imports SQLite: the relay starts without it
             )
 
             delete_single_session_file(path)
@@ -160,7 +160,7 @@ class ProxyRun:
             return Journal(folder, call_later, self._config.limits, wake_fd=keeper.wake_write)
 
     async def _wait_until_done(self, relay: Relay) -> None:
-        """Until a signal comes or the work is done."""
+        """Wait for a signal or the end of the work."""
         stop = asyncio.ensure_future(self._stop.wait())
         if self._work is None:
             await stop
@@ -176,7 +176,7 @@ class ProxyRun:
             task.result()
 
     async def _wait_for_connections(self, relay: Relay) -> None:
-        """Give open connections a moment, unless the user is in a hurry."""
+        """Give open connections a moment to end, unless the user interrupts again."""
         end = asyncio.ensure_future(relay.stop(_END_SECONDS))
         await asyncio.wait((end,), timeout=_QUIET_SECONDS)
         if not end.done():
@@ -221,13 +221,30 @@ class ProxyRun:
         self._console.start(StartInfo(__version__, routes, answer.path, self._config.redact, endless))
         if self._config.editing.trust.insecure:
             self._console.note(
-                "certificates of https upstreams are NOT verified: anybody on the way can read and change the traffic",
+                "certificates of https upstreams are NOT verified: anyone on the way can read and change the traffic",
                 "trust a CA instead: --upstream-ca FILE",
             )
+        self._warn_of_unused_ports(relay)
         return session
 
+    def _warn_of_unused_ports(self, relay: Relay) -> None:
+        """Warn the user if `--learn-ports` limits nothing in this run."""
+        editing = self._config.editing
+        if not editing.learn_ports.ranges:
+            return
+        if editing.cards == "never":
+            self._console.note(
+                "--learn-ports has no effect: with --rewrite-card never, agent cards open no ports",
+                "leave one of the two options out",
+            )
+        elif relay.is_loopback_only:
+            self._console.note(
+                "--learn-ports has no effect: on loopback, agent cards may open any port of the agent's host",
+                "leave it out; it applies to listeners beyond loopback, such as --listen 0.0.0.0:9000",
+            )
+
     def _describe_routes(self, relay: Relay) -> list[tuple[list[str], str, str]]:
-        """Listening addresses, upstream and upstream for gRPC (or empty) of each route."""
+        """Return the listening addresses, the upstream and the upstream for gRPC (or an empty text) of each route."""
 
         def named(upstream: Upstream | None) -> str:
             if upstream is None:
@@ -269,7 +286,7 @@ class ProxyRun:
     def _on_signal(self, number: int) -> None:
         """Stop; at the second Ctrl-C or SIGTERM leave the rest to `recover`.
 
-        SIGHUP does not count: the kernel and a shell may each send one, and a supervisor SIGTERM as well.
+        SIGHUP does not count: the kernel and a shell may each send one, and a supervisor SIGTERM too.
         """
         self._interrupts += number != signal.SIGHUP
         self._stop.set()
@@ -277,7 +294,7 @@ class ProxyRun:
             self._leave_now.set()
 
     async def _wait_for_disk(self, journal: Journal) -> bool:
-        """Wait for the disk while it writes; False where it stands still for too long, or the user will not wait."""
+        """Wait while the disk writes. Return False if it stalls for too long, or the user interrupts again."""
         told = moved = time.monotonic()
         before = journal.stats()
         while not await asyncio.to_thread(journal.wait_until_written, 0.1):
@@ -310,13 +327,14 @@ class ProxyRun:
         return int(isinstance(outcome, RecorderFailed))
 
     def _on_status(self, status: Status) -> None:
-        """The recorder said something. Its summary waits until nothing else can follow it (`_drain`)."""
+        """Show a message of the recorder. Its summary is shown later, when no other line can follow it
+        (`_drain_recorder`)."""
         if not isinstance(status, RecorderDone):
             self._console.status(status)
 
     def _report_recorder_lag(self, keeper: RecorderKeeper) -> int:
         keeper.kill()
-        self._console.note("left before everything was recorded", "finish with: a2a-inspect recover")
+        self._console.note("stopped before everything was recorded", "finish with: a2a-inspect recover")
         return 0
 
 

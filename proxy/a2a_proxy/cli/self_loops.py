@@ -1,4 +1,5 @@
-"""Upstreams that lead back to the proxy itself: one connection would make another, until no descriptor is left."""
+"""Detection of upstreams that lead back to the proxy itself: each connection would open another until no descriptor is
+left."""
 
 from __future__ import annotations
 
@@ -9,16 +10,16 @@ from a2a_proxy.relay.own_addresses import is_own_listener
 from a2a_proxy.relay.route import Route, Upstream
 
 ResolvedUpstreams = dict[Upstream, list[str]]
-"""The addresses of each upstream."""
+"""The resolved addresses of each upstream."""
 
 
 def refuse_self_loops(listening: Sequence[tuple[Route, list[str]]], resolved: Mapping[Upstream, list[str]]) -> None:
-    """Follow each kind of connection from listener to listener; a chain that ends elsewhere is fine.
+    """Follow each kind of connection from listener to listener; a chain that ends outside the proxy is valid.
 
-    `listening` has the routes with the addresses they are bound to, `host:port`.
+    `listening` holds the routes with the addresses they are bound to, as `host:port`.
 
     Raises:
-        UserError: a connection would come back to a listener that it has passed.
+        UserError: a connection would return to a listener that it has passed.
     """
     kinds: tuple[Callable[[Route], Upstream], ...] = (
         lambda route: route.upstream,
@@ -38,12 +39,12 @@ def refuse_self_loops(listening: Sequence[tuple[Route, list[str]]], resolved: Ma
             if start in _reachable_listeners(start, nexts):
                 raise UserError(
                     f"upstream {upstream.text} leads back to the proxy itself",
-                    "--upstream names the agent's port, not the proxy's",
+                    "--upstream must name the agent's port, not the proxy's",
                 )
 
 
 def _reachable_listeners(start: int, nexts: list[list[int]]) -> set[int]:
-    """All that can be reached from `start` in one step or more."""
+    """Return all listeners that can be reached from `start` in one or more steps."""
     found: set[int] = set()
     ahead = list(nexts[start])
     while ahead:

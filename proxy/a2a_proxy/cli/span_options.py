@@ -1,4 +1,4 @@
-"""What spans say, as it is typed: the same options for a live export (`--otlp-...`) and for one long after."""
+"""The options of the contents of spans, the same for a live export (`--otlp-...`) and a later one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from a2a_proxy.telemetry.span_options import Compat, SpanKind, SpanOptions
 
 _MIN_SEGMENT_SECONDS = 10
-"""Seconds of a segment, at least."""
+"""Seconds of the shortest segment."""
 
 
 def add_span_options(prefix: str, variable: str = "") -> Callable[[Any], Any]:
-    """`--content`, `--compat` and `--segment` behind this prefix, and as environment variables behind that one."""
+    """Return a decorator that adds `--content`, `--compat` and `--segment`, with prefixes for option and variable
+    names."""
 
     def named(word: str) -> str | None:
         return f"{variable}{word}" if variable else None
@@ -27,21 +28,21 @@ def add_span_options(prefix: str, variable: str = "") -> Callable[[Any], Any]:
             f"{prefix}content",
             is_flag=True,
             envvar=named("CONTENT"),
-            help="The text of messages and artifacts as well, as it is recorded.",
+            help="Include the text of messages and artifacts, as recorded.",
         ),
         click.option(
             f"{prefix}compat",
             envvar=named("COMPAT"),
             multiple=True,
             type=click.Choice(["kong", "openinference", "langfuse"]),
-            help="Attributes by the names of this tool as well; may be given several times.",
+            help="Add the attribute names of this tool; may be given several times.",
         ),
         click.option(
             f"{prefix}segment",
             envvar=named("SEGMENT"),
             metavar="TIME",
             default="",
-            help="A span each TIME (5m, 1h) of a call that goes on, for backends that lose what ends late.",
+            help="Send a span after each TIME (5m, 1h) of a long call, for backends that drop late spans.",
         ),
     )
 
@@ -54,7 +55,7 @@ def add_span_options(prefix: str, variable: str = "") -> Callable[[Any], Any]:
 
 
 def parse_span_options(kind: SpanKind, *, content: bool, compat: tuple[Compat, ...], segment: str) -> SpanOptions:
-    """The shape of these words. Raises UserError: the segment is no time."""
+    """Return the span options of these words. Raises UserError if the segment is not a duration."""
     from a2a_proxy.telemetry.span_options import SpanOptions
 
     length = parse_duration("segment", segment, _MIN_SEGMENT_SECONDS) if segment else 0
@@ -62,7 +63,7 @@ def parse_span_options(kind: SpanKind, *, content: bool, compat: tuple[Compat, .
 
 
 def span_option_words(shape: SpanOptions) -> list[str]:
-    """What `a2a-inspect export otlp` is given for the same spans."""
+    """Return the options of `a2a-inspect export otlp` for the same spans."""
     words = ["--span-kind", shape.kind] if shape.kind != "internal" else []
     words += ["--content"] if shape.content else []
     words += [word for each in shape.compat for word in ("--compat", each)]

@@ -1,6 +1,6 @@
-"""One run of `a2a-proxy stdio`: start the agent, relay it, start the recorder beside it, end as the agent ended.
+"""One run of `a2a-proxy stdio`: start the agent, relay it, start the recorder in parallel, end as the agent ended.
 
-Nothing is printed once the agent runs: stdout and stderr are its own.
+Nothing is printed once the agent runs, because stdout and stderr belong to it.
 """
 
 from __future__ import annotations
@@ -40,27 +40,27 @@ if TYPE_CHECKING:
     from a2a_proxy.recorder.keeper import RecorderKeeper
 
 _LOG_NAME = "stdio"
-"""Name of the log of what follows, as of a hook's."""
+"""Name of the followers' log, as a hook's log has one."""
 EXIT_NOT_FOUND, EXIT_NOT_RUN = 127, 126
-"""Exit codes, as a shell has them."""
+"""Exit codes, as a shell uses them."""
 _DISK_SECONDS = 2.0
-"""How long a disk that takes nothing may hold up the end."""
+"""Seconds that a disk which writes nothing may delay the end."""
 _LAUNCH_SECONDS = 5.0
-"""How long the end waits until a recorder is started."""
+"""Seconds that the end waits for the start of the recorder."""
 
 
 class StdioConfig(msgspec.Struct, frozen=True):
-    """One run of a stdio agent behind the proxy."""
+    """The config of one run of a stdio agent behind the proxy."""
 
     command: tuple[str, ...]
     record: Path | None
-    """None: a new file in the state directory."""
+    """The recording, or None for a new file in the state directory."""
     redact: tuple[str, ...]
-    """What is not recorded, as words of a policy."""
+    """Data to redact, as words of a policy."""
     limits: JournalLimits
-    """Of the journal."""
+    """Limits of the journal."""
     fail_on: str
-    """From which severity on a finding makes the run fail: a name of `Severity` in lower case, or `never`."""
+    """Lowest severity of a finding that makes the run fail: a name of `Severity` in lower case, or `never`."""
     followers: FollowerOptions = FollowerOptions()
 
 
@@ -75,17 +75,17 @@ def stdio_config(
     redact_policy: Path | None = None,
     **followers: Any,
 ) -> StdioConfig:
-    """The config of the options; `followers` are those of `parse_follower_options`. Raises UserError."""
+    """Return the config of the options; `followers` are the arguments of `parse_follower_options`. Raises UserError."""
     words = policy_words(redact, redact_policy, keep_secrets=keep_secrets)
     limits = JournalLimits(max_bytes=parse_size("--journal-max", journal_max))
     return StdioConfig(command, record, words, limits, fail_on, parse_follower_options(**followers))
 
 
 def run_stdio(config: StdioConfig) -> NoReturn:
-    """Relay the agent, and end as it did, or with 1 where `fail_on` says so.
+    """Relay the agent, and end as it did, or with 1 if `fail_on` requires it.
 
     Raises:
-        UserError: the agent cannot be started, or not recorded; nothing has been created.
+        UserError: the agent cannot be started or recorded; nothing has been created.
     """
     if not config.command:
         raise UserError("the agent's command is missing", "for example: a2a-proxy stdio -- npx run my-agent")
@@ -119,7 +119,7 @@ def run_stdio(config: StdioConfig) -> NoReturn:
 
 
 class _RecorderStarter(threading.Thread):
-    """Starts the recorder process without anybody waiting for it. It outlives this one, and finishes alone."""
+    """Starts the recorder process in the background. That process outlives this one, and finishes alone."""
 
     def __init__(
         self, folder: JournalFolder, journal: Journal, session: SessionFile, followers: FollowerOptions
@@ -132,11 +132,12 @@ class _RecorderStarter(threading.Thread):
         self._keeper: RecorderKeeper | None = None
 
     def run(self) -> None:
-        """Until it is started, or could not be."""
-        from a2a_proxy.recorder.keeper import RecorderKeeper  # while the agent starts
+        """Start the recorder process, if possible."""
+        from a2a_proxy.recorder.keeper import RecorderKeeper  # imported while the agent starts
 
         try:
-            # It holds the folder too: between the end of this process and its first look it is nobody's left-over.
+            # It holds the folder too, so that the folder is not a left-over between the end of this process and its
+            # first check.
             keeper = RecorderKeeper(self._folder.path, lambda _: None, kept_fds=(self._folder.lock,))
         except OSError:  # too many open files: the journal is left to `a2a-inspect recover`
             return
@@ -147,13 +148,13 @@ class _RecorderStarter(threading.Thread):
             self._start_followers()
 
     def _start_followers(self) -> None:
-        """Start the process that keeps what follows (`stdio_followers.FollowersJob`, whose module is too large for
-        this process)."""
+        """Start the process of the followers (`stdio_followers.FollowersJob`, whose module is too large for this
+        process)."""
         from a2a_proxy.follower.hook_log import log_path, open_log
 
         work = {"recording": self._session.recording, "session": self._session.uuid, "journal": str(self._folder.path)}
         words = name_json.encode({**work, **msgspec.structs.asdict(self._followers)}).decode()
-        with contextlib.suppress(OSError):  # nobody can be told, and the recording has all
+        with contextlib.suppress(OSError):  # there is no output for a message, and the recording is complete
             log = open_log(log_path(_LOG_NAME))
             try:
                 subprocess.Popen(
@@ -167,7 +168,7 @@ class _RecorderStarter(threading.Thread):
                 os.close(log)
 
     def wait_for_failure(self, severity: str) -> bool:
-        """Wait for the recording's end; True where something so grave was found, or nobody can tell."""
+        """Wait for the end of the recording. Return True if a finding has this severity, or if the recorder failed."""
         from a2a_proxy.cli.fail_on import has_failing_finding
         from a2a_proxy.recorder.status import RecorderDone
         from a2a_proxy.relay.stdio_agent import release_signals
@@ -209,13 +210,14 @@ def _start_agent(command: tuple[str, ...]) -> StdioRelay:
     except OSError as wrong:
         if isinstance(wrong, FileNotFoundError) and shutil.which(name) is None:
             hint = "check the spelling and the PATH, or name it with its folder; no shell reads the command"
-            raise UserError(f"there is no command {name}", hint, EXIT_NOT_FOUND) from wrong
+            raise UserError(f"command not found: {name}", hint, EXIT_NOT_FOUND) from wrong
         if isinstance(wrong, FileNotFoundError):
-            hint = "look at its first line: " + shell_line("head", "-1", shutil.which(name) or name)
+            hint = "check its first line: " + shell_line("head", "-1", shutil.which(name) or name)
             raise UserError(f"cannot run {name}: its interpreter is missing", hint, EXIT_NOT_RUN) from wrong
         hint = "is it a program? try: " + shell_line("chmod", "+x", name)
         raise UserError(f"cannot run {name}: {(wrong.strerror or str(wrong)).lower()}", hint, EXIT_NOT_RUN) from wrong
 
 
 def _ignore_timer(_seconds: float, _callback: object) -> None:
-    """A tape hands everything over at once; what a slow disk left waiting goes with the next."""
+    """Ignore the timer: `JournalBuffer` flushes after each record, and bytes delayed by a slow disk follow with the
+    next."""

@@ -1,7 +1,7 @@
-"""What follows the recording of a stdio agent, kept by a process of its own: `a2a-proxy stdio` ends as its agent does.
+"""The process of the followers of a stdio agent's recording, because `a2a-proxy stdio` ends as its agent does.
 
-It begins when there is a recording, ends some time after that has ended, and says how all went in a log: stdout and
-stderr of `a2a-proxy stdio` belong to the agent.
+It begins when the recording exists, ends some time after the recording's end, and writes its results to a log: stdout
+and stderr of `a2a-proxy stdio` belong to the agent.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.settings import OtlpSettings
 
 _POLL_SECONDS = 0.5
-"""Seconds."""
+"""Seconds between two checks."""
 
 
 class FollowersJob(msgspec.Struct, frozen=True):
-    """What the process is for: its argument, as JSON."""
+    """The job of the process: its argument, as JSON."""
 
     recording: str
     session: str
-    """Uuid."""
+    """Uuid of the session."""
     journal: str
-    """Folder: while somebody holds it there is more to come."""
+    """Folder of the journal: while a process holds it, the recording is not complete."""
     hooks: tuple[str, ...]
     otlp: OtlpSettings | None
     archive: ArchiveConfig | None
 
 
 def main() -> int:
-    """Follow until the session is recorded and everybody has seen it, or was given time to."""
+    """Follow until the session is recorded and all followers have seen it, or their time is up."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     lower_priority()
@@ -59,10 +59,10 @@ def main() -> int:
 
 
 def run_job(job: FollowersJob, console: TextConsole, patience_seconds: float = PATIENCE_SECONDS) -> None:
-    """The same, with the lines of a run on `console`. Raises UserError."""
+    """Do the job, with the lines of a run on `console`. Raises UserError."""
     console.note(f"{job.recording}: recorded from a stdio agent", loud=False)
     if not _wait_until_recorded(job, to_end=False):
-        console.note("nothing was recorded: nobody has followed it", "finish with: a2a-inspect recover")
+        console.note("nothing was recorded, so no follower ran", "finish with: a2a-inspect recover")
         return
     followers = Followers(run_followers(job.hooks, job.otlp, job.archive, console), console)
     followers.start(job.recording, job.session)
@@ -72,9 +72,9 @@ def run_job(job: FollowersJob, console: TextConsole, patience_seconds: float = P
 
 
 def _wait_until_recorded(job: FollowersJob, *, to_end: bool) -> bool:
-    """Wait until the session is in the recording, to its end where it has to be `whole`; False: nobody records it."""
+    """Wait until the session is in the recording, or is complete there (`to_end`). Return False if no recorder runs."""
     while True:
-        goes_on = file_layout.is_in_use(Path(job.journal))  # first: what was finished in between is seen
+        goes_on = file_layout.is_in_use(Path(job.journal))  # first, so that a session finished in between is seen
         ended = _is_session_ended(job)
         if ended or (ended is not None and not to_end):
             return True
@@ -84,7 +84,7 @@ def _wait_until_recorded(job: FollowersJob, *, to_end: bool) -> bool:
 
 
 def _is_session_ended(job: FollowersJob) -> bool | None:
-    """Whether the session is recorded to its end; None where it is not in the recording."""
+    """Return whether the session is recorded to its end, or None if it is not in the recording."""
     try:
         with Recording(job.recording) as recording:
             return next((bool(row.how) for row in recording.sessions() if row.facts.uuid == job.session), None)

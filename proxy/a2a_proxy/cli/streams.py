@@ -1,4 +1,4 @@
-"""Standard output and error that take every text: a terminal without UTF-8, or no descriptor at all, is no failure."""
+"""Standard output and error that accept every text: no failure without UTF-8 or without a descriptor."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ import sys
 from typing import TextIO
 
 _ASCII_REPLACEMENTS = str.maketrans("─╌│┊├┤┼◀▶▲≠✕×»→←▸◂●◆…█▏▎▍▌▋▊▉", "--||+++<>^!xx>><><**~#|||####")
-"""What our own drawings have where their characters cannot be printed; each one cell wide."""
+"""ASCII replacements of the characters of the program's own drawings; each one cell wide."""
 
 _ERROR_HANDLER_NAME = "a2a_visible"
 
 
 def prepare_streams() -> None:
-    """Make the standard streams fit for what is printed: characters that their encoding lacks are written as ASCII, and
-    where a stream was closed (`>&-`) what is printed goes nowhere, not into the next file that is opened."""
+    """Prepare the standard streams: characters that their encoding lacks are written as ASCII, and output to a closed
+    stream (`>&-`) is discarded instead of written into the next file that is opened."""
     codecs.register_error(_ERROR_HANDLER_NAME, _replace_characters)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            nowhere = os.open(os.devnull, os.O_WRONLY)  # takes the number that is free: 1 or 2
+            nowhere = os.open(os.devnull, os.O_WRONLY)  # gets the lowest free number: 1 or 2
             setattr(sys, name, os.fdopen(nowhere, "w", encoding="utf-8"))
         elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=_ERROR_HANDLER_NAME)
 
 
 def is_reader_gone() -> bool:
-    """Whoever read our output through a pipe (`| head`) has ended; while we have nothing to say nothing else tells."""
+    """Return whether the reader of stdout (`| head`) has ended, which an idle program would not notice otherwise."""
     poll = select.poll()
     try:
         poll.register(sys.stdout.fileno(), 0)
-    except (OSError, ValueError):  # no descriptor: it is held in memory
+    except (OSError, ValueError):  # no descriptor: the output is kept in memory
         return False
     return any(what & select.POLLERR for _, what in poll.poll(0))
 
 
 def discard(stream: TextIO) -> None:
-    """Let what the stream still holds, and all that follows, go nowhere: the interpreter writes it at its end."""
-    with contextlib.suppress(OSError, ValueError):  # there is no descriptor: nothing will be written
+    """Discard the stream's buffer, which the interpreter writes at its end, and all further output."""
+    with contextlib.suppress(OSError, ValueError):  # without a descriptor nothing will be written
         nowhere = os.open(os.devnull, os.O_RDWR)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
 
 
 def terminal_gone(wrong: OSError) -> bool:
-    """Return True if the error is that of an output to a terminal that was closed."""
+    """Return whether an output to a closed terminal raised the error."""
     try:
         return wrong.errno == errno.EIO and not wrong.filename and stat.S_ISCHR(os.fstat(sys.stdout.fileno()).st_mode)
     except (OSError, ValueError):
@@ -58,7 +58,7 @@ def terminal_gone(wrong: OSError) -> bool:
 
 
 def _replace_characters(error: UnicodeError) -> tuple[str, int]:
-    """Drawn characters by their look, all others by their number, as in `\\xe9`, so that nothing is lost."""
+    """Replace drawn characters by similar ones, all others by their number, as in `\\xe9`, so that nothing is lost."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     drawn = error.object[error.start : error.end].translate(_ASCII_REPLACEMENTS)

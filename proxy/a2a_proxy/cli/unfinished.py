@@ -1,4 +1,6 @@
-"""Readers of a recording wait for the recorder of a proxy that has ended: `a2a-proxy stdio` ends before it does."""
+"""Readers of a recording wait for the recorder of a proxy that has ended: `a2a-proxy stdio` ends before its
+recorder.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,10 @@ from a2a_proxy.protocol.text import make_visible
 
 _LOOK_EVERY = 0.05
 _UNNOTICED = 0.3
-"""Seconds of waiting that need no explanation."""
+"""Seconds of waiting without a message."""
 _SAY_EVERY = 5.0
 _STILL = 60.0
-"""Seconds without progress after which what there is is read."""
+"""Seconds without progress after which the recording is read incomplete."""
 _RECOVER = "finish with: a2a-inspect recover"
 
 
@@ -31,11 +33,11 @@ def await_recorders(
 ) -> None:
     """Wait until every session of this recording whose proxy has ended is recorded, with progress on stderr.
 
-    A session that still runs is waited for only until its recording is there. Ends when a recorder is gone, which is
-    said with a hint, or makes no progress.
+    A running session is waited for only until its recording exists. The wait ends if a recorder has ended, which is
+    reported with a hint, or makes no progress.
 
     Raises:
-        UserError: the recorder is gone, and there is no recording.
+        UserError: the recorder has ended, and there is no recording.
     """
     began = moved = now()
     said, before = began + _UNNOTICED - _SAY_EVERY, -1
@@ -47,7 +49,10 @@ def await_recorders(
         if left != before:
             moved, before = at, left
         elif at - moved >= _STILL:
-            _say(program, f"the recorder of {path} makes no progress: reading what there is (--no-wait does not wait)")
+            _say(
+                program,
+                f"the recorder of {path} makes no progress: reading an incomplete recording (--no-wait does not wait)",
+            )
             return
         if at - said >= _SAY_EVERY:
             _say(
@@ -59,7 +64,7 @@ def await_recorders(
 
 
 def _left(session: Unfinished) -> int:
-    """Bytes of its journal that are not in the recording."""
+    """Return the bytes of its journal that are not in the recording."""
     from a2a_proxy.recording.errors import RecordingError
     from a2a_proxy.recording.read.reader import Recording
 
@@ -68,13 +73,13 @@ def _left(session: Unfinished) -> int:
         with Recording(session.session.recording) as recording:
             uuids = {row.facts.uuid: row.position for row in recording.sessions()}
             position = uuids.get(session.session.uuid)
-    except RecordingError:  # it is being made
+    except RecordingError:  # it is being created
         position = None
     return bytes_after(session.path, position or (0, 0))
 
 
 def _say_gone(program: str, path: Path) -> None:
-    """Raises UserError where there is nothing to read."""
+    """Report that the recorder has ended. Raises UserError if there is no recording to read."""
     message = f"not all of {path} is recorded: its proxy and its recorder have ended"
     if not path.exists():
         raise UserError(message, _RECOVER)

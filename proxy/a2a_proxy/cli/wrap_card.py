@@ -1,4 +1,4 @@
-"""`a2a-proxy wrap-card`: an agent card whose stdio command goes through `a2a-proxy stdio`."""
+"""`a2a-proxy wrap-card`: print an agent card whose stdio command is wrapped in `a2a-proxy stdio`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from a2a_proxy.relay.edits.card import read_card, write_card
 from a2a_proxy.relay.edits.stdio_command import has_program, is_wrapped, wrap_command
 
 EXIT_UNCHANGED = 1
-"""The card was printed as it was, for a reason that stands on stderr."""
+"""The card was printed unchanged, for a reason printed on stderr."""
 _PROGRAM_NAME, _STDIO_COMMAND = "a2a-proxy", "stdio"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _EXAMPLE_INTERFACE = 'for example: "url": "npx run my-agent", "preferredTransport": "stdio"'
@@ -32,8 +32,8 @@ def stdio_option_words(
     redact: tuple[str, ...] = (),
     redact_policy: Path | None = None,
 ) -> list[str]:
-    """The options of `a2a-proxy stdio` as words. The recording's path becomes absolute: nobody knows in which folder a
-    client starts its agents. Raises UserError."""
+    """Return the options of `a2a-proxy stdio` as words. The recording's path becomes absolute, because the folder in
+    which a client starts its agents is unknown. Raises UserError."""
     words = ["--record", os.path.abspath(record)] if record is not None else []
     words += ["--keep-secrets"] if keep_secrets else []
     policy_words(redact, redact_policy, keep_secrets=keep_secrets)
@@ -46,10 +46,10 @@ def stdio_option_words(
 
 
 def run_wrap_card(card: Path, options: list[str]) -> int:
-    """Print the card of the file, or of stdin (`-`), with `options` for the proxy; the exit code.
+    """Print the card of the file, or of stdin (`-`), with `options` for the proxy, and return the exit code.
 
     Raises:
-        UserError: there is no card to read.
+        UserError: the card cannot be read.
     """
     changed, why = wrap_card(_read_card_file(card), options)
     sys.stdout.buffer.write(changed)
@@ -61,10 +61,10 @@ def run_wrap_card(card: Path, options: list[str]) -> int:
 
 
 def wrap_card(card_bytes: bytes, options: list[str]) -> tuple[bytes, UserError | None]:
-    """The card with its stdio commands wrapped, everything else byte for byte; and why it is as it was.
+    """Return the card with its stdio commands wrapped and all other bytes unchanged, and the reason if it is unchanged.
 
     Raises:
-        UserError: it is no card.
+        UserError: the input is not a card.
     """
     mark, text = (
         (_BYTE_ORDER_MARK, card_bytes[len(_BYTE_ORDER_MARK) :])
@@ -84,7 +84,7 @@ def wrap_card(card_bytes: bytes, options: list[str]) -> tuple[bytes, UserError |
         if not is_wrapped(each, (_PROGRAM_NAME, _STDIO_COMMAND))
     }
     if card is not None and card.signed and new:
-        message = "the card is signed, and another command would break its signature: it is left as it is"
+        message = "the card is signed, and another command would break its signature: it is printed unchanged"
         return card_bytes, UserError(
             message, f"ask its issuer for a card with this command: {next(iter(new.values()))}"
         )
@@ -93,8 +93,8 @@ def wrap_card(card_bytes: bytes, options: list[str]) -> tuple[bytes, UserError |
 
 def _no_stdio_error(urls: list[str]) -> UserError:
     if urls:
-        message = f"nothing to wrap: the stdio interface has {urls[0]!r}, which is no command"
-        return UserError(message, f"put the agent's command there, {_EXAMPLE_INTERFACE}")
+        message = f"nothing to wrap: the stdio interface has {urls[0]!r}, which is not a command"
+        return UserError(message, f"replace it with the agent's command, {_EXAMPLE_INTERFACE}")
     return UserError("nothing to wrap: the card has no stdio interface with a command", _EXAMPLE_INTERFACE)
 
 
@@ -109,17 +109,18 @@ def _read_card_file(card: Path) -> bytes:
 
 
 def _check_card(text: bytes) -> None:
-    hint = "an agent card is one JSON object: look at the file, or at what came in"
+    hint = "an agent card is one JSON object: check the file or the input"
     try:
         found = msgspec.json.decode(text)
     except (ValueError, RecursionError) as wrong:
         raise UserError(f"the card is not JSON: {wrong}", hint) from wrong
     if not isinstance(found, dict):
-        raise UserError("the card is JSON, but no object", hint)
+        raise UserError("the card is JSON, but not an object", hint)
 
 
 def _proxy_command(options: list[str]) -> tuple[list[str], str]:
-    """What is put before a command; and this program's path. Called by its name where the PATH leads to it."""
+    """Return the words that precede a command, and this program's path. The name is used if the PATH leads to this
+    program."""
     program = os.path.abspath(sys.argv[0])
     found = shutil.which(_PROGRAM_NAME)
     known = found is not None and os.path.realpath(found) == os.path.realpath(program)

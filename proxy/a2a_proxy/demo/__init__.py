@@ -1,4 +1,4 @@
-"""A built-in agent and client that talk A2A 1.0 on three bindings: something to look at without an agent of one's own.
+"""A built-in agent and client that use A2A 1.0 on three bindings: traffic to inspect without an agent of one's own.
 
-`story` is what the agent says, `agent` serves it, `client` asks.
+`story` holds the agent's answers, `agent` serves them, `client` sends the requests.
 """

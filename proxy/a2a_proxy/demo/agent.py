@@ -20,11 +20,11 @@ _NOT_FOUND_MESSAGE = "there is no such task"
 
 
 _LOST_GENERATION = "4"
-"""The generation whose event a lossy agent forgets to send."""
+"""The generation whose event a lossy agent omits."""
 
 
 class DemoAgent:
-    """Serves one `TravelAgent`; a lossy one leaves an event out of each stream that numbers them."""
+    """Serves one `TravelAgent`; a lossy one omits an event from each numbered stream."""
 
     def __init__(self, *, lossy: bool = False) -> None:
         self._agent = TravelAgent()
@@ -103,7 +103,7 @@ def _is_lost(event: Json) -> bool:
 
 
 def _status_details() -> bytes:
-    """The same error as a google.rpc.Status."""
+    """Return the same error as a google.rpc.Status."""
     info: Any = message_class("rpc", "google.rpc.ErrorInfo")(reason=_ERROR_INFO["reason"], domain=_ERROR_INFO["domain"])
     status: Any = message_class("rpc", "google.rpc.Status")(code=5, message=_NOT_FOUND_MESSAGE)
     status.details.add(type_url=_ERROR_INFO["@type"], value=info.SerializeToString())
@@ -121,7 +121,7 @@ def _rest_response(body: Json, status: int = 200) -> web.Response:
 
 
 async def _final_task(agent: TravelAgent, message: Json) -> Json:
-    """A blocking send: the task once it is terminal or interrupted."""
+    """Answer a blocking send: return the task once it is terminal or interrupted."""
     identifier = ""
     for event in agent.answer_message(message):
         identifier = event["task"]["id"] if "task" in event else identifier
@@ -142,13 +142,13 @@ async def _stream_events(request: web.Request, events: Iterator[Json]) -> web.St
 
 
 class _GrpcService(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
-    """The gRPC binding over raw bytes: messages come from the project's own descriptors, not from generated code."""
+    """The gRPC binding over raw bytes: messages use the project's own descriptors, not generated code."""
 
     def __init__(self, agent: TravelAgent) -> None:
         self._agent = agent
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> grpc.RpcMethodHandler[bytes, bytes] | None:
-        """The handler of one call; None answers UNIMPLEMENTED."""
+        """Return the handler of one call, or None to answer UNIMPLEMENTED."""
         method = handler_call_details.method
         if method == f"/{_SERVICE_NAME}/SendStreamingMessage":
             return grpc.unary_stream_rpc_method_handler(self._send_streaming)
@@ -173,5 +173,5 @@ class _GrpcService(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic
 
 
 def encode_message(name: str, value: Json) -> bytes:
-    """1.0 JSON as a protobuf message of that name."""
+    """Return 1.0 JSON as a protobuf message of that name."""
     return from_dict("1.0", name, value).SerializeToString()

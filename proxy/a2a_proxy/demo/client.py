@@ -26,7 +26,7 @@ class DemoClient:
         self._base = f"http://{authority}"
 
     async def run(self, *, lossy: bool = False) -> None:
-        """Have all conversations; with a lossy agent one more, of which it loses an event."""
+        """Hold all conversations; with a lossy agent one more, in which it loses an event."""
         async with aiohttp.ClientSession(headers=_HEADERS) as http:
             await self._fetch_card(http)
             await self._plan_trip_over_jsonrpc(http)
@@ -42,14 +42,14 @@ class DemoClient:
             await response.read()
 
     async def _plan_trip_over_jsonrpc(self, http: aiohttp.ClientSession) -> None:
-        """A stream with an artifact in three chunks."""
+        """Send a streaming request whose answer has an artifact in three chunks."""
         call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage"}
         params = {"message": _user_message("Plan a day in Lisbon for me")}
         async with http.post(f"{self._base}/rpc", json=call | {"params": params}) as response:
             await response.read()
 
     async def _follow_lossy_stream(self, http: aiohttp.ClientSession) -> None:
-        """A stream of 1.1, then the task as it is: whoever counts sees what the stream left out."""
+        """Read a stream of 1.1, then the task, whose generation shows what the stream omitted."""
         call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage"}
         params = {"message": _user_message("Plan a day in Faro for me")}
         async with http.post(f"{self._base}/rpc", json=call | {"params": params}) as response:
@@ -64,7 +64,7 @@ class DemoClient:
             await response.read()
 
     async def _book_table_over_rest(self, http: aiohttp.ClientSession) -> None:
-        """Input-required and its follow-up, then a question about a task that does not exist."""
+        """Answer an input-required task, then request a task that does not exist."""
         first = await self._post_message(http, _user_message("Book a table by the water"))
         task = first["task"]
         answer = _user_message("four people", taskId=task["id"], contextId=task["contextId"])
@@ -79,7 +79,7 @@ class DemoClient:
             return json.loads(await response.read())
 
     async def _plan_trip_over_grpc(self, channel: grpc.aio.Channel) -> None:
-        """The same plan over gRPC, then the finished task once more."""
+        """Request a plan over gRPC, then the finished task once more."""
         metadata = tuple((name.lower(), value) for name, value in _HEADERS.items())
         request = encode_message("SendMessageRequest", {"message": _user_message("Plan a day in Porto for me")})
         task = ""
@@ -92,7 +92,7 @@ class DemoClient:
 
 
 def _pass_through(data: bytes) -> bytes:
-    """Bytes go as they are: the messages are made and read by the project's own descriptors."""
+    """Return the bytes unchanged: messages are encoded and decoded with the project's own descriptors."""
     return data
 
 

@@ -1,4 +1,4 @@
-"""What the demo's travel agent says: from a message to a list of events in 1.0 JSON. No network here."""
+"""The answers of the demo's travel agent: from a message to a list of events in 1.0 JSON. Uses no network."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ class DemoTask(msgspec.Struct):
     status: Json = msgspec.field(default_factory=lambda: {"state": "TASK_STATE_SUBMITTED"})
     artifacts: list[Json] = []
     generation: int = 0
-    """The number of its last change (1.1 draft); 0 where its client does not know of them."""
+    """Number of its last change (1.1 draft); 0 if its client does not support generations."""
 
     def as_json(self) -> Json:
-        """The task as `Task` (A2A 1.0 section 4.1)."""
+        """Return the task as `Task` (A2A 1.0 section 4.1)."""
         task: Json = {"id": self.id, "contextId": self.context, "status": self.status}
         if self.artifacts:
             task["artifacts"] = self.artifacts
         return task | self.generation_metadata()
 
     def generation_metadata(self) -> Json:
-        """What an event, or the task, says of its generation."""
+        """Return the generation members of an event or of the task."""
         return {"generation": str(self.generation)} if self.generation else {}
 
     def next_generation(self) -> Json:
-        """The same after one more change."""
+        """Return the same members after one more change."""
         self.generation += bool(self.generation)
         return self.generation_metadata()
 
 
 class TravelAgent:
-    """Plans days, books tables; knows its tasks for as long as it runs."""
+    """Plans days and books tables; keeps its tasks as long as it runs."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, DemoTask] = {}
 
     def find_task(self, identifier: str) -> DemoTask | None:
-        """The task of that id, None where there is none."""
+        """Return the task of that id, or None."""
         return self._tasks.get(identifier)
 
     def answer_message(self, message: Json, *, numbered: bool = False) -> Iterator[Json]:
-        """The events that answer `message`, each one a StreamResponse; a new task's with its generations if wanted."""
+        """Yield the events that answer `message`, each a StreamResponse; `numbered` adds generations to a new task."""
         known = self._tasks.get(message.get("taskId", ""))
         context = message.get("contextId") or str(uuid.uuid4())
         task = known or DemoTask(str(uuid.uuid4()), context, generation=int(numbered))
@@ -106,7 +106,9 @@ class TravelAgent:
 
 
 def agent_card(base: str, grpc: str, *, numbered: bool = False) -> Json:
-    """The agent card: JSON-RPC and REST at `base`, gRPC at `grpc` (`host:port`); JSON-RPC also as 1.1 if wanted."""
+    """Return the agent card: JSON-RPC and REST at `base`, gRPC at `grpc` (`host:port`); `numbered` adds JSON-RPC
+    1.1.
+    """
     ways = [("JSONRPC", f"{base}/rpc", "1.0"), ("HTTP+JSON", base, "1.0"), ("GRPC", grpc, "1.0")]
     if numbered:
         ways.append(("JSONRPC", f"{base}/rpc", "1.1"))

@@ -1,4 +1,4 @@
-"""What follows a recording with a cursor, each consumer in a process of its own: hooks now, exporters the same way.
+"""Followers of a recording, each consumer in a process of its own: hooks, and exporters built in the same way.
 
-`ledger` where it is, `reading` what comes next, `process` the loop, `keeper` the side of whoever started it.
+`checkpoint` holds the position, `batch_reader` reads the next rows, `process` is the loop, `keeper` starts the process.
 """

@@ -1,6 +1,6 @@
-"""Entry of the process that calls a hook: `python -m a2a_proxy.follower RECORDING --hook NAME --ledger FD ...`.
+"""Entry point of the process that calls a hook: `python -m a2a_proxy.follower RECORDING --hook NAME --ledger FD ...`.
 
-Only the keeper calls it.
+Called only by the keeper.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from a2a_proxy.recording.errors import RecordingError
 
 
 def main() -> int:
-    """Follow the recording until there is nothing more."""
+    """Follow the recording until there are no more rows."""
     return run_follower("a2a_proxy.follower", "--hook", run_hook)
 
 
 def run_hook(job: FollowerJob) -> FollowerFailed | None:
-    """Load the hook and call it to the end; what keeps it from that."""
+    """Load the hook and call it to the end; return the reason if that fails."""
     name = job.program_args
     tally = CallTally()
     faults = HookErrors(name, job.log, job.notify)

@@ -1,8 +1,8 @@
-"""What a session has after a cursor, in the order in which it is handed on. One short read transaction a batch.
+"""Reads the rows of a session after a cursor, in delivery order, with one short read transaction per batch.
 
-Frames come in the order of storing, which is that of the wire. A finding comes after the frames of its time, the end of
-a segment when it was clear, the end of an exchange after the last of its frames and what was found about it. Recordings
-are read live and long after by the same code: only where a batch ends may differ.
+Frames are in storage order, which is wire order. A finding follows the frames of its time, the end of a segment the
+time it became clear, the end of an exchange the last of its frames and the findings about it. Live and finished
+recordings are read by the same code: only the limits of batches may differ.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ from a2a_proxy.recording.read.rows import FrameRow, SessionRow, make_key, split_
 from a2a_proxy.recording.store.database import translate_errors
 
 MAX_FRAMES = 512
-"""Frames of a batch."""
+"""Maximum frames of a batch."""
 MAX_FINDINGS = 4096
-"""Findings of a batch."""
+"""Maximum findings of a batch."""
 _MAX_QUERY_KEYS = 500
-"""Keys in one query."""
+"""Maximum keys in one query."""
 _LAST_FRAME = "SELECT id FROM frame WHERE session = ? AND exchange = ? ORDER BY seq DESC LIMIT 1"
 
 
 class FollowedRow(msgspec.Struct):
-    """A row to be handed on."""
+    """A row to hand over."""
 
     at: int
-    """Its place in the order, ns."""
+    """Its position in the order, ns."""
     kind: RowKind
     row: int
     """Number of the row."""
     value: Any = None
-    """The row itself; None where it is read when it is handed on."""
+    """The row itself; None if it is read when it is handed over."""
 
 
 class RowBatch(msgspec.Struct):
-    """Some rows of a session."""
+    """A batch of rows of a session."""
 
     session: SessionRow
     items: list[FollowedRow]
     after: SessionCursor
-    """Where the session is after them."""
+    """The session's cursor after the batch."""
     more: bool
-    """There are further frames already."""
+    """Whether further frames are stored already."""
 
 
 def next_batch(
     recording: Recording, session: int, cursor: SessionCursor, row_kinds: frozenset[RowKind]
 ) -> RowBatch | None:
-    """What comes after `cursor`; None where there is no such session (any more). Raises RecordingError."""
+    """Return the rows after `cursor`, or None if the session does not exist (any more). Raises RecordingError."""
     with translate_errors(recording.path):
         recording.db.execute("BEGIN")
         try:
@@ -67,7 +67,7 @@ def next_batch(
 
 
 def read_value(recording: Recording, item: FollowedRow) -> Any:
-    """The value of the model; None where the row is gone. Raises RecordingError."""
+    """Return the value of the model, or None if the row was deleted. Raises RecordingError."""
     if item.kind is RowKind.FRAME:
         row: FrameRow | None = item.value or recording.frame(item.row, payload=False)
         return row and msgspec.structs.replace(row.frame, payload=recording.payload(row))
@@ -92,7 +92,7 @@ def _read_conversation_part(
 
 
 class _BatchReader:
-    """One look at one session."""
+    """Reads one batch of one session."""
 
     def __init__(
         self, recording: Recording, session: SessionRow, cursor: SessionCursor, row_kinds: frozenset[RowKind]
@@ -104,10 +104,10 @@ class _BatchReader:
         self._cursor = cursor
         self._items: list[FollowedRow] = []
         self._last_frame_times: dict[int, int] = {}
-        """Place of the last frame of each exchange that has one here."""
+        """Position of the last frame of each exchange in this batch."""
 
     def read_batch(self) -> RowBatch:
-        """All of it, in order."""
+        """Read and sort the batch."""
         before = self._cursor
         last = self._last_handled_row("frame", before.frame, before.frame_print, before.own_frame)
         rows = list(self._recording.frames_after(last, MAX_FRAMES, session=self._session.id, payloads=False))
@@ -134,16 +134,20 @@ class _BatchReader:
         return top
 
     def _newest_row(self, table: str) -> int:
-        """Rows of other sessions are passed as well, or each look would pass them again."""
+        """Return the newest row. Rows of other sessions are skipped with it, or each batch would skip them again."""
         return self._db.execute(f"SELECT max(id) FROM {table}").fetchone()[0] or 0
 
     def _last_handled_row(self, table: str, row: int, last_print: Fingerprint, own_row: int) -> int:
-        """The row after which there is what is new: the one that was passed last, if it is still that one. Where the
-        newest are pruned SQLite gives their numbers to those that come next; the session's own rows are still there."""
+        """Return the row after which rows are new: the last one passed, if it is still the same row.
+
+        If the newest rows are pruned, SQLite assigns their numbers to the next ones; then the session's own last row
+        counts.
+        """
         return row if fingerprint(self._db, table, row) == last_print else own_row
 
     def _add_findings(self, until: int | None) -> tuple[int, int]:
-        """Take those before `until` (ns), all with None; the id of the last one that is passed, and of the last own."""
+        """Add the findings before `until` (ns, None: all); return the ids of the last finding passed and of the last
+        own."""
         before = self._cursor
         last = self._last_handled_row("finding", before.finding, before.finding_print, before.own_finding)
         own = before.own_finding
@@ -156,7 +160,7 @@ class _BatchReader:
         return (last if len(rows) == MAX_FINDINGS else self._newest_row("finding")), own
 
     def _add_parts(self, kind: RowKind, until: int | None, top: int) -> TableProgress:
-        """Those that ended before `until` (ns), all with None; what is known of them then."""
+        """Add the parts that ended before `until` (ns, None: all); return the new progress of their table."""
         started, before = self._session.facts.started, self._cursor
         limit = None if until is None else until - started
         found, known = ended_segments(self._db, kind, self._session.id, before.parts.get(kind, TableProgress()), limit)
@@ -165,7 +169,7 @@ class _BatchReader:
         return known
 
     def _add_exchanges(self, after: SessionCursor, full: bool) -> None:
-        """The ends of those that are over, and of which all frames are here or were before."""
+        """Add the ends of closed exchanges whose frames are all in this batch or in earlier ones."""
         session, before = self._session.id, self._cursor
         highest = make_key(session, max(self._last_frame_times, default=0)) if full else make_key(session + 1, 0) - 1
         lowest = max(before.exchange, make_key(session, 0))
@@ -184,7 +188,7 @@ class _BatchReader:
         after.open = list(waiting)
 
     def _closed_exchanges(self, keys: list[int]) -> list[tuple[int, int]]:
-        """Those that are over, with the time, ns."""
+        """Return the closed ones of the exchanges, with their times, ns."""
         found: list[tuple[int, int]] = []
         for start in range(0, len(keys), _MAX_QUERY_KEYS):
             some = keys[start : start + _MAX_QUERY_KEYS]

@@ -1,7 +1,7 @@
-"""Where a follower is, in a file without a name that outlives the process: the next one goes on from there.
+"""A follower's position, in an unnamed file that survives the process, so that the next process continues from it.
 
-The file has two slots; the number at its beginning says by its last bit which one is valid. So a process that is killed
-at any moment leaves a state that was true. Whoever started the follower reads the marks as they change.
+The file has two slots; the last bit of the number at its beginning selects the valid one. So a process that is killed
+at any moment leaves a consistent state. The program that started the follower reads the marks as they change.
 """
 
 from __future__ import annotations
@@ -16,100 +16,100 @@ from a2a_proxy.recording.read.cursor import Fingerprint
 _EPOCH_FORMAT = struct.Struct("<Q")
 _MARK_FORMAT = struct.Struct("<QQQQQ")
 _SLOTS = (4096, 1 << 30)
-"""Where they begin; what lies between takes no room on the disk."""
+"""Offsets of the slots; the gap between them uses no disk space."""
 _LENGTH_AT = _MARK_FORMAT.size
 _STATE_AT = _MARK_FORMAT.size + _EPOCH_FORMAT.size
 
 
 class CallMark(msgspec.Struct, frozen=True):
-    """What changes with each call."""
+    """The values that change with each call."""
 
     done: int = 0
-    """Items of the batch that have been handed over; of one that is taken as a whole, what its consumer counts."""
+    """Items of the batch that were handed over; of a batch taken as a whole, the count of its consumer."""
     calls: int = 0
-    """Calls made since the beginning, over all processes."""
+    """Calls made so far, over all processes."""
     errors: int = 0
-    """Those that failed."""
+    """Failed calls."""
     frame: int = 0
     """Id of the last frame that was passed."""
     since: int = 0
-    """When the call that is being made began, ns of the monotonic clock; 0 between calls."""
+    """Start of the current call, ns of the monotonic clock; 0 between calls."""
 
 
 class TableProgress(msgspec.Struct):
-    """What is known of one table of segments, interruptions or hand-offs."""
+    """Progress in one table of segments, interruptions or hand-offs."""
 
     top: int = 0
-    """The highest number that was seen."""
+    """The highest number seen."""
     seen: bytes = b""
-    """Which of the numbers up to it were seen: one bit each, the lowest that of `top`."""
+    """Bit set of the numbers seen up to `top`, which is the lowest bit."""
     open: list[int] = []
-    """Numbers of those that have not ended."""
+    """Numbers of the rows that have not ended."""
 
 
 class SessionCursor(msgspec.Struct):
-    """How far one session has been followed."""
+    """Progress in one session."""
 
     frame: int = 0
     """Id of the last frame."""
     finding: int = 0
     """Id of the last finding."""
     own_frame: int = 0
-    """Id of the last frame of this session; `frame` may be one of another session, and that may be pruned."""
+    """Id of the last frame of this session; `frame` may belong to another session, which may be pruned."""
     own_finding: int = 0
     frame_print: Fingerprint = ()
-    """Which row `frame` was: its number may be given out again."""
+    """Fingerprint of the row `frame`, because its number may be assigned again."""
     finding_print: Fingerprint = ()
     exchange: int = 0
-    """Key of the last exchange that is known: those up to it are over and told, or in `open`."""
+    """Key of the last known exchange: all up to it are closed and reported, or in `open`."""
     open: list[int] = []
-    """Keys of the exchanges whose end is still to be told."""
+    """Keys of the exchanges whose end is not reported yet."""
     parts: dict[int, TableProgress] = {}
     """The same for segments, interruptions and hand-offs, by kind."""
     at: int = 0
     """Time of the newest frame, ns."""
     over: bool = False
-    """There will be nothing more."""
+    """Whether there will be no more rows."""
 
 
 class PendingBatch(msgspec.Struct):
-    """A batch on its way."""
+    """A batch that is being handed over."""
 
     session: int
     items: list[tuple[int, int]]
-    """Kind, and the row's number."""
+    """Kind and number of each row."""
     after: SessionCursor
-    """Where the session is when all of them have been handed over."""
+    """The session's cursor after all of them are handed over."""
 
 
 class FollowerState(msgspec.Struct):
-    """All that a new process needs."""
+    """Everything a new process needs."""
 
     file: tuple[int, int] | None = None
     """Device and inode of the recording; None before it was opened."""
     cursors: dict[int, SessionCursor] = {}
     batch: PendingBatch | None = None
     notes: dict[int, int] = {}
-    """What a consumer wants to know again, by the key of a call."""
+    """Values that a consumer keeps across processes, by the key of a call."""
 
 
 _decode = msgspec.msgpack.Decoder(FollowerState)
 
 
 class CheckpointFile:
-    """Reads and writes the file behind a descriptor."""
+    """Reads and writes the checkpoint file of a descriptor."""
 
     def __init__(self, descriptor: int) -> None:
         self._file = descriptor
 
     def load(self) -> FollowerState:
-        """The state that was stored last; an empty one at first."""
+        """Return the last stored state, or an empty one."""
         start = self._slot_offset(self._read_epoch())
         length = self._read_number(start + _LENGTH_AT)
         return _decode.decode(os.pread(self._file, length, start + _STATE_AT)) if length else FollowerState()
 
     def store(self, state: FollowerState, mark: CallMark) -> None:
-        """Replace the state and the mark, both or neither."""
+        """Replace the state and the mark atomically."""
         epoch = self._read_epoch() + 1
         start, data = self._slot_offset(epoch), msgspec.msgpack.encode(state)
         os.pwrite(self._file, _pack_mark(mark) + _EPOCH_FORMAT.pack(len(data)) + data, start)
@@ -120,7 +120,7 @@ class CheckpointFile:
         os.pwrite(self._file, _pack_mark(mark), self._slot_offset(self._read_epoch()))
 
     def read_mark(self) -> CallMark:
-        """The mark as it is now."""
+        """Return the current mark."""
         data = os.pread(self._file, _MARK_FORMAT.size, self._slot_offset(self._read_epoch()))
         return CallMark(*_MARK_FORMAT.unpack(data.ljust(_MARK_FORMAT.size, b"\0")))
 

@@ -1,7 +1,7 @@
-"""Segments, interruptions and hand-offs that are over: found by number, though not in the order of their numbers.
+"""Finds ended segments, interruptions and hand-offs by number, although they do not end in order of their numbers.
 
-A number is given when a thing begins, but its row may come later: the halves of a unary call have rows only where it
-turns out to be more than that. So those of the last numbers that have not been seen are looked for again.
+A number is assigned at the beginning, but its row may be stored later: the halves of a unary call have rows only if it
+turns out to be more than a unary call. So recent numbers that have not been seen are queried again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from a2a_proxy.follower.consumer import RowKind
 from a2a_proxy.recording.read.rows import make_key, split_key
 
 SEEN_WINDOW = 16_384
-"""Numbers that are looked for again: a row that comes after so many others have begun is not found."""
+"""Number of recent numbers that are queried again; a row stored after so many later ones began is not found."""
 _MAX_QUERY_KEYS = 500
 
 
@@ -24,7 +24,7 @@ class _SegmentTable(msgspec.Struct, frozen=True):
     name: str
     began: str
     ended: str
-    """Both as SQL, ns from the start of the session."""
+    """Both as SQL expressions, ns from the start of the session."""
 
 
 SEGMENT_TABLES = {
@@ -37,9 +37,9 @@ SEGMENT_TABLES = {
 def ended_segments(
     db: sqlite3.Connection, kind: RowKind, session: int, progress: TableProgress, until: int | None
 ) -> tuple[list[tuple[int, int]], TableProgress]:
-    """Keys of those that have ended, each with the time, ns from the start of the session; and what is known then.
+    """Return the keys of the ended rows, each with its time (ns from the start of the session), and the new progress.
 
-    With `until` (ns) only what began and ended before.
+    With `until` (ns), only rows that began and ended before it.
     """
     table = SEGMENT_TABLES[kind]
     fresh = list(_new_numbers(db, table, session, progress, until))
@@ -53,7 +53,7 @@ def ended_segments(
 
 
 def segment_tables(db: sqlite3.Connection) -> frozenset[RowKind]:
-    """Those that the recording has: old ones have none."""
+    """Return the kinds whose tables the recording has; old recordings have none."""
     names = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     return frozenset(kind for kind, table in SEGMENT_TABLES.items() if table.name in names)
 

@@ -1,4 +1,4 @@
-"""What is handed on of a recording, and to whom."""
+"""The rows of a recording that followers hand over, and the interface of their consumers."""
 
 from __future__ import annotations
 
@@ -9,39 +9,40 @@ from a2a_proxy.recording.read.rows import SessionRow
 
 
 class RowKind(IntEnum):
-    """What a row is. Of rows with one time, those with the lower number come first."""
+    """The kind of a row. Rows with the same time are ordered by this number."""
 
     FRAME = 0
     FINDING = 1
     SEGMENT = 2
-    """A segment that has ended; the same goes for the next three."""
+    """A segment that has ended; the next three are ended ones too."""
     INTERRUPTION = 3
     HANDOFF = 4
     EXCHANGE = 5
 
 
 class Consumer(Protocol):
-    """Takes the rows of one session. What it raises ends the process."""
+    """Takes the rows of one session. An exception from it ends the process."""
 
     @property
     def row_kinds(self) -> frozenset[RowKind]:
-        """What it is to be given."""
+        """The kinds of rows it takes."""
 
     @property
     def takes_batches(self) -> bool:
-        """Values count as handed over when `settle` has returned, all of a batch at once; else each by itself."""
+        """Whether rows count as handed over once `finish_batch` has returned, a whole batch at once; else each by
+        itself."""
 
     def start(self, recording: str, session: SessionRow) -> None:
-        """The session, before anything else."""
+        """Begin a session, before any other call."""
 
     def add_row(self, kind: RowKind, value: Any) -> None:
-        """One value of the model: a Frame with its payload, a Finding, a Segment, an Exchange ..."""
+        """Take one value of the model: a Frame with its payload, a Finding, a Segment, an Exchange ..."""
 
     def finish_batch(self) -> bool:
-        """All values of a batch have been given; False where they have to be given again, for it was told to stop."""
+        """Finish a batch. Returns False if it must be handed over again, because the follower was stopped."""
 
     def poll(self, unfinished: list[int]) -> None:
-        """Now and then, also where nothing comes: keys of the exchanges that are known and not over."""
+        """Called at intervals, even without new rows, with the keys of the known exchanges that have not ended."""
 
     def close(self) -> None:
-        """There is no more."""
+        """End the session: there are no more rows."""

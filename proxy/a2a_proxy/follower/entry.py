@@ -1,4 +1,4 @@
-"""The entry of a follower process, whatever its consumer is. Only the keeper starts one."""
+"""The entry of a follower process, whatever its consumer. Started only by a keeper."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from a2a_proxy.recorder.priority import set_idle_priority
 
 
 class FollowerJob(msgspec.Struct, frozen=True):
-    """What the process is for."""
+    """The work of a follower process."""
 
     program_args: str
-    """What its option says: the name of a hook, say."""
+    """Value of the program's own option, such as the name of a hook."""
     target: FollowTarget
     checkpoint: CheckpointFile
     log: HookLog
@@ -32,19 +32,19 @@ class FollowerJob(msgspec.Struct, frozen=True):
 
 
 def run_follower(program: str, option: str, follow: Callable[[FollowerJob], FollowerFailed | None]) -> int:
-    """Do the work until there is nothing more; the exit code. `option`: that which says what the work is."""
+    """Do the work until there are no more rows and return the exit code. `option` is the program's own option."""
     parser = argparse.ArgumentParser(prog=program)
     parser.add_argument("recording")
     parser.add_argument(option, dest="given", required=True)
     parser.add_argument("--session", default="")
     parser.add_argument("--follow", action="store_true")
-    parser.add_argument("--prints", action="store_true", help="what the hook prints goes to stdout, not to the log")
+    parser.add_argument("--prints", action="store_true", help="the hook's output goes to stdout instead of the log")
     parser.add_argument("--ledger", type=int, required=True)
     parser.add_argument("--say", type=int, required=True)
     parser.add_argument("--life", type=int, required=True)
     typed = parser.parse_args()
     die_with_pipe(typed.life)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started this
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that started this one
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     if typed.follow:
         set_idle_priority()
@@ -53,7 +53,7 @@ def run_follower(program: str, option: str, follow: Callable[[FollowerJob], Foll
     if not typed.prints:
         sys.stdout = log
     elif isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)  # whoever reads it may wait for each line
+        sys.stdout.reconfigure(line_buffering=True)  # a reader may wait for each line
 
     def tell(said: Status) -> None:
         os.write(typed.say, encode(said) + b"\n")
@@ -66,8 +66,10 @@ def run_follower(program: str, option: str, follow: Callable[[FollowerJob], Foll
 
 
 def die_with_pipe(life_pipe: int) -> None:
-    """Have the kernel end this process when the other end of the pipe `life` is closed, also in mid-computation, and on
-    Linux where it is stopped (`Brake`)."""
+    """Make the kernel kill this process when the other end of `life_pipe` is closed.
+
+    Works in the middle of a computation, and on Linux even while the process is stopped (`Throttle`).
+    """
     signal.signal(signal.SIGIO, signal.SIG_DFL)
     fcntl.fcntl(life_pipe, fcntl.F_SETOWN, os.getpid())
     if sys.platform == "linux":

@@ -1,4 +1,4 @@
-"""The file of a recording: one that is deleted in mid-run is begun anew by its recorder, under the same name."""
+"""Identity of a recording's file: if it is deleted during a run, its recorder starts it again under the same name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FileIdentity = tuple[int, int]
 
 
 def file_identity(path: str) -> FileIdentity | None:
-    """Which file has this name now; None where none has, which may come again."""
+    """Return the file that the path leads to now, or None if there is none; it may appear again."""
     try:
         found = os.stat(path)
     except OSError:
@@ -21,7 +21,7 @@ def file_identity(path: str) -> FileIdentity | None:
 
 
 def reopen_recording(path: str) -> Recording | None:
-    """The file that has this name now; None while it is being made."""
+    """Open the file that the path leads to now; return None while it is being created."""
     try:
         return Recording(path)
     except RecordingError:

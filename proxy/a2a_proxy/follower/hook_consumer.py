@@ -1,4 +1,4 @@
-"""A hook as a consumer: its methods called, what they raise counted, logged, and told once of each kind."""
+"""A hook as a consumer: calls its methods, counts and logs their exceptions, and reports each kind once."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.recording.read.rows import SessionRow
 
 _MAX_ERROR_KINDS = 100
-"""Kinds of errors of one hook that are told apart."""
+"""Number of kinds of errors of one hook that are distinguished."""
 _MAX_ERROR_WIDTH = 200
-"""Characters of an error that are told; all of them are in the log."""
+"""Characters of an error in a message; the log has the whole text."""
 _METHOD_ROWS = {
     "on_frame": RowKind.FRAME,
     "on_finding": RowKind.FINDING,
@@ -35,14 +35,14 @@ _ROW_METHODS = {kind: method for method, kind in _METHOD_ROWS.items() if kind is
 
 
 class CallTally(msgspec.Struct):
-    """Calls of a hook, over all its sessions and processes."""
+    """Counters of a hook's calls, over all its sessions and processes."""
 
     calls: int = 0
     errors: int = 0
 
 
 class HookErrors:
-    """Which errors of a hook are known already."""
+    """The errors of a hook that were already reported."""
 
     def __init__(self, name: str, log: TextIOBase, notify: Callable[[Status], None]) -> None:
         self._name = name
@@ -51,7 +51,7 @@ class HookErrors:
         self._known_errors: set[tuple[str, type[BaseException]]] = set()
 
     def add_error(self, method: str, error: BaseException) -> None:
-        """A call failed."""
+        """Log and report an error of a call, if its kind is new."""
         kind = (method, type(error))
         if kind in self._known_errors or len(self._known_errors) >= _MAX_ERROR_KINDS:
             return
@@ -60,12 +60,12 @@ class HookErrors:
         self._notify(HookCallFailed(f"hook {self._name}: {method} failed: {describe_error(error)}"))
 
     def log_traceback(self, error: BaseException) -> None:
-        """Write its traceback down."""
+        """Write the error's traceback to the log."""
         self._log.write("".join(traceback.format_exception(error)))
 
 
 def describe_error(error: BaseException) -> str:
-    """An error in one line."""
+    """Return an error in one line."""
     text = " ".join(traceback.format_exception_only(error)[-1].split())
     return text if len(text) <= _MAX_ERROR_WIDTH else text[:_MAX_ERROR_WIDTH] + "…"
 
@@ -74,12 +74,12 @@ class HookConsumer:
     """One instance of a hook, for one session."""
 
     def __init__(self, name: str, make: Callable[[], Any], tally: CallTally, errors: HookErrors) -> None:
-        """Raises HookError where `make` fails, or makes no hook, or one with methods that cannot be called."""
+        """Create the hook. Raises HookError if `make` fails, or the result has no method that can be called."""
         try:
             self._hook = make()
         except BaseException as wrong:
             errors.log_traceback(wrong)
-            raise HookError(f"hook {name} cannot be made: {describe_error(wrong)}", "") from None
+            raise HookError(f"hook {name} cannot be created: {describe_error(wrong)}", "") from None
         self._methods = overridden_methods(self._hook)
         if not self._methods:
             raise HookError(f"hook {name} has no method to call", f"give it one of {', '.join(METHODS)}")
@@ -91,23 +91,23 @@ class HookConsumer:
 
     @property
     def row_kinds(self) -> frozenset[RowKind]:
-        """What its methods are called for."""
+        """The kinds of rows that its methods are called for."""
         return frozenset(kind for method, kind in _METHOD_ROWS.items() if method in self._methods)
 
     @property
     def takes_batches(self) -> bool:
-        """Each call is made once."""
+        """False: each call is made once."""
         return False
 
     def finish_batch(self) -> bool:
-        """Nothing is kept back."""
+        """Return True: no rows are held back."""
         return True
 
     def poll(self, unfinished: list[int]) -> None:
-        """Nothing is done where nothing comes."""
+        """Do nothing: a hook is called for rows only."""
 
     def start(self, recording: str, session: SessionRow) -> None:
-        """The session."""
+        """Call `start` with the session."""
         facts = session.facts
         self._call_method(
             "start",
@@ -123,14 +123,14 @@ class HookConsumer:
         )
 
     def add_row(self, kind: RowKind, value: Any) -> None:
-        """One value of the model."""
+        """Call the method for one value of the model."""
         if kind is RowKind.FINDING:
             self._call_finding_methods(value)
         else:
             self._call_method(_ROW_METHODS[kind], value)
 
     def close(self) -> None:
-        """There is no more."""
+        """Call `close`: there are no more rows."""
         self._call_method("close")
 
     def _call_finding_methods(self, finding: Finding) -> None:
@@ -145,6 +145,6 @@ class HookConsumer:
         self._tally.calls += 1
         try:
             getattr(self._hook, method)(*values)
-        except BaseException as wrong:  # SystemExit too: who calls a hook goes on, whatever it does
+        except BaseException as wrong:  # includes SystemExit: following continues, whatever a hook raises
             self._tally.errors += 1
             self._errors.add_error(method, wrong)

@@ -1,6 +1,6 @@
-"""The side of whoever started a follower: start it, hear it, start it again where it died, a few times.
+"""Supervises a follower process: starts it, reads its messages, restarts it a few times if it dies.
 
-One thread a follower, which waits for a pipe. Nothing waits for a follower but `finish`, and that for a bounded time.
+Each follower has one thread, which waits for a pipe. Only `finish` waits for a follower, for a bounded time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
 
@@ -23,49 +22,50 @@ from a2a_proxy.follower.checkpoint import CheckpointFile
 from a2a_proxy.follower.status import FollowerDone, FollowerFailed, FollowerLag, FollowerNotice, HookCallFailed
 from a2a_proxy.follower.throttle import IDLE_SECONDS, Throttle
 from a2a_proxy.recorder.priority import restore_priority_of
+from a2a_proxy.recorder.supervisor import ProcessEnd, ProcessSupervisor, RestartPolicy
 
 NoticeCallback = Callable[[str, str], None]
 """Takes a message and a hint."""
 
 MAX_STARTS = 4
-"""Processes that may die before the hook is given up."""
+"""Number of processes that may die before the hook is given up."""
 PAUSE_SECONDS = (0.1, 1.0, 5.0)
 """Seconds before the n-th restart."""
 _STUCK_SECONDS = 10.0
-"""Seconds for which a call may take before it is told."""
+"""Seconds a call may take before it is reported."""
 _EXIT_SECONDS = 5.0
-"""Seconds that a process has to end after it said its last word."""
+"""Seconds a process has to exit after its final message."""
 
 
 class HookReport(msgspec.Struct, frozen=True, kw_only=True):
-    """How a hook did."""
+    """The result of a hook."""
 
     name: str
     outcome: str
-    """`done`, `stopped`, `slow` (it was not waited for any longer), `died` (too often) or `failed` (never began)."""
+    """`done`, `stopped`, `slow` (the wait for it was given up), `died` (too often) or `failed` (it never began)."""
     calls: int
     errors: int
     frame: int
-    """Id of the last frame that it was past."""
+    """Id of the last frame it has handled."""
     log: str
 
 
 class FollowerProgram(msgspec.Struct, frozen=True, kw_only=True):
-    """A process that follows, other than one which calls a hook."""
+    """A follower process other than the one that calls a hook."""
 
     module: str
-    """Python's name of it."""
+    """Its Python module."""
     arguments: tuple[str, ...]
     label: str
-    """How it is called when people are told of it."""
+    """Its name in messages for people."""
     checkpoint: int
-    """Descriptor of the file of its ledger; the keeper closes it."""
+    """Descriptor of its checkpoint file; the keeper closes it."""
     stuck_seconds: float
-    """Seconds for which a call may take before it is told."""
+    """Seconds a call may take before it is reported."""
 
 
-class HookKeeper:
-    """Keeps one follower process alive, for one hook or another program."""
+class HookKeeper(ProcessSupervisor):
+    """Keeps one follower process alive, for a hook or another program."""
 
     def __init__(
         self,
@@ -80,17 +80,20 @@ class HookKeeper:
         stuck: float = _STUCK_SECONDS,
         program: FollowerProgram | None = None,
     ) -> None:
-        """`session`: uuid of the only one to follow. `follow`: also what is still to come. `notify` is called on the
-        keeper's thread. Raises OSError: the state directory cannot be used."""
+        """Create a keeper. `session` is the UUID of the only session to follow, empty for all.
+
+        With `follow`, later rows are followed too. `notify` is called on the keeper's thread. Raises OSError if the
+        state directory cannot be used.
+        """
         self.name = name
         self.label = program.label if program is not None else f"hook {name}"
+        super().__init__(self.label, RestartPolicy(pauses, max_deaths=MAX_STARTS, exit_seconds=_EXIT_SECONDS))
         self._module = program.module if program is not None else "a2a_proxy.follower"
         wanted = program.arguments if program is not None else ("--hook", name)
         self._arguments = [recording, *wanted, "--session", session]
         self._arguments += [word for word, given in (("--follow", follow), ("--prints", prints)) if given]
         self._prints = prints
         self._notify = notify
-        self._pauses = pauses
         self._stuck = program.stuck_seconds if program is not None else stuck
         self._is_throttled = follow and sys.platform == "linux"
         self._throttle: Throttle | None = None
@@ -100,46 +103,32 @@ class HookKeeper:
         self._checkpoint_descriptor = program.checkpoint if program is not None else open_unnamed_file()
         self._checkpoint = CheckpointFile(self._checkpoint_descriptor)
         self._life_read, self._life = os.pipe()
-        self._starting = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._leaving = threading.Event()
-        self._ended = threading.Event()
         self._outcome = ""
         self._report: HookReport | None = None
-        self._thread = threading.Thread(target=self._supervise, name=self.label, daemon=True)
 
     def start(self) -> None:
-        """Start following; returns at once."""
+        """Start following. Returns at once."""
         self._thread.start()
 
-    @property
-    def pid(self) -> int:
-        """Process id of the follower that runs now, or ran last; 0 before the first."""
-        return self._process.pid if self._process is not None else 0
-
-    def wait(self, seconds: float | None = None) -> bool:
-        """Until it has ended; False where it has not after so many seconds."""
-        return self._ended.wait(seconds)
-
     def hurry(self) -> None:
-        """Somebody waits for it now."""
-        with self._starting:
+        """Raise the follower's priority, because a caller waits for it."""
+        with self._start_lock:
             self._is_urgent = True
             self._release_throttle()
         if self._process is not None and not self._ended.is_set():
             restore_priority_of(self._process.pid)
 
     def stop(self) -> None:
-        """Have it end after the call that is being made."""
+        """Make it end after the current call."""
         self.hurry()
-        self._send_signal(signal.SIGTERM)
+        self.stop_process(signal.SIGTERM)
 
     def finish(self) -> HookReport:
-        """End it now if it has not ended, and say how it did."""
+        """Kill it if it has not ended, and return its result."""
         if self._report is None:
             ended = self._ended.is_set()
             if not ended:
-                self._send_signal(signal.SIGKILL)
+                self.stop_process(signal.SIGKILL)
             mark = self._checkpoint.read_mark()
             self._report = HookReport(
                 name=self.name,
@@ -149,88 +138,68 @@ class HookKeeper:
                 frame=mark.frame,
                 log=str(self.log),
             )
-            if self._ended.wait(_EXIT_SECONDS):  # else its thread still has need of them
+            if self.wait(_EXIT_SECONDS):  # otherwise its thread still needs them
                 os.close(self._life)
                 os.close(self._life_read)
                 os.close(self._checkpoint_descriptor)
         return self._report
 
-    def _send_signal(self, number: signal.Signals) -> None:
-        self._leaving.set()
-        with self._starting:
-            if self._process is not None:
-                self._process.send_signal(number)
+    def _is_finished(self) -> bool:
+        return bool(self._outcome)
 
-    def _supervise(self) -> None:
-        try:
-            for start in range(1, MAX_STARTS + 1):
-                how = self._run_once()
-                if self._outcome or self._leaving.is_set():
-                    self._outcome = self._outcome or "stopped"
-                    return
-                if start < MAX_STARTS:
-                    self._report_death(start, how)
-                    self._leaving.wait(self._pauses[min(start, len(self._pauses)) - 1])
-            self._outcome = "died"
-            message = f"{self.label} died {MAX_STARTS} times ({how}), given up; traffic and recording go on"
-            self._notify(message, f"see {self.log}")
-        finally:
-            self._ended.set()
-
-    def _report_death(self, start: int, how: str) -> None:
-        if start == 1:
-            message = f"{self.label} died ({how}); it is started again with the call in which it died"
+    def _on_death(self, end: ProcessEnd, deaths: int) -> None:
+        if deaths == 1:
+            message = f"{self.label} died ({end.description}); it is restarted and repeats the call in which it died"
             self._notify(message, f"see {self.log}")
 
-    def _run_once(self) -> str:
-        """One process from start to end; how it ended, in words."""
-        read_end, write_end = os.pipe()
-        try:
-            self._spawn_process(write_end)
-        except OSError as wrong:
-            os.close(read_end)
-            return f"it cannot be started: {(wrong.strerror or str(wrong)).lower()}"
-        finally:
-            os.close(write_end)
-        self._read_statuses(read_end)
-        os.close(read_end)
-        return self._wait_for_exit()
+    def _on_given_up(self, end: ProcessEnd) -> None:
+        self._outcome = "died"
+        how = f"{MAX_STARTS} times ({end.description})"
+        self._notify(f"{self.label} died {how}, given up; traffic and recording continue", f"see {self.log}")
 
-    def _spawn_process(self, status_pipe: int) -> None:
-        with self._starting:
-            if self._leaving.is_set():
-                return
-            out = hook_log.open_log(self.log)
-            inherited = (self._life_read, status_pipe, self._checkpoint_descriptor)
-            numbers = ["--life", str(inherited[0]), "--say", str(inherited[1]), "--ledger", str(inherited[2])]
-            try:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", self._module, *self._arguments, *numbers],
-                    stdin=subprocess.DEVNULL,
-                    stdout=None if self._prints else subprocess.DEVNULL,
-                    stderr=out,
-                    pass_fds=inherited,
-                    start_new_session=True,
-                )
-            finally:
-                os.close(out)
-            if self._is_throttled:
-                self._throttle = Throttle(self._process, lambda: self._checkpoint.read_mark().since / 1e9)
-                if self._is_urgent:
-                    self._release_throttle()
+    def _on_end(self) -> None:
+        if self._stopping.is_set():
+            self._outcome = self._outcome or "stopped"
+
+    def _spawn_process(self, status_fd: int) -> subprocess.Popen[bytes]:
+        out = hook_log.open_log(self.log)
+        inherited = (self._life_read, status_fd, self._checkpoint_descriptor)
+        numbers = ["--life", str(inherited[0]), "--say", str(inherited[1]), "--ledger", str(inherited[2])]
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", self._module, *self._arguments, *numbers],
+                stdin=subprocess.DEVNULL,
+                stdout=None if self._prints else subprocess.DEVNULL,
+                stderr=out,
+                pass_fds=inherited,
+                start_new_session=True,
+            )
+        finally:
+            os.close(out)
+        if self._is_throttled:
+            self._throttle = Throttle(process, lambda: self._checkpoint.read_mark().since / 1e9)
+            if self._is_urgent:
+                self._release_throttle()
+        return process
 
     def _release_throttle(self) -> None:
         if self._throttle is not None:
             self._throttle.release()
 
-    def _read_statuses(self, pipe: int) -> None:
-        """Until it has said its last word, or is gone."""
+    def _read_statuses(self, status_fd: int) -> None:
+        try:
+            self._read_until_done(status_fd)
+        finally:
+            self._release_throttle()
+
+    def _read_until_done(self, pipe: int) -> None:
+        """Read statuses until the final one, or until the process has ended."""
         rest = b""
         while True:
             pause = self._throttle.step(time.monotonic()) if self._throttle is not None else IDLE_SECONDS
             if not select.select([pipe], [], [], pause)[0]:
                 if self._process is None or self._process.poll() is not None:
-                    return  # somebody else holds the pipe: a process that the hook has forked
+                    return  # another process holds the pipe, forked by the hook
                 self._check_stuck()
                 continue
             data = os.read(pipe, 1 << 16)
@@ -240,20 +209,20 @@ class HookKeeper:
             for line in lines:
                 self._on_status_line(line)
             if self._outcome:
-                return  # a thread of the hook may keep the process
+                return  # a thread of the hook may keep the process alive
 
     def _on_status_line(self, line: bytes) -> None:
         try:
             message = status.decode(line)
         except msgspec.DecodeError:
-            return  # not ours: a hook has found the pipe
+            return  # not a status: the hook has written to the pipe
         if isinstance(message, FollowerDone):
-            self._outcome = "stopped" if self._leaving.is_set() else "done"
+            self._outcome = "stopped" if self._stopping.is_set() else "done"
         elif isinstance(message, FollowerFailed):
             self._outcome = "failed"
-            self._notify(message.message, message.hint or f"its traceback is in {self.log}")
+            self._notify(message.message, message.hint or f"the traceback is in {self.log}")
         elif isinstance(message, HookCallFailed):
-            self._notify(message.message, f"the calls go on; its traceback is in {self.log}")
+            self._notify(message.message, f"calls continue; the traceback is in {self.log}")
         elif isinstance(message, FollowerNotice):
             self._notify(message.message, message.hint)
         elif isinstance(message, FollowerLag):
@@ -263,25 +232,15 @@ class HookKeeper:
         since = self._checkpoint.read_mark().since
         if since and not self._reported_stuck and time.monotonic() - since / 1e9 > self._stuck:
             self._reported_stuck = True
-            message = f"a call of {self.label} has not returned for {self._stuck:.0f} s; traffic and recording go on"
+            message = f"a call of {self.label} has not returned for {self._stuck:.0f} s; traffic and recording continue"
             self._notify(message, "")
-
-    def _wait_for_exit(self) -> str:
-        process = self._process
-        if process is None:
-            return ""
-        self._release_throttle()
-        try:
-            code = process.wait(_EXIT_SECONDS)
-        except subprocess.TimeoutExpired:  # a thread of the hook keeps it
-            process.kill()
-            code = process.wait()
-        return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
 
 
 def open_unnamed_file() -> int:
-    """A descriptor of a file that is gone with the last process that has it; in memory where there is such a thing, so
-    that a full disk takes no hook's place away."""
+    """Return the descriptor of a file that is deleted with the last process that has it open.
+
+    The file is in memory if the system supports that, so that a full disk does not lose a hook's position.
+    """
     if hasattr(os, "memfd_create"):
         return os.memfd_create("a2a-proxy-hook")
     with tempfile.TemporaryFile(dir=file_layout.hooks_dir()) as file:

@@ -1,4 +1,4 @@
-"""How many frames a hook has not seen."""
+"""Counts the frames that a hook has not handled."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ _COUNT_QUERY = """SELECT count(*) FROM frame JOIN session ON session.id = frame.
 
 
 def count_frames_after(path: str, session: str, frame: int) -> int:
-    """Frames of the session of this uuid that were stored after this one. Raises RecordingError."""
+    """Return the number of frames of a session (by UUID) stored after `frame`. Raises RecordingError."""
     with Recording(path) as recording:
         return int(recording.db.execute(_COUNT_QUERY, (session, frame)).fetchone()[0])

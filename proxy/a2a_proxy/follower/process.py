@@ -1,7 +1,7 @@
-"""The loop of a follower: look, hand over, remember; wait where there is nothing new.
+"""The loop of a follower: reads new rows, hands them over, stores its position, and waits if there is nothing new.
 
-Each row is handed over once. Where a process dies, the next one makes the call in which it died again and goes on from
-there. No transaction is open while a call is made.
+Each row is handed over once. If a process dies, the next one repeats the call in which it died and continues from
+there. No transaction is open during a call.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.rows import SessionRow
 
 POLL_SECONDS = 0.1
-"""Seconds between two looks whether something was committed."""
+"""Seconds between two checks for a commit."""
 _CHECK_ROUNDS = 10
-"""Looks between two checks whether the file is still the one that has this name."""
+"""Number of these checks between two checks whether the path still leads to the same file."""
 _MIN_REPORTED_LAG = 10_000
-"""Frames; told here, and each time it has doubled."""
+"""Lag in frames that is reported first, and again each time it has doubled."""
 
 
 class FollowTarget(msgspec.Struct, frozen=True):
-    """What is followed."""
+    """The recording, and the sessions of it, to follow."""
 
     path: str
     session: str = ""
-    """Uuid of the only session to follow; empty: all of the file."""
+    """UUID of the only session to follow; empty: all of the file."""
     follow: bool = False
-    """Wait for more where sessions have not ended."""
+    """Whether to wait for more rows of sessions that have not ended."""
 
 
 class Follower:
-    """Hands the rows of a recording on."""
+    """Hands the rows of a recording to consumers."""
 
     def __init__(
         self,
@@ -51,9 +51,11 @@ class Follower:
         notify: Callable[[Status], None],
         hurry: Callable[[], None] = lambda: None,
     ) -> None:
-        """`make_consumer` makes the consumer of a session; `tally` is counted by it. `hurry` is called when a session
-        that is
-        followed live has ended: somebody may wait now. Raises RecordingError."""
+        """Create a follower. `make_consumer` creates the consumer of a session, which counts its calls in `tally`.
+
+        `hurry` is called when a session that is followed live has ended, because a caller may wait from now on. Raises
+        RecordingError.
+        """
         self._target = target
         self._make_consumer = make_consumer
         self._checkpoint = checkpoint
@@ -68,11 +70,11 @@ class Follower:
         self._recording = open_recording_or_cassette(target.path)
         self._version = -1
         self.stopping = False
-        """Set from outside: end after the call that is being made."""
+        """Set from outside to end after the current call."""
         self._adopt_file()
 
     def run(self) -> None:
-        """Until there is nothing more, or it is told to stop."""
+        """Follow until there are no more rows, or until `stopping` is set."""
         self._finish_batch()
         while not self.stopping:
             self._version = self._recording.data_version()
@@ -86,7 +88,8 @@ class Follower:
         self._recording.close()
 
     def _follow_round(self) -> bool:
-        """One batch of each session that goes on, all batches of one that has ended. False where there was nothing."""
+        """Hand over one batch of each running session and all batches of ended ones; return False if there were
+        none."""
         moved = False
         for session in self._followed_sessions():
             cursor = self._state.cursors.setdefault(session.id, SessionCursor())
@@ -103,7 +106,7 @@ class Follower:
         return [row for row in rows if self._target.session in ("", row.facts.uuid)]
 
     def _hand_over_batch(self, session: SessionRow, cursor: SessionCursor) -> bool:
-        """One batch; False where there is nothing now."""
+        """Hand over one batch; return False if there are no rows now."""
         consumer = self._consumer_of(session)
         batch = next_batch(self._recording, session.id, cursor, consumer.row_kinds)
         if batch is None:
@@ -124,7 +127,7 @@ class Follower:
         return bool(batch.items) or batch.more
 
     def _finish_batch(self) -> None:
-        """What a process that died has left of its last batch."""
+        """Finish the last batch of a process that died."""
         batch = self._state.batch
         if batch is None:
             return
@@ -134,7 +137,8 @@ class Follower:
             self._commit_batch(batch.session, batch.after)
 
     def _hand_over(self, consumer: Consumer, items: list[FollowedRow], done: int) -> bool:
-        """False where it was told to stop before all of them were settled."""
+        """Hand over items from number `done` on; return False if the follower was stopped before the batch was
+        settled."""
         for number in range(0 if consumer.takes_batches else done, len(items)):
             if self.stopping:
                 return False
@@ -148,7 +152,7 @@ class Follower:
         return consumer.finish_batch()
 
     def _commit_batch(self, session: int, after: SessionCursor) -> None:
-        """All of a batch has been handed over."""
+        """Store the cursor after a batch that was handed over completely."""
         self._state.cursors[session] = after
         if self._state.batch is not None:
             self._state.batch = None
@@ -171,25 +175,25 @@ class Follower:
             self._store_mark(done=self._mark.done)
 
     def report_alive(self) -> None:
-        """A call goes on, and is none that hangs."""
+        """Report that the current call makes progress and does not hang."""
         self._store_mark(done=self._mark.done)
 
     @property
     def done(self) -> int:
-        """How much of the batch is settled, as a consumer that takes it as a whole says, in this process or before."""
+        """Settled part of a batch that its consumer takes as a whole, in this process or an earlier one."""
         return self._mark.done
 
     def save_done(self, count: int) -> None:
-        """So much of the batch is: it outlives this process."""
+        """Store `count` as the settled part of the batch, so that it survives this process."""
         self._store_mark(done=count)
 
     @property
     def notes(self) -> dict[int, int]:
-        """What a consumer has noted, by the key of a call; a recording that is begun anew has none."""
+        """The consumer's notes by the key of a call; empty for a recording that was started again."""
         return self._state.notes
 
     def save_notes(self) -> None:
-        """What is noted now outlives this process."""
+        """Store the notes, so that they survive this process."""
         self._store_state(done=self._mark.done)
 
     def _poll_consumers(self) -> None:
@@ -204,7 +208,7 @@ class Follower:
         return all(known) and bool(known or not self._target.session)
 
     def _wait_for_commit(self) -> None:
-        """Until somebody has committed."""
+        """Wait for a commit."""
         self._mark_idle()
         looks = 0
         while not self.stopping and self._recording.data_version() == self._version:
@@ -217,12 +221,15 @@ class Follower:
                 self._mark_idle()
 
     def _mark_idle(self) -> None:
-        """No call is being made."""
+        """Mark that no call is running."""
         self._checkpoint.mark(msgspec.structs.replace(self._mark, since=0))
 
     def _adopt_file(self) -> bool:
-        """Follow the file that has the name now: a recording that was deleted is begun anew by its recorder. True where
-        it is another one."""
+        """Follow the file that the path leads to now, because a recorder starts a deleted recording again under its
+        name.
+
+        Returns True if it is another file.
+        """
         file = file_identity(self._target.path)
         if file is None or self._state.file == file:
             return False
@@ -250,7 +257,7 @@ class Follower:
         self._checkpoint.store(self._state, self._next_mark(done, frame))
 
     def _next_mark(self, done: int, frame: int | None) -> CallMark:
-        """Where it is now; the next call begins."""
+        """Return the mark of the current position, with the next call starting now."""
         frame = self._mark.frame if frame is None else frame
         self._mark = CallMark(done, self._tally.calls, self._tally.errors, frame, time.monotonic_ns())
         return self._mark

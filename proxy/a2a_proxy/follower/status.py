@@ -1,4 +1,4 @@
-"""What a follower says to whoever started it: one JSON object a line, so seldom that the pipe is never full."""
+"""Messages of a follower to the program that started it: one JSON object per line, too few to fill the pipe."""
 
 from __future__ import annotations
 
@@ -8,42 +8,42 @@ from a2a_proxy.model import name_json
 
 
 class FollowerFailed(msgspec.Struct, frozen=True, tag="failed"):
-    """It cannot do its work, and another one could not either."""
+    """The follower cannot work, and neither could another one."""
 
     message: str
     hint: str = ""
 
 
 class HookCallFailed(msgspec.Struct, frozen=True, tag="faulty"):
-    """A call failed as none did before. The calls go on."""
+    """A call failed with a new kind of error. Calls continue."""
 
     message: str
 
 
 class FollowerNotice(msgspec.Struct, frozen=True, tag="told"):
-    """Something that people should know; the work goes on."""
+    """A message for people; the work continues."""
 
     message: str
     hint: str = ""
 
 
 class FollowerLag(msgspec.Struct, frozen=True, tag="behind"):
-    """It does not keep up."""
+    """The follower does not keep up."""
 
     frames: int
 
 
 class FollowerDone(msgspec.Struct, frozen=True, tag="done"):
-    """Everything has been handed over; it exits."""
+    """Everything has been handed over; the process exits."""
 
 
 Status = FollowerFailed | HookCallFailed | FollowerNotice | FollowerLag | FollowerDone
 
 encode = name_json.encode
-"""Status -> one line without its line end."""
+"""Encodes a status as one line without its line end."""
 
 
 def decode(line: bytes) -> Status:
-    """Return what a line says. Raises msgspec.DecodeError."""
+    """Return the message of a line. Raises msgspec.DecodeError."""
     said: Status = name_json.decode(line, Status)
     return said

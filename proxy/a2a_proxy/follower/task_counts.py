@@ -1,4 +1,4 @@
-"""How many tasks of a session are in which state."""
+"""Counts the tasks of a session by state."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ _COUNT = "SELECT state, count(*) FROM task WHERE session = ? GROUP BY state"
 
 
 def task_states(recording: Recording, session: int) -> dict[str, int]:
-    """Tasks by their state. Each state of the protocol is there; all others are one, as peers could make up any."""
+    """Return the number of tasks by state.
+
+    Each state of the protocol is present. All other states count as `other`, because peers may invent any number of
+    them.
+    """
     known = {int(state): state.label for state in TaskState}
     counts = dict.fromkeys(known.values(), 0)
     for state, count in recording.db.execute(_COUNT, (session,)):

@@ -1,7 +1,7 @@
-"""Holds back a process whose call computes on and on: it gets a tenth of the time.
+"""Throttles a process whose call computes without end to a tenth of the processor time.
 
-The lowest priority is not enough. What a system shows as two processors is often one with two sets of registers, and
-whatever runs on the one takes a quarter of the other's speed, at any priority.
+The lowest priority is not enough: two processors shown by a system are often one with two sets of registers, and a
+process on one of them takes a quarter of the other's speed at any priority.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 IDLE_SECONDS = 0.25
-"""Seconds between two looks at a process that runs freely."""
+"""Seconds between two checks of a process that runs unthrottled."""
 _LONG_CALL_SECONDS = 0.5
-"""Seconds that a call may take before it is looked at: nearly all return sooner, however much they compute."""
+"""Seconds a call may take before it is checked; nearly all return sooner, however much they compute."""
 _RUN_SECONDS, _REST_SECONDS = 0.1, 0.9
-"""Seconds for which it goes on and is stopped, in turns."""
+"""Seconds for which a throttled process alternately runs and is stopped."""
 _MIN_BUSY_SHARE = 0.5
-"""Processors in use, over one look, that make it one that computes; a call that waits for something is let alone."""
+"""Processors in use between two checks that make a process a computing one; a call that waits is not throttled."""
 
 
 class Throttle:
-    """For one process, which the caller has started. Two threads may use it: one takes the steps, one releases."""
+    """Throttles one process started by the caller. Used by up to two threads: one calls `step`, one `release`."""
 
     def __init__(self, process: subprocess.Popen[bytes], since: Callable[[], float]) -> None:
-        """`since` tells when the call that is being made began, s of the monotonic clock; 0: none is."""
+        """`since` returns the start of the current call, seconds of the monotonic clock; 0 if no call is running."""
         self._process = process
         self._call_start = since
         self._lock = threading.Lock()
@@ -37,14 +37,14 @@ class Throttle:
         self._due = 0.0
 
     def step(self, now: float) -> float:
-        """Do what is due at `now`, s of the monotonic clock; seconds until the next step is."""
+        """Do what is due at `now`, seconds of the monotonic clock; return the seconds until the next step."""
         with self._lock:
             if now >= self._due and not self._released:
                 self._due = now + self._switch(now)
             return IDLE_SECONDS if self._released else max(self._due - now, 0.0)
 
     def release(self) -> None:
-        """It goes on, from now on at its own speed: somebody waits for it."""
+        """Resume the process and stop throttling it, because a caller waits for it."""
         with self._lock:
             self._released = True
             self._resume()
@@ -70,7 +70,8 @@ class Throttle:
 
 
 def processor_seconds(process: int) -> float:
-    """What it has used until now; 0 where it has ended, or the system does not tell: then nothing is held back."""
+    """Return its processor time so far; 0 if it has ended or the system does not report it (then it is not
+    throttled)."""
     try:
         words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:

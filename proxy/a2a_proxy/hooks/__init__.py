@@ -1,7 +1,7 @@
-"""What you write a hook with: a class with some of the methods of `Hook`, called for what passes (manual: hooks).
+"""The interface for hooks: a class with some of the methods of `Hook`, called for the recorded traffic (manual: hooks).
 
-A hook observes: it gets the values of a recording, credentials already replaced by labels, in a process of its own. It
-changes, delays and drops nothing.
+A hook observes: it receives the values of a recording, credentials already replaced by labels, in a process of its own.
+It cannot change, delay or drop traffic.
 """
 
 from a2a_proxy.hooks.gap import Gap

@@ -1,4 +1,4 @@
-"""From the name that a user typed to the class: an entry point, or `module:Class`."""
+"""Resolves the name of a hook as typed by the user: an entry point, or `module:Class`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from a2a_proxy.hooks.hook import ENTRY_POINT_GROUP
 _REFERENCE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _MAX_NAMES_SHOWN = 5
 LIST_COMMAND = "a2a-inspect hooks"
-"""The command that lists what is installed."""
+"""The command that lists the installed hooks."""
 
 
 class HookError(Exception):
-    """A hook cannot be used. `hint` says what to do next."""
+    """A hook cannot be used. `hint` names the next step."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -32,17 +32,17 @@ class HookError(Exception):
 
 
 class InstalledHook(msgspec.Struct, frozen=True, order=True):
-    """A hook that a package brings along."""
+    """A hook provided by an installed package."""
 
     name: str
     reference: str
     """`module:Class`."""
     package: str
-    """Name and version of the package; empty where it does not say."""
+    """Name and version of the package; empty if unknown."""
 
 
 def installed_hooks() -> list[InstalledHook]:
-    """All hooks that packages name in the entry-point group, by name. None of their code is run."""
+    """Return all hooks that packages name in the entry-point group, by name. Runs none of their code."""
     return sorted(
         InstalledHook(each.name, each.value, _package_name(each)) for each in entry_points(group=ENTRY_POINT_GROUP)
     )
@@ -53,31 +53,31 @@ def _package_name(entry: EntryPoint) -> str:
 
 
 def check_hook(name: str) -> None:
-    """Is there such a hook, as far as that can be told without running its code?
+    """Check that a hook exists, as far as possible without running its code.
 
     Raises:
-        HookError: there is none.
+        HookError: the hook does not exist.
     """
     module = _resolve_reference(name).partition(":")[0].partition(".")[0]
     known = module in sys.builtin_module_names or PathFinder.find_spec(module, [*sys.path, os.getcwd()]) is not None
     if not known:
-        raise HookError(f"hook {name}: there is no module {module}", f"put the folder of {module} on PYTHONPATH")
+        raise HookError(f"hook {name}: no module is named {module}", f"put the folder of {module} on PYTHONPATH")
 
 
 def load_hook(name: str) -> Callable[[], Any]:
-    """The class, or whatever else makes the hook when it is called. Runs the module's code, and raises what that does.
+    """Return the class, or any other callable that creates the hook. Runs the module's code and raises its exceptions.
 
     Raises:
-        HookError: there is no such hook.
+        HookError: the hook does not exist.
     """
     module, _, attribute = _resolve_reference(name).partition(":")
     if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # last, so that it hides nothing
+        sys.path.append(os.getcwd())  # last, so that it shadows no other module
     target: Any = importlib.import_module(module)
     for part in attribute.split("."):
         target = _get_member(name, target, part)
     if not callable(target):
-        raise HookError(f"hook {name}: {attribute} is no class", "name a class that is called without arguments")
+        raise HookError(f"hook {name}: {attribute} is not a class", "name a class that is called without arguments")
     made: Callable[[], Any] = target
     return made
 
@@ -87,25 +87,25 @@ def _get_member(name: str, owner: Any, part: str) -> Any:
         return getattr(owner, part)
     except AttributeError:
         near = difflib.get_close_matches(part, [each for each in dir(owner) if each[0] != "_"], _MAX_NAMES_SHOWN, 0.4)
-        hint = f"near to it: {', '.join(near)}" if near else "check the name after the colon"
+        hint = f"similar names: {', '.join(near)}" if near else "check the name after the colon"
         raise HookError(f"hook {name}: {owner.__name__} has no {part}", hint) from None
 
 
 def _resolve_reference(name: str) -> str:
-    """`module:Class` of a name. Raises HookError."""
+    """Return `module:Class` for a name. Raises HookError."""
     if ":" in name:
         if not _REFERENCE.fullmatch(name):
-            raise HookError(f"hook {name!r} is no name of a class", "write it as module:Class")
+            raise HookError(f"hook {name!r} does not name a class", "write it as module:Class")
         return name
     references = {each.name: each.reference for each in installed_hooks()}
     if name in references:
         return references[name].partition("[")[0].strip()
     near = difflib.get_close_matches(name, references, _MAX_NAMES_SHOWN, 0.4)
     if near:
-        raise HookError(f"there is no hook {name!r}; near to it: {', '.join(near)}", f"see all: {LIST_COMMAND}")
+        raise HookError(f"no hook is named {name!r}; similar: {', '.join(near)}", f"list all hooks: {LIST_COMMAND}")
     hint = (
-        f"see what is installed: {LIST_COMMAND}"
+        f"list the installed hooks: {LIST_COMMAND}"
         if references
-        else "none is installed; of a script, name the class: module:Class"
+        else "no hooks are installed; for a script, name the class: module:Class"
     )
-    raise HookError(f"there is no hook {name!r}", hint)
+    raise HookError(f"no hook is named {name!r}", hint)

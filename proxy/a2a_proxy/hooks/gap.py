@@ -1,4 +1,4 @@
-"""A gap in the generations of a task, as the finding of A2A-GEN-001 tells it
+"""A gap in the generations of a task, parsed from a finding of A2A-GEN-001
 (manual/protocol.md "Generation tracking")."""
 
 from __future__ import annotations
@@ -10,30 +10,34 @@ import msgspec
 from a2a_proxy.model.finding import Finding
 
 GAP_RULE = "A2A-GEN-001"
-_MISSING = re.compile(r"\bgenerations? (\d+)(?: to (\d+))?")
-"""Where the rule's summaries name the missing generations: `generation 3 is missing: 2 is followed by 4 (agent)`."""
+_MISSING = re.compile(
+    r"\bgenerations? (\d+)(?: to (\d+))?"
+    r"|[:;(] ?(\d+)(?: to (\d+))?(?=\)| (?:came|did)\b)"
+)
+"""The missing generations in a summary of the rule: `generation 3 is missing: 2 is followed by 4 (agent)`, or as
+recorded by earlier versions, `4 after 2: 3 did not come`."""
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """Changes of a task that were not told on one stream."""
+    """Generations of a task that are missing on one stream."""
 
     task_id: str
     first: int
-    """The first generation left out; 0 where the finding does not say."""
+    """The first missing generation; 0 if the finding does not name it."""
     last: int
-    """The last one left out; equal to `first` where it is one."""
+    """The last missing generation; equal to `first` if only one is missing."""
     finding: Finding
 
     @property
     def missing(self) -> range:
-        """The generations left out."""
+        """The missing generations."""
         return range(self.first, self.last + 1) if self.first else range(0)
 
 
 def gap_of(finding: Finding) -> Gap | None:
-    """The gap that a finding tells; None where it tells none."""
+    """Return the gap that a finding reports, or None if the finding reports none."""
     if finding.rule != GAP_RULE:
         return None
     found = _MISSING.search(finding.summary)
-    first, last = found.groups() if found else ("0", "0")
+    first, last = (found[1] or found[3], found[2] or found[4]) if found else ("0", "0")
     return Gap(finding.task_id, int(first), int(last or first), finding)

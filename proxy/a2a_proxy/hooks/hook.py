@@ -1,4 +1,4 @@
-"""The interface: what a hook is called for. Knows no process, no file and no clock."""
+"""The interface of a hook: the methods it is called with. Independent of processes, files and clocks."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
 
 ENTRY_POINT_GROUP = "a2a_proxy.hooks"
-"""The entry-point group in which packages name their hooks."""
+"""The entry-point group in which packages register their hooks."""
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of the proxy: what a hook is told first."""
+    """One run of the proxy: the argument of a hook's first call."""
 
     uuid: str
     recording: str
@@ -23,48 +23,50 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     started: int
     """ns since the Unix epoch."""
     tool: str = ""
-    """Name and version of what recorded it: `a2a-proxy 0.1.0`."""
+    """Name and version of the recording program: `a2a-proxy 0.1.0`."""
     command: tuple[str, ...] = ()
-    """Its command line, redacted."""
+    """The command line, redacted."""
     listens: tuple[str, ...] = ()
     upstreams: tuple[str, ...] = ()
     """Parallel to `listens`."""
 
 
 class Hook:
-    """An observer. Every method is optional: what is not overridden is never called.
+    """An observer. Every method is optional: methods that are not overridden are never called.
 
-    One instance is made, without arguments, for each session; its methods are called one at a time. Values are frozen.
-    What a method raises is counted, logged and told once; the next call is made all the same.
+    One instance is created, without arguments, for each session; its methods are called one at a time. Values are
+    frozen. Exceptions are counted, logged and reported once; the next call is made all the same.
     """
 
     def start(self, session: Session) -> None:
-        """The first call of a session. It is made once more, on a new instance, where the hook's process died."""
+        """Called first in a session; called again, on a new instance, if the hook's process died."""
 
     def on_frame(self, frame: Frame) -> None:
-        """An A2A message or a wire event, with its payload, in the order in which they were stored."""
+        """Called for an A2A message or a wire event, with its payload, in the order in which frames were stored."""
 
     def on_finding(self, finding: Finding) -> None:
-        """A rule found something, after the frame that it is about."""
+        """Called for a finding, after the frame that it is about."""
 
     def on_gap(self, gap: Gap) -> None:
-        """Generations of a task were left out (A2A-GEN-001), after `on_finding` for the same finding."""
+        """Called if generations of a task are missing (A2A-GEN-001), after `on_finding` for the same finding."""
 
     def on_segment_end(self, segment: Segment) -> None:
-        """One side has had its say; when its stream was closed may not be known yet. A turn that is one unary call has
-        no segments: `on_exchange_end` tells it."""
+        """Called when a segment has ended; the time its stream closed may still be unknown.
+
+        A turn that is one unary call has no segments: `on_exchange_end` reports it.
+        """
 
     def on_interruption(self, interruption: Interruption) -> None:
-        """The client spoke into the agent's output, and it is clear what came of it."""
+        """Called when the outcome of an interruption is clear: the client sent during the agent's output."""
 
     def on_handoff(self, handoff: Handoff) -> None:
-        """A conversation went from one agent to another, and the new one has answered or will not."""
+        """Called when a conversation went from one agent to another, and the new one has answered or will not."""
 
     def on_exchange_end(self, exchange: Exchange) -> None:
-        """A call is over, after the last of its frames."""
+        """Called when a call has ended, after the last of its frames."""
 
     def close(self) -> None:
-        """The last call: the session has ended and everything has been told, or nobody wants to follow it further."""
+        """Called last: the session has ended and everything has been reported, or the hook is stopped early."""
 
 
 METHODS = tuple(name for name in vars(Hook) if not name.startswith("_"))
@@ -72,7 +74,7 @@ METHODS = tuple(name for name in vars(Hook) if not name.startswith("_"))
 
 
 def overridden_methods(hook: object) -> frozenset[str]:
-    """The methods that `hook` has of its own. It need not be derived from `Hook`."""
+    """Return the names of the methods that `hook` implements. It need not be derived from `Hook`."""
     own = {name for name in METHODS if callable(getattr(hook, name, None))}
     if isinstance(hook, Hook):
         own -= {name for name in own if getattr(type(hook), name) is getattr(Hook, name) and name not in vars(hook)}

@@ -1,4 +1,4 @@
-"""The vocabulary: every value that moves between the floors, and nothing that acts.
+"""The vocabulary: every value passed between the layers, without behaviour.
 
-Read `chunk` for what goes in, `wire` for what the wire decoders say, and `observation` for what comes out.
+`chunk` is the input, `wire` the output of the wire decoders, `observation` the output of the observer.
 """

@@ -1,4 +1,4 @@
-"""What goes in: captured bytes and connection events, as the relay saw them."""
+"""The input of the observer: captured bytes and connection events, as seen by the relay."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Direction(IntEnum):
-    """Which way bytes travel. The client is the side that opened the connection."""
+    """The direction in which bytes travel. The client is the side that opened the connection."""
 
     TO_AGENT = 0
     TO_CLIENT = 1
@@ -20,24 +20,27 @@ class Direction(IntEnum):
 
 
 class ChunkKind(IntEnum):
-    """What one journal record says. The numbers are the journal format: never renumber."""
+    """The kind of a journal record. The numbers are the journal format: never renumber."""
 
     OPEN = 1
     """A client connected. `data` is JSON: `ConnectionFacts`."""
     DIALED = 2
-    """The upstream connection stands (or failed). `data` is JSON: `DialFacts`."""
+    """The upstream connection is established (or failed). `data` is JSON: `DialFacts`."""
     DATA = 3
-    """Bytes that one peer sent, exactly as they arrived."""
+    """Bytes sent by a peer, exactly as they arrived."""
     EOF = 4
     """The sender of this direction will send no more bytes (FIN)."""
     RESET = 5
     """The sender of this direction broke the connection (RST, or an I/O error). `data` is UTF-8 text, may be empty."""
     CLOSED = 6
-    """Both sides are gone; the last record of a connection."""
+    """Both sides are closed; the last record of a connection."""
     OURS = 7
-    """Bytes that the proxy itself made (a 502, an UNAVAILABLE), in the direction they were sent."""
+    """Bytes created by the proxy (a 502, an UNAVAILABLE), in the direction they were sent."""
     EDIT = 8
-    """The proxy changed bytes on their way. `data` is JSON; the captured copy stays what the peer sent."""
+    """The proxy changed bytes while relaying them.
+
+    `data` is JSON; the captured copy holds the bytes as sent by the peer.
+    """
     LOST = 9
     """Bytes of this direction are missing here. `data` is JSON: `{"bytes": n}`. The connection is opaque from here."""
     END = 10
@@ -59,19 +62,19 @@ class Chunk(msgspec.Struct, frozen=True, gc=False):
     direction: Direction
     """Meaningful for DATA, EOF, RESET, OURS, EDIT and LOST; LOG and EXITED go TO_CLIENT, SIGNAL goes TO_AGENT."""
     at: int
-    """When the relay saw it: ns since the Unix epoch, never decreasing within a session."""
+    """Time the relay saw it: ns since the Unix epoch, never decreasing within a session."""
     data: bytes = b""
 
 
 class ConnectionFacts(msgspec.Struct, frozen=True):
-    """What is known when a client connects."""
+    """Facts known when a client connects."""
 
     client: str
     """The client's address, `host:port`."""
     listen: str
     """The address it connected to, `host:port`."""
     upstream: str
-    """Where this listener sends, as the user wrote it, without user info. With stdio: the agent's command line."""
+    """The listener's upstream, as the user wrote it, without user info. With stdio: the agent's command line."""
     transport: str = "tcp"
     """`tcp`, or `stdio`: the two directions are the agent's stdin and stdout (manual/protocol.md "Stdio")."""
 
@@ -82,20 +85,20 @@ class DialFacts(msgspec.Struct, frozen=True):
     upstream: str
     """The chosen upstream, `host:port`."""
     peer: str | None = None
-    """The address that answered, `host:port`; None where the dial failed."""
+    """The address that answered, `host:port`; None if the dial failed."""
     error: str | None = None
-    """Why the dial failed; None where it did not."""
+    """Why the dial failed; None if it succeeded."""
 
 
 class ExitFacts(msgspec.Struct, frozen=True):
-    """How a stdio agent's process ended: one of the two is set."""
+    """The end of a stdio agent's process: exactly one of the two is set."""
 
     code: int | None = None
-    """What it exited with."""
+    """The exit code."""
     signal: str | None = None
     """Name of the signal that killed it (`SIGKILL`)."""
 
     @property
     def description(self) -> str:
-        """For people: `exited with code 3`, `killed by SIGKILL`."""
+        """The end in words: `exited with code 3`, `killed by SIGKILL`."""
         return f"killed by {self.signal}" if self.signal else f"exited with code {self.code}"

@@ -1,7 +1,7 @@
 """The A2A event model, one for all bindings and dialects: protocol 1.0 with the fields of the 1.1 draft.
 
-Names and JSON form are those of 1.0; older dialects are mapped to it (manual/protocol.md "Canonical form"). Everything
-is optional: a recorder shows what a peer sent, also where it broke a rule.
+Names and JSON form are those of 1.0; older dialects are mapped to it (manual/protocol.md "Canonical form"). Every field
+is optional, because a recorder shows messages as sent, including those that break a rule.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class TaskState(IntEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> TaskState | None:
-        """A number that A2A does not define: protobuf enums are open, so a peer may send any 32-bit number."""
+        """Create a member for a number that A2A does not define: protobuf enums are open to any 32-bit number."""
         if not isinstance(value, int):
             return None
         state = int.__new__(cls, value)
@@ -36,17 +36,17 @@ class TaskState(IntEnum):
 
     @property
     def terminal(self) -> bool:
-        """No event may follow (manual/protocol.md "Task states")."""
+        """Whether the state is final: no event may follow (manual/protocol.md "Task states")."""
         return self in _TERMINAL
 
     @property
     def interrupted(self) -> bool:
-        """The task waits for somebody (manual/protocol.md "Task states")."""
+        """Whether the task waits for input or authentication (manual/protocol.md "Task states")."""
         return self in (TaskState.INPUT_REQUIRED, TaskState.AUTH_REQUIRED)
 
     @property
     def label(self) -> str:
-        """How people say it: `input-required`."""
+        """The state in words: `input-required`."""
         return self.name.lower().replace("_", "-")
 
 
@@ -54,7 +54,7 @@ _TERMINAL = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED
 
 
 class _Value(msgspec.Struct, rename="camel", omit_defaults=True, kw_only=True):
-    """Canonical ProtoJSON: lowerCamel names, defaults left out."""
+    """Base of the values in canonical ProtoJSON: lowerCamel names, defaults left out."""
 
 
 class Part(_Value):
@@ -71,7 +71,7 @@ class Part(_Value):
 
 
 class Message(_Value):
-    """A message of either side."""
+    """A message of the client or the agent."""
 
     message_id: str = ""
     context_id: str = ""
@@ -85,7 +85,7 @@ class Message(_Value):
 
 
 class Artifact(_Value):
-    """An artifact, whole or one chunk of it."""
+    """An artifact, whole or as one chunk."""
 
     artifact_id: str = ""
     name: str = ""
@@ -96,7 +96,7 @@ class Artifact(_Value):
 
 
 class TaskStatus(_Value):
-    """State, with the agent's message about it."""
+    """A state, with the agent's message about it."""
 
     state: str = ""
     """`TASK_STATE_WORKING` and so on."""
@@ -143,7 +143,7 @@ class ArtifactUpdate(_Value):
 
 
 class Event(_Value):
-    """What an agent says, wrapped as in a StreamResponse; exactly one member is set."""
+    """An agent's event, wrapped as in a StreamResponse; exactly one member is set."""
 
     task: TaskSnapshot | None = None
     message: Message | None = None

@@ -1,4 +1,4 @@
-"""Connections and exchanges, as snapshots. The state machines that make them live in `protocol`."""
+"""Connections and exchanges, as snapshots. The state machines that create them are in `protocol`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from a2a_proxy.model.wire import Headers
 
 
 class Binding(StrEnum):
-    """How a message is carried."""
+    """The way a message is carried."""
 
     GRPC = "grpc"
     JSONRPC = "jsonrpc"
@@ -26,7 +26,7 @@ class Binding(StrEnum):
 
 
 class Dialect(StrEnum):
-    """Which protocol line a peer speaks (manual/protocol.md "Dialects")."""
+    """The protocol version that a peer speaks (manual/protocol.md "Dialects")."""
 
     V0_1 = "0.1"
     V0_2 = "0.2"
@@ -41,7 +41,7 @@ class Dialect(StrEnum):
 
 
 LiveMode = Literal["auto", "bidi", "1975", "2153"]
-"""Which payload SendLiveMessage carries: by the bytes, or what the user has said
+"""Payload family of SendLiveMessage: detected from the bytes (`auto`), or set by the user
 (manual/protocol.md "Live payload detection")."""
 
 
@@ -60,23 +60,24 @@ class Connection(msgspec.Struct, frozen=True):
     closed: int = 0
     """0 while open."""
     how: str = ""
-    """How it ended, who was first: `client eof`, `agent reset`, `agent goaway`, `refused: ...`, `proxy killed`;
-    empty while open. A stdio agent: `client eof, then agent exited with code 0`, `agent killed by SIGKILL`."""
+    """How it ended, with the first side to act: `client eof`, `agent reset`, `agent goaway`, `refused: ...`,
+    `proxy killed`; empty while open. A stdio agent: `client eof, then agent exited with code 0`,
+    `agent killed by SIGKILL`."""
     bytes_to_agent: int = 0
     bytes_to_client: int = 0
     lost_bytes: int = 0
-    """Bytes that passed but were not captured."""
+    """Bytes that were relayed but not captured."""
     counters: dict[str, int] = {}
     """Wire events too common to store one by one: `ping`, `window_update`, `settings_ack`."""
 
     @property
     def facts(self) -> ConnectionFacts:
-        """What was known when it was opened."""
+        """The facts known when it was opened."""
         return ConnectionFacts(self.client, self.listen, self.upstream, "stdio" if self.kind == "stdio" else "tcp")
 
 
 class Exchange(msgspec.Struct, frozen=True):
-    """One call: a request with its response or stream."""
+    """One exchange: a request with its response or stream."""
 
     id: int
     """Number within the session, from 1, in order of first byte."""
@@ -88,14 +89,14 @@ class Exchange(msgspec.Struct, frozen=True):
     """First byte of the request, ns."""
     dialect: Dialect = Dialect.UNKNOWN
     operation: str = ""
-    """The 1.0 name, for every binding and dialect: `SendStreamingMessage`; empty where it is none of A2A's."""
+    """The 1.0 name, for every binding and dialect: `SendStreamingMessage`; empty if it is not an A2A operation."""
     method: str = ""
-    """What the wire says: the JSON-RPC method, `GET`, or the gRPC method."""
+    """The method on the wire: the JSON-RPC method, `GET`, or the gRPC method."""
     target: str = ""
     authority: str = ""
     http_version: str = ""
     streaming: bool = False
-    """The response is a stream of events."""
+    """Whether the response is a stream of events."""
     rpc_id: str = ""
     request_headers: Headers = ()
     response_headers: Headers = ()
@@ -103,7 +104,7 @@ class Exchange(msgspec.Struct, frozen=True):
     informational: tuple[int, ...] = ()
     """1xx statuses before the response."""
     request_ended: int = 0
-    """Last byte of the request (END_STREAM); 0 where it has not come."""
+    """Last byte of the request (END_STREAM), ns; 0 if it has not arrived."""
     response_started: int = 0
     """Response head, ns."""
     first_event: int = 0
@@ -113,26 +114,26 @@ class Exchange(msgspec.Struct, frozen=True):
     status: int = 0
     """HTTP status; 0 before the response."""
     grpc_status: int = -1
-    """-1 where there is none."""
+    """-1 if there is none."""
     error_code: int = 0
     error: str = ""
-    """One line for people: `TASK_NOT_FOUND -32001: no such task`; empty where all went well."""
+    """One line for people: `TASK_NOT_FOUND -32001: no such task`; empty without an error."""
     how: str = ""
     """How it ended: `complete`, `client cancel`, `agent reset`, `client gone`, `agent gone`, `connection lost`
     (its bytes were not captured), `proxy stopped`, `proxy killed`, `refused`; empty while open. With stdio also
-    `agent exited` (its process ended, and not because its client closed it), `id used again`, and `forgotten` (there
-    were too many)."""
+    `agent exited` (its process ended, and not because its client closed it), `id used again`, and `forgotten` (too many
+    exchanges were open)."""
     half_close: str = ""
     """Which direction ended first: `client` or `agent`."""
     task_id: str = ""
-    """The first task seen in it."""
+    """The first task named in it."""
     context_id: str = ""
     states: tuple[str, ...] = ()
-    """States passed in order, repeats left out: `working`, `completed`; at most 32."""
+    """Task states reached, in order, without repeats: `working`, `completed`; at most 32."""
     requests: int = 0
-    """A2A messages of the client."""
+    """Number of the client's A2A messages."""
     events: int = 0
-    """A2A messages of the agent."""
+    """Number of the agent's A2A messages."""
     bytes_to_agent: int = 0
     bytes_to_client: int = 0
     traceparent: str = ""
@@ -141,28 +142,27 @@ class Exchange(msgspec.Struct, frozen=True):
     extensions: str = ""
     """`A2A-Extensions` (or the `X-` form) as sent."""
     ours: bool = False
-    """The proxy answered, not the agent."""
+    """Whether the proxy answered, not the agent."""
     redacted: tuple[str, ...] = ()
     live_payload: str = ""
-    """Of a live stream: which proposal's messages it carries, `bidi`, `1975` or `2153`."""
+    """Payload family of a live stream: `bidi`, `1975` or `2153`."""
     current_generation: int | None = None
-    """`currentGeneration` of a GetTask: the answer may be held until the task has a later one (A2A 1.1 draft
-    section 3.2.7).
-    None where it is not set, or is no number."""
+    """`currentGeneration` of a GetTask: the response may be held until the task has a later one (A2A 1.1 draft
+    section 3.2.7). None if it is not set or is not a number."""
     generation_match: int | None = None
     """`ifGenerationMatch` of a send; None as above."""
     generation: int = 0
-    """The generation that the agent told last in it; 0 where it told none."""
+    """The agent's last generation in this exchange; 0 if it sent none."""
     sent_traceparent: str = ""
-    """The `traceparent` that the agent got, where the proxy sent another one than `traceparent`, which is the client's;
-    its parent id is that of the proxy's own span. Empty where that field passed as it was."""
+    """The `traceparent` sent to the agent, if the proxy replaced the client's `traceparent`: the trace id is the same,
+    and the parent id that of the proxy's own span. Empty if the field was passed unchanged."""
 
     @property
     def trace_context(self) -> str:
-        """The `traceparent` that the agent got; empty where it got none."""
+        """The `traceparent` received by the agent; empty if there was none."""
         return self.sent_traceparent or self.traceparent
 
     @property
     def waits(self) -> bool:
-        """A long poll that is not answered yet."""
+        """Whether it is a long poll that is not answered yet."""
         return self.current_generation is not None and not self.closed and not self.events and not self.error

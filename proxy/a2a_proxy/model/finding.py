@@ -1,4 +1,4 @@
-"""What a rule or a decoder has to say about the traffic."""
+"""Findings of rules and decoders about the traffic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Severity(IntEnum):
-    """How bad it is. The numbers are stored."""
+    """The severity of a finding. The numbers are stored."""
 
     INFO = 1
     WARNING = 2
@@ -19,14 +19,14 @@ class Finding(msgspec.Struct, frozen=True):
     """One finding with its evidence."""
 
     rule: str
-    """`A2A-GEN-001`, or `UNDECODABLE` for the decoders' own."""
+    """`A2A-GEN-001`, or `UNDECODABLE` for a finding of the decoders."""
     severity: Severity
     at: int
     summary: str
     connection: int = 0
     exchange: int = 0
     seq: int = -1
-    """Frame within the exchange, -1 where it is about the whole exchange or connection."""
+    """Frame within the exchange; -1 if the finding is about the whole exchange or connection."""
     task_id: str = ""
     confidence: str = "high"
     evidence: dict[str, str] = {}

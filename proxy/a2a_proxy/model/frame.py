@@ -1,4 +1,4 @@
-"""One A2A message or wire event, as it is recorded."""
+"""One A2A message or wire event, as recorded."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from a2a_proxy.model.chunk import Direction
 
 
 class FrameKind(IntEnum):
-    """What a frame is. The numbers are stored: never renumber."""
+    """The kind of a frame. The numbers are stored: never renumber."""
 
     REQUEST = 1
     """An A2A request: a JSON-RPC call, a REST request (also without a body), a gRPC message of the client."""
     RESPONSE = 2
-    """The answer to a unary call."""
+    """The response to a unary call."""
     EVENT = 3
     """One event of a stream."""
     ERROR = 4
-    """An A2A error, as a whole answer or in mid-stream. On gRPC the trailers say it: those are an END."""
+    """An A2A error, as a whole response or within a stream. gRPC reports errors in trailers, which are an END."""
     COMMENT = 5
-    """An SSE comment, or an SSE event without data: nothing A2A in it."""
+    """An SSE comment, or an SSE event without data: it holds no A2A message."""
     END = 6
     """This direction of the exchange is complete; on gRPC with the trailers as payload (`schema` `trailers`)."""
     CUT = 7
@@ -31,13 +31,13 @@ class FrameKind(IntEnum):
     OTHER = 9
     """A body that is not A2A (another content type, another path)."""
     UNDECODABLE = 10
-    """Bytes that could not be read; payload is what there was of them, `note` says why."""
+    """Bytes that could not be decoded; the payload is the available part of them, `note` says why."""
     LOG = 11
-    """A line that a stdio agent wrote to stderr; its span is that of stderr."""
+    """A line that a stdio agent wrote to stderr; its byte range is in stderr."""
 
 
 class EventKind(IntEnum):
-    """Which A2A object a frame carries. The numbers are stored: never renumber."""
+    """The A2A object that a frame carries. The numbers are stored: never renumber."""
 
     NONE = 0
     TASK = 1
@@ -50,58 +50,61 @@ class EventKind(IntEnum):
     PUSH_CONFIG = 7
     PUSH_CONFIGS = 8
     UNKNOWN = 9
-    """An A2A wrapper with a member that no dialect here knows (Q-32)."""
+    """An A2A wrapper with a member that no known dialect defines (Q-32)."""
 
 
 class Frame(msgspec.Struct, frozen=True, gc=False):
-    """One A2A message or wire event. Made by `protocol`, redacted by `redaction`, stored by `recording`."""
+    """One A2A message or wire event. Created by `protocol`, redacted by `redaction`, stored by `recording`."""
 
     connection: int
     exchange: int
     """Number of the exchange within the session, from 1; 0 for a frame of the connection itself."""
     seq: int
-    """Position within the exchange (or the connection, where exchange is 0), from 0, both directions in one count."""
+    """Position within the exchange (or the connection if `exchange` is 0), from 0; one count for both directions."""
     direction: Direction
     kind: FrameKind
     began: int
-    """When its first byte arrived, ns since the epoch."""
+    """Time its first byte arrived, ns since the epoch."""
     at: int
-    """When its last byte arrived, ns since the epoch: when a peer could act on it."""
+    """Time its last byte arrived, ns since the epoch: the earliest time a peer could act on it."""
     start: int
     end: int
-    """Span of its bytes in its direction of the connection (framing included)."""
+    """Byte range in its direction of the connection (framing included)."""
     payload: bytes = b""
-    """The message itself, content coding removed: JSON text, protobuf bytes, SSE data. Cut at the storage limit."""
+    """The message itself, content coding removed: JSON text, protobuf bytes, SSE data.
+
+    Truncated at the storage limit.
+    """
     size: int = 0
-    """True size of the payload in bytes, also where `payload` is cut."""
+    """Full size of the payload in bytes, even if `payload` is truncated."""
     sha256: bytes = b""
-    """Of the whole payload; only where `truncated`."""
+    """SHA-256 of the whole payload; only if `truncated`."""
     truncated: bool = False
     schema: str = ""
-    """How to read the payload: `json`, `text`, `bytes`, `trailers`, `control`, or a protobuf message's full name."""
+    """The payload's format: `json`, `text`, `bytes`, `trailers`, `control`, or a protobuf message's full name."""
     framing: str = ""
-    """How the payload sat on the wire, interned. SSE: the event's lines with each data line's value as U+0000
-    (`data: \\0\\r\\n\\r\\n`). gRPC: empty, or the message encoding (`gzip`) where the compressed flag was set. stdio:
-    the header block with the content as U+0000, and U+0001 for a Content-Length that is right (`wire.Framed`)."""
+    """The payload's framing on the wire, interned. SSE: the event's lines with each data line's value as U+0000
+    (`data: \\0\\r\\n\\r\\n`). gRPC: empty, or the message encoding (`gzip`) if the compressed flag was set. stdio:
+    the header block with the content as U+0000, and U+0001 for a correct Content-Length (`wire.Framed`)."""
     event: EventKind = EventKind.NONE
     task_id: str = ""
     context_id: str = ""
     message_id: str = ""
     artifact_id: str = ""
     state: int = 0
-    """A `TaskState` number, 0 where the frame tells none."""
+    """A `TaskState` number, 0 if the frame has no state."""
     generation: int = 0
-    """`generation` of the event; on a request `currentGeneration` or `ifGenerationMatch`. 0 where absent."""
+    """`generation` of the event; on a request `currentGeneration` or `ifGenerationMatch`. 0 if absent."""
     append: bool = False
     last_chunk: bool = False
     final: bool = False
     error_code: int = 0
     """JSON-RPC error code, HTTP status of a REST error, or gRPC status."""
     rpc_id: str = ""
-    """The JSON-RPC id as JSON text (`"7"`, `7`, `null`); empty where there is none."""
+    """The JSON-RPC id as JSON text (`"7"`, `7`, `null`); empty if there is none."""
     note: str = ""
     """Short remark in words, interned."""
     ours: bool = False
-    """The proxy made these bytes, not the peer."""
+    """Whether the proxy created these bytes, not the peer."""
     redacted: tuple[str, ...] = ()
-    """Paths of what was replaced by labels."""
+    """Paths of the values that were replaced by labels."""

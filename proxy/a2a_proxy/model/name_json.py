@@ -1,4 +1,5 @@
-"""JSON of values that hold file names. In one that is no UTF-8, Python has lone surrogates, which msgspec refuses."""
+"""JSON of values that hold file names. Python represents bytes that are not UTF-8 as lone surrogates, which msgspec
+rejects."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import msgspec
 
 
 def encode(value: Any) -> bytes:
-    """Return `value` as JSON in ASCII or UTF-8, lone surrogates as escapes."""
+    """Return `value` as JSON in ASCII or UTF-8, with lone surrogates escaped."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -17,7 +18,7 @@ def encode(value: Any) -> bytes:
 
 
 def decode(data: bytes, kind: Any) -> Any:
-    """Return the value of this type that `encode` was given. Raises msgspec.DecodeError."""
+    """Return the value of type `kind` that `encode` encoded. Raises msgspec.DecodeError."""
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError:

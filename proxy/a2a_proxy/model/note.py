@@ -1,4 +1,4 @@
-"""What a person wrote about a place of a recording."""
+"""A user's note about a place in a recording."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import msgspec
 
 
 class Note(msgspec.Struct, frozen=True):
-    """A note or a bookmark, or both; a place has one at most. It is the user's own text: nothing in it is redacted."""
+    """A note or a bookmark, or both; a place has at most one. The text is the user's own and is not redacted."""
 
     text: str
-    """Empty where the place is only bookmarked."""
+    """Empty if the place is only bookmarked."""
     at: int
-    """When it was last changed, ns since the epoch."""
+    """Time of the last change, ns since the epoch."""
     exchange: int = 0
-    """0 where it is about the session."""
+    """0 if the note is about the session."""
     seq: int = -1
-    """Frame within the exchange, -1 where it is about the whole exchange or session."""
+    """Frame within the exchange; -1 if the note is about the whole exchange or session."""
     bookmark: bool = False

@@ -1,8 +1,7 @@
-"""What comes out of the pure core.
+"""The output of the pure core.
 
-`Observer.feed` yields frames and findings in the order of the wire. Connections, exchanges and tasks change many times
-a second, so they are not yielded one by one: `Observer.changes` returns one snapshot of each that changed since it
-was last asked.
+`Observer.feed` yields frames and findings in wire order. Connections, exchanges and tasks change many times a second,
+so they are not yielded one by one: `Observer.changes` returns one snapshot of each that changed since the last call.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ Observation = Frame | Finding
 
 
 class Changes(msgspec.Struct):
-    """Snapshots of what changed."""
+    """Snapshots of the values that changed."""
 
     connections: list[Connection]
     exchanges: list[Exchange]
     tasks: list[Task]
     segments: list[Segment] = []
-    """Those that began, grew or ended, but for the turns that are one unary call: their exchange says it all."""
+    """Segments that began, grew or ended, except turns that are one unary call, which their exchange describes."""
     interruptions: list[Interruption] = []
     handoffs: list[Handoff] = []
     healed: list[tuple[str, MissedGenerations]] = []
-    """Task id and gap in its generations, where it was made good since the last time."""
+    """Task id and generation gap of each gap that was closed since the last call."""

@@ -1,4 +1,4 @@
-"""Tasks as they are known so far, joined over connections, bindings and subscriptions."""
+"""Current knowledge of tasks, joined over connections, bindings and subscriptions."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ class Support(IntEnum):
     """Whether the agent numbers a task (manual/protocol.md "Generations"). The numbers are stored: never renumber."""
 
     UNKNOWN = 0
-    """Nobody asked for it: the exchanges speak an older version."""
+    """No client has requested it: the exchanges use an older version."""
     YES = 1
     NO = 2
-    """It gives no numbers though the client speaks 1.1, or gives one number to two events: clients must do without."""
+    """The agent sends no numbers although the client speaks 1.1, or one number for two events: do not rely on them."""
 
 
 class MissedGenerations(msgspec.Struct, frozen=True):
-    """A run of generations that a stream left out, and what made it good to the same client."""
+    """A run of generations missing on a stream, and the exchange that closed the gap for the same client."""
 
     first: int
     last: int
     at: int
-    """When it was noticed, ns."""
+    """Time the gap was noticed, ns."""
     exchange: int
     """The stream."""
     healed: int = 0
-    """When, ns; 0 while it is open."""
+    """Time the gap was closed, ns; 0 while it is open."""
     by: int = 0
-    """The exchange that made it good; 0 where another stream had told the events before."""
+    """The exchange that closed the gap; 0 if another stream had already delivered the events."""
     generation: int = 0
-    """What that told: the last of the events, or a snapshot at least as new."""
+    """The generation that closed the gap: that of the last missing event, or of a snapshot at least as new."""
 
 
 class ArtifactState(msgspec.Struct, frozen=True):
@@ -40,18 +40,18 @@ class ArtifactState(msgspec.Struct, frozen=True):
     artifact_id: str
     name: str = ""
     chunks: int = 0
-    """Updates that carried it; a snapshot in a Task does not count."""
+    """Number of updates that carried it; a snapshot in a Task does not count."""
     parts: int = 0
     size: int = 0
     """Bytes of text, raw and data of the parts."""
     complete: bool = False
-    """A chunk said `lastChunk`, or it came whole."""
+    """Whether a chunk had `lastChunk`, or the artifact arrived whole."""
     first: int = 0
     last: int = 0
 
 
 class Task(msgspec.Struct, frozen=True):
-    """A task's current state. Keyed by agent and id: two agents may use one id."""
+    """A task's current state. Keyed by agent and id, because two agents may use the same id."""
 
     agent: str
     """The upstream that owns it, as the listener names it."""
@@ -64,11 +64,11 @@ class Task(msgspec.Struct, frozen=True):
     first: int = 0
     last: int = 0
     generation: int = 0
-    """Highest generation seen; 0 where the agent sends none."""
+    """Highest generation seen; 0 if the agent sends none."""
     seen: tuple[tuple[int, int], ...] = ()
-    """Generations told by events or snapshots, as ascending (first, last), at most the highest 64."""
+    """Generations seen in events or snapshots, as ascending (first, last), at most the highest 64."""
     missed: tuple[MissedGenerations, ...] = ()
-    """What streams left out, at most 64. A number in neither passed while nobody listened."""
+    """Gaps in streams, at most 64. A number neither here nor in `seen` was sent while no stream was open."""
     support: Support = Support.UNKNOWN
     artifacts: tuple[ArtifactState, ...] = ()
     messages: int = 0

@@ -1,6 +1,6 @@
-"""What the wire decoders say: HTTP in passing, the same vocabulary for HTTP/1.1 and HTTP/2; and the messages of pipes.
+"""Events of the wire decoders: the same vocabulary for HTTP/1.1 and HTTP/2, and the messages of pipes.
 
-One *stream* is one request with its response. Its number is the HTTP/2 stream identifier, or counts from 1 on an
+One *stream* is one request with its response. Its number is the HTTP/2 stream identifier, or a count from 1 on an
 HTTP/1.1 connection. Offsets count bytes of one direction of one connection, from 0.
 """
 
@@ -17,12 +17,12 @@ Headers = tuple[tuple[bytes, bytes], ...]
 
 
 class HeadRole(IntEnum):
-    """What a block of header fields is."""
+    """The role of a block of header fields."""
 
     REQUEST = 0
     RESPONSE = 1
     INFORMATIONAL = 2
-    """A 1xx response; the final one still comes."""
+    """A 1xx response; the final response follows."""
     TRAILERS = 3
 
 
@@ -32,14 +32,14 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     stream: int
     direction: Direction
     at: int
-    """When its last byte arrived, ns."""
+    """Time its last byte arrived, ns."""
     began: int
-    """When its first byte arrived, ns."""
+    """Time its first byte arrived, ns."""
     start: int
     end: int
     role: HeadRole
     headers: Headers
-    """Without HTTP/2 pseudo-fields; those are below."""
+    """Without HTTP/2 pseudo-fields, which have fields of their own."""
     method: bytes = b""
     target: bytes = b""
     """Request target as sent (`:path` on HTTP/2)."""
@@ -53,26 +53,27 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 
 
 class Body(msgspec.Struct, frozen=True, gc=False):
-    """Some bytes of a message body, transfer coding and padding removed, content coding not."""
+    """Bytes of a message body; transfer coding and padding are removed, content coding is not."""
 
     stream: int
     direction: Direction
     at: int
     start: int
     end: int
-    """The span of the bytes on the wire that carried them (framing included)."""
+    """Byte range on the wire that carried them (framing included)."""
     data: bytes
 
 
 class End(msgspec.Struct, frozen=True, gc=False):
-    """One direction of the stream is complete (END_STREAM, last chunk, length reached, or EOF where that ends it)."""
+    """One direction of the stream is complete (END_STREAM, last chunk, length reached, or an EOF that delimits the
+    body)."""
 
     stream: int
     direction: Direction
     at: int
     start: int
     by_eof: bool = False
-    """The body was delimited by the end of the connection."""
+    """Whether the body was delimited by the end of the connection."""
 
 
 class Cut(msgspec.Struct, frozen=True, gc=False):
@@ -80,20 +81,20 @@ class Cut(msgspec.Struct, frozen=True, gc=False):
 
     stream: int
     direction: Direction
-    """The direction whose sender broke off (the sender of RST_STREAM, of the RST, or of the early FIN); means nothing
-    where no peer did."""
+    """The direction whose sender broke off (the sender of RST_STREAM, of the RST, or of the early FIN); meaningless if
+    no peer did."""
     at: int
     start: int
     how: str
-    """`rst_stream`, `reset`, `eof` or `goaway`: a peer did it. `lost`: bytes were not captured from here.
+    """`rst_stream`, `reset`, `eof` or `goaway`: by a peer. `lost`: bytes were not captured from here on.
     `proxy stopped`, `proxy killed`: the proxy ended while the stream was open."""
     code: int = 0
     """The HTTP/2 error code of a RST_STREAM."""
 
 
 class Control(msgspec.Struct, frozen=True, gc=False):
-    """A frame of the connection, not of a stream: SETTINGS, GOAWAY, PING (first of each direction only), or a fact
-    about the wire that a rule may want."""
+    """A frame of the connection, not of a stream: SETTINGS, GOAWAY, PING (only the first of each direction), or a fact
+    about the wire for the rules."""
 
     direction: Direction
     at: int
@@ -103,14 +104,14 @@ class Control(msgspec.Struct, frozen=True, gc=False):
     """`preface`, `settings`, `settings_ack`, `goaway`, `ping`, `push_promise`, `upgrade`, `leniency`,
     `opaque`; of a stdio agent `eof`, `signal` and `exit`."""
     detail: dict[str, object]
-    """Plain JSON values. `upgrade` has `protocol` (that of the Upgrade field, or `connect`) and `stream`, and what
-    follows is not read. `opaque` comes once, for a connection of which nothing is read: `looks_like` is `tls`,
-    `unknown` (no HTTP), `server first` (the client never said anything) or `lost` (its bytes are missing).
+    """Plain JSON values. `upgrade` has `protocol` (from the Upgrade field, or `connect`) and `stream`; later bytes are
+    not decoded. `opaque` is emitted once, for a connection that is not decoded at all: `looks_like` is `tls`,
+    `unknown` (not HTTP), `server first` (the client sent nothing) or `lost` (its bytes are missing).
     `signal` has its name as `signal`; `exit` has the `code`, or the `signal` that killed the agent."""
 
 
 class Undecodable(msgspec.Struct, frozen=True, gc=False):
-    """The decoder met bytes that it cannot read. What follows in this scope is opaque; the relay never notices."""
+    """Bytes that cannot be decoded. The rest of this scope is opaque; relaying is not affected."""
 
     direction: Direction
     at: int
@@ -118,54 +119,55 @@ class Undecodable(msgspec.Struct, frozen=True, gc=False):
     expected: str
     got: str
     stream: int = 0
-    """The stream that became opaque; 0 where the whole connection did."""
+    """The stream that became opaque; 0 if the whole connection did."""
 
 
 REASON_CUT_SHORT = "cut short"
-"""Another message began within it, or its content is no JSON at its length, and what follows does not complete it."""
+"""Another message begins within it, or its content at its length is not JSON and the bytes after it do not complete
+it."""
 REASON_BROKE_OFF = "broke off"
-"""The pipe ended in it."""
+"""The pipe ended in the middle of it."""
 
 
 class Framed(msgspec.Struct, frozen=True, gc=False):
-    """One message on a pipe (manual/protocol.md "Stdio framing"): its content, and how it was framed."""
+    """One message on a pipe (manual/protocol.md "Stdio framing"): its content and its framing."""
 
     direction: Direction
     began: int
-    """When its first byte arrived, ns."""
+    """Time its first byte arrived, ns."""
     at: int
-    """When it was clear that it is complete, ns: with a wrong length that may be later than its last byte."""
+    """Time it was known to be complete, ns; with a wrong length this may be later than its last byte."""
     start: int
     end: int
-    """Its span, header block included."""
+    """Byte range, header block included."""
     data: bytes
-    """The content; its first bytes where `truncated`."""
+    """The content; its first bytes if `truncated`."""
     headers: Headers = ()
     framing: str = ""
-    """The header block, U+0000 for the content, and what ends it. Each Content-Length that tells the content's true
+    """The header block, U+0000 for the content, and the bytes that end it. Each Content-Length with the content's true
     size has U+0001 as its value. Newline-delimited: `\\0\\n`."""
     broken: str = ""
-    """`REASON_CUT_SHORT` or `REASON_BROKE_OFF`; empty where it is whole."""
+    """`REASON_CUT_SHORT` or `REASON_BROKE_OFF`; empty if it is whole."""
     size: int = 0
-    """True size of the content, bytes."""
+    """Full size of the content, bytes."""
     truncated: bool = False
     sha256: bytes = b""
-    """Of the whole content; only where `truncated`, and empty where a restart came between."""
+    """SHA-256 of the whole content; only if `truncated`, and empty if the recorder restarted in between."""
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
-    """A line that is no message: of an agent's stderr, or bytes outside every message of a pipe."""
+    """A line outside messages: of an agent's stderr, or between the messages of a pipe."""
 
     direction: Direction
     began: int
     at: int
     start: int
     end: int
-    """Its span in what it stands in, line end included."""
+    """Byte range in its stream, line end included."""
     data: bytes
-    """Without its line end; its first bytes where `truncated`."""
+    """The line without its line end; its first bytes if `truncated`."""
     stray: bool
-    """It stands between the messages of a pipe; else it is of stderr."""
+    """Whether it is between the messages of a pipe; otherwise it is from stderr."""
     framing: str = ""
     """U+0000, and the line end."""
     size: int = 0

@@ -1,1 +1,1 @@
-"""Text for people that the command lines and the screens share: durations, sizes, findings, labels, layouts."""
+"""Texts shared by the command lines and the screens: durations, sizes, findings, labels, layouts."""

@@ -1,4 +1,4 @@
-"""How generations are written for people and programs: on the console, in `ls` and `show`, on the screens alike."""
+"""Format generations for the console, `ls`, `show` and the screens, and as JSON."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from a2a_proxy.model.task import MissedGenerations, Support, Task
 from a2a_proxy.present import text
 
 _MAX_SHOWN_RANGES = 8
-"""Ranges and gaps of a line; of more, the last ones."""
+"""Ranges and gaps in a line; of more, the last ones are shown."""
 
 
 def format_range(first: int, last: int) -> str:
-    """A range: `4`, or `4-6`."""
+    """Return a range: `4`, or `4-6`."""
     return str(first) if first == last else f"{first}-{last}"
 
 
 def requested_generations(exchange: Exchange) -> str:
-    """What a call says about generations, and a long poll's answer; empty where it says nothing."""
+    """Return the generation condition of a call and the result of a long poll; empty if it has no condition."""
     above = exchange.current_generation
     if above is None:
         return "" if exchange.generation_match is None else f"if the generation is {exchange.generation_match}"
@@ -33,12 +33,12 @@ def requested_generations(exchange: Exchange) -> str:
 
 
 def generations_line(task: Task, operation: Callable[[int], str]) -> str:
-    """A task's generations: `generations 1-3 5-9, 4 missed on #1, healed by #7 GetTask at 6`.
+    """Return a task's generations: `generations 1-3 5-9, 4 missed on #1, healed by #7 GetTask at 6`.
 
-    `operation` names that of an exchange. Empty where the task has no numbers and nobody has asked for them.
+    `operation` returns the operation of an exchange. Empty if the task has no numbers and was not asked for them.
     """
     if not task.generation:
-        return "no generations: the agent gives none" if task.support is Support.NO else ""
+        return "no generations: the agent sends none" if task.support is Support.NO else ""
     some = task.seen[-_MAX_SHOWN_RANGES:]
     told = " ".join(format_range(first, last) for first, last in some)
     parts = [f"generations {'… ' if len(some) < len(task.seen) else ''}{told}"]
@@ -47,12 +47,13 @@ def generations_line(task: Task, operation: Callable[[int], str]) -> str:
     if len(task.missed) > _MAX_SHOWN_RANGES:
         parts.append(f"{len(task.missed) - _MAX_SHOWN_RANGES} more gaps before")
     if task.support is Support.NO:
-        parts.append("one number on two events: clients must do without")
+        parts.append("one number on two events: clients cannot rely on them")
     return ", ".join(parts)
 
 
 def _unseen_ranges(task: Task) -> Iterator[tuple[int, int]]:
-    """Numbers between those told that no stream has left out: they passed while nobody listened."""
+    """Yield the ranges between the seen generations that are not gaps of a stream: they passed while no stream was
+    open."""
     for (_, before), (after, _) in zip(task.seen, task.seen[1:], strict=False):
         first = before + 1
         for gap in sorted(task.missed, key=lambda each: each.first):
@@ -73,16 +74,16 @@ def _missed_label(gap: MissedGenerations, operation: Callable[[int], str]) -> st
 
 
 def healed_label(gap: MissedGenerations, operation: Callable[[int], str]) -> str:
-    """What made a gap good: `healed by #7 GetTask at 6`."""
+    """Return how a gap was repaired: `healed by #7 GetTask at 6`."""
     if not gap.by:
-        return "came on another stream"
+        return "received on another stream"
     if gap.by == gap.exchange:
         return f"healed on the same stream at {gap.generation}"
     return f"healed by {' '.join(filter(None, (f'#{gap.by}', operation(gap.by))))} at {gap.generation}"
 
 
 def generations_object(task: Task) -> dict[str, object] | None:
-    """The same as JSON with stable names; None where there is nothing to tell."""
+    """Return the same as JSON with stable names, or None if nothing is known."""
     if not task.generation and not task.support:
         return None
     return {

@@ -1,7 +1,7 @@
-"""JUnit XML as services for CI take it: no character that XML lacks, and no text longer than they read.
+"""JUnit XML as CI services accept it: no characters that XML lacks, and no text longer than they read.
 
-They know a case by its `classname` and `name` alone, whatever suite it is in, and show of one that failed or was
-skipped the text that stands there.
+The services identify a case by its `classname` and `name` alone, whatever its suite, and show the text of a failed or
+skipped case.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ MAX_LINES = 200
 
 
 class JunitSuite:
-    """One suite: its cases are in the order in which they are added."""
+    """One suite; its cases are in the order in which they are added."""
 
     def __init__(self, name: str, *, began: int = 0, properties: Mapping[str, object] | None = None) -> None:
-        """`began`: ns since the epoch, 0 where there is no such time."""
+        """Create a suite. `began`: ns since the epoch, or 0 if unknown."""
         self.element = ElementTree.Element("testsuite", name=escape_xml_text(name))
         if began:
             self.element.set(
@@ -32,38 +32,38 @@ class JunitSuite:
                 ElementTree.SubElement(parent, "property", name=key, value=escape_xml_text(str(value)))
 
     def add_case(self, classname: str, name: str, *, took: int | None = None) -> JunitCase:
-        """One more case; `took`: ns, where that is known."""
+        """Add a case; `took`: ns, or None if unknown."""
         element = ElementTree.SubElement(self.element, "testcase", classname=classname, name=escape_xml_text(name))
         if took is not None:
             element.set("time", f"{took / 1e9:.6f}")
         return JunitCase(element)
 
     def count_cases(self, what: str) -> int:
-        """How many cases have this inside."""
+        """Return the number of cases that contain this element."""
         return len(self.element.findall(f"testcase/{what}"))
 
 
 class JunitCase:
-    """One case: without more it passed."""
+    """One case, which has passed unless a failure or skip is added."""
 
     def __init__(self, element: ElementTree.Element) -> None:
         self._element = element
 
     def add_failure(self, kind: str, message: str, lines: Sequence[str]) -> None:
-        """It failed; `message` in a line, `lines` in full."""
+        """Mark the case as failed; `message` in one line, `lines` in full."""
         _set_text(ElementTree.SubElement(self._element, "failure", type=kind, message=escape_xml_text(message)), lines)
 
     def add_skipped(self, why: str) -> None:
-        """It says nothing; why stands where each service looks for it."""
+        """Mark the case as skipped; the reason is stored in both places where services read it."""
         ElementTree.SubElement(self._element, "skipped", message=escape_xml_text(why)).text = escape_xml_text(why)
 
     def add_output(self, lines: Sequence[str]) -> None:
-        """It passed, with this beside."""
+        """Add output to a passed case."""
         _set_text(ElementTree.SubElement(self._element, "system-out"), lines)
 
 
 def junit_document(name: str, suites: Iterable[JunitSuite]) -> Iterator[str]:
-    """The document of these suites, with the counts that readers want."""
+    """Yield the document of these suites, with the counts that its readers require."""
     root = ElementTree.Element("testsuites", name=name)
     total = {"tests": 0, "failures": 0, "errors": 0}
     for suite in suites:
@@ -84,7 +84,7 @@ def junit_document(name: str, suites: Iterable[JunitSuite]) -> Iterator[str]:
 
 
 def escape_xml_text(text: str) -> str:
-    """What XML cannot hold is escaped."""
+    """Return the text with the characters escaped that XML cannot contain."""
     return make_visible(text).encode("utf-8", "replace").decode()
 
 

@@ -1,4 +1,4 @@
-"""Sizes and spans of time as people write them."""
+"""Parse sizes and durations written by the user."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from a2a_proxy.cli.errors import UserError
 
 
 def parse_size(option: str, size: str) -> int:
-    """A size as people write it (`500M`, `4GiB`, `65536`) in bytes; K, M, G and T are powers of 1024.
+    """Return a size (`500M`, `4GiB`, `65536`) in bytes; K, M, G and T are powers of 1024.
 
     Raises:
-        UserError: it is none, or 0.
+        UserError: it is not a size, or 0.
     """
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", size.strip(), re.IGNORECASE | re.ASCII)
     number = int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " ")) if found else 0
     if not number:
-        raise UserError(f"{option}: {size!r} is no size", f"for example: {option} 4GiB")
+        raise UserError(f"{option}: {size!r} is not a size", f"for example: {option} 4GiB")
     return number
 
 
-def parse_duration(option: str, text: str, min_ns: int = 0) -> int:
-    """A span of time as people write it (`30d`, `12h`, `1.5m`), ns; `what` it is, or its option.
+def parse_duration(option: str, text: str, min_seconds: int = 0) -> int:
+    """Return a duration (`30d`, `12h`, `1.5m`) in ns; `option` is the option's name, for messages.
 
     Raises:
-        UserError: it is none, or shorter than `least` seconds.
+        UserError: it is not a duration, or shorter than `min_seconds` seconds.
     """
     from a2a_proxy.recording.query import kinds
 
     try:
         length = kinds.parse_length(text)
     except kinds.InvalidValue:
-        raise UserError(f"{option}: {text!r} is no span of time", _DURATION_HINT) from None
-    if length < min_ns * 1_000_000_000:
-        raise UserError(f"{option}: {text} is too short", f"at least {min_ns}s; {_DURATION_HINT}")
+        raise UserError(f"{option}: {text!r} is not a duration", _DURATION_HINT) from None
+    if length < min_seconds * 1_000_000_000:
+        raise UserError(f"{option}: {text} is too short", f"at least {min_seconds}s; {_DURATION_HINT}")
     return length
 
 

@@ -1,4 +1,4 @@
-"""How times, sizes, ids and outcomes are written for people; the same words on the console, in `ls` and in `show`."""
+"""Format times, sizes, ids and outcomes, with the same words on the console, in `ls` and in `show`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ _SECOND_IN_NS = 1_000_000_000
 
 
 def format_time(at: int) -> str:
-    """Local wall time of `at` (ns since the epoch), to the millisecond: `09:41:07.123`."""
+    """Return the local wall time of `at` (ns since the epoch), to the millisecond: `09:41:07.123`."""
     seconds, rest = divmod(at, _SECOND_IN_NS)
     return f"{datetime.fromtimestamp(seconds):%H:%M:%S}.{rest // 1_000_000:03d}"
 
 
 def format_date_time(at: int) -> str:
-    """Local date and time of `at` (ns since the epoch): `2026-01-31 09:41:07`."""
+    """Return the local date and time of `at` (ns since the epoch): `2026-01-31 09:41:07`."""
     return f"{datetime.fromtimestamp(at // _SECOND_IN_NS):%Y-%m-%d %H:%M:%S}"
 
 
 def format_utc(at: int) -> str:
-    """RFC 3339 in UTC with nanoseconds, for machines."""
+    """Return a time in RFC 3339, in UTC with nanoseconds, for programs."""
     seconds, rest = divmod(at, _SECOND_IN_NS)
     return f"{_format_utc_second(seconds)}.{rest:09d}Z"
 
@@ -36,7 +36,7 @@ def _format_utc_second(seconds: int) -> str:
 
 
 def format_duration(ns: int) -> str:
-    """A span of time in the unit that fits: `412 us`, `37 ms`, `4.2 s`, `3 min 20 s`."""
+    """Return a duration in the unit that fits: `412 us`, `37 ms`, `4.2 s`, `3 min 20 s`."""
     if ns < 1_000_000:
         return f"{ns // 1000} us"
     if ns < 9_950_000:
@@ -50,51 +50,51 @@ def format_duration(ns: int) -> str:
 
 
 def format_size(byte_count: int) -> str:
-    """A number of bytes: `312 B`, `4.1 KiB`, `1.0 MiB`."""
+    """Return a number of bytes: `312 B`, `4.1 KiB`, `1.0 MiB`."""
     if byte_count < 1024:
         return f"{byte_count} B"
     value = byte_count / 1024
     for unit in ("KiB", "MiB"):
-        if round(value, 1) < 1024:  # as it is written: 1023.96 is no 1024.0
+        if round(value, 1) < 1024:  # as it is written: 1023.96 becomes 1024.0
             return f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.1f} GiB"
 
 
 def shorten_id(identifier: str, width: int = 8) -> str:
-    """An id that fits a column: its first characters, with an ellipsis where it was longer."""
+    """Return an id that fits a column: its first characters, with an ellipsis if it is longer."""
     return identifier if len(identifier) <= width + 1 else identifier[:width] + "…"
 
 
 def format_count(count: int, noun: str) -> str:
-    """`1 event`, `5 events`."""
+    """Return a count with its noun: `1 event`, `5 events`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def finding_location(finding: Finding) -> str:
-    """Where a finding belongs: `#1.3` (exchange and frame), `#1`, or empty where it is about a connection."""
+    """Return the place of a finding: `#1.3` (exchange and frame), `#1`, or empty for a finding about a connection."""
     if not finding.exchange:
         return ""
     return f"#{finding.exchange}" + (f".{finding.seq}" if finding.seq >= 0 else "")
 
 
 def outcome_label(exchange: Exchange) -> str:
-    """The outcome as people see it: a long poll that the agent holds `waits`."""
+    """Return the outcome as shown to the user: a long poll that the agent holds `waits`."""
     return "waits" if exchange.waits else outcome_of(exchange)
 
 
 def exchange_title(exchange: Exchange) -> str:
-    """What it was: the operation, or method and target of traffic that is not A2A."""
+    """Return the operation, or method and target of traffic that is not A2A."""
     return exchange.operation or f"{exchange.method} {exchange.target}".strip() or "unknown"
 
 
 def binding_and_dialect(exchange: Exchange) -> str:
-    """Binding and dialect: `jsonrpc 1.0`."""
+    """Return binding and dialect: `jsonrpc 1.0`."""
     return f"{exchange.binding} {exchange.dialect}".strip()
 
 
 def live_stream_label(exchange: Exchange) -> str:
-    """Of a live stream: whose messages it carries, `live:bidi` as in `--live bidi`, and who half-closed first."""
+    """Return the messages of a live stream, `live:bidi` as in `--live bidi`, and the peer that half-closed first."""
     if not exchange.live_payload:
         return ""
     first = f"{exchange.half_close} half-closed first" if exchange.half_close else ""
@@ -102,7 +102,9 @@ def live_stream_label(exchange: Exchange) -> str:
 
 
 def latency_label(exchange: Exchange) -> str:
-    """How long it took, and on a stream when its first event came, both from `zero`."""
+    """Return the duration of an exchange, and of a stream also the time to its first event, both from
+    `latency_origin`.
+    """
     began = latency_origin(exchange)
     end = exchange.closed or exchange.last_event
     total = format_duration(max(end - began, 0)) if end else ""

@@ -1,4 +1,5 @@
-"""The recorder: a process of its own that turns the journal into a recording, and its keeper on the relay's side.
+"""The recorder: a separate process that turns the journal into a recording, and its keeper on the relay's side.
 
-`process` is the loop, `status` what it says while it runs, `keeper` starts, listens to and restarts it.
+`process` is the loop, `status` its status messages, `keeper` starts it and reads its messages. `supervisor` restarts
+processes: the recorder, and those of other packages that run next to it.
 """

@@ -1,6 +1,6 @@
-"""Entry of the recorder process: `python -m a2a_proxy.recorder FOLDER --wake FD --say FD --patience SECONDS`.
+"""Entry point of the recorder process: `python -m a2a_proxy.recorder FOLDER --wake FD --say FD --patience SECONDS`.
 
-Only the keeper calls it; with `--awaited` where it waits until the recording is open.
+Called only by the keeper, with `--awaited` if it waits until the recording is open.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def main() -> None:
     parser.add_argument("--patience", type=float, required=True)
     parser.add_argument("--awaited", action="store_true")
     arguments = parser.parse_args()
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a stdio relay waits for signals, and so has them blocked
-    # Ctrl-C and a closed terminal are for the relay: it says END, and the recorder finishes what is in the journal.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a stdio relay blocks signals because it waits for them
+    # Ctrl-C and a closed terminal are for the relay: it writes END, and the recorder finishes the rest of the journal.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     say: SendStatus = StatusWriter(arguments.say)
-    if arguments.awaited:  # there is no traffic yet, and on a busy machine whoever gives way may wait for minutes
+    if arguments.awaited:  # there is no traffic yet, and a low-priority process may wait for minutes on a busy machine
         say = call_before_ready(say, lower_priority)
     else:
         lower_priority()

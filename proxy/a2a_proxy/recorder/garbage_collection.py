@@ -1,14 +1,14 @@
-"""How often a recorder process looks for cycles of garbage."""
+"""Garbage-collection settings of a recorder process."""
 
 from __future__ import annotations
 
 import gc
 
 _COLLECT_AFTER = 50_000
-"""Allocations between two looks for cycles. Decoding makes none, so the default of 700 costs 3-6 % of the time."""
+"""Allocations between two collections. Decoding creates no cycles, so the default of 700 costs 3-6 % of the time."""
 
 
 def reduce_collections() -> None:
-    """For the whole process: what is loaded now is never looked at again, the rest seldom."""
+    """Exempt all loaded objects from collection and collect the rest seldom, for the whole process."""
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER, 20, 50)

@@ -1,13 +1,14 @@
-"""The relay's side of the recorder: start the process, hear what it says, restart it when it dies.
+"""The relay's side of the recorder: starts the process, reads its status messages, restarts it when it dies.
 
-Nothing here runs on the event loop: one thread reads the status pipe and calls back. A recorder that is dead or slow
-costs the relay nothing; the journal on disk is the queue.
+Nothing here runs on the event loop: one thread reads the status pipe and calls back. A dead or slow recorder costs the
+relay nothing, because the journal on disk is the queue.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -28,19 +29,20 @@ from a2a_proxy.recorder.status import (
     Status,
     TroubleStarted,
 )
+from a2a_proxy.recorder.supervisor import ProcessEnd, ProcessSupervisor, RestartPolicy
 
 RESTART_PAUSES = (0.1, 0.5, 2.0, 5.0)
-"""Seconds before the n-th restart in a row; the last one repeats."""
+"""Seconds before the n-th restart in a row; the last value repeats."""
 
 WRITE_RETRY_SECONDS = 30.0
-"""Seconds for which a recording that cannot be written is tried again after the relay is gone."""
+"""Seconds for which writing the recording is retried after the relay has exited."""
 
 _MAX_START_TRIES = 3
-"""Recorders that died before the first one was ready: then it is not by accident."""
+"""Recorders that may die before the first one is ready; after that the failure is not taken for an accident."""
 
 
-class RecorderKeeper:
-    """Keeps one recorder process alive over one journal folder."""
+class RecorderKeeper(ProcessSupervisor):
+    """Keeps one recorder process alive for one journal folder."""
 
     def __init__(
         self,
@@ -50,12 +52,15 @@ class RecorderKeeper:
         patience: float = WRITE_RETRY_SECONDS,
         kept_fds: Sequence[int] = (),
     ) -> None:
-        """`on_status` is called on the keeper's thread. After `release`, a recording that cannot be written is
-        tried again for `patience` seconds. Recorders keep the descriptors `kept_fds` open as long as they live."""
+        """Create a keeper; `on_status` is called on its thread.
+
+        After `release`, writing the recording is retried for `patience` seconds. Recorders inherit the descriptors
+        `kept_fds` and keep them open as long as they live.
+        """
+        super().__init__("recorder-keeper", RestartPolicy(pauses, max_deaths_before_ready=_MAX_START_TRIES))
         self._kept_fds = kept_fds
         self._patience = patience
         self._released_at = 0.0
-        self._pauses = pauses
         self._folder = folder
         self._on_status = on_status
         self._wake_read, self.wake_write = os.pipe()
@@ -63,28 +68,22 @@ class RecorderKeeper:
         self._first_answer = threading.Event()
         self._answer: RecorderReady | RecorderFailed | None = None
         self._is_start_awaited = False
-        """Somebody waits in `start` until the first one is ready."""
-        self._finished = threading.Event()
-        self._launched = threading.Event()
-        self._stopping = threading.Event()
-        self._start_lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        """Whether a caller of `start` waits for the first recorder to be ready."""
         self._reported_failure = ""
-        """What a recorder failed of last, and was told."""
+        """The last failure that was reported."""
         self._failure = ""
-        """Why the recorder that runs now, or ran last, fails; empty where it did not say."""
-        self.restarts = 0
+        """The failure of the current or last recorder; empty if it reported none."""
         self.progress: RecorderProgress | None = None
-        """The last one heard."""
+        """The last progress message."""
+        self._progress_at_death: RecorderProgress | None = None
         self.outcome: RecorderDone | RecorderFailed | None = None
-        """How it ended; None while it runs."""
-        self._thread = threading.Thread(target=self._supervise, name="recorder-keeper", daemon=True)
+        """The final message; None while the recorder runs."""
 
     def start(self, timeout: float | None = 30.0) -> RecorderReady | RecorderFailed:
-        """Start the recorder and wait until the recording is open, or it says why it cannot be.
+        """Start the recorder and wait until the recording is open or the recorder reports why it cannot be.
 
-        A recorder that goes on with a journal first reads again what is recorded of its last segment; whoever wants to
-        wait for that gives no `timeout`.
+        A recorder that continues a journal first decodes again the recorded part of its last file; to wait for that,
+        pass None as `timeout` (seconds).
         """
         self._is_start_awaited = True
         self._thread.start()
@@ -96,12 +95,12 @@ class RecorderKeeper:
         return self._answer
 
     def launch(self, timeout: float = 30.0) -> None:
-        """Start the recorder, and wait only until there is a process, or there could be none."""
+        """Start the recorder, and wait only until the process exists or could not be created."""
         self._thread.start()
         self._launched.wait(timeout)
 
     def _last_log_line(self) -> str:
-        """The last line of the recorder's log, which will be gone with the journal."""
+        """Return the last line of the recorder's log, which is deleted with the journal."""
         try:
             lines = (self._folder / "recorder.log").read_text("utf-8", "replace").splitlines()
         except OSError:
@@ -109,47 +108,41 @@ class RecorderKeeper:
         return lines[-1] if lines else "no answer"
 
     def drain(self, timeout: float | None = None) -> bool:
-        """Wait until everything in the journal is recorded; False where it is not after `timeout` seconds."""
-        return self._finished.wait(timeout)
+        """Wait until the whole journal is recorded; return False if it is not after `timeout` seconds."""
+        return self.wait(timeout)
 
     def release(self) -> None:
-        """Close the wake-up pipe: the recorder ends when it has read the journal to its end."""
+        """Close the wake-up pipe: the recorder exits when it has read the journal to its end."""
         self._released_at = time.monotonic()
         with contextlib.suppress(OSError):
             os.close(self.wake_write)
         self.wake_write = -1
 
     def kill(self) -> None:
-        """End the recorder now; what it has not recorded stays in the journal."""
-        self._stopping.set()
-        with self._start_lock:
-            if self._process is not None:
-                self._process.kill()
+        """Kill the recorder now; the unrecorded rest stays in the journal."""
+        self.stop_process(signal.SIGKILL)
 
-    @property
-    def pid(self) -> int:
-        """Process id of the recorder that runs now."""
-        return self._process.pid if self._process is not None else 0
+    def _is_finished(self) -> bool:
+        return self.outcome is not None
 
-    def _supervise(self) -> None:
-        deaths = 0
-        try:
-            while not self._stopping.is_set():
-                before = self.progress
-                self._run_recorder()
-                if self.outcome is not None or self._stopping.is_set():
-                    break
-                deaths = deaths + 1 if _is_same_position(before, self.progress) else 1
-                if (self._answer is None and deaths == _MAX_START_TRIES) or self._has_run_out_of_time():
-                    break
-                self.restarts += 1
-                self._stopping.wait(self._pauses[min(deaths, len(self._pauses)) - 1])
-        finally:
-            self._first_answer.set()
-            self._finished.set()
+    def _is_ready(self) -> bool:
+        return self._answer is not None
 
-    def _has_run_out_of_time(self) -> bool:
-        """The relay has let go, and no recorder can do its work: somebody else may finish it later."""
+    def _has_progressed(self) -> bool:
+        before, self._progress_at_death = self._progress_at_death, self.progress
+        return not _is_same_position(before, self.progress)
+
+    def _on_death(self, end: ProcessEnd, deaths: int) -> None:  # noqa: ARG002 - every death is reported
+        if end.error is not None:
+            self._report_start_failure(end.error)
+        else:
+            self._report_death(end)
+
+    def _on_end(self) -> None:
+        self._first_answer.set()
+
+    def _gives_up(self) -> bool:
+        """Whether the relay has released the recorder and retries took too long: the session can be finished later."""
         if not self._released_at or time.monotonic() - self._released_at < self._patience:
             return False
         why = self._failure or f"the recorder ends early: {self._last_log_line()}"
@@ -157,50 +150,25 @@ class RecorderKeeper:
         self._on_status(self.outcome)
         return True
 
-    def _run_recorder(self) -> None:
-        self._failure = ""
-        try:
-            read_end, write_end = os.pipe()
-        except OSError as wrong:  # too many open files: some connections will close
-            self._launched.set()
-            self._report_start_failure(wrong)
-            return
-        try:
-            self._spawn_recorder(write_end)
-        except OSError as wrong:
-            os.close(read_end)
-            self._report_start_failure(wrong)
-            return
-        finally:
-            os.close(write_end)
-            self._launched.set()
-        with os.fdopen(read_end, "rb") as pipe:
-            for line in pipe:
-                self._handle_line(line)
-        if self._process is not None:
-            self._report_death(self._process.wait())
-
     def _report_start_failure(self, wrong: OSError) -> None:
         where = f"{wrong.filename}: " if wrong.filename else ""
         reason = (wrong.strerror or str(wrong)).lower()
         self._forward_status(
-            RecorderFailed(f"the recorder cannot be started: {where}{reason}", "it is tried again", permanent=False)
+            RecorderFailed(f"the recorder cannot be started: {where}{reason}", "a2a-proxy tries again", permanent=False)
         )
 
-    def _report_death(self, code: int) -> None:
-        """It ended without saying why."""
-        if self.outcome is not None or self._failure or self._answer is None or self._stopping.is_set():
+    def _report_death(self, end: ProcessEnd) -> None:
+        """Report a recorder that exited without a reason."""
+        if self._failure or self._answer is None:
             return
-        how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-        message = f"the recorder died ({how}); another one goes on where it was, nothing is lost"
-        self._on_status(TroubleStarted(message, f"if this comes again, report it: {self._folder / 'recorder.log'}"))
+        message = f"the recorder died ({end.description}); a new one continues from its position, nothing is lost"
+        self._on_status(TroubleStarted(message, f"if it happens again, report it with {self._folder / 'recorder.log'}"))
 
-    def _spawn_recorder(self, status_fd: int) -> None:
-        with self._start_lock, open(self._folder / "recorder.log", "ab", opener=_open_private) as log:
-            if self._stopping.is_set():
-                return
-            awaited = self._is_start_awaited and self._answer is None
-            self._process = subprocess.Popen(
+    def _spawn_process(self, status_fd: int) -> subprocess.Popen[bytes]:
+        self._failure = ""
+        awaited = self._is_start_awaited and self._answer is None
+        with open(self._folder / "recorder.log", "ab", opener=_open_private) as log:
+            return subprocess.Popen(
                 _recorder_command(self._folder, self._wake_read, status_fd, self._patience, awaited=awaited),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -210,11 +178,16 @@ class RecorderKeeper:
                 start_new_session=True,
             )
 
+    def _read_statuses(self, status_fd: int) -> None:
+        with open(status_fd, "rb", closefd=False) as pipe:
+            for line in pipe:
+                self._handle_line(line)
+
     def _handle_line(self, line: bytes) -> None:
         try:
             message = status.decode(line)
         except msgspec.DecodeError:
-            return  # the last line of a recorder that was killed while it wrote
+            return  # the last line of a recorder that was killed while writing it
         if isinstance(message, RecorderProgress):
             self.progress = message
         elif isinstance(message, RecorderDone) or (isinstance(message, RecorderFailed) and message.permanent):
@@ -224,7 +197,7 @@ class RecorderKeeper:
             self._first_answer.set()
             if isinstance(message, RecorderFailed):
                 self._failure = message.message
-                return  # whoever waits in `start` gets it
+                return  # `start` returns it to its caller
         self._forward_status(message)
 
     def _forward_status(self, message: Status) -> None:
@@ -234,7 +207,7 @@ class RecorderKeeper:
             self._on_status(message)
 
     def _is_repeated_failure(self, message: Status) -> bool:
-        """A recorder that fails again and again for the same reason says so once."""
+        """Whether the failure was already reported, so that repeated failures for the same reason are reported once."""
         if isinstance(message, RecorderReady):
             self._reported_failure = ""
         if not isinstance(message, RecorderFailed):
@@ -244,12 +217,13 @@ class RecorderKeeper:
 
 
 def _is_same_position(before: RecorderProgress | None, after: RecorderProgress | None) -> bool:
-    """No record was recorded in between."""
+    """Whether no record was recorded in between."""
     return after is None or (before is not None and (before.segment, before.offset) == (after.segment, after.offset))
 
 
 def _hash_seed(folder: Path) -> str:
-    """One for all recorders of a session, which hand hashes on in their snapshots; nobody else can tell it."""
+    """Return one hash seed for all recorders of a session, because their snapshots hold hashes; outsiders cannot guess
+    it."""
     session = file_layout.read_session(folder)
     return str(crc32(session.uuid.encode() if session is not None else b""))
 

@@ -1,4 +1,5 @@
-"""The recorder gives way to the relay, and to everything else, until the relay has gone; hooks give way to both."""
+"""Priorities: the recorder yields to the relay and to all other processes until the relay has exited; hooks yield to
+both."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ NICE = 10
 """A tenth of the processor time of a busy process. With the recorder at equal priority HTTP/1.1 throughput fell by a
 third."""
 _LOWEST_NICE = 19
-"""The lowest there is."""
+"""The lowest priority."""
 _OOM_SCORE_FILE = Path("/proc/self/oom_score_adj")
 _AUTOGROUP_FILE = Path("/proc/self/autogroup")
 _MAX_TRIES, _PAUSE_SECONDS = 50, 0.02
@@ -20,16 +21,19 @@ _MAX_TRIES, _PAUSE_SECONDS = 50, 0.02
 def lower_priority() -> None:
     """Lower the priority of this process, which leads a session of its own.
 
-    Linux shares processor time out among sessions first (sched(7), "The autogroup feature"): there the nice value of
-    a process that is alone in its session changes nothing, that of its session does.
+    Linux divides processor time among sessions first (sched(7), "The autogroup feature"): there the nice value of a
+    process that is alone in its session has no effect, while the nice value of its session does.
     """
     os.nice(NICE)
     _set_session_nice(NICE)
 
 
 def set_idle_priority() -> None:
-    """For a process that nobody waits for and that may compute for ever: it gets what all others leave, the recorder
-    too. It leads a session of its own, and is the first to go where memory runs out."""
+    """Give this process only the processor time that all others leave, including the recorder.
+
+    For a process that no user waits for and that may compute without end. It leads a session of its own, and is killed
+    first when memory runs out.
+    """
     os.nice(_LOWEST_NICE)
     if hasattr(os, "SCHED_IDLE"):
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
@@ -39,14 +43,18 @@ def set_idle_priority() -> None:
 
 
 def restore_priority() -> None:
-    """The relay has gone, and somebody may wait for the recording, or for a hook. A session's nice value can be taken
-    back; what the process itself has given up cannot."""
+    """Restore the priority: the relay has exited, and a user may wait for the recording or a hook.
+
+    A session's nice value can be restored; the process's own cannot.
+    """
     _set_session_nice(0)
 
 
 def restore_priority_of(process: int) -> None:
-    """Somebody waits for this process, which leads a session of its own: the same, done from outside, for it may not
-    get the processor soon enough to do it."""
+    """Restore the priority of another process that leads a session of its own, because a caller waits for it.
+
+    Done from outside, because the process itself may not get the processor soon enough.
+    """
     _set_session_nice(0, Path(f"/proc/{process}/autogroup"))
 
 
@@ -54,9 +62,9 @@ def _set_session_nice(nice: int, group: Path = _AUTOGROUP_FILE) -> None:
     for _ in range(_MAX_TRIES):
         try:
             group.write_text(str(nice))
-        except BlockingIOError:  # the kernel takes ten such changes a second, of all users together
+        except BlockingIOError:  # the kernel accepts ten such changes a second, of all users together
             time.sleep(_PAUSE_SECONDS)
         except OSError:
-            return  # no Linux, or one that does not group
+            return  # not Linux, or a kernel without autogroups
         else:
             return

@@ -1,7 +1,7 @@
 """The recorder's loop: journal -> Observer -> recording, each journal record exactly once.
 
-The journal position is committed in the same transaction as the rows that came from it. A recorder that starts over
-restores the decoders from the last snapshot, decodes up to the committed position without storing, and goes on.
+The journal position is committed in the same transaction as the rows derived from it. A restarted recorder restores the
+decoders from the last snapshot, decodes up to the committed position without storing, and continues.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ from a2a_proxy.redaction import Redactor, redactor
 from a2a_proxy.redaction.policy import policy_of
 
 _COMMIT_INTERVAL = 100_000_000
-"""ns between commits: a viewer sees a frame at most this long after it passed."""
+"""ns between commits: a viewer sees a frame at most this long after it was relayed."""
 _SNAPSHOT_RETRY_INTERVAL = 1_000_000_000
-"""ns between tries to write a snapshot where there is no room for it."""
+"""ns between attempts to write a snapshot while there is no space for it."""
 
 
 def record_session(
@@ -65,11 +65,9 @@ def record_session(
     patience: float = 0.0,
     on_relay_gone: Callable[[], None] = lambda: None,
 ) -> None:
-    """Record the journal in `folder` until its session ends. What keeps it from that is said as `Failed`.
+    """Record the journal in `folder` until its session ends. A failure is reported as `RecorderFailed`.
 
-    Once the relay is gone, `on_relay_gone` is called, and a recording that cannot be written is tried again for
-    `patience`
-    seconds.
+    Once the relay has exited, `on_relay_gone` is called, and writing the recording is retried for `patience` seconds.
     """
     try:
         failed = _lock_and_record(folder, RelayWatch(wake_fd, patience, on_relay_gone), send_status)
@@ -86,15 +84,17 @@ def record_session(
 def _lock_and_record(folder: Path, relay: RelayWatch, send_status: SendStatus) -> RecorderFailed | None:
     session = file_layout.read_session(folder)
     if session is None:
-        return RecorderFailed(f"{folder} holds no journal", "it was finished or deleted")
+        return RecorderFailed(f"{folder} holds no journal", "its session was finished, or the folder was deleted")
     first = not (folder / file_layout.RECORDER_LOCK).exists()
     lock = file_layout.lock_recorder(folder)
     if lock is None:
-        return RecorderFailed("another recorder is at work on this session", "wait until it has finished")
+        return RecorderFailed("another recorder is working on this session", "wait until it has finished")
     try:
         return _record_until_done(folder, session, relay, send_status, first=first)
     except PositionConflict:
-        return RecorderFailed("another recorder has gone on with this session", "it will finish it")
+        return RecorderFailed(
+            "another recorder has continued this session", "nothing to do: it will finish the session"
+        )
     except RetriesExhausted as wrong:
         return RecorderFailed(f"{wrong.message}; the journal is left for later", "finish with: a2a-inspect recover")
     finally:
@@ -104,11 +104,11 @@ def _lock_and_record(folder: Path, relay: RelayWatch, send_status: SendStatus) -
 def _record_until_done(
     folder: Path, session: SessionFile, relay: RelayWatch, send_status: SendStatus, *, first: bool
 ) -> RecorderFailed | None:
-    """Record, as often as somebody takes the recording away. Raises PositionConflict, RetriesExhausted."""
+    """Record, again if the recording file is taken away. Raises PositionConflict, RetriesExhausted."""
     while True:
         try:
             recorder = _RecorderLoop(folder, session, relay, send_status, first=first)
-        except RecordingError as wrong:  # a recording that was open before may be usable again later
+        except RecordingError as wrong:  # a recording that was opened before may become usable again
             return RecorderFailed(wrong.message, wrong.hint, permanent=first)
         first = False
         try:
@@ -125,27 +125,27 @@ def _record_until_done(
 
 def _displaced_status(path: str, *, gone: bool) -> TroubleStarted:
     how = "deleted or moved" if gone else "replaced by another file"
-    message = f"the recording {path} was {how}; it is begun anew there with what the journal still has"
-    return TroubleStarted(message, f"look at it with: {shell_line('a2a-inspect', path)}")
+    message = f"the recording {path} was {how}; a new one is written there with the rest of the journal"
+    return TroubleStarted(message, f"inspect it: {shell_line('a2a-inspect', path)}")
 
 
 class RelayWatch:
-    """Whether the relay lives, as the wake-up pipe tells; `wake_fd` < 0: there is none."""
+    """Tracks through the wake-up pipe whether the relay lives; `wake_fd` < 0 means that there is no relay."""
 
     def __init__(self, wake_fd: int, patience: float, on_relay_gone: Callable[[], None]) -> None:
         self._wake_fd = wake_fd
         self._patience = patience
         self._on_relay_gone = on_relay_gone
         self._gone_at = 0.0 if wake_fd >= 0 else time.monotonic()
-        """When it was found to be gone; 0 while it lives."""
+        """Time its end was noticed (monotonic, seconds); 0 while it lives."""
 
     @property
     def is_alive(self) -> bool:
-        """It had not gone when it was last listened to."""
+        """Whether the relay was alive at the last read of the pipe."""
         return not self._gone_at
 
     def wait_for_data(self, ns: int) -> None:
-        """Sleep until it has written, or `ns` have passed."""
+        """Sleep until the relay has written, or for `ns` nanoseconds."""
         if self.is_alive:
             ready, _, _ = select.select([self._wake_fd], [], [], max(ns, 0) / 1e9)
             if ready and not os.read(self._wake_fd, 1 << 16):
@@ -155,7 +155,7 @@ class RelayWatch:
             time.sleep(max(ns, 0) / 1e9)
 
     def sleep_before_retry(self, seconds: float) -> bool:
-        """Sleep though it writes; False once it has been gone for longer than patience lasts."""
+        """Sleep even if the relay writes; return False if it has been gone for longer than `patience` seconds."""
         time.sleep(seconds)
         while self.is_alive and select.select([self._wake_fd], [], [], 0)[0]:
             self.wait_for_data(0)
@@ -163,12 +163,12 @@ class RelayWatch:
 
 
 class _RecorderLoop:
-    """One recorder at work."""
+    """The loop of one recorder."""
 
     def __init__(
         self, folder: Path, session: SessionFile, relay: RelayWatch, send_status: SendStatus, *, first: bool
     ) -> None:
-        """`first`: no other one has worked on this journal. Raises RecordingError."""
+        """Open the recording. `first`: no other recorder has worked on this journal. Raises RecordingError."""
         self._folder = folder
         self._path = session.recording
         self._relay = relay
@@ -182,10 +182,10 @@ class _RecorderLoop:
         self._observations, self._pump = resume_point.observations, resume_point.pump
         self._observer = self._pump.observer
         self._unsaved = resume_point.needs_commit
-        """The position in the recording is not one from which a snapshot leads here."""
+        """Whether the position in the recording has no snapshot from which it can be reached."""
         self._snapshot_segment = self._pump.reader.position[0]
         self._snapshot_after = 0
-        """When a snapshot that could not be written is tried again, ns."""
+        """Time of the next attempt after a snapshot could not be written, ns."""
         self._last_at = self._pump.last_at or session.started
         send_status(RecorderReady(session.recording, self._writer.session), time.time_ns())
 
@@ -197,14 +197,14 @@ class _RecorderLoop:
         return resume_point
 
     def run(self) -> None:
-        """Record until END, or until the relay is gone and the journal is read to its end."""
+        """Record until END, or until the relay has exited and the journal is read to its end."""
         committed_at = 0
         self._crashes.note_start()
         if self._unsaved:
             self._commit(time.time_ns(), force=True)
         while True:
             is_careful = self._crashes.careful_records > 0
-            relay_lived = self._relay.is_alive  # asked first: what it wrote before its end is read
+            relay_lived = self._relay.is_alive  # read first, so that the relay's last records are not missed
             has_more = self._pump.decode_next(self._observations, max_bytes=1 if is_careful else READ_BYTES)
             self._last_at = self._pump.last_at or self._last_at
             ended = self._observer.ended or not (has_more or relay_lived)
@@ -224,7 +224,7 @@ class _RecorderLoop:
         self._finish_session()
 
     def close(self) -> None:
-        """Let go of the recording as it is."""
+        """Close the recording without finishing the session."""
         self._writer.close()
 
     def _is_snapshot_due(self, now: int) -> bool:
@@ -232,9 +232,9 @@ class _RecorderLoop:
         return moved and now >= self._snapshot_after
 
     def _commit(self, now: int, *, force: bool) -> None:
-        """One transaction: everything observed since the last one, and how far the journal is recorded.
+        """Commit everything observed since the last commit, and the journal position, in one transaction.
 
-        Where nothing was observed the position moves only with `force`: reading such records again costs nothing.
+        If nothing was observed, the position moves only with `force`: reading such records again costs nothing.
         """
         changes = self._observer.changes()
         frames = [o for o in self._observations if type(o) is Frame]
@@ -254,7 +254,7 @@ class _RecorderLoop:
             self._report_exchange(exchange, upstream, live=True, now=now)
 
     def _persist(self, write: Callable[[], None]) -> None:
-        """Raises Displaced, RetriesExhausted, PositionConflict."""
+        """Call `write` with retries. Raises RecordingDisplaced, RetriesExhausted, PositionConflict."""
 
         def attempt() -> None:
             self.output_file.check_in_place()
@@ -263,8 +263,10 @@ class _RecorderLoop:
         write_with_retries(attempt, self._send_now, self._relay.sleep_before_retry)
 
     def _save_snapshot(self, position: Position, now: int) -> str | None:
-        """Snapshot the decoders at the start of a segment, so that all older segments can go. None where it cannot be
-        written now: then they stay."""
+        """Write a snapshot of the decoders at the start of a journal file, so that all older files can be deleted.
+
+        Returns None if it cannot be written now: then the older files stay.
+        """
         name = snapshot_name(position)
         try:
             fresh = self._folder / "new-snapshot"
@@ -276,17 +278,22 @@ class _RecorderLoop:
             if not self._snapshot_after:
                 reason = (wrong.strerror or str(wrong)).lower()
                 self._send_now(
-                    TroubleStarted(f"the journal {self._folder} cannot be tidied: {reason}", "free some space there")
+                    TroubleStarted(
+                        f"the journal {self._folder} cannot be cleaned up: {reason}", "free some space there"
+                    )
                 )
             self._snapshot_after = now + _SNAPSHOT_RETRY_INTERVAL
             return None
         if self._snapshot_after:
             self._snapshot_after = 0
-            self._send_now(TroubleEnded("the journal is tidied again"))
+            self._send_now(TroubleEnded("the journal is cleaned up again"))
         return name
 
     def _delete_recorded(self, segment: int, snapshot: str) -> None:
-        """Delete what no recorder will need. Snapshots go first: one that is there can be used."""
+        """Delete files that no recorder needs.
+
+        Snapshots are deleted before journal files, so that every existing snapshot can be used.
+        """
         with contextlib.suppress(OSError):
             for old in self._folder.glob("snapshot-*"):
                 if old.name != snapshot:
@@ -294,7 +301,7 @@ class _RecorderLoop:
             self._pump.reader.delete_before(segment)
 
     def _report_changes(self, changes: Changes, findings: list[Finding], now: int) -> None:
-        """Findings first, the gravest before all: should the pipe be full, it is the others that are missing."""
+        """Report findings first, the most severe ones before all, because a full pipe drops the last lines."""
         operations = {exchange.id: exchange.operation for exchange in changes.exchanges}
         for finding in sorted(findings, key=lambda each: each.severity, reverse=True):
             operation = operations.get(finding.exchange) or self._open_exchanges.operation_of(finding.exchange)
@@ -350,11 +357,11 @@ def _redaction_key() -> bytes:
 
 
 def _describe_missing(*, is_clean: bool, lost: int, last: int, begins_at: int) -> str:
-    """What the capture lacks, in words; `last` is the time of the last record, `begins_at` of the first, ns. Empty:
-    none."""
+    """Return the missing parts of the capture in words, empty if nothing is missing; `last` is the time of the last
+    record, `begins_at` of the first, ns."""
     parts = [f"{lost} bytes were not captured"] if lost else []
     if begins_at:
-        parts.append(f"begins at {_format_time(begins_at)}: the recording before was deleted or replaced")
+        parts.append(f"begins at {_format_time(begins_at)}: the earlier recording was deleted or replaced")
     if not is_clean:
         parts.append(f"the proxy was killed; complete until {_format_time(last)}")
     return "; ".join(parts)

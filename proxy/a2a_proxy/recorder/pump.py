@@ -1,4 +1,4 @@
-"""From the journal into the observer: records in order, those left out that have killed earlier recorders."""
+"""Feeds the journal into the observer: records in order, without those that have killed earlier recorders."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from a2a_proxy.recorder.crashes import CrashHistory
 from a2a_proxy.redaction import Redactor
 
 READ_BYTES = 1 << 20
-"""Bytes of journal decoded before the clock is looked at again."""
+"""Bytes of journal decoded between two reads of the clock."""
 PIECE = 1 << 17
 """Bytes read at once."""
 MOST = 10_000
-"""Observations after which no more is read: a message may be as short as five bytes, and what is made of each is held
-in memory until it is stored."""
+"""Observations after which no more records are read: a message may be as short as five bytes, and its observations are
+held in memory until they are stored."""
 _SILENCE_MARGIN = 500_000_000
-"""ns after which a record has surely been written to the journal and read."""
-_ABANDON_REASON = "a record of it has ended the recorder three times"
+"""ns after which a record has certainly been written to the journal and read."""
+_ABANDON_REASON = "one of its records has killed the recorder three times"
 
 
 class DecoderSnapshot(msgspec.Struct):
-    """The decoders at a position, as it lies in a file beside the journal. It holds credentials."""
+    """The decoders at a position, as stored in a file next to the journal. It holds credentials."""
 
     position: Position
     observer: dict[str, object]
@@ -37,7 +37,7 @@ class DecoderSnapshot(msgspec.Struct):
 
 
 class JournalPump:
-    """One observer and the place in the journal up to which it has read."""
+    """An observer and its position in the journal."""
 
     def __init__(
         self, folder: Path, crashes: CrashHistory, observer: Observer, position: Position | None = None
@@ -51,18 +51,21 @@ class JournalPump:
 
     @classmethod
     def restore(cls, folder: Path, crashes: CrashHistory, snapshot: bytes, redactor: Redactor) -> JournalPump:
-        """Go on from where `save` was called. Raises msgspec.MsgspecError, or others, where `snapshot` is damaged."""
+        """Continue from the state that `save` returned.
+
+        Raises msgspec.MsgspecError or others if `snapshot` is damaged.
+        """
         saved = msgspec.msgpack.decode(snapshot, type=DecoderSnapshot, strict=False)
         pump = cls(folder, crashes, Observer.restore(saved.observer, redactor), saved.position)
         pump.last_at = saved.at
         return pump
 
     def save(self) -> bytes:
-        """The decoders as they are now, and where they are."""
+        """Return the current state of the decoders and their position."""
         return msgspec.msgpack.encode(DecoderSnapshot(self.reader.position, self.observer.save(), self.last_at))
 
     def decode_next(self, out: list[Observation], until: Position | None = None, max_bytes: int = READ_BYTES) -> bool:
-        """Decode the next records, up to `bytes` of them, none beyond `until`; False where there are none now."""
+        """Decode the next records, up to `max_bytes` and not beyond `until`; return False if there are none now."""
         reader, observer = self.reader, self.observer
         abandoned = self.crashes.next_abandoned(reader.position)
         if abandoned == reader.position:
@@ -79,7 +82,7 @@ class JournalPump:
         return bool(chunks)
 
     def _read(self, size: int, stop: Position | None, out: list[Observation]) -> list[Chunk]:
-        """Feed the next records to the observer; the last ones of them."""
+        """Feed the next records to the observer and return the last batch of them."""
         most = len(out) + MOST
         last: list[Chunk] = []
         while size > 0 and len(out) < most and (chunks := self.reader.read(min(size, PIECE), stop)):
@@ -90,15 +93,16 @@ class JournalPump:
         return last
 
     def tick(self, out: list[Observation]) -> None:
-        """The journal has been read to its end: rules may judge silence.
+        """Let the rules judge silence: the journal has been read to its end.
 
-        The time is that of the last record and what has passed since it was read: the relay's clock, not this one's.
+        The time is that of the last record plus the time since it was read, so it follows the relay's clock, not this
+        one.
         """
         if self.last_at:
             self.observer.tick(self.last_at + time.monotonic_ns() - self._read_at - _SILENCE_MARGIN, out)
 
     def catch_up(self, committed: Position) -> None:
-        """Decode again what is stored already, to bring the decoders where they were; the results are dropped."""
+        """Decode records that are stored already, to restore the decoders' state; the results are dropped."""
         while self.reader.position < committed and self.decode_next([], committed):
             pass
         self.observer.changes()

@@ -1,4 +1,4 @@
-"""The recording as the recorder uses it: opened or taken over, written with patience, summed up at the end."""
+"""The recorder's use of the recording: opens or takes it over, writes with retries, summarizes it at the end."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from a2a_proxy.recording.write.writer import Writer, resume_writer
 from a2a_proxy.redaction import Redactor
 
 _OUTCOMES = f"SELECT {OUTCOME} AS outcome, count(*) FROM exchange e WHERE e.id >= ? AND e.id < ? GROUP BY outcome"
-"""How many exchanges ended how."""
+"""Number of exchanges by outcome."""
 _RETRY_SECONDS = 1.0
-"""Seconds between tries while the recording cannot be written."""
+"""Seconds between attempts while the recording cannot be written."""
 
 
 def open_writer(session: SessionFile, redactor: Redactor) -> Writer:
-    """The writer of this session: the one a dead recorder left, or a new one.
+    """Return the writer of this session: that of a recorder that died, resumed, or a new one.
 
-    `redactor` learns the secrets of the command line in both cases: the agent may print them.
+    `redactor` learns the secrets of the command line in both cases, because the agent may print them.
 
     Raises:
         RecordingError: the file cannot be used.
@@ -53,7 +53,7 @@ def open_writer(session: SessionFile, redactor: Redactor) -> Writer:
 
 
 def _has_begun(session: SessionFile) -> bool:
-    """An earlier recorder of this session has opened the recording."""
+    """Whether an earlier recorder of this session has opened the recording."""
     if not Path(session.recording).exists():
         return False
     with Recording(session.recording) as stored:
@@ -61,7 +61,7 @@ def _has_begun(session: SessionFile) -> bool:
 
 
 class RecordingDisplaced(Exception):
-    """Under the recording's name lies no file, or another one."""
+    """The recording's path leads to no file or to another one."""
 
 
 class RetriesExhausted(RecordingError):
@@ -69,20 +69,20 @@ class RetriesExhausted(RecordingError):
 
 
 class OutputFile:
-    """The file that a writer has open, as its name led to it."""
+    """The file that a writer has open, as found by its path."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._file = _file_identity(path)
 
     def check_in_place(self) -> None:
-        """Raises RecordingDisplaced where the name leads elsewhere now: what is written would be seen by nobody."""
+        """Raise RecordingDisplaced if the path now leads elsewhere, because no reader would see further rows."""
         if _file_identity(self._path) != self._file:
             raise RecordingDisplaced
 
     @property
     def is_gone(self) -> bool:
-        """No file has the name now."""
+        """Whether the path leads to no file now."""
         return _file_identity(self._path) is None
 
 
@@ -97,13 +97,13 @@ def _file_identity(path: str) -> tuple[int, int] | None:
 def write_with_retries(
     write: Callable[[], None], send_status: Callable[[Status], None], sleep: Callable[[float], bool]
 ) -> None:
-    """Call `write` until it succeeds; `send_status` is told once why it does not, and that it does again.
+    """Call `write` until it succeeds. Report the first failure, and the success after it, with `send_status`.
 
-    `sleep` sleeps for so many seconds, and says whether there is still somebody to wait for.
+    `sleep` sleeps for a number of seconds and returns whether to try again.
 
     Raises:
-        PositionConflict: somebody else has gone on with the session.
-        GaveUp: `sleep` said no.
+        PositionConflict: another recorder has continued the session.
+        RetriesExhausted: `sleep` returned False.
     """
     is_reported = False
     while True:
@@ -124,7 +124,8 @@ def write_with_retries(
 
 
 def summarize_session(path: str | Path, session: int, *, lost: int, clean: bool) -> RecorderDone:
-    """What a finished session holds, counted in the recording: recorders may have died since it began.
+    """Return the counts of a finished session. Counted in the recording, because recorders may have died since its
+    start.
 
     Raises:
         RecordingError: the file cannot be read.
@@ -151,7 +152,7 @@ def summarize_session(path: str | Path, session: int, *, lost: int, clean: bool)
 
 
 def delete_single_session_file(path: str) -> None:
-    """Delete a recording that holds one session only; a file that cannot be read or deleted stays."""
+    """Delete a recording that holds only one session; a file that cannot be read or deleted stays."""
     with contextlib.suppress(RecordingError, OSError):
         with Recording(path) as stored:
             if len(stored.sessions()) > 1:

@@ -1,4 +1,4 @@
-"""Where a recorder begins: the decoders as an earlier one left them, or what the recording tells where they are gone.
+"""The starting state of a recorder: the decoders of an earlier one, or the recording's facts if they are lost.
 
 Reads the snapshot and the recording, decodes nothing new.
 """
@@ -28,27 +28,30 @@ _BEGINNING_FILE = "late"
 
 
 class ResumePoint(msgspec.Struct):
-    """A feed that is where the recording is."""
+    """A pump at the position of the recording."""
 
     pump: JournalPump
     observations: list[Observation] = []
-    """What is to be stored first."""
+    """Observations to store first."""
     needs_commit: bool = False
-    """The committed position and snapshot are not those of this feed: both are to be committed before anything else."""
+    """Whether the pump's position and snapshot differ from the committed ones and must be committed first."""
     begins_at: int = 0
-    """Where the recording lacks what came before: the time it begins at, ns; else 0."""
+    """If the recording lacks the session's beginning, the time it starts at, ns; else 0."""
 
 
 def snapshot_name(position: Position) -> str:
-    """The file in which the decoders at this position are."""
+    """Return the file name of the decoders' snapshot at this position."""
     return f"snapshot-{position[0]:06d}-{position[1]}"
 
 
 def resume_pump(
     folder: Path, path: str, writer: Writer, crashes: CrashHistory, redactor: Redactor, at: int, live: LiveMode
 ) -> ResumePoint:
-    """Go on where the recording ends; `at` is the time of it as far as known, ns, `live` what the user
-    said of live streams. Raises RecordingError."""
+    """Continue at the end of the recording.
+
+    `at` is the time of its end as far as known, ns, `live` the user's payload family of live streams. Raises
+    RecordingError.
+    """
     committed, name = writer.position, writer.snapshot
     is_new_recording = committed is None
     if is_new_recording:  # a recording younger than the journal: an earlier one was deleted
@@ -58,7 +61,7 @@ def resume_pump(
     else:
         try:
             pump = JournalPump.restore(folder, crashes, (folder / name).read_bytes(), redactor)
-        except Exception as wrong:  # whatever a damaged file leads to
+        except Exception as wrong:  # a damaged file can raise anything
             fresh = JournalPump(folder, crashes, Observer(redactor, live), committed or _parse_position(name))
             return _resume_without_decoders(path, writer, fresh, wrong, at)
     if committed is not None:
@@ -81,7 +84,7 @@ def _reload_tasks(path: str, session: int, pump: JournalPump) -> None:
 
 
 def _unstored_silence_findings(path: str, session: int, pump: JournalPump) -> list[Observation]:
-    """What rules find up to the last finding stored, those that are stored left out: silence led to them, no record."""
+    """Return the rules' findings about silence at the time of the last stored finding that are not stored yet."""
     with Recording(path) as stored:
         stored_findings = [row.finding for row in stored.findings(session)]
     if not stored_findings:
@@ -93,7 +96,7 @@ def _unstored_silence_findings(path: str, session: int, pump: JournalPump) -> li
 
 
 def _resume_without_decoders(path: str, writer: Writer, pump: JournalPump, wrong: Exception, at: int) -> ResumePoint:
-    """Connections that are open are opaque from here, with one finding; those that open later are read."""
+    """Make open connections opaque from here, with one finding; connections that open later are decoded."""
     summary = (
         f"open connections are opaque from here: the decoders' state cannot be read ({type(wrong).__name__}: {wrong})"
     )
@@ -108,22 +111,22 @@ def _resume_without_decoders(path: str, writer: Writer, pump: JournalPump, wrong
 
 
 class _StoredFacts(msgspec.Struct):
-    """What a recording tells of a session."""
+    """A recording's facts about a session."""
 
     connections: list[Connection]
-    """Those that are open."""
+    """The open connections."""
     exchanges: list[Exchange]
-    """Those that are open."""
+    """The open exchanges."""
     last_exchange: int = 0
-    """Highest number of an exchange."""
+    """Highest exchange number."""
     open_segments: Changes = msgspec.field(default_factory=lambda: Changes([], [], []))
-    """Segments, interruptions and hand-offs that are open."""
+    """The open segments, interruptions and hand-offs."""
     last_segment_numbers: tuple[int, int, int] = (0, 0, 0)
-    """Highest number of each of them."""
+    """Highest number of each of the three."""
 
 
 def _read_stored_facts(stored: Recording, session: int, observer: Observer) -> _StoredFacts:
-    """Also teaches `observer` the cards: what they said of names that hold secrets must not be forgotten."""
+    """Return the stored facts, and teach `observer` the cards, which declare the names of fields with secrets."""
     facts = _StoredFacts([], [])
     upstreams: dict[int, str] = {}
     for row in stored.connections(session):
@@ -163,7 +166,7 @@ def _read_segments(stored: Recording, session: int, facts: _StoredFacts) -> None
 
 
 def _parse_position(name: str) -> Position:
-    """Of a snapshot, by its name."""
+    """Return the position in a snapshot's name."""
     words = name.split("-")
     return (
         (int(words[1]), int(words[2]))
@@ -173,13 +176,13 @@ def _parse_position(name: str) -> Position:
 
 
 def write_beginning(folder: Path, at: int) -> None:
-    """Remember beside the journal that the recording begins at `at` (ns) only."""
+    """Note next to the journal that the recording begins only at `at` (ns)."""
     with contextlib.suppress(OSError):
         (folder / _BEGINNING_FILE).write_text(str(at))
 
 
 def read_beginning(folder: Path) -> int:
-    """When the recording begins, ns; 0 where it has all of the session."""
+    """Return the time the recording begins, ns; 0 if it has the whole session."""
     try:
         return int((folder / _BEGINNING_FILE).read_text())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What the recorder process says on its status pipe: one JSON object a line, credentials already replaced by labels."""
+"""Messages of the recorder process on its status pipe: one JSON object per line, credentials replaced by labels."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ class RecorderReady(msgspec.Struct, frozen=True, tag="ready"):
 
 
 class RecorderFailed(msgspec.Struct, frozen=True, tag="failed"):
-    """The recorder cannot go on, and why; it exits after this."""
+    """The recorder cannot continue, with the reason; it exits after this."""
 
     message: str
     hint: str = ""
     permanent: bool = True
-    """A new recorder would fail the same way."""
+    """Whether a new recorder would fail the same way."""
 
 
 class ExchangeStatus(msgspec.Struct, frozen=True, tag="seen"):
     """An exchange ended, or is still open after a while."""
 
     exchange: Exchange
-    """Without headers: a line for people needs none."""
+    """The exchange without headers, which the console does not print."""
     upstream: str
     live: bool
     lag: int
-    """How far the recorder is behind the relay, ns."""
+    """Time by which the recorder is behind the relay, ns."""
 
 
 class FindingStatus(msgspec.Struct, frozen=True, tag="found"):
@@ -42,16 +42,16 @@ class FindingStatus(msgspec.Struct, frozen=True, tag="found"):
 
     finding: Finding
     operation: str = ""
-    """Of its exchange; empty where that is over, or has none."""
+    """Operation of its exchange; empty if that has ended, or has none."""
 
 
 class GapClosedStatus(msgspec.Struct, frozen=True, tag="healed"):
-    """Generations that a stream had left out were made good to its client."""
+    """Generations missing on a stream were delivered to its client later."""
 
     task_id: str
     missed: MissedGenerations
     operation: str = ""
-    """Of the exchange that did it; empty where that is unknown."""
+    """Operation of the exchange that closed the gap; empty if unknown."""
 
 
 class LinesSkipped(msgspec.Struct, frozen=True, tag="skipped"):
@@ -61,20 +61,20 @@ class LinesSkipped(msgspec.Struct, frozen=True, tag="skipped"):
 
 
 class TroubleStarted(msgspec.Struct, frozen=True, tag="troubled"):
-    """Something hinders the recording and the user should know; recording goes on, or is tried again."""
+    """A problem with the recording that the user should know; recording continues, or is retried."""
 
     message: str
     hint: str = ""
 
 
 class TroubleEnded(msgspec.Struct, frozen=True, tag="mended"):
-    """Trouble that was told is over."""
+    """A reported problem is over."""
 
     message: str
 
 
 class RecorderProgress(msgspec.Struct, frozen=True, tag="progress"):
-    """Where the recorder is."""
+    """The recorder's position in the journal."""
 
     segment: int
     offset: int
@@ -89,21 +89,21 @@ class RecorderDone(msgspec.Struct, frozen=True, tag="done"):
     frames: int
     exchanges: int
     ok: int
-    """Exchanges that ended well; the next three count those that did not."""
+    """Exchanges that ended well; the next three count the others."""
     error: int
-    """The agent said no."""
+    """The agent returned an error."""
     cut: int
-    """Somebody broke off."""
+    """A peer broke off."""
     refused: int
     """The proxy answered."""
     tasks: int
     findings: int
     error_findings: int
-    """Those of severity ERROR."""
+    """Findings of severity ERROR."""
     warning_findings: int
-    """Those of severity WARNING."""
+    """Findings of severity WARNING."""
     lost: int
-    """Bytes that passed but are not in the recording."""
+    """Bytes that were relayed but are not in the recording."""
     clean: bool
 
 
@@ -121,10 +121,10 @@ Status = (
 )
 
 encode = name_json.encode
-"""Status -> one line without its line end."""
+"""Encodes a status as one line without its line end."""
 
 
 def decode(line: bytes) -> Status:
-    """Return what a line says. Raises msgspec.DecodeError."""
+    """Return the message of a line. Raises msgspec.DecodeError."""
     said: Status = name_json.decode(line, Status)
     return said

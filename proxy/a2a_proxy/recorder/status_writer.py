@@ -1,4 +1,4 @@
-"""Write status lines without ever waiting for the reader: a terminal that stands still must not stop the recording."""
+"""Writes status lines without waiting for the reader, because a blocked terminal must not stop the recording."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from a2a_proxy.recorder.status import (
 )
 
 SendStatus = Callable[[Status, int], None]
-"""Says it now, ns."""
+"""Sends a message at a time, ns."""
 
 _MAX_LINES_PER_SECOND = 200
-"""More lines than a person reads; printing more would take processor time from the relay. As many of findings beside
-those of exchanges, and a finding counts only those that are as grave or graver."""
+"""More lines than a person can read; printing more would take processor time from the relay. Findings have a limit of
+their own next to exchanges, and each finding counts only those of the same or a higher severity."""
 
 
 class StatusWriter:
-    """The writing end of the status pipe (`descriptor` < 0: nobody listens)."""
+    """The writing end of the status pipe (`descriptor` < 0: no reader)."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -41,7 +41,7 @@ class StatusWriter:
             os.set_blocking(descriptor, False)
 
     def __call__(self, message: Status, at: int) -> None:
-        """Say it now (`at` ns), or count it as skipped where there are too many or the pipe is full."""
+        """Send a message at `at` (ns), or count it as skipped if there are too many or the pipe is full."""
         line = isinstance(message, ExchangeStatus | FindingStatus | GapClosedStatus)
         if isinstance(message, ExchangeStatus | FindingStatus | GapClosedStatus) and not self._is_within_rate(
             message, at
@@ -58,7 +58,7 @@ class StatusWriter:
             self._write_blocking(message)
 
     def _is_within_rate(self, message: ExchangeStatus | FindingStatus | GapClosedStatus, at: int) -> bool:
-        """Not yet too many of its kind in this second; what is less grave keeps no finding from being said."""
+        """Whether the limit of this second is not reached; findings of lower severity never suppress a finding."""
         if at - self._window_start > 1_000_000_000:
             self._window_start, self._exchange_count = at, 0
             self._finding_counts.clear()
@@ -77,20 +77,20 @@ class StatusWriter:
         return self._write_line(status.encode(message) + b"\n")
 
     def _write_line(self, line: bytes) -> bool:
-        """Hand `line` over whole or not at all; a half-written one is finished before the next."""
+        """Write a whole line or nothing; a half-written one is completed before the next."""
         data = self._unwritten + line
         try:
             done = os.write(self._descriptor, data)
         except BlockingIOError:
             return False
         except OSError:
-            self._descriptor = -1  # the relay is gone; there is nobody to tell
+            self._descriptor = -1  # the relay has exited
             return True
         self._unwritten = data[done:]
         return True
 
     def _write_blocking(self, message: Status) -> None:
-        """The three lines that somebody waits for may wait for the pipe."""
+        """Write one of the three messages that a caller waits for, waiting for the pipe if needed."""
         if self._descriptor >= 0:
             os.set_blocking(self._descriptor, True)
             self._write_line(status.encode(message) + b"\n")
@@ -98,7 +98,7 @@ class StatusWriter:
 
 
 def call_before_ready(send_status: SendStatus, action: Callable[[], None]) -> SendStatus:
-    """Says the same, and does this once, just before the first `Ready`."""
+    """Return a function that sends messages, and calls `action` once, just before the first `RecorderReady`."""
     done = False
 
     def send(message: Status, at: int) -> None:

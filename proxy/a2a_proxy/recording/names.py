@@ -12,8 +12,9 @@ _MAX_SUGGESTIONS = 3
 
 
 def recording_name(at: int) -> str:
-    """Return the name of a recording that begins at `at` (ns since the epoch), in UTC:
-    `a2a-20261121-063000.123.a2a.db`.
+    """Return the name of a recording that begins at `at` (ns since the epoch), in UTC.
+
+    Example: `a2a-20261121-063000.123.a2a.db`.
     """
     moment = datetime.fromtimestamp(at // 1_000_000_000, UTC)
     return f"a2a-{moment:%Y%m%d-%H%M%S}.{at // 1_000_000 % 1000:03d}{RECORDING_SUFFIX}"

@@ -1,5 +1,5 @@
-"""The relay: what sits on the wire. It forwards bytes as they come and appends a copy to the journal.
+"""The relay: forwards bytes between client and agent as received and appends a copy of them to the journal.
 
-`route` says from where to where, `splice` is one connection, `server` all of them. Imports little, so that it starts
-fast.
+`route` describes listeners and upstreams, `connection` is one relayed connection, `server` manages all of them. Imports
+little, so that it starts fast.
 """

@@ -1,4 +1,4 @@
-"""Sockets to listen on. Accepts nothing."""
+"""Create listening sockets. Accepts no connections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NEXT_PORTS = 64
 
 
 async def bind(loop: asyncio.AbstractEventLoop, listen: Listen) -> list[socket.socket]:
-    """The sockets of one listener, all on one port. Raises RouteError."""
+    """Return the sockets of one listener, all on one port. Raises RouteError if an address cannot be bound."""
     for attempt in range(_PORT_ATTEMPTS):
         try:
             return await _bind_once(loop, listen)
@@ -52,7 +52,7 @@ async def _bind_host(loop: asyncio.AbstractEventLoop, host: str, port: int) -> s
 def _start_listening(sock: socket.socket, where: tuple[Any, ...]) -> socket.socket:
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if sock.family == socket.AF_INET6:  # `[::]` means everybody, IPv4 as well
+        if sock.family == socket.AF_INET6:  # `[::]` accepts all clients, IPv4 included
             sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(where[0] != "::"))
         sock.setblocking(False)
         sock.bind(where)
@@ -66,15 +66,18 @@ def _start_listening(sock: socket.socket, where: tuple[Any, ...]) -> socket.sock
 def _explain_bind_error(listen: Listen, error: OSError) -> RouteError:
     where = format_address(listen.host, listen.port)
     if error.errno == errno.EADDRINUSE:
-        return RouteError(f"port {listen.port} is in use", f"stop what listens on {where}, or choose another port")
+        return RouteError(
+            f"port {listen.port} is in use", f"stop the program that listens on {where}, or choose another port"
+        )
     if error.errno == errno.EACCES:
-        return RouteError(f"may not listen on port {listen.port}", "choose a port above 1023")
+        return RouteError(f"no permission to listen on port {listen.port}", "choose a port above 1023")
     reason = (error.strerror or str(error)).lower()
-    return RouteError(f"cannot listen on {where}: {reason}", "write --listen :9000 for this machine only")
+    return RouteError(f"cannot listen on {where}: {reason}", "to listen on this machine only: --listen :9000")
 
 
 def bind_next_port(neighbours: list[socket.socket]) -> list[socket.socket]:
-    """Sockets on the hosts of others, on the next port free after theirs; none where there is no such port near."""
+    """Return sockets on the hosts of `neighbours`, on the first free port after theirs, or an empty list if none of the
+    next 64 ports is free."""
     hosts = [(sock.family, sock.getsockname()) for sock in neighbours]
     first = int(hosts[0][1][1]) + 1
     for port in range(first, min(first + _NEXT_PORTS, 65536)):

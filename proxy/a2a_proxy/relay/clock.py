@@ -1,4 +1,4 @@
-"""The one place where the relay asks for the time."""
+"""The clock of the relay: the only source of timestamps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ Clock = Callable[[], int]
 
 
 def session_clock() -> Clock:
-    """A clock set once: it follows the monotonic one, so that a corrected system clock never turns time back."""
+    """Return a clock set once from the system time. It follows the monotonic clock, so a corrected system clock never
+    turns it back."""
     offset = time.time_ns() - time.monotonic_ns()
     monotonic = time.monotonic_ns
     return lambda: offset + monotonic()

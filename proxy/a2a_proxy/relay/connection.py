@@ -1,7 +1,7 @@
-"""One connection: the client on one side, the agent on the other, bytes forwarded first and captured second.
+"""One relayed connection: the client leg and the agent leg. Bytes are forwarded first and captured second.
 
-Parses nothing. The one look at the bytes is whether they begin as HTTP/2 does. Where something is to be changed, an
-editor (`edits`) stands between the two sides; the copy is still what each peer sent.
+Parses nothing, except that it checks whether the client's bytes begin with the HTTP/2 preface. Where traffic is edited,
+an editor (`edits`) is between the two legs; the captured copy still holds the bytes that each peer sent.
 """
 
 from __future__ import annotations
@@ -9,71 +9,68 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol, cast
+from typing import cast
 
 import msgspec
 
 from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction
 from a2a_proxy.relay import tcp
 from a2a_proxy.relay.clock import Clock
+from a2a_proxy.relay.connection_editing import (
+    ConnectionEditing,
+    WorkQueue,
+    encode_edit_record,
+    make_editor,
+    note_for_edit,
+)
 from a2a_proxy.relay.dial import DialError, dial
-from a2a_proxy.relay.edit_line import EditLine, WorkQueue, encode_edit_record, make_editor, note_for_edit
 from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, EditPlan
 from a2a_proxy.relay.listener_state import ListenerState, ShowNote
+from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.relay.route import Upstream
 from a2a_proxy.relay.tls import HTTP1, HTTP2, Tls
 from a2a_proxy.wire.detect import PREFACE
 
 SILENT_CLIENT_SECONDS = 1.0
-"""How long a client may say nothing before the upstream is chosen without it."""
+"""Seconds that a client may send nothing before the upstream is chosen without its first bytes."""
 FLUSH_SECONDS = 1.0
-"""How long bytes sent before a reset may take to arrive before the reset follows them."""
+"""Seconds that bytes sent before a reset may take to be delivered before the reset is passed on."""
 FLUSH_POLL_SECONDS = 0.002
 REFUSAL_SECONDS = 5.0
-"""How long a client may take to say what it speaks, where there is no upstream to hear it."""
+"""Seconds that a client may take to show which protocol it speaks if the upstream cannot be reached."""
 LINGER_SECONDS = 1.0
-"""How long a refused client may take to read its answer and close."""
+"""Seconds that a refused client may take to read the response and close."""
 MAX_BUFFERED = 128 * 1024
-"""Bytes of a client that are kept until its agent has proved to speak HTTP/2."""
+"""Bytes of a client that are kept until the agent has proved to speak HTTP/2."""
 HALF_CLOSE_SECONDS = 5.0
-"""How long an upstream behind TLS may take to answer a client that has sent FIN."""
+"""Seconds that an upstream behind TLS may take to answer a client that has sent FIN."""
 HALF_CLOSE_POLL_SECONDS = 0.1
 QUIET_AFTER_ANSWER_NS = 500_000_000
-"""An upstream that spoke last, this long ago, has answered."""
+"""Nanoseconds of silence after which an upstream that sent the last bytes is taken to have answered."""
 
 _OPEN, _DIALED, _DATA, _EOF = ChunkKind.OPEN, ChunkKind.DIALED, ChunkKind.DATA, ChunkKind.EOF
 _RESET, _CLOSED, _OURS, _EDIT = ChunkKind.RESET, ChunkKind.CLOSED, ChunkKind.OURS, ChunkKind.EDIT
 
 Append = Callable[[ChunkKind, Direction, int, int, bytes], None]
 Forward = Callable[[bytes], list[EditFact] | None]
-"""Sends bytes on; gives what was changed in them."""
-
-
-class RefusalResponder(Protocol):
-    """Answers a client that has no upstream (`refusal`)."""
-
-    is_done: bool
-    """Nothing more will be said."""
-
-    def feed(self, data: bytes) -> bytes:
-        """What to say to these bytes of the client."""
+"""Forwards bytes and returns the edits made in them."""
 
 
 class RelayContext(msgspec.Struct, frozen=True):
-    """What all pairs of a relay share."""
+    """Objects shared by all connections of a relay."""
 
     loop: asyncio.AbstractEventLoop
     work: WorkQueue
     append: Append
     clock: Clock
     on_closed: Callable[[ProxyConnection], None]
-    """Told once when both sides of a pair are gone."""
+    """Called once for each connection when both of its legs are closed."""
     tls: Tls
     show_note: ShowNote
 
 
 class Leg(asyncio.Protocol):
-    """One half of a pair: what its peer sends goes to the other side."""
+    """One leg of a connection: bytes received from its peer are forwarded to the other leg."""
 
     __slots__ = (
         "_append",
@@ -100,36 +97,37 @@ class Leg(asyncio.Protocol):
         self.forward = forward
         self.transport: asyncio.Transport | None = None
         self.received_bytes = 0
-        """Received from this peer."""
+        """Bytes received from this peer."""
         self.last_received_at = 0
-        """When the peer last sent something, ns."""
+        """Time of the peer's latest bytes, in ns."""
         self.fin_received = False
-        """The peer sent FIN."""
+        """Whether the peer sent FIN."""
         self.is_lost = False
-        """The connection is gone."""
+        """Whether the leg is closed."""
         self.broken = False
-        """It is gone, and this relay did not close it."""
+        """Whether the leg was closed by an error and not by the relay."""
         self.delayed = False
-        """Bytes of this peer wait for the next turn of the event loop to be edited."""
+        """Whether bytes of this peer wait for a later turn of the event loop to be edited."""
         self.is_full = False
-        """The peer does not read as fast as it is sent to."""
+        """Whether the peer reads more slowly than bytes are sent to it."""
         self.fin_sent = False
-        """FIN was sent to the peer."""
+        """Whether FIN was sent to the peer."""
         self.tls = False
-        """The peer is spoken to over TLS, which knows no half-close here."""
+        """Whether this leg uses TLS, which has no half-close here."""
         self._connection_number = connection.number
         self._append = connection.context.append
         self._clock = connection.context.clock
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The connection to the peer stands."""
-        self.transport = cast(asyncio.Transport, transport)  # uvloop's is one in all but name
+        """Start the leg: the connection to the peer is established."""
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's transport has the same interface
         self.tls = transport.get_extra_info("ssl_object") is not None
         tcp.tune_socket(self.transport)
         self.connection.on_leg_connected(self)
 
     def data_received(self, data: bytes) -> None:
-        """Forward, then capture. The time comes first: the receiver may act before this process runs again."""
+        """Forward bytes, then capture them. The time is taken first: the receiver may act before this process runs
+        again."""
         self.last_received_at = at = self._clock()
         edits = self.forward(data)
         self.received_bytes += len(data)
@@ -138,7 +136,7 @@ class Leg(asyncio.Protocol):
             self.connection.record_edits(edits)
 
     def eof_received(self) -> bool:
-        """FIN of the peer; the other direction stays open."""
+        """Pass on the peer's FIN; the other direction stays open."""
         if not self.fin_received:
             self.fin_received = True
             self.record(_EOF)
@@ -146,7 +144,7 @@ class Leg(asyncio.Protocol):
         return not self.tls
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Closed by us (`exc` is None), or broken."""
+        """Handle the end of the leg: closed by the relay (`exc` is None) or broken."""
         self.is_lost, self.broken = True, exc is not None
         if exc is not None:
             assert self.transport is not None
@@ -157,12 +155,12 @@ class Leg(asyncio.Protocol):
         self.connection.on_leg_lost(self)
 
     def pause_writing(self) -> None:
-        """The peer reads slowly: its sender must wait."""
+        """Stop reading from the other peer, because this one reads slowly."""
         self.is_full = True
         self.connection.other_leg(self).pause()
 
     def resume_writing(self) -> None:
-        """The peer has read most of it."""
+        """Read from the other peer again, because this one has caught up."""
         self.is_full = False
         self.connection.other_leg(self).resume()
 
@@ -172,13 +170,14 @@ class Leg(asyncio.Protocol):
             self.transport.pause_reading()  # type: ignore[union-attr]
 
     def resume(self) -> None:
-        """Read again, where nothing else keeps this peer waiting. Not after FIN, which uvloop would report twice."""
+        """Read from this peer again unless its bytes still wait to be edited. Not after FIN, because uvloop would
+        report the FIN twice."""
         if self.is_alive and not self.fin_received and not self.delayed:
             self.transport.resume_reading()  # type: ignore[union-attr]
 
     @property
     def is_alive(self) -> bool:
-        """There is a transport that takes bytes."""
+        """Whether the leg has a transport that accepts bytes."""
         return self.transport is not None and not self.transport.is_closing()
 
     @property
@@ -187,37 +186,37 @@ class Leg(asyncio.Protocol):
         return self.transport.get_write_buffer_size() if self.is_alive else 0  # type: ignore[union-attr]
 
     def record(self, kind: ChunkKind, data: bytes = b"") -> None:
-        """Append a record of this direction."""
+        """Append a journal record of this direction."""
         self._append(kind, self.direction, self._connection_number, self._clock(), data)
 
     def write(self, data: bytes) -> None:
-        """Send bytes to the peer, if it still takes any."""
+        """Send bytes to the peer unless the leg is closed."""
         if self.is_alive and not self.fin_sent:
             self.transport.write(data)  # type: ignore[union-attr]
 
     def write_eof(self) -> None:
-        """Send FIN after what is waiting."""
+        """Send FIN after the buffered bytes."""
         if self.is_alive and not self.tls:
             self.fin_sent = True
             self.transport.write_eof()  # type: ignore[union-attr]
 
     def stop_recording(self) -> None:
-        """Append nothing more of this peer."""
+        """Append no more records of this peer."""
         self._append = _ignore_record
 
     def close(self) -> None:
-        """Close after what is waiting is sent."""
+        """Close the leg after its buffered bytes are sent."""
         if self.transport is not None:
             self.transport.close()
 
     def reset(self) -> None:
-        """Close with RST, at once."""
+        """Close the leg with RST at once."""
         if self.transport is not None and not self.is_lost:
             tcp.reset_connection(self.transport)
 
 
 class ProxyConnection:
-    """A client connection and the upstream connection made for it."""
+    """A client connection and the upstream connection opened for it."""
 
     def __init__(self, number: int, listener: ListenerState, context: RelayContext) -> None:
         self.number = number
@@ -234,35 +233,36 @@ class ProxyConnection:
         self._refusal_reason = ""
         self._is_finished = False
         self._edit_plan: EditPlan | None = None
-        self._edit_line: EditLine | None = None
+        self._editing: ConnectionEditing | None = None
         self._first_bytes = b""
-        """What the client said first, while that does not tell its protocol."""
+        """The client's first bytes while they do not yet identify its protocol."""
         self._unverified_data: bytearray | None = None
-        """All that the client said, while the agent has not proved to speak HTTP/2."""
+        """All bytes of the client while the agent has not proved to speak HTTP/2."""
 
     def other_leg(self, leg: Leg) -> Leg:
-        """The side across."""
+        """Return the opposite leg."""
         return self.agent if leg is self.client else self.client
 
     @property
     def quiet_since(self) -> int | None:
-        """Since when nothing moves and the agent spoke last, ns; None while a client waits for it."""
+        """Time in ns since when the connection is idle with the agent's bytes as the latest, or None while the client
+        waits for a response."""
         return self.agent.last_received_at if self.agent.last_received_at >= self.client.last_received_at else None
 
     def close(self) -> None:
-        """Close both sides after what is waiting is sent."""
+        """Close both legs after their buffered bytes are sent."""
         self.client.close()
         self.agent.close()
 
     def abort(self) -> None:
-        """Break both sides, at once."""
+        """Reset both legs at once."""
         self.client.reset()
         self.agent.reset()
 
-    # Beginning: choose an upstream, dial it, hold what the client says meanwhile.
+    # Start: choose an upstream, dial it, and hold the client's bytes meanwhile.
 
     def on_leg_connected(self, leg: Leg) -> None:
-        """A side stands."""
+        """Continue after one leg is established: choose the upstream, or join the two legs."""
         assert leg.transport is not None
         if leg is self.client:
             self._on_client_connected(leg.transport)
@@ -280,7 +280,7 @@ class ProxyConnection:
             self._start_dial(self._route.upstream)
             return
         self.client.forward = self._choose_upstream
-        if not self._route.upstream.tls:  # over TLS the handshake says what the client will speak
+        if not self._route.upstream.tls:  # over TLS the handshake depends on the protocol that the client speaks
             self._timer = self.context.loop.call_later(SILENT_CLIENT_SECONDS, self._start_dial, self._route.upstream)
 
     def _choose_upstream(self, data: bytes) -> None:
@@ -292,7 +292,7 @@ class ProxyConnection:
             self._start_dial(self._route.upstream)
 
     def _hold_client_data(self, data: bytes) -> None:
-        # The transport ignores a pause in connection_made (uvloop, CPython 3.11), so something always may come.
+        # The transport ignores a pause in connection_made (uvloop, CPython 3.11), so bytes may always arrive.
         self._held_data.append(data)
         self.client.pause()
 
@@ -331,8 +331,8 @@ class ProxyConnection:
             self.client.resume()
 
     def _forward_first_data(self, data: bytes) -> list[EditFact] | None:
-        """The client's first bytes tell its protocol. Held are less than a preface, and only where something may be
-        changed."""
+        """Forward the client's first bytes, which identify its protocol. Fewer bytes than a preface are held, and only
+        if the connection may be edited."""
         begin = self._first_bytes + data
         if self._edit_plan is not None and len(begin) < len(PREFACE) and PREFACE.startswith(begin):
             self._first_bytes = begin
@@ -345,10 +345,10 @@ class ProxyConnection:
         if self._edit_plan is not None:
             guarded, loop, work = (self.agent.write, self.client.write), self.context.loop, self.context.work
             editor = make_editor(http2, self._edit_plan)
-            self._edit_line = EditLine(editor, loop, work, plain, guarded, self.record_edits, self._delay)
+            self._editing = ConnectionEditing(editor, loop, work, plain, guarded, self.record_edits, self._delay)
             self.client.forward, self.agent.forward = (
-                self._edit_line.forward_to_agent,
-                self._edit_line.forward_to_client,
+                self._editing.forward_to_agent,
+                self._editing.forward_to_client,
             )
         if http2 and not self.agent.tls and not self.agent.received_bytes:
             self._unverified_data = bytearray()
@@ -358,20 +358,21 @@ class ProxyConnection:
         return self.client.forward(begin)
 
     def record_edits(self, facts: list[EditFact] | None) -> None:
-        """An editor changed something, or wanted to."""
+        """Append EDIT records and show notes for an editor's results, and remove an editor that has ended."""
         for fact in facts or ():
             leg = self.client if fact.direction is Direction.TO_AGENT else self.agent
             if (data := encode_edit_record(fact)) is not None:
                 leg.record(_EDIT, data)
             if (note := note_for_edit(fact)) is not None:
                 self.context.show_note(note)
-        if self._edit_line is not None and not self._edit_line.is_active:
-            line, self._edit_line = self._edit_line, None
+        if self._editing is not None and not self._editing.is_active:
+            editing, self._editing = self._editing, None
             self._forward_unedited()
-            line.finish()
+            editing.finish()
 
     def _delay(self, direction: Direction, delayed: bool) -> None:
-        """While received bytes wait to be edited no more are read; what their sender did after them follows them."""
+        """Stop or resume reading from a sender. While its bytes wait to be edited, no more are read; its FIN or close
+        is passed on after them."""
         side = self.client if direction is Direction.TO_AGENT else self.agent
         side.delayed = delayed
         if delayed:
@@ -384,7 +385,7 @@ class ProxyConnection:
         elif not self.other_leg(side).is_full:
             side.resume()
 
-    # An upstream that does not speak HTTP/2 shows it with its first byte, before the client has sent a request.
+    # An upstream that does not speak HTTP/2 shows this with its first byte, before the client has sent a request.
 
     def _forward_unverified(self, forward: Forward, data: bytes) -> list[EditFact] | None:
         if self._unverified_data is not None:
@@ -395,7 +396,7 @@ class ProxyConnection:
 
     def _verify_http2(self, to_agent: Forward, to_client: Forward, data: bytes) -> list[EditFact] | None:
         client_data, self._unverified_data = self._unverified_data, None
-        if data[0] and client_data is not None:  # SETTINGS comes first, and is never so long
+        if data[0] and client_data is not None:  # SETTINGS must be first, and its length is below 65,536 bytes
             self._drop_agent(client_data, data)
             return None
         self.client.forward, self.agent.forward = to_agent, to_client
@@ -410,16 +411,16 @@ class ProxyConnection:
         self._held_data = [bytes(client_data)]
         line = answer.partition(b"\n")[0][:60].decode("ascii", "backslashreplace").strip()
         hint = "if the agent has another port for gRPC, name it with --upstream-grpc"
-        self._refuse_client(f"it does not speak HTTP/2 without TLS (h2c), it answers {line!r}; {hint}")
+        self._refuse_client(f"it does not speak HTTP/2 without TLS (h2c), its first line is {line!r}; {hint}")
 
-    # End: what one side does, the other side sees.
+    # End: the end of one leg is passed on to the other.
 
     def on_fin(self, leg: Leg) -> None:
-        """The peer of `leg` sent FIN."""
+        """Handle the FIN sent by the peer of `leg`."""
         if leg is not self.client and leg is not self.agent:
-            return  # left behind by a refusal
+            return  # the leg of an agent that was dropped for a refusal
         other = self.other_leg(leg)
-        if self._dial_task is None:  # still choosing: it will say nothing more
+        if self._dial_task is None:  # no upstream chosen yet, and the client sends nothing more
             self._start_dial(self._route.upstream)
         elif self._refusal_reason:
             self._answer_refused_client()
@@ -440,16 +441,16 @@ class ProxyConnection:
             self._close_when_answered(self.context.loop.time() + HALF_CLOSE_SECONDS)
 
     def _flush_held_data(self, leg: Leg) -> None:
-        """The peer of `leg` sends no more: what is held of it goes on."""
+        """Forward the held bytes of `leg`, because its peer sends no more."""
         if leg is self.client and self._first_bytes:
             begin, self._first_bytes = self._first_bytes, b""
             self.agent.write(begin)
-        if self._edit_line is not None:
-            self.record_edits(self._edit_line.eof(leg.direction))
+        if self._editing is not None:
+            self.record_edits(self._editing.eof(leg.direction))
 
     def _close_when_answered(self, deadline: float) -> None:
-        """A client that sent FIN mostly has closed. Over TLS that cannot be passed on alone, so the upstream is closed
-        when it spoke last, or has had its time to answer."""
+        """Close the connection once the upstream has answered or its time is up. A client that sent FIN has usually
+        closed; a half-close cannot be passed on over TLS."""
         if self.agent.is_lost:
             return
         now = self.context.loop.time()
@@ -460,9 +461,9 @@ class ProxyConnection:
             self.context.loop.call_later(HALF_CLOSE_POLL_SECONDS, self._close_when_answered, deadline)
 
     def on_leg_lost(self, leg: Leg) -> None:
-        """A connection is no more."""
+        """Handle a closed leg."""
         if leg is not self.client and leg is not self.agent:
-            return  # left behind by a refusal
+            return  # the leg of an agent that was dropped for a refusal
         self._cancel_timer()
         other = self.other_leg(leg)
         other.forward = _discard_data
@@ -482,7 +483,8 @@ class ProxyConnection:
             other.close()
 
     def _reset_when_sent(self, leg: Leg, deadline: float) -> None:
-        """RST makes the kernel forget what it has not sent, so it waits until the peer has it all, if it takes it."""
+        """Reset a leg once the peer has received all bytes, or at the deadline: RST makes the kernel discard unsent
+        bytes."""
         if leg.is_lost or leg.transport is None:
             return
         loop = self.context.loop
@@ -499,9 +501,9 @@ class ProxyConnection:
             self.context.on_closed(self)
 
     def _stop_editing(self) -> None:
-        if self._edit_line is not None:
-            self._edit_line.stop()
-            self._edit_line = None
+        if self._editing is not None:
+            self._editing.stop()
+            self._editing = None
             self.client.delayed = self.agent.delayed = False
 
     def _forward_unedited(self) -> None:
@@ -510,7 +512,7 @@ class ProxyConnection:
         if self.agent.forward is not _discard_data and self.client.transport is not None:
             self.agent.forward = self.client.transport.write
 
-    # No upstream: say so in the client's own words.
+    # No upstream: report this to the client in its own protocol.
 
     def _refuse_client(self, reason: str) -> None:
         self._refusal_reason = reason
@@ -524,7 +526,7 @@ class ProxyConnection:
 
     def _hold_refused_data(self, data: bytes) -> None:
         self._held_data.append(data)
-        self.context.loop.call_soon(self._answer_refused_client)  # so that the client's bytes are captured before ours
+        self.context.loop.call_soon(self._answer_refused_client)  # the client's bytes are captured first
 
     def _answer_refused_client(self) -> None:
         from a2a_proxy.relay.refusal import make_refusal
@@ -548,7 +550,8 @@ class ProxyConnection:
             self.agent.record(_OURS, data)
 
     def _close_refused_client(self) -> None:
-        """A client that still sends would lose the answer to a RST: it gets a FIN, and a moment."""
+        """Close a refused client with FIN, and read from it for a moment: RST would make a client that still sends lose
+        the response."""
         self._cancel_timer()
         self.client.forward = _discard_data
         self.client.write_eof()
@@ -561,8 +564,8 @@ class ProxyConnection:
 
 
 def _ignore_record(kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
-    """For `Leg.stop_recording`."""
+    """Ignore a record (for `Leg.stop_recording`)."""
 
 
 def _discard_data(_: bytes) -> None:
-    """Where bytes go that nobody is left to read."""
+    """Discard bytes that have no receiver any more."""

@@ -1,4 +1,4 @@
-"""Reach an upstream: resolve, then try its addresses in order, with TLS where it wants that. Knows no clients."""
+"""Connect to an upstream: resolve its name and try its addresses in order, with TLS if required. Handles no clients."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.tls import HTTP1, Handshake, Tls, TlsError, Trust, explain_handshake_error
 
 DIAL_SECONDS = 10.0
-"""For resolving and connecting together."""
+"""Seconds for resolving and connecting together."""
 ADDRESS_SECONDS = 2.5
-"""For one address while there are others."""
+"""Seconds for one address if there are more."""
 
 SHUTDOWN_SECONDS = 2.0
-"""How long an upstream may take to agree that a TLS connection ends."""
+"""Seconds that an upstream may take to complete the closing of a TLS connection."""
 
 Factory = Callable[[], asyncio.Protocol]
 
 
 class DialError(Exception):
-    """No address of the upstream answered; the text says why, `hint` what can be done about it (may be empty)."""
+    """No address of the upstream answered. The text is the reason; `hint` is the action to take (may be empty)."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -38,9 +38,9 @@ async def dial(
     tls: Tls | None = None,
     protocol: str = HTTP1,
 ) -> None:
-    """Connect `factory`'s protocol to the upstream. `protocol` is what the client speaks, in terms of ALPN.
+    """Connect `factory`'s protocol to the upstream. `protocol` is the ALPN name of the protocol that the client speaks.
 
-    Raises DialError.
+    Raises DialError if no address could be connected within `seconds`.
     """
     connect = partial(_connect_tls, tls or Tls(Trust()), protocol) if upstream.tls else _connect_tcp
     try:
@@ -83,7 +83,7 @@ async def _connect_tls(tls: Tls, protocol: str, upstream: Upstream, factory: Fac
     except ssl.SSLError as error:
         raise explain_handshake_error(error, upstream, protocol) from None
     except (ConnectionResetError, ConnectionAbortedError, BrokenPipeError):
-        raise TlsError("it broke the connection off in the TLS handshake") from None
+        raise TlsError("it closed the connection during the TLS handshake") from None
     if shake.mismatch is not None:
         raise shake.mismatch
 
@@ -97,7 +97,7 @@ async def _resolve(loop: asyncio.AbstractEventLoop, upstream: Upstream) -> list[
 
 
 def _dial_error_reason(error: Exception) -> str:
-    """In lower case, without the addresses that asyncio adds."""
+    """Return the reason in lower case, without the addresses that asyncio adds."""
     if isinstance(error, ConnectionRefusedError):
         return "connection refused"
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()

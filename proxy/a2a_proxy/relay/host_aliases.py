@@ -1,4 +1,4 @@
-"""Which names and addresses mean the machine of an upstream, found out before a card asks. Knows no cards."""
+"""Look up the names and addresses of an upstream's machine in advance, for the rewriting of cards. Reads no cards."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import ipaddress
 import socket
 
 LOOKUP_SECONDS = 3.0
-"""For all look-ups of one upstream."""
+"""Seconds for all look-ups of one upstream."""
 
 
 async def find_aliases(host: str, seconds: float = LOOKUP_SECONDS) -> set[str]:
-    """Addresses and other names of `host`, in lower case; this machine's own names where it is this machine."""
+    """Return the addresses and other names of `host` in lower case, with the names of this machine if `host` is this
+    machine. Empty if the look-ups take longer than `seconds`."""
     try:
         async with asyncio.timeout(seconds):
             found = await _resolve_names(host)
@@ -24,7 +25,7 @@ async def find_aliases(host: str, seconds: float = LOOKUP_SECONDS) -> set[str]:
 
 
 async def _resolve_names(host: str) -> set[str]:
-    """Addresses and canonical name; nothing where there are none."""
+    """Return the addresses and canonical names of `host`; empty if it cannot be resolved."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_CANONNAME)
@@ -34,7 +35,7 @@ async def _resolve_names(host: str) -> set[str]:
 
 
 def is_ip_address(text: str) -> bool:
-    """It is an IP address, and no name."""
+    """Return whether the text is an IP address."""
     try:
         ipaddress.ip_address(text)
     except ValueError:

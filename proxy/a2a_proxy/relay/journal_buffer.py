@@ -1,7 +1,7 @@
-"""Several threads, one journal: what passes is noted before it is forwarded and written down after.
+"""Journal records of several threads: each is noted before its bytes are forwarded and written afterwards.
 
-Noting takes no longer than remembering. An answer that another thread sees while the request is still being written
-has its place behind the request, for that was noted first.
+`note()` only appends in memory; `write()` flushes. The response to a request that another thread is still writing is
+recorded after the request, because the request was noted first.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from a2a_proxy.relay.clock import Clock
 
 
 class JournalAppender(Protocol):
-    """What a tape needs of a journal (`capture.append.Journal`)."""
+    """The methods of a journal that a buffer uses (`capture.append.Journal`)."""
 
     def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
-        """Take one record."""
+        """Append one record."""
 
     def flush(self) -> None:
-        """Hand over what was taken."""
+        """Flush the appended records."""
 
 
 class JournalBuffer:
-    """The records of one connection, number 1, from any thread."""
+    """Records of one connection, number 1, from any thread."""
 
     def __init__(self, journal: JournalAppender, clock: Clock) -> None:
         self._journal = journal
@@ -34,14 +34,14 @@ class JournalBuffer:
         self._is_closed = False
 
     def note(self, kind: ChunkKind, direction: Direction, data: bytes = b"") -> None:
-        """Remember one record and the time it has. Nothing follows CLOSED."""
+        """Note one record with the current time. Records after CLOSED are ignored."""
         with self._lock:
             if not self._is_closed:
                 self._records.append((kind, direction, self._clock(), data))
             self._is_closed = self._is_closed or kind is ChunkKind.CLOSED
 
     def write(self) -> None:
-        """Hand everything noted to the journal."""
+        """Write all noted records to the journal."""
         with self._lock:
             noted, self._records = self._records, []
             for kind, direction, at, data in noted:

@@ -1,4 +1,7 @@
-"""One listener at work: its route, what cards have taught it, and how its connections are edited. Opens nothing."""
+"""Routing state of one listener: its upstreams, the gRPC port learned from agent cards, and its card-rewriting policy.
+
+Performs no I/O. The relay calls `plan_edits()` once for each accepted connection.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +23,19 @@ ShowNote = Callable[[ConsoleNote], None]
 
 
 class EditPolicy(msgspec.Struct, frozen=True):
-    """What the user wants to be changed, and whom to trust."""
+    """The user's choice of edits, and the certificates to trust."""
 
     cards: RewriteMode = "auto"
     keep_host: bool = False
     trust: Trust = Trust()
     propagate: bool = False
-    """Requests go on with the `traceparent` of a span of the proxy's."""
+    """Whether requests are forwarded with the `traceparent` of a span of the proxy."""
     learn_ports: PortRanges = PortRanges()
-    """Ports of the agent's host that its card may open behind listeners beyond loopback."""
+    """Ports of the agent's host that its card may open on listeners beyond loopback."""
 
 
 class ListenerState:
-    """A route, and what is known of its agent by now."""
+    """The route of one `--listen` address, and the agent's addresses learned so far."""
 
     def __init__(
         self,
@@ -44,9 +47,12 @@ class ListenerState:
         *,
         loopback: bool,
     ) -> None:
-        """`learn_interface` gives the port of the listener that carries an interface of the agent; None where there is
-        none.
-        `is_own` says whether an interface is a listener of this relay. `loopback`: only this machine can connect."""
+        """Create the state of a listener.
+
+        `learn_interface` returns the port of the listener that carries an interface of the agent, or None if there is
+        no such listener. `is_own` returns whether an interface is a listener of this relay. `loopback` says that only
+        this machine can connect.
+        """
         self.route = route
         self.loopback = loopback
         self.agent = AgentAddresses(
@@ -58,7 +64,7 @@ class ListenerState:
         )
         self.learned_grpc: Upstream | None = None
         self._editing = editing
-        self._random_bits = Random().getrandbits if editing.propagate else None  # begun by the system's randomness
+        self._random_bits = Random().getrandbits if editing.propagate else None  # seeded by the system
         self._show_note = show_note
         self._learn_interface = learn_interface
         self._is_own = is_own
@@ -66,11 +72,12 @@ class ListenerState:
 
     @property
     def grpc(self) -> Upstream | None:
-        """Where connections go that begin with the HTTP/2 preface; None: where all others go."""
+        """The upstream for connections that start with the HTTP/2 preface, or None for the listener's default."""
         return self.route.grpc or self.learned_grpc
 
     def plan_edits(self, upstream: Upstream, listen: str) -> EditPlan | None:
-        """How a connection to `upstream` is edited, the client having connected to `listen`; None: not at all."""
+        """Return the edits for a connection to `upstream` whose client connected to `listen`, or None if nothing is
+        edited."""
         keep = self._editing.keep_host or is_local(upstream.host.lower())
         authority = None if keep else upstream.authority.encode()
         cards = None if self._editing.cards == "never" else self._rewrite_card
@@ -85,7 +92,7 @@ class ListenerState:
         return outcome
 
     def _authority_of(self, interface: AgentInterface, authority: str) -> str | None:
-        if self._is_own(self, interface):  # an agent that knows of the proxy: what leads to it must not lead on to it
+        if self._is_own(self, interface):  # listed by an agent that knows the proxy: do not relay to ourselves
             return f"{host_of_authority(authority)}:{interface.port}"
         if interface.grpc and self._carries(interface):
             return authority
@@ -100,15 +107,17 @@ class ListenerState:
         return self.loopback or port in self._editing.learn_ports
 
     def _carries(self, interface: AgentInterface) -> bool:
-        """Whether an interface for gRPC is carried on the same port: as the user said, else as the first card said."""
+        """Return whether a gRPC interface is carried on this port, by the user's option or else by the first card."""
         if self.grpc is None and self.may_learn(interface.port):
             self.learned_grpc = upstream_of(interface)
             where = ":" + str(self.route.listen.port) if self.route.listen.port else "the same port"
-            self._show_note(ConsoleNote(f"gRPC on {where} goes to {self.learned_grpc.address}, as the agent card says"))
+            self._show_note(
+                ConsoleNote(f"gRPC on {where} is relayed to {self.learned_grpc.address}, as listed in the agent card")
+            )
         return self.route.grpc is not None or self.learned_grpc == upstream_of(interface)
 
     def _tell_not_learned(self, interface: AgentInterface) -> None:
-        """Report the interface once, with what the user would type to have it relayed."""
+        """Report the interface once, with the option that makes the proxy relay it."""
         if interface in self._not_learned:
             return
         if len(self._not_learned) == MOST_NAMED:
@@ -117,7 +126,7 @@ class ListenerState:
         self._not_learned.add(interface)
         to, listen = upstream_of(interface).text, self.route.listen
         if self.may_learn(interface.port):
-            why, option = "because no port is left for it", f"--listen :PORT --upstream {to}"
+            why, option = "because no port is free for it", f"--listen :PORT --upstream {to}"
         else:
             why = f"because --listen {format_address(listen.host, listen.port)} is not loopback"
             first_grpc = interface.grpc and self.grpc is None
@@ -125,11 +134,11 @@ class ListenerState:
             option = f"--upstream-grpc {to}" if first_grpc else f"--learn-ports {more}"
         text = f"the agent card lists {'gRPC at ' if interface.grpc else ''}{to}, which is not relayed {why}"
         self._show_note(
-            ConsoleNote(text, f"clients that follow the card leave the proxy there; to relay it: {option}", loud=True)
+            ConsoleNote(text, f"clients that follow the card bypass the proxy there; to relay it: {option}", loud=True)
         )
 
 
 def upstream_of(interface: AgentInterface) -> Upstream:
-    """The interface as a place to dial."""
+    """Return the interface as an upstream to dial."""
     where = format_address(interface.host, interface.port)
     return Upstream(interface.host, interface.port, interface.tls, f"https://{where}" if interface.tls else where)

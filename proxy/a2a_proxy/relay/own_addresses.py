@@ -1,4 +1,4 @@
-"""Whether an address is one that this process listens on. Knows no routes and no cards."""
+"""Detect addresses on which this process itself listens. Independent of routes and cards."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ _Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def is_own_listener(hosts: Iterable[str], port: int, own: Iterable[str]) -> bool:
-    """One of these IP addresses, with this port, is one of our own, `host:port` as bound."""
+    """Return whether one of these IP addresses, with this port, reaches one of the process's own listeners (`own`, each
+    `host:port` as bound)."""
     ours = [ipaddress.ip_address(text.rpartition(":")[0].strip("[]")) for text in own if text.endswith(f":{port}")]
     return bool(ours) and any(_is_reached_by(_normalise_host(host), listener) for host in hosts for listener in ours)
 
 
 def _normalise_host(host: str) -> _Ip:
-    """Without a zone; what means this machine as the address that a connection to it goes to."""
+    """Return the address without a zone; an unspecified address becomes the loopback address that a connection to it
+    reaches."""
     address = ipaddress.ip_address(host.partition("%")[0])
     mapped = getattr(address, "ipv4_mapped", None)
     address = mapped or address
@@ -32,7 +34,7 @@ def _is_reached_by(to: _Ip, listener: _Ip) -> bool:
 
 
 def _is_own_address(address: _Ip) -> bool:
-    """Whether this machine has the address: only then can a socket be bound to it."""
+    """Return whether this machine has the address: only then can a socket be bound to it."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         try:

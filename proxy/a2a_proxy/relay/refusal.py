@@ -1,6 +1,6 @@
-"""What a client hears where there is no upstream, in the protocol that it speaks: bytes in, bytes out.
+"""The response to a client whose upstream cannot be reached, in the client's protocol: bytes in, bytes out.
 
-Says that the proxy answers, not the agent, and which upstream is down. Loaded only when it is needed.
+The response says that the proxy answers, not the agent, and which upstream is down. Loaded only when it is needed.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import msgspec
 from hpack import Decoder, Encoder, NeverIndexedHeaderTuple
 from hpack.exceptions import HPACKError
 
-from a2a_proxy.relay.connection import RefusalResponder
+from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.wire.detect import PREFACE
 
 MAX_HEAD_BYTES = 64 * 1024
-"""Longest head, or header block, that is waited for."""
+"""Bytes of the longest head, or header block, that is waited for."""
 MOST_FRAMES = 500
-"""HTTP/2 frames that are answered: a client that sends more is told to calm down. Answering so many takes 25 ms."""
+"""HTTP/2 frames that are answered; a client that sends more gets ENHANCE_YOUR_CALM. Answering that many takes 25 ms."""
 
 _REQUEST_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32} ")
 _METHOD_TOKEN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}")
@@ -32,7 +32,9 @@ _UNAVAILABLE = b"14"
 
 
 def make_refusal(begin: bytes, upstream: str, reason: str) -> RefusalResponder | None:
-    """Who answers a client that begins like this; None while that cannot be told."""
+    """Return the responder for a client whose first bytes are `begin`, or None while they do not identify its
+    protocol.
+    """
     if begin.startswith(PREFACE):
         return Http2Refusal(upstream, reason)
     if PREFACE.startswith(begin):
@@ -43,29 +45,29 @@ def make_refusal(begin: bytes, upstream: str, reason: str) -> RefusalResponder |
 
 
 def refusal_text(upstream: str, reason: str) -> str:
-    """What happened, for people."""
+    """Return the text that tells the user which upstream cannot be reached and why."""
     return f"a2a-proxy cannot reach the upstream agent {upstream}: {reason}"
 
 
 def refusal_problem(upstream: str, reason: str) -> bytes:
-    """The same as a problem document (RFC 9457)."""
+    """Return the same text as a problem document (RFC 9457)."""
     return msgspec.json.encode(
         {"type": "about:blank", "title": "Bad Gateway", "status": 502, "detail": refusal_text(upstream, reason)}
     )
 
 
 class SilentRefusal:
-    """For protocols that are not known: nothing is said."""
+    """For unknown protocols: sends nothing."""
 
     is_done = True
 
     def feed(self, data: bytes) -> bytes:  # noqa: ARG002 (the interface)
-        """Nothing."""
+        """Return no bytes."""
         return b""
 
 
 class Http1Refusal:
-    """502 to the first request, and no second one."""
+    """Answers the first request with 502 and closes."""
 
     def __init__(self, upstream: str, reason: str) -> None:
         self.is_done = False
@@ -73,7 +75,7 @@ class Http1Refusal:
         self._head = b""
 
     def feed(self, data: bytes) -> bytes:
-        """The response, once the request's head is complete: some clients do not listen before."""
+        """Return the response once the request's head is complete, because some clients do not read earlier."""
         self._head += data
         if self.is_done or (
             b"\r\n\r\n" not in self._head and b"\n\n" not in self._head and len(self._head) < MAX_HEAD_BYTES
@@ -91,10 +93,10 @@ class Http1Refusal:
 
 
 class Http2Refusal:
-    """UNAVAILABLE to gRPC calls, 502 to other requests, then GOAWAY: the client's next call dials anew.
+    """Answers gRPC calls with UNAVAILABLE and other requests with 502, then sends GOAWAY: the next call dials again.
 
-    The minimum of RFC 9113 that a client needs to hear an answer: our SETTINGS at once (gRPC C-core and grpc-js send no
-    HEADERS before), ACK of SETTINGS and PING.
+    Implements the minimum of RFC 9113 that a client needs to read a response: the SETTINGS of the proxy at once (gRPC
+    C-core and grpc-js send no HEADERS before), ACK of SETTINGS and PING.
     """
 
     def __init__(self, upstream: str, reason: str) -> None:
@@ -103,7 +105,7 @@ class Http2Refusal:
         self._message = percent_encode(refusal_text(upstream, reason))
         self._buffer = b""
         self._start = self._frames = 0
-        """Of the next frame in the buffer; and how many frames came."""
+        """Start of the next frame in the buffer, and the number of frames received."""
         self._started = False
         self._decoder, self._encoder = Decoder(), Encoder()
         self._block = b""
@@ -112,7 +114,7 @@ class Http2Refusal:
         self._answered = 0
 
     def feed(self, data: bytes) -> bytes:
-        """Our frames in answer to theirs."""
+        """Return the frames that answer the client's frames."""
         if self.is_done:
             return b""
         out = []
@@ -179,7 +181,7 @@ class Http2Refusal:
         except HPACKError:
             return self._encode_goaway(_COMPRESSION_ERROR)
         if b":method" not in headers:
-            return b""  # trailers of a request that has its answer
+            return b""  # trailers of a request that is already answered
         self._answered = max(self._answered, self._block_stream)
         return self._encode_response(headers)
 
@@ -195,7 +197,7 @@ class Http2Refusal:
             out = self._encode_headers(stream, fields, end=True)
         else:
             out = self._encode_problem(stream, end=headers[b":method"] == b"HEAD")
-        # RFC 9113 8.1: a server that needs no more of the request says NO_ERROR.
+        # RFC 9113 8.1: a server that does not need the rest of the request resets the stream with NO_ERROR.
         return out if self._block_ends_stream else out + encode_frame(_RST_STREAM, 0, stream, bytes(4))
 
     def _encode_problem(self, stream: int, *, end: bool) -> bytes:
@@ -209,7 +211,7 @@ class Http2Refusal:
         return out if end else out + encode_frame(_DATA, _END_STREAM, stream, self._problem)
 
     def _encode_headers(self, stream: int, fields: list[tuple[bytes, bytes]], *, end: bool) -> bytes:
-        # Literals that are never indexed need no table, whatever size the client's SETTINGS allow.
+        # Literals that are never indexed need no table, so they fit any table size of the client's SETTINGS.
         block = self._encoder.encode([NeverIndexedHeaderTuple(*field) for field in fields])
         return encode_frame(_HEADERS, _END_HEADERS | (_END_STREAM if end else 0), stream, block)
 
@@ -219,13 +221,14 @@ class Http2Refusal:
 
 
 def encode_frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    """One HTTP/2 frame (RFC 9113 4.1)."""
+    """Return one HTTP/2 frame (RFC 9113 4.1)."""
     size = len(payload)
     return struct.pack(">BHBBI", size >> 16, size & 0xFFFF, kind, flags, stream) + payload
 
 
 def percent_encode(text: str) -> bytes:
-    """As `grpc-message` wants it: all but printable ASCII, and the percent sign itself, as %XX of UTF-8."""
+    """Return the text as a `grpc-message` value: bytes of UTF-8 other than printable ASCII, and the percent sign, as
+    %XX."""
     return b"".join(
         bytes((byte,)) if 0x20 <= byte <= 0x7E and byte != 0x25 else b"%%%02X" % byte for byte in text.encode()
     )

@@ -1,4 +1,4 @@
-"""Where the relay listens and where it sends, as values made from what the user wrote. Opens nothing."""
+"""The addresses on which the relay listens and to which it sends, parsed from the user's options. Opens no sockets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LOOPBACK = ("127.0.0.1", "::1")
 
 
 class RouteError(Exception):
-    """The user's mistake, or a port that cannot be had: one line about it, one about what to do."""
+    """An invalid address or a port that cannot be bound: one line with the problem, one with the action to take."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -24,9 +24,9 @@ class Listen(msgspec.Struct, frozen=True):
     """One `--listen`."""
 
     host: str
-    """Empty: loopback, 127.0.0.1 and ::1."""
+    """Host to bind; empty for loopback, 127.0.0.1 and ::1."""
     port: int
-    """0: any free one."""
+    """Port to bind; 0 for any free port."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -35,7 +35,7 @@ class Listen(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> Listen:
-        """`:9000`, `0.0.0.0:9000`, `[::1]:9000`, `host:9000`. Raises RouteError."""
+        """Parse `:9000`, `0.0.0.0:9000`, `[::1]:9000` or `host:9000`. Raises RouteError."""
         host, port = _split_authority(text)
         if port is None:
             hint = f"write --listen :{text}" if text.isdigit() else "write --listen :9000"
@@ -50,7 +50,7 @@ class Upstream(msgspec.Struct, frozen=True):
     port: int
     tls: bool
     text: str
-    """As the user wrote it."""
+    """The option as the user wrote it."""
 
     @property
     def address(self) -> str:
@@ -59,20 +59,22 @@ class Upstream(msgspec.Struct, frozen=True):
 
     @property
     def authority(self) -> str:
-        """As a client of it writes `Host`: without the port where that goes without saying."""
+        """The value of `Host` that a client of the upstream sends: without the port if it is the default of the
+        scheme.
+        """
         usual = self.port == (HTTPS_PORT if self.tls else HTTP_PORT)
         return format_address(self.host, self.port).removesuffix(f":{self.port}") if usual else self.address
 
     @classmethod
     def parse(cls, text: str) -> Upstream:
-        """`HOST`, `HOST:PORT`, `[v6]:PORT`, `http://HOST[:PORT][/]`, `https://...`. Raises RouteError.
+        """Parse `HOST`, `HOST:PORT`, `[v6]:PORT`, `http://HOST[:PORT][/]` or `https://...`. Raises RouteError.
 
-        Without a port it is 80, with https 443.
+        The default port is 80, with https 443.
         """
         authority = _authority_of_url(text) if "://" in text else text
         host, port = _split_authority(authority)
         if not host or port == 0:
-            raise RouteError(f"cannot send to {text!r}: no host or port", "write --upstream HOST:PORT")
+            raise RouteError(f"upstream {text!r} has no host or its port is 0", "write --upstream HOST:PORT")
         tls = text[:8].lower() == "https://"
         return cls(host, (HTTPS_PORT if tls else HTTP_PORT) if port is None else port, tls, text)
 
@@ -83,19 +85,19 @@ class PortRanges(msgspec.Struct, frozen=True):
     ranges: tuple[tuple[int, int], ...] = ()
     """First and last port of each range."""
     text: str = ""
-    """As the user wrote it."""
+    """The option as the user wrote it."""
 
     def __contains__(self, port: int) -> bool:
         """Return whether the port is in one of the ranges."""
         return any(first <= port <= last for first, last in self.ranges)
 
     def text_with(self, port: int) -> str:
-        """Return what the user would write to add a port."""
+        """Return the option's value with another port added."""
         return f"{self.text},{port}" if self.text else str(port)
 
     @classmethod
     def parse(cls, text: str) -> PortRanges:
-        """`8001`, `8001,9000-9010`. Raises RouteError."""
+        """Parse a list such as `8001` or `8001,9000-9010`. Raises RouteError."""
         ranges = []
         for part in text.split(","):
             found = re.fullmatch(r"\s*([0-9]{1,5})(?:-([0-9]{1,5}))?\s*", part)
@@ -110,12 +112,12 @@ class PortRanges(msgspec.Struct, frozen=True):
 
 
 class Route(msgspec.Struct, frozen=True):
-    """From where to where."""
+    """One listener and the upstreams it relays to."""
 
     listen: Listen
     upstream: Upstream
     grpc: Upstream | None = None
-    """Where connections go that begin with the HTTP/2 preface; None: to `upstream` as well."""
+    """Upstream for connections that begin with the HTTP/2 preface; None for `upstream`."""
 
 
 def is_loopback(host: str) -> bool:
@@ -128,7 +130,7 @@ def is_loopback(host: str) -> bool:
 
 
 def format_address(host: str, port: int) -> str:
-    """`host:port`, an IPv6 address in brackets."""
+    """Return `host:port`, with an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -136,7 +138,9 @@ def _authority_of_url(text: str) -> str:
     scheme, _, rest = text.partition("://")
     authority, slash, path = rest.partition("/")
     if "@" in authority:
-        raise RouteError("the upstream URL holds user information", "leave it out; clients send their own credentials")
+        raise RouteError(
+            "the upstream URL contains user information", "leave it out; clients send their own credentials"
+        )
     if scheme.lower() not in ("http", "https"):
         raise RouteError(f"cannot send to {scheme}:// URLs", "write --upstream http://HOST:PORT")
     if path or "?" in authority or "#" in authority:
@@ -149,9 +153,9 @@ def _authority_of_url(text: str) -> str:
 
 
 def _split_authority(text: str) -> tuple[str, int | None]:
-    """Host and port; the port is None where there is none."""
+    """Split an address into host and port; the port is None if the address has none. Raises RouteError."""
     if "@" in text:
-        raise RouteError("the address holds user information", "leave it out; clients send their own credentials")
+        raise RouteError("the address contains user information", "leave it out; clients send their own credentials")
     if text.startswith("["):
         host, bracket, rest = text[1:].partition("]")
         if not bracket or (rest and not rest.startswith(":")) or ":" not in host:

@@ -1,4 +1,4 @@
-"""Run a coroutine on the fastest event loop there is."""
+"""Run a coroutine on the fastest event loop available."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """That of uvloop where it is installed, else that of asyncio."""
+    """Return the event loop factory of uvloop if it is installed, else asyncio's."""
     try:
         import uvloop
     except ImportError:
@@ -20,6 +20,6 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
-    """Like `asyncio.run`, on that loop."""
+    """Run `main` as `asyncio.run` does, on that loop, and return its result."""
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(main)

@@ -1,4 +1,4 @@
-"""All connections of one relay: bind, accept, count, stop. What happens within a connection is `splice`'s."""
+"""All connections of one relay: bind, accept, count, stop. `connection` relays each of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.bind import bind, bind_next_port
 from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.connection import Leg, ProxyConnection, RelayContext
-from a2a_proxy.relay.edit_line import WorkQueue
+from a2a_proxy.relay.connection_editing import WorkQueue
 from a2a_proxy.relay.edits.edit import AgentInterface, ConsoleNote
 from a2a_proxy.relay.host_aliases import find_aliases, is_ip_address
 from a2a_proxy.relay.listener_state import EditPolicy, ListenerState, ShowNote, upstream_of
@@ -22,23 +22,23 @@ from a2a_proxy.relay.route import Listen, Route, format_address, is_loopback
 from a2a_proxy.relay.tls import Tls
 
 MAX_LEARNED_LISTENERS = 8
-"""Listeners made because an agent card lists further interfaces."""
+"""Listeners opened because an agent card lists further interfaces."""
 MAX_NOTES = 200
-"""Different lines shown to the user; a hostile agent could make up new ones for ever."""
+"""Different lines shown to the user; a hostile agent could produce new ones without limit."""
 ACCEPTS_AT_ONCE = 64
-"""Connections accepted before those that stand get their turn again."""
+"""Connections accepted before the established ones get their turn again."""
 ACCEPT_PAUSE_SECONDS = 0.1
-"""After an error such as EMFILE, which goes away when connections close."""
+"""Seconds without accepting after an error such as EMFILE, which ends when connections close."""
 STOP_POLL_SECONDS = 0.02
 QUIET_CONNECTION_NS = 1_000_000_000
-"""A connection whose agent spoke last, this long ago, waits for nothing."""
+"""Nanoseconds of silence after which a connection with the agent's bytes as the latest is closed by `stop`."""
 
 
 class JournalWriterProtocol(Protocol):
-    """Where the copy goes (`capture.append.Journal`)."""
+    """The method of a journal that the relay uses (`capture.append.Journal`)."""
 
     def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
-        """Take one record."""
+        """Append one record."""
 
 
 class RelayStats(msgspec.Struct, frozen=True):
@@ -50,11 +50,11 @@ class RelayStats(msgspec.Struct, frozen=True):
     bytes_to_client: int
     accept_errors: int
     buffered: int
-    """Bytes that wait in memory for peers that read slowly."""
+    """Bytes in memory that wait for slow readers."""
 
 
 class Relay:
-    """Listens on all routes, and splices what connects from when there is a journal to copy to."""
+    """Listens on all routes and relays connections as soon as it has a journal for their copies."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Relay:
         editing: EditPolicy = EditPolicy(),  # noqa: B008 (frozen)
         show_note: ShowNote = lambda _: None,
     ) -> None:
-        """`show_note` shows a line to the user and must not block; it gets each line once."""
+        """Create the relay. `show_note` shows a line to the user and must not block; it gets each line once."""
         self._routes = tuple(routes)
         self._clock = clock
         self._editing, self._show_note = editing, show_note
@@ -76,15 +76,20 @@ class Relay:
 
     @property
     def bound_addresses(self) -> list[tuple[Route, list[str]]]:
-        """Each route with the addresses it is bound to, `host:port`."""
+        """Each route with the addresses it is bound to, as `host:port`."""
         return [
             (listener.route, [format_address(*sock.getsockname()[:2]) for sock in sockets])
             for listener, sockets in self._sockets
         ]
 
     @property
+    def is_loopback_only(self) -> bool:
+        """Whether only this machine can connect to any of the listeners."""
+        return all(listener.loopback for listener, _ in self._sockets)
+
+    @property
     def stats(self) -> RelayStats:
-        """The counters now; open connections included."""
+        """The current counters, open connections included."""
         to_agent = self._bytes_to_agent + sum(pair.client.received_bytes for pair in self._connections)
         to_client = self._bytes_to_client + sum(pair.agent.received_bytes for pair in self._connections)
         buffered = sum(
@@ -95,7 +100,7 @@ class Relay:
         )
 
     async def listen(self) -> None:
-        """Bind everything. The kernel lets clients wait until `accept`. Raises RouteError, with nothing bound."""
+        """Bind all listeners. Clients wait in the kernel until `accept`. Raises RouteError, with nothing bound."""
         loop = asyncio.get_running_loop()
         try:
             if any(upstream.tls for route in self._routes for upstream in (route.upstream, route.grpc) if upstream):
@@ -109,7 +114,7 @@ class Relay:
             raise
 
     def accept(self, journal: JournalWriterProtocol) -> None:
-        """Take the connections that come, and copy them to `journal`. To be called once, after `listen`."""
+        """Accept connections and copy their bytes to `journal`. Must be called once, after `listen`."""
         loop = asyncio.get_running_loop()
         queue = WorkQueue(loop)
         self._context = RelayContext(
@@ -137,9 +142,10 @@ class Relay:
             self._show_note(note)
 
     def _learn_interface(self, listener: ListenerState, interface: AgentInterface) -> int | None:
-        """The port of the listener that carries an interface of this agent on another port, made where it may be.
+        """Return the port of the listener that carries this interface of the agent, opened if allowed, or None.
 
-        Clients from beyond loopback cannot reach a listener on loopback, so it carries nothing for theirs."""
+        Clients from beyond loopback cannot reach a listener on loopback, so it does not count for them.
+        """
         for other, sockets in self._sockets:
             reachable = listener.loopback or not other.loopback
             if reachable and other.agent.port == interface.port and listener.agent.is_same_machine(other.agent):
@@ -156,7 +162,9 @@ class Relay:
         self._sockets.append((learned, sockets))
         self._accept_from(learned, sockets)
         where = ", ".join(format_address(*sock.getsockname()[:2]) for sock in sockets)
-        self._show_note_once(ConsoleNote(f"listening on {where} for {route.upstream.text} too, as the agent card says"))
+        self._show_note_once(
+            ConsoleNote(f"also listening on {where} for {route.upstream.text}, as listed in the agent card")
+        )
         return _port_of(sockets)
 
     def _is_own_interface(self, listener: ListenerState, interface: AgentInterface) -> bool:
@@ -202,7 +210,7 @@ class Relay:
 
         try:
             await self._context.loop.connect_accepted_socket(side, client)
-        except OSError:  # it is gone already
+        except OSError:  # the client is already gone
             client.close()
             if connection.client.transport is None:
                 self._connections.discard(connection)
@@ -213,7 +221,7 @@ class Relay:
         self._bytes_to_client += connection.agent.received_bytes
 
     async def stop(self, grace: float = 0.0) -> None:
-        """Accept no more, close what waits for nothing, break the rest after `grace` seconds; return after that."""
+        """Stop accepting and close idle connections, reset the others after `grace` seconds, and return after that."""
         self._close_listeners()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + grace

@@ -1,6 +1,6 @@
-"""The stdio relay: sits where a client expects its agent, and the agent behind it (manual/protocol.md "Stdio").
+"""The stdio relay: the client starts it in place of its agent, and it starts the agent (manual/protocol.md "Stdio").
 
-Three threads pass on stdin, stdout and stderr (`stdio_pump`); this one passes on signals and waits for the end.
+Three threads relay stdin, stdout and stderr (`stdio_pump`); the main thread relays signals and waits for the end.
 Parses nothing.
 """
 
@@ -28,13 +28,13 @@ from a2a_proxy.relay.stdio_agent import (
 from a2a_proxy.relay.stdio_pump import Pump, close_descriptor
 
 DELIVERY_SECONDS = 0.5
-"""How long a client that told the agent to end may read nothing before what the agent left is dropped."""
+"""Seconds that a client which stopped the agent may read nothing before the remaining output is dropped."""
 _STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP}
-"""Signals by which a client tells its agent to end."""
+"""Signals with which a client stops its agent."""
 _STOP_SECONDS = 10.0
-"""An agent that goes on for longer after such a signal has not ended because of it."""
+"""Seconds after such a signal within which the end of the agent counts as caused by it."""
 _PROMPT_SECONDS = 0.1
-"""Seconds in which a client that reads gets what the agent left."""
+"""Seconds in which a client that reads receives the remaining output of the agent."""
 _POLL_SECONDS = 0.05
 
 _IN, _OUT, _ERR = 0, 1, 2
@@ -44,18 +44,18 @@ class StdioRelay:
     """One agent between this process's stdin, stdout and stderr."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        """Start the agent; the first thread is still the only one. Raises OSError where it cannot be started."""
+        """Start the agent. This process must have a single thread. Raises OSError if the agent cannot be started."""
         self._command = shlex.join(command)
         self._agent = StdioAgent(command)
         self._stop_requested_at = -_STOP_SECONDS
-        """When somebody told the agent to end, as `time.monotonic` has it."""
+        """Time of the latest stop signal, on the `time.monotonic` clock."""
 
     def kill(self) -> None:
-        """End the agent, before anything was passed on."""
+        """Kill the agent before any byte is relayed."""
         self._agent.send(signal.SIGKILL)
 
     def start(self, journal: JournalBuffer) -> None:
-        """Pass on from now on."""
+        """Start relaying."""
         client = f"pid {os.getppid()}{_process_name(os.getppid())}"
         _record_facts(journal, ChunkKind.OPEN, ConnectionFacts(client, "stdio", self._command, "stdio"))
         _record_facts(journal, ChunkKind.DIALED, DialFacts(self._command, f"pid {self._agent.pid}"))
@@ -67,15 +67,16 @@ class StdioRelay:
         if agent.stderr >= 0:
             self._outputs.append(Pump(agent.stderr, _ERR, journal, to_client, ChunkKind.LOG, ended))
         else:
-            close_descriptor(_ERR)  # it leads where stdout does, and would keep that open
+            close_descriptor(_ERR)  # it is the same pipe as stdout, and would keep that open
         for pump in (Pump(_IN, agent.stdin, journal, to_agent, ChunkKind.DATA), *self._outputs):
             pump.start()
 
     def wait(self) -> int:
-        """Pass on signals until the agent has ended and its output is delivered; its end as `StdioAgent.poll` has it.
+        """Relay signals until the agent has ended and its output is delivered. Return its end as `StdioAgent.poll`
+        does.
 
-        A signal that comes while a client takes its time to read ends this process, as it would have ended an agent
-        that waits to be read.
+        A signal that arrives while a client is slow to read ends this process, as it would have ended an agent that
+        waits for its reader.
         """
         while (code := self._agent.poll()) is None:
             number, to_send = next_signal()
@@ -99,17 +100,17 @@ class StdioRelay:
             stop_on_signal(number)
 
     def _deliver_output(self) -> None:
-        """Wait until the client has got what the agent left.
+        """Wait until the client has received the remaining output of the agent.
 
-        Without a relay an agent waits in `write` for a client that does not read, or is killed there; so the wait has
-        no end where nobody told it to end, and a short one where somebody did.
+        Without a relay an agent blocks in `write` on a client that does not read, or is killed there. So the wait has
+        no limit if the agent ended by itself, and a short one if it was stopped by a signal.
         """
         ended = time.monotonic()
         until = ended + _PROMPT_SECONDS
         for pump in self._outputs:
             pump.join(max(0.0, until - time.monotonic()))
         while late := [pump for pump in self._outputs if pump.is_alive()]:
-            release_signals()  # not before: one that came too late for the agent must not change how it ended
+            release_signals()  # not earlier: a signal that was too late for the agent must not change how it ended
             still = time.monotonic() - max(pump.last_write_at for pump in late)
             if ended - self._stop_requested_at < _STOP_SECONDS and still > DELIVERY_SECONDS:
                 break
@@ -124,7 +125,7 @@ def _record_facts(
 
 
 def _process_name(pid: int) -> str:
-    """` (node)`, where the system tells."""
+    """Return the name of a process as ` (node)`, or an empty text if the system does not provide it."""
     try:
         return f" ({Path(f'/proc/{pid}/comm').read_text(errors='replace').strip()})"
     except OSError:

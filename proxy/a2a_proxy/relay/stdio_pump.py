@@ -1,7 +1,7 @@
 """One pipe of a stdio agent: bytes from one descriptor to another, forwarded first and captured second.
 
-Descriptors stay blocking: O_NONBLOCK sits on what a descriptor leads to, and the client's terminal or pipe is not ours
-alone. A thread that waits in `write` reads no more meanwhile, which is the back-pressure.
+Descriptors stay blocking, because O_NONBLOCK belongs to the open file, and other processes share the client's terminal
+or pipe. A thread that waits in `write` reads no more meanwhile, which is the back-pressure.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from a2a_proxy.relay.journal_buffer import JournalBuffer
 READ_SIZE = 64 * 1024
 """Bytes in memory at most."""
 _WRITE_SIZE = 16 * 1024
-"""Bytes of one write, so that a slow reader can be told from one that reads nothing."""
+"""Bytes of one write, so that a slow reader can be distinguished from one that reads nothing."""
 _HANG_UP = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
 class Pump(threading.Thread):
-    """Passes on from `source` to `sink` until one of them ends; then lets go of both."""
+    """Forwards bytes from `source` to `sink` until one of them ends; then closes both."""
 
     def __init__(
         self, source: int, sink: int, journal: JournalBuffer, direction: Direction, kind: ChunkKind, agent_end: int = -1
     ) -> None:
-        """`agent_end` is readable once the agent has ended: what the source holds at that moment is still passed on."""
+        """Create the pump. `agent_end` becomes readable once the agent has ended; the bytes that the source holds at
+        that moment are still forwarded."""
         super().__init__(name=f"{kind.name} {direction.name}", daemon=True)
         self._source = source
         self._sink = sink
@@ -40,19 +41,19 @@ class Pump(threading.Thread):
         self._kind = kind
         self._agent_end = agent_end
         self._remaining_bytes: int | None = None
-        """Bytes that the agent left behind; None while it lives."""
+        """Bytes that the agent left in the pipe when it ended; None while it runs."""
         self._is_sink_gone = False
-        """Nobody reads the sink any more."""
+        """Whether the sink has no reader any more."""
         self._poller = select.poll()
         self._poller.register(source, select.POLLIN)
-        self._poller.register(sink, 0)  # tells that nobody will read, before something is lost in it
+        self._poller.register(sink, 0)  # reports a missing reader before bytes are lost in the pipe
         if agent_end >= 0:
             self._poller.register(agent_end, select.POLLIN)
         self.last_write_at = time.monotonic()
-        """When the sink last took something, as `time.monotonic` has it."""
+        """Time at which the sink last accepted bytes, on the `time.monotonic` clock."""
 
     def run(self) -> None:
-        """Until the source ends, the sink does, or the agent has and its bytes are passed on."""
+        """Forward bytes until the source or the sink ends, or the agent has ended and its bytes are forwarded."""
         while self._has_more():
             data = self._read_source()
             if not data:
@@ -66,14 +67,14 @@ class Pump(threading.Thread):
                 self._is_sink_gone = True
                 break
         if self._is_sink_gone and self._kind is ChunkKind.DATA and self._direction is Direction.TO_CLIENT:
-            self._journal.note(ChunkKind.RESET, Direction.TO_AGENT)  # what comes of it is not the agent's doing
+            self._journal.note(ChunkKind.RESET, Direction.TO_AGENT)  # the consequences are not the agent's fault
         close_descriptor(self._source)
         close_descriptor(self._sink)
         self._journal.write()
 
     def _has_more(self) -> bool:
-        """Wait until there is something to read, or its end; False where nothing more is to be passed on."""
-        # Once all is passed on that the agent left, nothing is waited for: its end was told already.
+        """Wait for bytes or the end of the source. Return False if no more bytes must be forwarded."""
+        # Once all bytes that the agent left are forwarded, do not wait: the end of the agent is already known.
         ready = dict(self._poller.poll(0 if self._remaining_bytes == 0 else None))
         if ready.get(self._sink, 0) & _HANG_UP:
             self._is_sink_gone = True
@@ -83,15 +84,16 @@ class Pump(threading.Thread):
             self._remaining_bytes = _readable_bytes(self._source)
         if self._remaining_bytes is None or self._remaining_bytes > 0:
             return True
-        # All that the agent wrote is passed on. What holds the pipe open still is a child that it left behind.
+        # All bytes of the agent are forwarded. A pipe that is still open is held by a child that the agent left
+        # running.
         return bool(ready.get(self._source, 0) & _HANG_UP)
 
     def _read_source(self) -> bytes:
-        """Bytes; none at the end. A source that cannot be read (a terminal that hung up, a folder) has ended."""
+        """Return bytes, or none at the end. A source that cannot be read (a hung-up terminal, a folder) has ended."""
         size = READ_SIZE if not self._remaining_bytes else min(READ_SIZE, self._remaining_bytes)
         try:
             data = os.read(self._source, size)
-        except BlockingIOError:  # somebody else made it non-blocking, and has taken what there was
+        except BlockingIOError:  # another process made it non-blocking and has read the bytes
             return self._read_source() if self._has_more() else b""
         except OSError:
             return b""
@@ -100,7 +102,7 @@ class Pump(threading.Thread):
         return data
 
     def _write_sink(self, data: bytes) -> bool:
-        """All of it; False where nobody takes it any more."""
+        """Write all bytes. Return False if the sink has no reader any more."""
         rest = memoryview(data)
         while rest:
             try:
@@ -114,7 +116,7 @@ class Pump(threading.Thread):
 
 
 def close_descriptor(descriptor: int) -> None:
-    """Close it. The numbers 0 to 2 lead nowhere then, so that no other file gets them."""
+    """Close a descriptor. The numbers 0 to 2 are opened on the null device, so that no other file gets them."""
     with contextlib.suppress(OSError):
         if descriptor > 2:
             os.close(descriptor)
@@ -125,7 +127,7 @@ def close_descriptor(descriptor: int) -> None:
 
 
 def _readable_bytes(source: int) -> int:
-    """Bytes that can be read now."""
+    """Return the number of bytes that can be read now."""
     try:
         found: int = struct.unpack("i", fcntl.ioctl(source, termios.FIONREAD, bytes(4)))[0]
     except OSError:

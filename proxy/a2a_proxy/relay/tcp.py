@@ -1,4 +1,4 @@
-"""What the relay does to a socket that asyncio has no call for. Knows no connection pairs."""
+"""Socket operations that asyncio does not offer. Handles single sockets, not connections of two legs."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import termios
 from a2a_proxy.relay.route import format_address
 
 HIGH_WATER = 256 * 1024
-"""Bytes waiting for a slow reader before its sender is not read any more."""
+"""Bytes that wait for a slow reader before reading from its sender stops."""
 READ_SIZE = 65536
-"""For asyncio's own transports; its default of 256 KiB costs an mmap for each read (cpython #85451)."""
+"""Bytes of one read for asyncio's own transports; their default of 256 KiB costs an mmap per read (cpython #85451)."""
 MAX_UNREAD_BYTES = 4 * 1024 * 1024
 """Bytes taken from a broken socket at most."""
 
 
 def tune_socket(transport: asyncio.Transport) -> None:
-    """No delay, a bounded write buffer, and the kernel's keep-alive, for there is no idle time-out of ours."""
+    """Set TCP_NODELAY, a bounded write buffer and the kernel's keep-alive, because the relay has no idle time-out."""
     transport.set_write_buffer_limits(high=HIGH_WATER)
     if hasattr(transport, "max_size"):
         transport.max_size = READ_SIZE
@@ -30,13 +30,13 @@ def tune_socket(transport: asyncio.Transport) -> None:
 
 
 def socket_name(transport: asyncio.BaseTransport, which: str) -> str:
-    """`host:port` of `peername` or `sockname`; empty where the socket is gone."""
+    """Return `host:port` of `peername` or `sockname`; empty if the socket is closed."""
     connection = transport.get_extra_info(which)
     return format_address(connection[0], connection[1]) if connection else ""
 
 
 def unsent_bytes(transport: asyncio.Transport) -> int:
-    """Bytes that the peer's kernel has not acknowledged yet."""
+    """Return the number of bytes that the peer's kernel has not acknowledged yet."""
     waiting = transport.get_write_buffer_size()
     try:
         answer = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
@@ -46,18 +46,21 @@ def unsent_bytes(transport: asyncio.Transport) -> int:
 
 
 def reset_connection(transport: asyncio.Transport) -> None:
-    """Close with RST. What is still in its send buffer is gone."""
+    """Close with RST. Bytes in the send buffer are lost."""
     try:
         sock = transport.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    except (OSError, AttributeError):  # the peer was faster
+    except (OSError, AttributeError):  # the peer closed first
         pass
     transport.abort()
 
 
 def read_unread(transport: asyncio.BaseTransport) -> bytes:
-    """What the peer sent before the connection broke and nobody has read: a failed write ends a transport at once,
-    though its answer may lie in the receive buffer. To be called in `connection_lost`."""
+    """Return the bytes that the peer sent before the connection broke and that were not read.
+
+    A failed write ends a transport at once, although the peer's response may be in the receive buffer. Must be called
+    in `connection_lost`.
+    """
     parts: list[bytes] = []
     try:
         with socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno())) as sock:

@@ -1,4 +1,4 @@
-"""TLS toward upstreams: what is offered, what is trusted, and what went wrong in words for people."""
+"""TLS toward upstreams: the protocols offered, the certificates trusted, and error messages for users."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ HTTP2, HTTP1 = "h2", "http/1.1"
 _PROTOCOL_NAMES = {HTTP2: "HTTP/2", HTTP1: "HTTP/1.1"}
 _WRONG_HOST, _EXPIRED, _NOT_YET = (62, 64), 10, 9
 _UNTRUSTED = (18, 19, 20, 21)
-_INSECURE_HINT = "to talk to it unverified all the same: --upstream-insecure"
+_INSECURE_HINT = "to connect without verification: --upstream-insecure"
 
 
 class Trust(msgspec.Struct, frozen=True):
-    """Which certificates of upstreams are believed."""
+    """Certificates of upstreams that are trusted."""
 
     ca: Path | None = None
-    """A file of CA certificates (PEM) to be trusted beside the system's."""
+    """File of CA certificates (PEM) to trust in addition to the system's."""
     insecure: bool = False
-    """Any certificate will do."""
+    """Whether any certificate is accepted."""
 
 
 class TlsError(Exception):
-    """No TLS connection; one line about it, one about what to do (may be empty)."""
+    """A failed TLS connection: one line with the reason, one with the action to take (may be empty)."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -38,21 +38,21 @@ class TlsError(Exception):
 
 
 class Tls:
-    """The contexts of one relay, each made once."""
+    """The TLS contexts of one relay, each created once."""
 
     def __init__(self, trust: Trust) -> None:
         self._trust = trust
         self._contexts: dict[str, ssl.SSLContext] = {}
 
     def context(self, protocol: str) -> ssl.SSLContext:
-        """The context that offers exactly this protocol. Raises RouteError where the CA file cannot be read."""
+        """Return the context that offers exactly this protocol. Raises RouteError if the CA file cannot be read."""
         context = self._contexts.get(protocol)
         if context is None:
             context = self._contexts[protocol] = self._make_context(protocol)
         return context
 
     def prepare(self) -> None:
-        """Make all contexts now. Raises RouteError where the CA file cannot be read."""
+        """Create all contexts now. Raises RouteError if the CA file cannot be read."""
         for protocol in _PROTOCOL_NAMES:
             self.context(protocol)
 
@@ -65,7 +65,7 @@ class Tls:
                 why = (getattr(error, "strerror", None) or str(error)).lower()
                 raise RouteError(
                     f"cannot read CA certificates from {self._trust.ca}: {why}",
-                    "give a PEM file",
+                    "the file must hold certificates in PEM format",
                 ) from None
         if self._trust.insecure:
             context.check_hostname = False
@@ -75,7 +75,7 @@ class Tls:
 
 
 class Handshake(asyncio.Protocol):
-    """Takes the connection until the protocol agreed on is known; then the real one takes over."""
+    """Handles a connection until the negotiated protocol is known; then the protocol of `factory` replaces it."""
 
     def __init__(self, factory: Callable[[], asyncio.Protocol], protocol: str) -> None:
         self._factory = factory
@@ -83,7 +83,7 @@ class Handshake(asyncio.Protocol):
         self.mismatch: TlsError | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The handshake is done."""
+        """Check the negotiated protocol: the handshake is complete."""
         agreed = transport.get_extra_info("ssl_object").selected_alpn_protocol()
         if agreed == self._protocol or (agreed is None and self._protocol == HTTP1):
             protocol = self._factory()
@@ -95,7 +95,7 @@ class Handshake(asyncio.Protocol):
 
 
 def protocol_mismatch(protocol: str) -> TlsError:
-    """The upstream does not speak over TLS what the client speaks."""
+    """Return the error of an upstream that does not speak the client's protocol over TLS."""
     hint = "if the agent has another port for gRPC, name it with --upstream-grpc" if protocol == HTTP2 else ""
     return TlsError(
         f"over TLS it does not speak {_PROTOCOL_NAMES[protocol]} (ALPN {protocol}), as the client does", hint
@@ -103,14 +103,16 @@ def protocol_mismatch(protocol: str) -> TlsError:
 
 
 def explain_handshake_error(error: ssl.SSLError, upstream: Upstream, protocol: str) -> TlsError:
-    """A failed handshake."""
+    """Return the error that explains a failed handshake."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return _explain_certificate_error(error, upstream)
     reason = (error.reason or str(error)).replace("_", " ").lower()
     if "no application protocol" in reason:
         return protocol_mismatch(protocol)
     if "wrong version number" in reason or "record layer failure" in reason or "http request" in reason:
-        return TlsError("it does not speak TLS there", f"if it speaks plain HTTP: --upstream http://{upstream.address}")
+        return TlsError(
+            "it does not speak TLS on this port", f"if it speaks plain HTTP: --upstream http://{upstream.address}"
+        )
     return TlsError(f"the TLS handshake failed: {reason}")
 
 
@@ -119,11 +121,11 @@ def _explain_certificate_error(error: ssl.SSLCertVerificationError, upstream: Up
     if code in _WRONG_HOST:
         return TlsError(
             f"its certificate is not for {upstream.host}",
-            f"write the host that the certificate names; {_INSECURE_HINT}",
+            f"use the host name in the certificate; {_INSECURE_HINT}",
         )
     if code in (_EXPIRED, _NOT_YET):
         return TlsError(f"its certificate {'has expired' if code == _EXPIRED else 'is not valid yet'}", _INSECURE_HINT)
     if code in _UNTRUSTED:
-        kind = "is self-signed" if code == _UNTRUSTED[0] else "comes from a CA that is not trusted here"
+        kind = "is self-signed" if code == _UNTRUSTED[0] else "is issued by a CA that is not trusted on this machine"
         return TlsError(f"its certificate {kind}", f"to trust a CA: --upstream-ca FILE; {_INSECURE_HINT}")
     return TlsError(f"its certificate is not valid: {error.verify_message.lower()}", _INSECURE_HINT)

@@ -1,4 +1,4 @@
-"""A whole message body, put together from its pieces. Knows nothing of what is in it."""
+"""Assembles a message body from its pieces, whatever its content."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import hashlib
 import msgspec
 
 MAX_BODY_SIZE = 64 << 20
-"""The largest body (or event) that is kept whole, bytes."""
+"""Largest body (or event) that is kept whole, bytes."""
 
 TRUNCATED_SIZE = 64 << 10
-"""What is kept of a larger one, bytes."""
+"""Bytes kept of a larger body."""
 
 
 class _BodyState(msgspec.Struct):
@@ -26,7 +26,7 @@ class _BodyState(msgspec.Struct):
 
 
 class BodyCollector:
-    """Collects one body. Over `limit` bytes only the first `keep` stay, with the true size and the hash.
+    """Collects one body. Above `limit` bytes only the first `keep` bytes, the full size and the hash are kept.
 
     A hash cannot be saved: after `restore` of a body that was already truncated, `sha256` stays empty.
     """
@@ -37,19 +37,19 @@ class BodyCollector:
         self.limit = limit
         self.keep = keep
         self.size = 0
-        """True size, bytes."""
+        """Full size, bytes."""
         self.truncated = False
         self.began = 0
-        """When the first piece arrived, ns; 0 before it."""
+        """Time the first piece arrived, ns; 0 before that."""
         self.at = 0
-        """When the last piece arrived, ns."""
+        """Time the last piece arrived, ns."""
         self.start = 0
         self.end = 0
         self._parts: list[bytes] = []
         self._hash: hashlib._Hash | None = None
 
     def add(self, data: bytes, at: int, start: int, end: int) -> None:
-        """Take the next piece, which came at `at` (ns) in the bytes `start` to `end` of its direction."""
+        """Add the next piece, which arrived at `at` (ns) in the byte range `start` to `end` of its direction."""
         if not self.began:
             self.began, self.start = at, start
         self.at, self.end = at, end
@@ -63,14 +63,14 @@ class BodyCollector:
 
     @property
     def data(self) -> bytes:
-        """The body, or its first `keep` bytes where it is truncated."""
+        """The body, or its first `keep` bytes if it is truncated."""
         if len(self._parts) > 1:
             self._parts = [b"".join(self._parts)]
         return self._parts[0] if self._parts else b""
 
     @property
     def sha256(self) -> bytes:
-        """Of the whole body, 32 bytes; empty where it is not truncated, or not known."""
+        """SHA-256 of the whole body, 32 bytes; empty if the body is not truncated or the hash is unknown."""
         return self._hash.digest() if self._hash is not None else b""
 
     def save(self) -> dict[str, object]:
@@ -82,7 +82,7 @@ class BodyCollector:
 
     @classmethod
     def restore(cls, state: dict[str, object]) -> BodyCollector:
-        """The collector that `save` was called on. Raises msgspec.ValidationError on other values."""
+        """Return the collector that `save` was called on. Raises msgspec.ValidationError on other values."""
         saved = msgspec.convert(state, _BodyState)
         collector = cls(saved.limit, saved.keep)
         collector.size, collector.truncated = saved.size, saved.truncated

@@ -1,7 +1,7 @@
-"""The decoder of one connection, whatever it turns out to speak: finds out, then hands everything to the right decoder.
+"""The decoder of one connection: detects the protocol, then passes everything to the matching decoder.
 
-Bytes of the agent that come before the client is recognised (a gRPC server sends SETTINGS at once) are held in order.
-What is not HTTP is opaque: its bytes are counted, one `Control` says what it looked like, and that is all.
+Bytes of the agent that arrive before detection (a gRPC server sends SETTINGS at once) are held in order.
+A connection that is not HTTP is opaque: its bytes are counted and one `Control` names the detected kind, no more.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from a2a_proxy.wire.http2 import Http2Decoder
 from a2a_proxy.wire.stdio import StdioDecoder
 
 MAX_HELD = 64 << 10
-"""Bytes that are held while it is not known what the connection speaks."""
+"""Bytes that are held while the protocol is not known."""
 
 _OPAQUE_COUNTERS = ("opaque_to_agent", "opaque_to_client")
 
 
 class ConnectionDecoderProtocol(Protocol):
-    """What the decoders of whole connections have in common; `ConnectionDecoder` has it too."""
+    """Common interface of the decoders of whole connections, and of `ConnectionDecoder`."""
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
-        """Bytes of one direction, in the order of the wire. Never raises."""
+        """Read bytes of one direction, in wire order. Never raises."""
 
     def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """FIN of the sender of this direction."""
+        """Handle FIN from the sender of this direction."""
 
     def reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """RST of the sender of this direction."""
+        """Handle RST from the sender of this direction."""
 
     def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """Bytes of this direction are missing here."""
+        """Handle missing bytes in this direction."""
 
     def save(self) -> dict[str, object]:
-        """Plain values that `restore` takes."""
+        """Return plain values that `restore` takes."""
 
     @property
     def counters(self) -> dict[str, int]:
-        """Wire events too common to report one by one."""
+        """Counters of wire events too common to report one by one."""
 
 
 class _OpaqueDecoder:
-    """Counts bytes."""
+    """Counts bytes and decodes nothing."""
 
     def __init__(self) -> None:
         self.counters: dict[str, int] = {}
@@ -58,7 +58,7 @@ class _OpaqueDecoder:
         self.counters[name] = self.counters.get(name, 0) + len(data)
 
     def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """Means nothing here."""
+        """Do nothing: an end has no meaning here."""
 
     reset = lost = eof
 
@@ -90,18 +90,18 @@ _DECODERS: dict[str, type[Http1Decoder] | type[Http2Decoder] | type[StdioDecoder
 
 
 class ConnectionDecoder:
-    """Both directions of one connection. Never raises on what peers send.
+    """Both directions of one connection. Never raises because of a peer's bytes.
 
-    `transport` is that of `ConnectionFacts`: what a pipe speaks is given, what else there is must be found out.
+    `transport` is `ConnectionFacts.transport`: a pipe is known to be stdio, the protocol of a socket must be detected.
     """
 
     def __init__(self, transport: str = "tcp") -> None:
         self.kind = ""
         """`h2c`, `http/1.1`, `stdio`, `tls` or `opaque`; empty while it is not known."""
         self._held: list[tuple[str, int, bytes, int]] = []
-        """(what, direction, bytes, time) of everything so far, in order, while the kind is not known."""
+        """(event, direction, bytes, time in ns) of everything so far, in order, while the kind is not known."""
         self._client_prefix = bytearray()
-        """What the client sent so far, while the kind is not known."""
+        """Bytes of the client so far, while the kind is not known."""
         self._held_size = 0
         self._decoder: ConnectionDecoderProtocol | None = None
         if transport == ProtocolKind.STDIO:
@@ -109,16 +109,16 @@ class ConnectionDecoder:
 
     @property
     def stdio(self) -> StdioDecoder | None:
-        """The decoder of a pipe, which is told of more than its bytes."""
+        """The decoder of a pipe, which also takes stderr, signals and the exit; None for a socket."""
         return self._decoder if isinstance(self._decoder, StdioDecoder) else None
 
     @property
     def counters(self) -> dict[str, int]:
-        """Wire events too common to report one by one."""
+        """Counters of wire events too common to report one by one."""
         return self._decoder.counters if self._decoder is not None else {}
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
-        """Read bytes that arrived at `at` (ns) in one direction; events are appended to `out`."""
+        """Read bytes that arrived at `at` (ns) in one direction and append events to `out`."""
         if self._decoder is not None:
             self._decoder.feed(direction, data, at, out)
             return
@@ -133,21 +133,21 @@ class ConnectionDecoder:
             self._choose_decoder(ProtocolKind.OPAQUE, direction, at, out)
 
     def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """The sender of this direction sent FIN."""
+        """Handle FIN from the sender of this direction."""
         if self._decoder is not None:
             self._decoder.eof(direction, at, out)
         else:
             self._hold_end("eof", direction, at, out)
 
     def reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """The sender of this direction sent RST."""
+        """Handle RST from the sender of this direction."""
         if self._decoder is not None:
             self._decoder.reset(direction, at, out)
         else:
             self._hold_end("reset", direction, at, out)
 
     def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """Bytes of this direction are missing here."""
+        """Handle missing bytes in this direction."""
         if self._decoder is None:
             self._choose_decoder(ProtocolKind.OPAQUE, direction, at, out, looks_like="lost")
         else:
@@ -165,7 +165,7 @@ class ConnectionDecoder:
 
     @classmethod
     def restore(cls, state: dict[str, object]) -> ConnectionDecoder:
-        """The decoder that `save` was called on. Raises msgspec.ValidationError on other values."""
+        """Return the decoder that `save` was called on. Raises msgspec.ValidationError on other values."""
         saved = msgspec.convert(state, _ConnectionState)
         decoder = cls()
         decoder.kind = saved.kind
@@ -177,7 +177,7 @@ class ConnectionDecoder:
         return decoder
 
     def _hold_end(self, what: str, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """An end before the kind is known: of the client it settles the matter, if it said anything at all."""
+        """Hold an end that arrives before detection. If the client ends after sending bytes, the kind is opaque."""
         self._held.append((what, int(direction), b"", at))
         if direction is Direction.TO_AGENT and self._held_size:
             self._choose_decoder(ProtocolKind.OPAQUE, direction, at, out)
@@ -185,7 +185,7 @@ class ConnectionDecoder:
     def _choose_decoder(
         self, kind: ProtocolKind, direction: Direction, at: int, out: list[WireEvent], looks_like: str = ""
     ) -> None:
-        """The kind is known: what was held goes to its decoder, in order."""
+        """Set the kind and pass the held events to its decoder, in order."""
         self.kind = kind.value
         decoder = self._decoder = _DECODERS[kind]()
         if kind is ProtocolKind.TLS or kind is ProtocolKind.OPAQUE:

@@ -1,6 +1,6 @@
-"""Content codings (gzip, deflate, zstd, br) taken off the copy of a body, as it arrives, bounded.
+"""Decodes content codings (gzip, deflate, zstd, br) of the copy of a body as it arrives, with bounded output.
 
-Serves HTTP bodies (RFC 9110 8.4) and single gRPC messages. The peers' bytes are never touched.
+Used for HTTP bodies (RFC 9110 8.4) and single gRPC messages. The relayed bytes are never changed.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, Protocol
 from a2a_proxy.wire.body import MAX_BODY_SIZE, TRUNCATED_SIZE, BodyCollector
 
 MAX_RATIO = 200
-"""How many bytes each byte of a body may become, after the slack."""
+"""Maximum ratio of decoded to encoded bytes, beyond the slack."""
 RATIO_SLACK = 16 << 20
-"""Bytes that any body may become, whatever the ratio."""
+"""Decoded bytes allowed for any body, whatever the ratio."""
 MAX_FEED_OUTPUT = 64 << 20
-"""Bytes that one piece may become."""
+"""Maximum number of decoded bytes of one piece."""
 MAX_REPLAYED = 4 << 20
-"""Encoded bytes kept to bring a saved decoder back to where it was."""
+"""Encoded bytes kept to restore a saved decoder to its position."""
 
 _SLICE_SIZE = 64 << 10
 _GZIP_WBITS = 31
@@ -28,20 +28,23 @@ _MAX_ZSTD_WINDOW_LOG = 27
 
 
 class ContentError(ValueError):
-    """Bytes that are not what the content coding says, or become too many."""
+    """The bytes do not match the content coding, or decode to too many bytes."""
 
 
 class _CodingDecoder(Protocol):
-    """One coding. `feed` gives at most `room + 1` bytes; one more than the room means there were too many."""
+    """One coding.
+
+    `feed` returns at most `room + 1` bytes; one byte more than `room` means that the limit is exceeded.
+    """
 
     is_within: bool
-    """In the middle of the encoded stream."""
+    """Whether the encoded stream has begun and not ended."""
 
     def feed(self, data: bytes, room: int) -> bytes: ...
 
 
 class _GzipDecoder:
-    """RFC 1952: one member after the other; what follows them and is no member is ignored."""
+    """RFC 1952: a sequence of members; bytes after the last member are ignored."""
 
     def __init__(self) -> None:
         self.is_within = False
@@ -63,7 +66,7 @@ class _GzipDecoder:
 
 
 class _DeflateDecoder:
-    """RFC 9110 8.4.1.2 asks for the zlib format; some senders leave its header out, so the first two bytes decide."""
+    """RFC 9110 8.4.1.2 requires the zlib format; some senders omit its header, so the first two bytes decide."""
 
     def __init__(self) -> None:
         self.is_within = False
@@ -87,7 +90,7 @@ class _DeflateDecoder:
 
 
 class _ZstdDecoder:
-    """RFC 8878: one frame after the other."""
+    """RFC 8878: a sequence of frames."""
 
     def __init__(self) -> None:
         self.is_within = False
@@ -111,7 +114,7 @@ class _ZstdDecoder:
 
 
 class _BrotliDecoder:
-    """RFC 7932, where a module for it is installed that can bound its output."""
+    """RFC 7932, if a brotli module that can bound its output is installed."""
 
     def __init__(self) -> None:
         self.is_within = False
@@ -141,19 +144,19 @@ _DECODER_OF_CODING: dict[bytes, Callable[[], _CodingDecoder]] = {
 
 
 class ContentDecoder:
-    """Takes the content codings off one body. Never raises: where it cannot go on, `problem` says why.
+    """Decodes the content codings of one body. Never raises: if decoding stops, `problem` says why.
 
-    A coding that is unknown here leaves the bytes as they are, with `problem` set from the start. After a problem that
-    comes later (broken bytes, a decompression bomb, a restart that came too late) nothing more is given.
+    An unknown coding leaves the bytes unchanged and sets `problem` from the start. After any later problem (corrupt
+    bytes, a decompression bomb, a restart after too many bytes) no more bytes are returned.
     """
 
     def __init__(self, encodings: bytes = b"") -> None:
         self.encodings = encodings
-        """The value of the field (`gzip`, `deflate, gzip`), in the order in which the sender applied them."""
+        """The value of the field (`gzip`, `deflate, gzip`), in the order in which the sender applied the codings."""
         self.problem = ""
-        """Why the body cannot be read; empty while all is well."""
+        """Why the body cannot be decoded; empty while there is no problem."""
         self.broken = False
-        """The bytes are not what the field says: the sender's fault, not a want of ours."""
+        """Whether the sender is at fault: the bytes do not match the field. False if the proxy lacks a decoder."""
         names = [name.strip().lower() for name in encodings.split(b",")]
         self._decoders: list[_CodingDecoder] = []
         self._counts: list[list[int]] = []
@@ -168,7 +171,7 @@ class ContentDecoder:
         self._counts = [[0, 0] for _ in self._decoders]
 
     def feed(self, data: bytes) -> bytes:
-        """The next bytes of the body, decoded as far as they go."""
+        """Decode the next bytes of the body and return the output available so far."""
         if self._is_passed_through or (not self._decoders and not self.problem):
             return data
         if self.problem:
@@ -177,12 +180,12 @@ class ContentDecoder:
         return self._decode_bounded(data)
 
     def finish(self) -> None:
-        """The body is over; `problem` is set where its coding is not."""
+        """End the body; `problem` is set if its coding is incomplete."""
         if not self.problem and any(stage.is_within for stage in self._decoders):
             self.problem, self.broken = "encoded content ends early", True
 
     def save(self) -> dict[str, object]:
-        """Plain values: a decompressor cannot be saved, so these hold the encoded bytes, up to `MAX_REPLAYED`."""
+        """Return plain values with the encoded bytes, up to `MAX_REPLAYED`, because a decompressor cannot be saved."""
         return {
             "encodings": self.encodings,
             "problem": self.problem,
@@ -192,7 +195,7 @@ class ContentDecoder:
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> ContentDecoder:
-        """The decoder that `save` described; with a `problem` where too many bytes had passed for that."""
+        """Return the decoder that `save` described, with a `problem` if it had read too many bytes to be restored."""
         decoder = cls(state["encodings"])
         if decoder._is_passed_through:
             return decoder
@@ -224,7 +227,7 @@ class ContentDecoder:
         return bytes(out)
 
     def _decode_slice(self, data: bytes) -> bytes:
-        """One slice through all stages; of what is too much, only what there is room for."""
+        """Pass one slice through all codings; output beyond the limit is dropped."""
         for stage, count in zip(self._decoders, self._counts, strict=True):
             count[0] += len(data)
             room = min(RATIO_SLACK + MAX_RATIO * count[0] - count[1], MAX_FEED_OUTPUT)
@@ -239,9 +242,9 @@ class ContentDecoder:
 def decompress_message(
     encoding: bytes, data: bytes, limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE
 ) -> tuple[BodyCollector, str]:
-    """Decode one compressed message: what came out, and the problem in words (empty where there is none).
+    """Decode one compressed message. Return its content and the problem in words (empty if there is none).
 
-    Over `limit` bytes the first `keep` stay, with the true size and the hash.
+    Above `limit` bytes the first `keep` bytes, the full size and the hash are kept.
     """
     decoder = ContentDecoder(encoding)
     plain = BodyCollector(limit, keep)
@@ -259,7 +262,7 @@ def _decompress_at_most(stream: Any, data: bytes, limit: int) -> bytes:
 
 
 def _import_zstd() -> Any:
-    """The standard library's module, or its backport before Python 3.14."""
+    """Import the standard library's module (Python 3.14 and later) or its backport."""
     try:
         return importlib.import_module("compression.zstd")
     except ImportError:

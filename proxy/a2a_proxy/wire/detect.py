@@ -1,4 +1,4 @@
-"""What a client speaks, told by its first bytes."""
+"""Detects a connection's protocol from the client's first bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 """The HTTP/2 connection preface (RFC 9113, 3.4)."""
 
 MAX_PREFIX = 64
-"""Bytes after which the answer is never `None`."""
+"""Number of bytes after which the result is never `None`."""
 
 _MAX_METHOD_LENGTH = 24
 _METHOD_BYTES = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ-_")
@@ -16,18 +16,18 @@ _TLS_HEADER_SIZE = 6
 
 
 class ProtocolKind(StrEnum):
-    """What was recognised; the names are those of `model.exchange.Connection.kind`."""
+    """The detected protocol; the values are those of `model.exchange.Connection.kind`."""
 
     H2C = "h2c"
     HTTP1 = "http/1.1"
     STDIO = "stdio"
-    """Never recognised by its bytes: a pipe is known to be one."""
+    """Never detected from bytes: a pipe is known to be one."""
     TLS = "tls"
     OPAQUE = "opaque"
 
 
 def detect_protocol(prefix: bytes | bytearray) -> ProtocolKind | None:
-    """The kind of a connection whose client began with `prefix`; None while more bytes are needed to tell."""
+    """Return the kind of a connection whose client began with `prefix`, or None if more bytes are needed."""
     if not prefix:
         return None
     if prefix[: len(PREFACE)] == PREFACE[: len(prefix)]:
@@ -38,7 +38,8 @@ def detect_protocol(prefix: bytes | bytearray) -> ProtocolKind | None:
 
 
 def _detect_tls(prefix: bytes | bytearray) -> ProtocolKind | None:
-    """A TLS record of type handshake, version 3.x, two bytes of length, then a ClientHello (RFC 8446, 5.1 and 4)."""
+    """Detect a TLS record of type handshake, version 3.x, two bytes of length, then a ClientHello (RFC 8446, 5.1 and
+    4)."""
     if len(prefix) > 1 and prefix[1] != 3:
         return ProtocolKind.OPAQUE
     if len(prefix) < _TLS_HEADER_SIZE:
@@ -47,7 +48,7 @@ def _detect_tls(prefix: bytes | bytearray) -> ProtocolKind | None:
 
 
 def _detect_http1(prefix: bytes | bytearray) -> ProtocolKind | None:
-    """A method is capital letters up to a space; empty lines before it are allowed (RFC 9112, 2.2)."""
+    """Detect a method: capital letters up to a space. Empty lines before it are allowed (RFC 9112, 2.2)."""
     line = bytes(prefix[:MAX_PREFIX]).lstrip(b"\r\n")
     method, space, _ = line[: _MAX_METHOD_LENGTH + 1].partition(b" ")
     if not _METHOD_BYTES.issuperset(method) or len(method) > _MAX_METHOD_LENGTH or (space and not method):

@@ -1,4 +1,4 @@
-"""The length-prefixed messages of gRPC in one direction of one stream. Knows no protobuf.
+"""The length-prefixed messages of gRPC in one direction of one stream. Independent of protobuf.
 
 The format is in manual/protocol.md "gRPC framing".
 """
@@ -20,31 +20,31 @@ _unpack_prefix = Struct(">BI").unpack_from
 
 
 class GrpcMessage(msgspec.Struct, frozen=True, gc=False):
-    """One message."""
+    """One length-prefixed message."""
 
     began: int
-    """When its first byte arrived, ns."""
+    """Time its first byte arrived, ns."""
     at: int
-    """When its last byte arrived, ns."""
+    """Time its last byte arrived, ns."""
     start: int
-    """Span on the wire: from its prefix (with the head of the DATA frame where it is the first thing in it)."""
+    """Byte offset of its prefix (of the DATA frame's head if the message is the first in the frame)."""
     end: int
-    """To its last byte."""
+    """Byte offset after its last byte."""
     data: bytes
-    """The message, decompressed; its first bytes where `truncated`."""
+    """The message, decompressed; only its first bytes if `truncated`."""
     compressed: bool = False
-    """The compressed flag was set."""
+    """Whether the compressed flag was set."""
     encoding: str = ""
-    """The message encoding where `compressed`: `gzip`."""
+    """Encoding of a `compressed` message, such as `gzip`."""
     size: int = 0
-    """True size of the decompressed message, bytes; of the compressed one where that was too large to be kept."""
+    """Full size of the decompressed message in bytes; of the compressed message if it was too large to be kept."""
     truncated: bool = False
     sha256: bytes = b""
-    """Of the bytes that `size` counts; only where `truncated`, and empty where a restart came between."""
+    """SHA-256 of the bytes counted by `size`; only if `truncated`, and empty if the recorder restarted in between."""
 
 
 class GrpcReassembler:
-    """Messages of one direction of one stream. Never raises; after an `Undecodable` it says nothing more."""
+    """Reassembles the messages of one direction of one stream. Never raises; emits nothing after an `Undecodable`."""
 
     __slots__ = (
         "_began",
@@ -68,9 +68,9 @@ class GrpcReassembler:
         self._limit = limit
         self._keep = keep
         self._head = b""
-        """What has come of a prefix."""
+        """Bytes of an incomplete prefix."""
         self._body: BodyCollector | None = None
-        """What has come of a message whose prefix is complete."""
+        """The incomplete message whose prefix is complete."""
         self._left = 0
         self._compressed = False
         self._began = self._start = 0
@@ -78,7 +78,7 @@ class GrpcReassembler:
         self._direction = Direction.TO_AGENT
 
     def feed(self, piece: Body, out: list[GrpcMessage | Undecodable]) -> None:
-        """Take the next bytes of the stream; complete messages are appended to `out`."""
+        """Take the next bytes of the stream and append complete messages to `out`."""
         if self.opaque:
             return
         data, at, limit = piece.data, piece.at, self._limit
@@ -98,7 +98,7 @@ class GrpcReassembler:
             pos = self._take_part(piece, shift, pos, out)
 
     def finish(self, at: int, out: list[GrpcMessage | Undecodable]) -> None:
-        """The stream's direction is over; an incomplete message is told."""
+        """End the stream's direction; an incomplete message is reported as undecodable."""
         if self.opaque:
             return
         if self._body is not None:
@@ -125,7 +125,7 @@ class GrpcReassembler:
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> GrpcReassembler:
-        """The reassembler that `save` described."""
+        """Return the reassembler that `save` described."""
         parts = cls(state["encoding"], *state["limits"])
         parts.opaque = state["opaque"]
         parts._head = state["head"]
@@ -137,7 +137,7 @@ class GrpcReassembler:
         return parts
 
     def _take_part(self, piece: Body, shift: int, pos: int, out: list[GrpcMessage | Undecodable]) -> int:
-        """Take what the piece holds of one prefix, or of one message. Gives the position to go on at."""
+        """Take the piece's part of one prefix or of one message. Return the position at which to continue."""
         if self._body is None:
             if not self._head:
                 self._began, self._start = piece.at, shift + pos if pos else piece.start
@@ -176,7 +176,10 @@ class GrpcReassembler:
             self._stop_decoding(at, f"message in {encoding}", problem, out)
 
     def _decompress(self, body: BodyCollector) -> tuple[BodyCollector, str]:
-        """The message, and why it cannot be read. Of one too large to be kept, only the beginning is looked at."""
+        """Return the decompressed message and the problem, or "".
+
+        A message too large to be kept is decoded only in part.
+        """
         if self.encoding in (b"", b"identity"):
             return body, "compressed flag without grpc-encoding"
         plain, problem = decompress_message(self.encoding, body.data, self._limit, self._keep)

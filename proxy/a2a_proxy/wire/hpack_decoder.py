@@ -1,8 +1,8 @@
 """HPACK (RFC 7541) for one direction of an observed connection: header blocks in, fields as bytes out.
 
-The tables are those of the `hpack` package; the loop is ours, because a recorder needs speed and bytes, never text:
-gRPC C-core peers send `-bin` values raw. An observer is as lenient as it can be: an encoder that goes on using a table
-larger than the peer has since asked for is followed, and only what cannot be followed is an error.
+The tables come from the `hpack` package; the loop is our own, because a recorder needs speed and bytes, not text: gRPC
+C-core peers send `-bin` values raw. The decoder is as lenient as possible: an encoder that keeps using a larger table
+than its peer has since announced is accepted; only a block that cannot be decoded is an error.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from hpack.table import HeaderTable
 Field = tuple[bytes, bytes]
 
 DEFAULT_TABLE_SIZE = 4096
-"""Bytes; what both sides start with (RFC 9113 6.5.2)."""
+"""Bytes; the initial value of both sides (RFC 9113 6.5.2)."""
 MAX_TABLE_SIZE = 16 << 20
-"""Bytes of dynamic table that we are ready to hold, whatever the peers agree on."""
+"""Maximum bytes of dynamic table, whatever the peers agree on."""
 MAX_LIST_SIZE = 16 << 20
-"""Bytes of one decoded header list, 32 added for each field (RFC 7541 4.1)."""
+"""Bytes of one decoded header list, with 32 added for each field (RFC 7541 4.1)."""
 
 _STATIC_TABLE: tuple[Field, ...] = ((b"", b""), *HeaderTable.STATIC_TABLE)
 _FIRST_DYNAMIC = len(_STATIC_TABLE)
@@ -30,7 +30,7 @@ _MAX_INTEGER_BYTES = 5
 
 
 class HpackError(ValueError):
-    """A header block that cannot be followed. The direction cannot be decoded after it."""
+    """A header block that cannot be decoded. No later block of the direction can be decoded either."""
 
 
 class HpackDecoder:
@@ -44,25 +44,26 @@ class HpackDecoder:
         self._maximum = DEFAULT_TABLE_SIZE
         self._limit = DEFAULT_TABLE_SIZE
         self.changes = 0
-        """Grows with every change of the dynamic table: while it stands still, equal blocks mean equal fields."""
+        """Number of changes of the dynamic table. While it is the same, equal blocks decode to equal fields."""
 
     def allow_table_size(self, size: int) -> None:
-        """The receiver of this direction announced SETTINGS_HEADER_TABLE_SIZE.
+        """Apply SETTINGS_HEADER_TABLE_SIZE announced by the receiver of this direction.
 
-        Raises the limit and never lowers it: blocks sent before the sender knew of the change must still be readable.
+        Raises the limit and never lowers it, because blocks sent before the sender received the setting must still be
+        readable.
         """
         self._limit = max(self._limit, min(size, MAX_TABLE_SIZE))
 
     def decode(self, block: bytes) -> list[Field]:
         """Decode one complete header block.
 
-        Raises `HpackError`; the context is then out of step and must not be used again.
+        Raises `HpackError`; after that the context is out of step and must not be used again.
         """
         try:
             fields = self._decode_fields(block)
         except IndexError:
-            raise HpackError("index or bytes beyond the end") from None
-        # A list can only be too large where the block is long enough to repeat large entries often.
+            raise HpackError("index or string beyond the end") from None
+        # A list can only be too large if the block is long enough to repeat large entries often.
         if len(block) * (self._limit + _LITERAL_EXPANSION) > MAX_LIST_SIZE:
             _check_list_size(fields)
         return fields
@@ -100,7 +101,7 @@ class HpackDecoder:
             else:
                 name, pos = _decode_string(block, pos)
             length = block[pos]
-            if length < 0x7F and pos + length < end:  # short and not Huffman: most of them
+            if length < 0x7F and pos + length < end:  # short and not Huffman-coded, the common case
                 value = block[pos + 1 : pos + 1 + length]
                 pos += 1 + length
             else:
@@ -140,7 +141,7 @@ class HpackDecoder:
         return pos
 
     def save(self) -> dict[str, object]:
-        """The context as plain values."""
+        """Return the context as plain values."""
         return {
             "entries": [[name, value] for name, value in self._dynamic],
             "maximum": self._maximum,
@@ -149,7 +150,7 @@ class HpackDecoder:
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> HpackDecoder:
-        """The context that `save` described."""
+        """Return the context that `save` described."""
         decoder = cls()
         decoder._dynamic.extend((name, value) for name, value in state["entries"])
         decoder._size = sum(_ENTRY_OVERHEAD + len(name) + len(value) for name, value in decoder._dynamic)
@@ -165,7 +166,7 @@ def _check_list_size(fields: list[Field]) -> None:
 
 
 def _decode_integer(block: bytes, pos: int, number: int) -> tuple[int, int]:
-    """RFC 7541 5.1, after a prefix that is all ones; `number` is that prefix."""
+    """Decode an integer (RFC 7541 5.1) after a prefix of all ones; `number` is that prefix."""
     shift = 0
     for index in range(pos, pos + _MAX_INTEGER_BYTES):
         byte = block[index]
@@ -177,7 +178,7 @@ def _decode_integer(block: bytes, pos: int, number: int) -> tuple[int, int]:
 
 
 def _decode_string(block: bytes, pos: int) -> tuple[bytes, int]:
-    """RFC 7541 5.2."""
+    """Decode a string (RFC 7541 5.2)."""
     first = block[pos]
     pos += 1
     length = first & 0x7F
@@ -190,12 +191,12 @@ def _decode_string(block: bytes, pos: int) -> tuple[bytes, int]:
 
 
 _huffman_steps: dict[int, tuple[int, int, bytes]] = {}
-"""The Huffman automaton by whole bytes, `state << 8 | byte` to `(state << 8, flags, output)`. A step is made from the
-library's steps by half bytes when it is first met: at most 65,536 (about 10 MB) where somebody tries all."""
+"""The Huffman automaton by whole bytes, `state << 8 | byte` to `(state << 8, flags, output)`. An entry is built from
+the library's half-byte steps on first use: at most 65,536 entries (about 10 MB) if a peer sends all combinations."""
 
 
 def _decode_huffman(data: bytes) -> bytes:
-    """RFC 7541 5.2, Appendix B."""
+    """Decode a Huffman string (RFC 7541 5.2, Appendix B)."""
     state, flags = 0, HUFFMAN_COMPLETE
     out = []
     steps = _huffman_steps
@@ -208,13 +209,16 @@ def _decode_huffman(data: bytes) -> bytes:
 
 
 def _make_huffman_step(state: int, byte: int) -> tuple[int, int, bytes]:
-    """Two steps of the library's automaton, remembered. Raises `HpackError` where there is none."""
+    """Combine two steps of the library's automaton and cache the result.
+
+    Raises `HpackError` if there is no such step.
+    """
     symbols = b""
     node, flags = state >> 8, 0
     for half in (byte >> 4, byte & 0x0F):
         node, flags, symbol = HUFFMAN_TABLE[node << 4 | half]
         if flags & HUFFMAN_FAIL:
-            raise HpackError("no Huffman string")
+            raise HpackError("invalid Huffman string")
         if flags & HUFFMAN_EMIT_SYMBOL:
             symbols += bytes((symbol,))
     _huffman_steps[state | byte] = node << 8, flags, symbols

@@ -1,11 +1,11 @@
-"""One HTTP/1.1 connection, read in passing: pairs requests with responses and says what each byte was.
+"""Observes one HTTP/1.1 connection: pairs requests with responses and assigns every byte to an event.
 
-Heads are read in `http1_head`, bodies counted in `http1_body`; here is what both directions must know of each other:
-which request a response answers, when a connection stops being HTTP, and who broke off what.
+`http1_head` parses heads, `http1_body` counts bodies. This module holds the state shared by both directions: which
+request a response answers, when a connection stops being HTTP, and which peer broke off which stream.
 
-At most one `Cut` comes per stream. A client that sends FIN while an answer is due counts as gone (HTTP clients leave
-like that); where it only half-closed, the rest of the answer and its `End` still follow the `Cut`.
-An `Undecodable` names the stream that was being read, 0 between messages; of its direction nothing more is said.
+Each stream has at most one `Cut`. A client that sends FIN while a response is pending counts as gone, because HTTP
+clients leave this way; if it only half-closed, the rest of the response and its `End` still follow the `Cut`.
+An `Undecodable` names the stream that was being read, 0 between messages; no more events follow for its direction.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from a2a_proxy.wire.http1_head import (
 )
 
 MAX_PIPELINED = 1 << 16
-"""How many unanswered requests are remembered; no client pipelines more than a handful."""
+"""Maximum number of unanswered requests; no client pipelines more than a handful."""
 
 _TO_AGENT = Direction.TO_AGENT
 _TO_CLIENT = Direction.TO_CLIENT
@@ -40,16 +40,16 @@ _OPAQUE_COUNTERS = ("opaque_to_agent", "opaque_to_client")
 
 
 class _Http1Direction:
-    """What is known of one direction."""
+    """State of one direction."""
 
     __slots__ = ("began", "body", "direction", "ended", "head", "offset", "opaque", "opaque_from", "start")
 
     def __init__(self, direction: Direction) -> None:
         self.direction = direction
         self.offset = 0
-        """Of the next byte."""
+        """Offset of the next byte."""
         self.head = bytearray()
-        """A head that is not whole yet."""
+        """An incomplete head."""
         self.start = 0
         self.began = 0
         self.body: BodyReader | None = None
@@ -58,7 +58,7 @@ class _Http1Direction:
         self.ended = False
 
     def make_opaque(self, offset: int) -> None:
-        """Nothing of this direction is read from `offset` on."""
+        """Stop decoding this direction at `offset`."""
         if not self.opaque:
             self.opaque = True
             self.opaque_from = offset
@@ -88,28 +88,28 @@ class _Http1State(msgspec.Struct):
 
 
 class Http1Decoder:
-    """Both directions of one HTTP/1.1 connection. Never raises on what peers send."""
+    """Both directions of one HTTP/1.1 connection. Never raises because of a peer's bytes."""
 
     def __init__(self) -> None:
         self._sides = (_Http1Direction(_TO_AGENT), _Http1Direction(_TO_CLIENT))
         self._pending: deque[tuple[int, bytes]] = deque()
-        """(stream, method) of requests whose final response head has not come, oldest first."""
+        """(stream, method) of requests whose final response head has not arrived, oldest first."""
         self._next_stream = 1
         self._cut_up_to = 0
-        """Streams up to this one that were open at a break got their `Cut`."""
+        """Streams up to this number that were open at a break have their `Cut`."""
         self._left_up_to = 0
-        """The same where only the client has closed its side: the agent's break is told too."""
+        """The same if only the client has closed its side: a break by the agent is still reported."""
         self._is_tunnel = False
         self._leniencies = Leniencies()
 
     @property
     def counters(self) -> dict[str, int]:
-        """`opaque_to_agent`, `opaque_to_client`: bytes that were not read; absent where there are none."""
+        """`opaque_to_agent` and `opaque_to_client`: bytes that were not decoded; absent if 0."""
         unread = {_OPAQUE_COUNTERS[s.direction]: s.offset - s.opaque_from for s in self._sides if s.opaque}
         return {name: count for name, count in unread.items() if count}
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
-        """Read bytes that arrived at `at` (ns) in one direction; events are appended to `out`."""
+        """Read bytes that arrived at `at` (ns) in one direction and append events to `out`."""
         side = self._sides[direction]
         base = side.offset
         size = len(data)
@@ -129,7 +129,7 @@ class Http1Decoder:
                 self._end_message(side, base + pos)
 
     def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """The sender of this direction sent FIN."""
+        """Handle FIN from the sender of this direction."""
         side = self._sides[direction]
         if side.opaque or side.ended:
             return
@@ -141,7 +141,7 @@ class Http1Decoder:
         self._cut_streams(side, at, "eof", out)
 
     def reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """The sender of this direction sent RST, which ends both directions."""
+        """Handle RST from the sender of this direction, which ends both directions."""
         side = self._sides[direction]
         if side.opaque:
             return
@@ -149,7 +149,7 @@ class Http1Decoder:
         self._cut_streams(side, at, "reset", out)
 
     def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """Bytes are missing here. Without them requests and responses cannot be paired: both directions go opaque."""
+        """Handle missing bytes: requests and responses can no longer be paired, so both directions become opaque."""
         self._cut_streams(self._sides[direction], at, "lost", out)
         for side in self._sides:
             side.make_opaque(side.offset)
@@ -175,7 +175,7 @@ class Http1Decoder:
 
     @classmethod
     def restore(cls, state: dict[str, object]) -> Http1Decoder:
-        """The decoder that `save` was called on. Raises msgspec.ValidationError on other values."""
+        """Return the decoder that `save` was called on. Raises msgspec.ValidationError on other values."""
         saved = msgspec.convert(state, _Http1State)
         decoder = cls()
         decoder._pending = deque(saved.pending)
@@ -195,7 +195,7 @@ class Http1Decoder:
     def _collect_head(
         self, side: _Http1Direction, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]
     ) -> int:
-        """Collect a head from `data[pos:]`; the position after what was taken."""
+        """Collect a head from `data[pos:]` and return the position after the consumed bytes."""
         head = side.head
         held = len(head)
         if not held:
@@ -265,7 +265,7 @@ class Http1Decoder:
     ) -> None:
         pending = self._pending
         if not pending:
-            self._open_stream(b"")  # a response that nobody asked for, such as a 408 on an idle connection
+            self._open_stream(b"")  # a response without a request, such as a 408 on an idle connection
         stream, method = pending[0]
         if parsed.status < 200 and parsed.status != 101:
             out.append(_make_head_event(side, parsed, HeadRole.INFORMATIONAL, stream, end, at))
@@ -309,7 +309,7 @@ class Http1Decoder:
     def _begin_tunnel(
         self, side: _Http1Direction, stream: int, protocol: str, end: int, at: int, out: list[WireEvent]
     ) -> None:
-        """The connection stops being HTTP: at once for the agent, after the request's body for the client."""
+        """Stop reading HTTP: at once for the agent's direction, after the request's body for the client's."""
         detail: dict[str, object] = {"protocol": protocol, "stream": stream}
         out.append(Control(side.direction, at, side.start, end, "upgrade", detail))
         self._is_tunnel = True
@@ -320,7 +320,8 @@ class Http1Decoder:
     # Ends
 
     def _cut_streams(self, side: _Http1Direction, at: int, how: str, out: list[WireEvent]) -> None:
-        """One `Cut` for each stream that is open now and has none; of the agent also where its client has left."""
+        """Emit one `Cut` per open stream that has none; a break by the agent also cuts streams whose client has
+        left."""
         leaves = how == "eof" and side.direction is _TO_AGENT
         for stream in sorted(self._streams_to_cut(side, how)):
             if stream <= self._cut_up_to or (stream <= self._left_up_to and side.direction is _TO_AGENT):
@@ -356,7 +357,7 @@ class Http1Decoder:
 
 
 def _skip_empty_lines(data: bytes, pos: int) -> int:
-    """Peers may send empty lines between messages (RFC 9112, 2.2)."""
+    """Return the position after empty lines, which peers may send between messages (RFC 9112, 2.2)."""
     while data[pos : pos + 1] in (b"\r", b"\n"):
         pos += 1
     return pos

@@ -1,6 +1,6 @@
-"""HTTP/1.1 bodies: how long one is (RFC 9112, 6.3), and counting its bytes as they come. No body is kept here.
+"""HTTP/1.1 bodies: determines their length (RFC 9112, 6.3) and counts their bytes as they arrive. Keeps no body.
 
-Pieces go out as they arrive; only a chunk-size line or a trailer section that is cut in two is held until it is whole.
+Pieces are emitted as they arrive; only a split chunk-size line or trailer section is held until it is complete.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from a2a_proxy.wire.http1_head import (
 )
 
 MAX_SIZE_LINE = 16 << 10
-"""The longest chunk-size line with its extensions, bytes; Node stops there too."""
+"""Longest chunk-size line with its extensions, bytes; the limit of Node too."""
 
 _HEX_DIGITS = b"0123456789abcdefABCDEF"
 _MAX_SIZE_DIGITS = 15
@@ -27,7 +27,7 @@ _SAMPLE_SIZE = 8
 
 
 class Phase(IntEnum):
-    """What the next byte of a body belongs to."""
+    """The part of a body that the next byte belongs to."""
 
     DONE = 0
     LENGTH = 1
@@ -38,12 +38,12 @@ class Phase(IntEnum):
     TRAILERS = 6
 
 
-# Looking a member up in its class costs more than a global name, and this is asked for every piece.
+# A member lookup in its class costs more than a global name, and it is needed for every piece.
 _DONE, _LENGTH, _UNTIL_EOF, _SIZE, _DATA, _DATA_END, _TRAILERS = Phase
 
 
 class BodyError(Exception):
-    """Bytes that are no part of a body; says where, what was expected, and what came."""
+    """Bytes that are not part of a body, with the offset, the expected content and the actual one."""
 
     def __init__(self, offset: int, expected: str, got: str) -> None:
         super().__init__(expected)
@@ -53,12 +53,12 @@ class BodyError(Exception):
 
 
 def quote_sample(data: bytes | bytearray) -> str:
-    """The first few bytes as text, for a finding; few, because they may belong to a secret."""
+    """Return the first few bytes as text for a finding; few, because they may belong to a secret."""
     return repr(bytes(data[:_SAMPLE_SIZE]))[1:]
 
 
 def request_framing(head: ParsedHead) -> tuple[Phase, int]:
-    """How the body of a request is delimited, and its length in bytes. Raises `HeadError`."""
+    """Return how the body of a request is delimited, and its length in bytes. Raises `HeadError`."""
     if head.codings:
         _check_one_framing(head)
         if head.codings[-1] != b"chunked":
@@ -69,7 +69,7 @@ def request_framing(head: ParsedHead) -> tuple[Phase, int]:
 
 
 def response_framing(head: ParsedHead, method: bytes) -> tuple[Phase, int]:
-    """How the body of the response to a `method` request is delimited, and its length. Raises `HeadError`."""
+    """Return how the body of the response to a `method` request is delimited, and its length. Raises `HeadError`."""
     status = head.status
     if method == b"HEAD" or status in (204, 304) or status < 200:
         return _DONE, 0
@@ -85,18 +85,19 @@ def response_framing(head: ParsedHead, method: bytes) -> tuple[Phase, int]:
 
 
 def _check_one_framing(head: ParsedHead) -> None:
-    # RFC 9112, 6.1: both together "ought to be handled as an error": the peers may disagree about where the body ends.
+    # RFC 9112, 6.1: both together "ought to be handled as an error", because the peers may disagree about the body's
+    # end.
     if head.lengths:
         raise HeadError("Content-Length and Transfer-Encoding together")
 
 
 def _content_length(head: ParsedHead) -> int:
-    """The Content-Length, -1 where there is none. httptools has refused repeated and non-numeric ones."""
+    """Return the Content-Length, or -1 if there is none. httptools has rejected repeated and non-numeric ones."""
     return int(head.lengths[0]) if head.lengths else -1
 
 
 class BodyReader:
-    """Counts one body. `feed` is called until `phase` is DONE, or with UNTIL_EOF until the connection ends."""
+    """Counts one body. Call `feed` until `phase` is DONE, or, for UNTIL_EOF, until the connection ends."""
 
     __slots__ = ("_began", "_leniencies", "_partial", "_span", "direction", "left", "phase", "stream")
 
@@ -114,9 +115,9 @@ class BodyReader:
         self._began = 0
 
     def feed(self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]) -> int:
-        """Take what belongs to the body from `data[pos:]`, whose first byte has offset `base + pos`.
+        """Consume the bytes of the body from `data[pos:]`, whose first byte has offset `base + pos`.
 
-        Returns the position after it. Raises `BodyError`.
+        Returns the position after them. Raises `BodyError`.
         """
         size = len(data)
         while pos < size and (phase := self.phase):
@@ -147,7 +148,7 @@ class BodyReader:
 
     @classmethod
     def restore(cls, state: tuple[int, int, int, int, int, bytes, int], leniencies: Leniencies) -> BodyReader:
-        """The reader that `save` was called on."""
+        """Return the reader that `save` was called on."""
         stream, direction, phase, left, span, rest, began = state
         reader = cls(stream, Direction(direction), Phase(phase), left, span, leniencies)
         reader._partial += rest
@@ -155,7 +156,7 @@ class BodyReader:
         return reader
 
     def _emit_piece(self, piece: bytes, end: int, at: int, out: list[WireEvent]) -> None:
-        # The span reaches back to the end of the piece before: chunk framing belongs to the bytes it announces.
+        # The span begins at the end of the previous piece: chunk framing belongs to the bytes it announces.
         out.append(Body(self.stream, self.direction, at, self._span, end, piece))
         self._span = end
 
@@ -164,7 +165,7 @@ class BodyReader:
         out.append(End(self.stream, self.direction, at, offset))
 
     def _read_counted(self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]) -> int:
-        """Bytes of which `left` are still to come."""
+        """Consume bytes of a counted part, of which `left` are still to come."""
         end = pos + self.left
         if end > len(data):
             end = len(data)
@@ -178,7 +179,7 @@ class BodyReader:
         return end
 
     def _read_size_line(self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]) -> int:
-        """A chunk-size line: hexadecimal digits, extensions, line end."""
+        """Read a chunk-size line: hexadecimal digits, extensions, line end."""
         newline = data.find(b"\n", pos)
         rest = self._partial
         if newline < 0 or rest:
@@ -197,7 +198,7 @@ class BodyReader:
         return newline + 1
 
     def _check_size_line(self, line: bytes | bytearray, end: int, position: int) -> int:
-        """A size line that is not whole yet; refused where it is longer than any should be."""
+        """Return `position` for a size line that is incomplete. Raises `BodyError` if it is already too long."""
         if len(line) > MAX_SIZE_LINE:
             raise BodyError(end - len(line), f"a chunk-size line of at most {MAX_SIZE_LINE} bytes", quote_sample(line))
         return position
@@ -220,7 +221,7 @@ class BodyReader:
         return int(digits, 16)
 
     def _read_data_end(self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]) -> int:
-        """The line end after a chunk."""
+        """Read the line end after a chunk."""
         if not self._partial and data.startswith(b"\r\n", pos):
             self.phase = _SIZE
             return pos + 2
@@ -237,7 +238,7 @@ class BodyReader:
         return pos + 1
 
     def _read_trailers(self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]) -> int:
-        """The trailer section, nearly always just its empty line."""
+        """Read the trailer section, which is nearly always just its empty line."""
         rest = self._partial
         if not rest:
             if data.startswith(b"\r\n", pos):
@@ -276,7 +277,7 @@ class BodyReader:
 
 
 def _find_section_end(section: bytearray, searched: int) -> int:
-    """The offset after the empty line that ends a trailer section, -1 where it has not come."""
+    """Return the offset after the empty line that ends a trailer section, or -1 if it has not arrived."""
     if section.startswith(b"\r\n"):
         return 2
     if section.startswith(b"\n"):

@@ -1,7 +1,7 @@
-"""HTTP/1.1 heads: where one ends, and what is in it.
+"""HTTP/1.1 heads: finds their end and parses them.
 
-Our own scanner finds the end; httptools, which never sees anything else, parses what stands before it. What follows a
-head (bodies, pairing of requests and responses) belongs to `http1_body` and `http1`.
+The scanner here finds the end; httptools parses the bytes before it and never receives any others. `http1_body` and
+`http1` handle the bytes after a head (bodies, pairing of requests and responses).
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Control, Headers, WireEvent
 
 MAX_HEAD_SIZE = 1 << 20
-"""The longest head (or trailer section) that is read, bytes. nginx stops at 32 KiB, Node at 16 KiB, Go at 1 MiB."""
+"""Longest head (or trailer section) that is parsed, bytes. nginx stops at 32 KiB, Node at 16 KiB, Go at 1 MiB."""
 
 MIN_SNIFFED = 8
-"""Bytes that are enough to see that a head is none."""
+"""Bytes that are enough to see that they do not begin a head."""
 
 MAX_METHOD_LENGTH = 24
-"""The longest method that is believed, bytes."""
+"""Longest method that is accepted, bytes."""
 
 _METHOD_PATTERN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _REQUEST_LINE_PATTERN = re.compile(
@@ -31,18 +31,18 @@ _FRAMING_FIELDS = frozenset({b"content-length", b"transfer-encoding", b"host", b
 
 
 class HeadError(Exception):
-    """A head that cannot be read. The text says what is wrong with it and quotes nothing: a head holds credentials."""
+    """A head that cannot be parsed. The text says why and quotes nothing, because a head holds credentials."""
 
 
 class ParsedHead(msgspec.Struct):
-    """One head, with the fields that decide about its body picked out."""
+    """One head, with the fields that determine its body."""
 
     headers: Headers
     version: str
     lengths: list[bytes]
     """Values of the Content-Length fields, in order."""
     codings: list[bytes]
-    """Transfer codings, lower case, in order, over all fields."""
+    """Transfer codings in lower case, in order, of all fields."""
     host: bytes = b""
     upgrade: bytes = b""
     method: bytes = b""
@@ -50,9 +50,9 @@ class ParsedHead(msgspec.Struct):
     status: int = 0
     reason: bytes = b""
     leniency: str = ""
-    """`bare_lf`, `obs_fold`, `request_line` or `field`, where a strict parser would have refused the head."""
+    """`bare_lf`, `obs_fold`, `request_line` or `field` if a strict parser would have rejected the head."""
     complaint: str = ""
-    """What the strict parser said."""
+    """The strict parser's error message."""
 
 
 class Leniencies:
@@ -71,19 +71,19 @@ class Leniencies:
         end: int,
         out: list[WireEvent],
     ) -> None:
-        """Say that bytes `start` to `end` were read although a strict parser refuses them."""
+        """Report that the bytes `start` to `end` were accepted although a strict parser rejects them."""
         key = f"{int(direction)}{what}"
         if key not in self._reported:
             self._reported.add(key)
             out.append(Control(direction, at, start, end, "leniency", {"what": what, "reason": reason}))
 
     def save(self) -> list[str]:
-        """What was reported so far."""
+        """Return the leniencies reported so far."""
         return sorted(self._reported)
 
 
 def find_head_end(buffer: bytes | bytearray, start: int = 0) -> int:
-    """The offset after the first empty line at or after `start`, -1 where there is none yet.
+    """Return the offset after the first empty line at or after `start`, or -1 if there is none yet.
 
     Lines may end in CRLF or, as many peers tolerate, in a bare LF (RFC 9112, 2.2).
     """
@@ -103,7 +103,7 @@ def is_plausible(direction: Direction, prefix: bytes | bytearray) -> bool:
 
 
 class _HeadCollector:
-    """What httptools calls back."""
+    """Callbacks for httptools."""
 
     __slots__ = ("complete", "fields", "on_header", "reason", "target")
 
@@ -120,15 +120,15 @@ class _HeadCollector:
         self.on_header = on_header
 
     def on_url(self, url: bytes) -> None:
-        """May come in pieces."""
+        """Add to the target, which may arrive in pieces."""
         self.target += url
 
     def on_status(self, reason: bytes) -> None:
-        """May come in pieces."""
+        """Add to the reason phrase, which may arrive in pieces."""
         self.reason += reason
 
     def on_headers_complete(self) -> None:
-        """The empty line was seen."""
+        """Note that the empty line was seen."""
         self.complete = True
 
 
@@ -136,7 +136,7 @@ _Parser = httptools.HttpRequestParser | httptools.HttpResponseParser
 
 
 def _feed_head(parser: _Parser, collector: _HeadCollector, head: bytes, lenient: bool) -> str:
-    """Feed one head; the parser's complaint, or an empty text where there is none."""
+    """Parse one head and return the parser's error message, or "" if there is none."""
     if lenient:
         parser.set_dangerous_leniencies(
             lenient_headers=True,
@@ -149,14 +149,14 @@ def _feed_head(parser: _Parser, collector: _HeadCollector, head: bytes, lenient:
     try:
         parser.feed_data(head)
     except httptools.HttpParserUpgrade:
-        pass  # said of every CONNECT and Upgrade request; the answer decides, not the request
+        pass  # raised for every CONNECT and Upgrade request; the response decides, not the request
     except httptools.HttpParserError as error:
         return str(error) or type(error).__name__
     return "" if collector.complete else "the head is not complete where its empty line is"
 
 
 def _name_leniency(head: bytes) -> str:
-    """Name what a strict parser dislikes in a head."""
+    """Return the name of the leniency that a head needs."""
     if head.count(b"\n") != head.count(b"\r\n"):
         return "bare_lf"
     if b"\n " in head or b"\n\t" in head:
@@ -165,12 +165,12 @@ def _name_leniency(head: bytes) -> str:
 
 
 def _pick_framing_fields(collector: _HeadCollector, parsed: ParsedHead) -> ParsedHead:
-    """Pick out the fields that decide about the body."""
+    """Copy the fields that determine the body into `parsed`."""
     parsed.headers = tuple(collector.fields)
     for name, value in collector.fields:
         key = name.lower()
         if key not in _FRAMING_FIELDS:
-            key = key.rstrip()  # `Content-Length : 3` passes with leniency only
+            key = key.rstrip()  # `Content-Length : 3` is accepted only leniently
         if key == b"content-length":
             parsed.lengths.append(value)
         elif key == b"transfer-encoding":
@@ -183,7 +183,7 @@ def _pick_framing_fields(collector: _HeadCollector, parsed: ParsedHead) -> Parse
 
 
 def parse_request(head: bytes) -> ParsedHead:
-    """Read a request head, its empty line included. Raises `HeadError`."""
+    """Parse a request head, including its empty line. Raises `HeadError`."""
     collector = _HeadCollector()
     parser = httptools.HttpRequestParser(collector)
     complaint = _feed_head(parser, collector, head, lenient=False)
@@ -198,9 +198,10 @@ def parse_request(head: bytes) -> ParsedHead:
 
 
 def _parse_request_leniently(head: bytes, complaint: str) -> ParsedHead:
-    """Read a request head that the strict parser refused.
+    """Parse a request head that the strict parser rejected.
 
-    The request line is read here: httptools knows a closed list of methods and only ASCII targets, peers know more.
+    The request line is parsed here because httptools accepts only a fixed list of methods and ASCII targets, while
+    peers use others too.
     """
     line = _REQUEST_LINE_PATTERN.match(head)
     if line is None:
@@ -220,7 +221,7 @@ def _parse_request_leniently(head: bytes, complaint: str) -> ParsedHead:
 
 
 def parse_response(head: bytes) -> ParsedHead:
-    """Read a response head, its empty line included. Raises `HeadError`."""
+    """Parse a response head, including its empty line. Raises `HeadError`."""
     collector = _HeadCollector()
     parser = httptools.HttpResponseParser(collector)
     complaint = _feed_head(parser, collector, head, lenient=False)
@@ -240,5 +241,8 @@ def parse_response(head: bytes) -> ParsedHead:
 
 
 def parse_trailers(block: bytes) -> ParsedHead:
-    """Read a trailer section, its empty line included; only headers and leniency mean anything. Raises `HeadError`."""
+    """Parse a trailer section, including its empty line; only `headers` and `leniency` are meaningful.
+
+    Raises `HeadError`.
+    """
     return parse_response(b"HTTP/1.1 200 OK\r\n" + block)

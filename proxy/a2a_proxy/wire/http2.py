@@ -1,10 +1,10 @@
-"""HTTP/2 (RFC 9113) in passing: both directions of one connection with prior knowledge, bytes in, wire events out.
+"""Observes HTTP/2 (RFC 9113) with prior knowledge: both directions of one connection, bytes in, wire events out.
 
-An observer, not a peer: it sends nothing, enforces no flow control and no frame size, and tolerates what real peers
-tolerate. DATA is passed on as it arrives, so nothing of it is held; every other frame waits, bounded, until complete.
-What cannot be followed makes its direction opaque with one `Undecodable`; the other direction goes on.
+The observer is not a peer: it sends nothing, enforces neither flow control nor frame size, and tolerates what real
+peers tolerate. DATA is emitted as it arrives and never held; every other frame is held, bounded, until it is complete.
+Bytes that cannot be decoded make their direction opaque with one `Undecodable`; the other direction continues.
 
-In a `Body` the bytes are the last ones of its span; trailing padding follows as a `Body` without bytes.
+The bytes of a `Body` are the last ones of its byte range; trailing padding follows as a `Body` without bytes.
 An `End` starts at the offset just past the frame that ended the direction.
 """
 
@@ -21,12 +21,12 @@ from a2a_proxy.wire.http2_frame import RawFrame, Violation, describe_frame_head
 from a2a_proxy.wire.http2_side import DirectionState, Flow, HeaderBlock, HeaderFields
 
 MAX_FRAME_SIZE = 1 << 20
-"""Bytes of a frame other than DATA, and of a compressed header block."""
+"""Maximum bytes of a frame other than DATA, and of a compressed header block."""
 MAX_DEBUG_DATA = 4096
-"""Characters of a GOAWAY's debug data that are kept."""
+"""Characters kept of a GOAWAY's debug data."""
 
 MAX_STREAMS = 1 << 18
-"""Streams open at the same time on one connection."""
+"""Maximum number of streams open at the same time on one connection."""
 
 _FRAME_HEAD_SIZE = 9
 _DATA, _HEADERS, _PRIORITY, _RST_STREAM, _SETTINGS, _PUSH_PROMISE, _PING, _GOAWAY, _WINDOW_UPDATE, _CONTINUATION = (
@@ -41,7 +41,7 @@ _STREAM_MASK = 0x7FFFFFFF
 
 _PASSED_THROUGH = (_DATA, _PRIORITY)
 
-# What a stream is, in bits: a header block seen (1 toward the agent, 2 toward the client), ended (4, 8), cut (16).
+# State bits of a stream: header block seen (1 toward the agent, 2 toward the client), ended (4, 8), cut (16).
 _CLOSED_BITS = 4 | 8
 _CUT_BIT = 16
 
@@ -56,13 +56,13 @@ class Http2Decoder:
     def __init__(self) -> None:
         self.counters: dict[str, int] = {}
         """Frames too common to be events: `data_frames`, `ping`, `window_update`, `settings_ack`, `priority`,
-        `unknown_frames`, `rst_no_error`, and `late_frames` for those of streams that were closed before."""
+        `unknown_frames`, `rst_no_error`, and `late_frames` for frames of streams that were already closed."""
         self._sides = (DirectionState(Direction.TO_AGENT), DirectionState(Direction.TO_CLIENT))
         self._streams: dict[int, int] = {}
         self._highest = 0
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
-        """Decode bytes of one direction that arrived at `at` (ns); events are appended to `out`."""
+        """Decode bytes of one direction that arrived at `at` (ns) and append events to `out`."""
         side = self._sides[direction]
         if side.opaque:
             side.offset += len(data)
@@ -83,9 +83,9 @@ class Http2Decoder:
             self._silence_direction(side)
 
     def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """The sender of this direction sends no more (FIN). Every stream that is open in either direction is cut once.
+        """Handle FIN from the sender of this direction. Every stream that is open in either direction is cut once.
 
-        The other direction is decoded on: a client may half-close its connection and still read.
+        The other direction is still decoded, because a client may half-close its connection and continue to read.
         """
         side = self._sides[direction]
         if not side.opaque and (wrong := _find_incomplete(side)):
@@ -94,17 +94,17 @@ class Http2Decoder:
         self._silence_direction(side)
 
     def reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """The sender of this direction broke the connection (RST): every open stream is cut and forgotten."""
+        """Handle RST from the sender of this direction: every open stream is cut and forgotten."""
         self._cut_all_streams(self._sides[direction], at, "reset", out)
         self._close_connection()
 
     def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """Bytes of this direction are missing: open streams are cut, and the whole connection is opaque from here."""
+        """Handle missing bytes: open streams are cut, and the whole connection is opaque from here."""
         self._cut_all_streams(self._sides[direction], at, "lost", out)
         self._close_connection()
 
     def save(self) -> dict[str, object]:
-        """Everything as plain values. Holds header fields, so credentials: not for the recording."""
+        """Return plain values. They hold header fields, so credentials: do not write them to the recording."""
         return {
             "sides": [side.save() for side in self._sides],
             "streams": [[stream, bits] for stream, bits in self._streams.items()],
@@ -114,7 +114,7 @@ class Http2Decoder:
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> Http2Decoder:
-        """The decoder that `save` described."""
+        """Return the decoder that `save` described."""
         decoder = cls()
         to_agent, to_client = state["sides"]
         decoder._sides = (
@@ -129,7 +129,7 @@ class Http2Decoder:
     # Frames
 
     def _read_frames(self, side: DirectionState, buf: bytes, at: int, began: int, out: list[WireEvent]) -> None:
-        """Read the frames of `buf`, whose first byte arrived at `began`; keep what is incomplete."""
+        """Read the frames of `buf`, whose first byte arrived at `began` (ns), and keep the incomplete rest."""
         direction, ended, base, total = side.direction, side.ended_bit, side.offset, len(buf)
         streams, append = self._streams, out.append
         pos, need, whole = 0, _FRAME_HEAD_SIZE, 0
@@ -190,10 +190,10 @@ class Http2Decoder:
         out.append(Control(side.direction, at, side.offset, side.offset + len(PREFACE), "preface", {}))
         return len(PREFACE)
 
-    # DATA and what is skipped
+    # DATA and skipped frames
 
     def _start_flow(self, side: DirectionState, buf: bytes, pos: int, at: int, out: list[WireEvent]) -> int:
-        """A DATA frame that is padded or not all there, or a frame of unknown type."""
+        """Start a DATA frame that is padded or incomplete, or a frame of unknown type."""
         word, flags, stream = _unpack_frame_head(buf, pos)
         stream &= _STREAM_MASK
         start, length, padding = side.offset + pos, word >> 8, 0
@@ -216,7 +216,7 @@ class Http2Decoder:
         return self._pass_flow(side, Flow(stream, length, padding, ends, length > 0, start), buf, pos, at, out)
 
     def _pass_flow(self, side: DirectionState, flow: Flow, buf: bytes, pos: int, at: int, out: list[WireEvent]) -> int:
-        """Pass on what `buf` holds of a flow; the bytes first, then the padding. Gives the position after it."""
+        """Emit the part of a flow that is in `buf`, first data, then padding. Return the position after it."""
         emits = flow.emits and not self._streams.get(flow.stream, _CLOSED_BITS) & side.ended_bit
         taken = min(flow.data, len(buf) - pos)
         stop = pos + taken
@@ -265,7 +265,7 @@ class Http2Decoder:
         self._add_to_block(side, block, frame, out)
 
     def _add_to_block(self, side: DirectionState, block: HeaderBlock, frame: RawFrame, out: list[WireEvent]) -> None:
-        """A frame added to a header block: done at END_HEADERS."""
+        """Add a frame to a header block, which is complete at END_HEADERS."""
         if not frame.flags & _END_HEADERS:
             side.block = block
             return
@@ -327,7 +327,7 @@ class Http2Decoder:
     # Streams
 
     def _open_stream(self, stream: int) -> int:
-        """The bits of a stream, opened where its number is new; one that was closed is known by its number only."""
+        """Return the bits of a stream, opened if its number is new. Of a closed stream only the number is known."""
         bits = self._streams.get(stream)
         if bits is not None:
             return bits
@@ -357,7 +357,7 @@ class Http2Decoder:
         if bits & _CLOSED_BITS == _CLOSED_BITS:
             self._add_to_counter("late_frames")
         elif not code and bits & self._sides[Direction.TO_CLIENT].ended_bit:
-            # RFC 9113 8.1: after a complete answer a server may ask the client to stop sending. Nothing was cut.
+            # RFC 9113 8.1: after a complete response a server may make the client stop sending. Nothing was cut.
             self._add_to_counter("rst_no_error")
         elif not bits & _CUT_BIT:
             out.append(Cut(frame.stream, side.direction, frame.at, frame.start, "rst_stream", code))
@@ -414,7 +414,7 @@ class Http2Decoder:
             self._refuse_after(last, code, frame, out)
 
     def _refuse_after(self, last: int, code: int, frame: RawFrame, out: list[WireEvent]) -> None:
-        """RFC 9113 6.8: streams of the client above the last one were not and will not be acted on."""
+        """Cut the client's streams above the last one, which the agent will not process (RFC 9113 6.8)."""
         refused = [stream for stream in self._streams if stream > last and stream & 1]
         out.extend(
             Cut(stream, Direction.TO_CLIENT, frame.at, frame.start, "goaway", code)
@@ -423,7 +423,7 @@ class Http2Decoder:
         )
 
     def _count_late_data(self, stream: int, length: int, offset: int) -> None:
-        """DATA of a stream that is closed: in flight while the other side ended it. On stream 0 it is nonsense."""
+        """Count DATA of a closed stream, sent before its sender saw the end. Raises `Violation` on stream 0."""
         if not stream:
             raise Violation(offset, "DATA on a stream", describe_frame_head(_DATA, stream, length))
         self._add_to_counter("late_frames")
@@ -445,7 +445,7 @@ _FRAME_HANDLERS: dict[int, _FrameHandler] = {
 
 
 def _check_frame_head(side: DirectionState, kind: int, stream: int, length: int, offset: int) -> None:
-    """What can be said of a frame by its head. Raises `Violation`."""
+    """Check a frame by its head. Raises `Violation`."""
     expected = ""
     if side.block is not None and (kind != _CONTINUATION or stream != side.block.stream):
         expected = f"CONTINUATION of stream {side.block.stream}"
@@ -474,7 +474,8 @@ def _head_role(side: DirectionState, bits: int, status: int) -> HeadRole:
 
 
 def _find_incomplete(side: DirectionState) -> Violation | None:
-    """What the end of the bytes has cut in two, where no stream's Cut says it."""
+    """Return a violation for a frame, preface or header block cut off by FIN, which no stream's Cut reports, or
+    None."""
     got = f"end after {len(side.incomplete)} bytes"
     if side.incomplete:
         what = "HTTP/2 connection preface" if side.preface else "frame"

@@ -1,4 +1,4 @@
-"""One HTTP/2 frame as a value, and the checks its content must pass. `http2` says what frames mean."""
+"""One HTTP/2 frame as a value, with the checks of its content. `http2` implements the meaning of frames."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Violation(Exception):
-    """Bytes after which their direction cannot be followed."""
+    """Bytes after which the direction cannot be decoded."""
 
     def __init__(self, offset: int, expected: str, got: str) -> None:
         super().__init__(offset, expected, got)
@@ -16,7 +16,7 @@ class Violation(Exception):
 
 
 def describe_frame_head(kind: int, stream: int, length: int) -> str:
-    """A frame's head in words."""
+    """Return a frame's head in words."""
     return f"frame of type {kind} on stream {stream} with {length} bytes"
 
 
@@ -30,28 +30,29 @@ class RawFrame(msgspec.Struct, frozen=True, gc=False):
     start: int
     end: int
     at: int
-    """When its last byte arrived, ns."""
+    """Time its last byte arrived, ns."""
     began: int
-    """When its first byte arrived, ns."""
+    """Time its first byte arrived, ns."""
 
     def violation(self, expected: str) -> Violation:
-        """The complaint about this frame."""
+        """Return the violation for this frame."""
         return Violation(self.start, expected, describe_frame_head(self.kind, self.stream, len(self.payload)))
 
     def check_stream(self) -> None:
-        """Raises `Violation` where the frame is on stream 0."""
+        """Raise `Violation` if the frame is on stream 0."""
         if not self.stream:
             raise self.violation("a frame on a stream")
 
     def check_size(self, size: int) -> None:
-        """Raises `Violation` where the payload has another size than `size` bytes."""
+        """Raise `Violation` if the payload does not have exactly `size` bytes."""
         if len(self.payload) != size:
             raise self.violation(f"{size} bytes")
 
     def split_content(self, padded: bool, fixed: int) -> tuple[int, bytes]:
-        """Where the content begins in the payload, and what follows its `fixed` first bytes, padding removed.
+        """Return the position of the content in the payload, and the bytes after its first `fixed` ones without
+        padding.
 
-        Raises `Violation` where they do not fit.
+        Raises `Violation` if they do not fit.
         """
         first, last = 0, len(self.payload)
         if padded and last:

@@ -1,6 +1,6 @@
-"""What is remembered of one direction of an HTTP/2 connection: incomplete frame, header block, HPACK context.
+"""State of one direction of an HTTP/2 connection: incomplete frame, header block, HPACK context.
 
-Values and their saving only; `http2` acts on them.
+Holds and saves values only; `http2` acts on them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MAX_MEMO = 64
 
 
 class Flow(msgspec.Struct):
-    """A payload that is passed on (or skipped) as it arrives."""
+    """A payload that is emitted (or skipped) as it arrives."""
 
     stream: int
     data: int
@@ -27,17 +27,17 @@ class Flow(msgspec.Struct):
     """Bytes of padding still to come after them."""
     ends: bool
     emits: bool
-    """False for padding-only DATA and for frames of unknown types."""
+    """False for DATA that holds only padding and for frames of unknown types."""
     start: int
-    """Where the next piece starts; the first piece includes the frame's head."""
+    """Byte offset of the next piece; the first piece includes the frame's head."""
 
 
 class HeaderBlock(msgspec.Struct):
-    """A header block whose END_HEADERS has not come."""
+    """A header block before its END_HEADERS."""
 
     stream: int
     promised: int
-    """The stream that a PUSH_PROMISE reserves, 0 for HEADERS."""
+    """The stream that a PUSH_PROMISE reserves; 0 for HEADERS."""
     ends: bool
     start: int
     began: int
@@ -45,7 +45,7 @@ class HeaderBlock(msgspec.Struct):
 
 
 class HeaderFields(msgspec.Struct, frozen=True, gc=False):
-    """A decoded header block, pseudo-fields lifted out."""
+    """A decoded header block, with the pseudo-fields separated."""
 
     headers: Headers
     method: bytes = b""
@@ -59,7 +59,10 @@ _PSEUDO_FIELDS = {b":method": "method", b":path": "target", b":authority": "auth
 
 
 def lift_pseudo_fields(fields: list[Field]) -> HeaderFields:
-    """Split pseudo-fields from the rest. What is unknown, repeated or unreadable stays, for a rule to see."""
+    """Split pseudo-fields from the rest.
+
+    Unknown, repeated or unreadable ones stay in `headers`, where rules see them.
+    """
     rest: list[Field] = []
     lifted: dict[str, Any] = {}
     for field in fields:
@@ -76,7 +79,7 @@ def lift_pseudo_fields(fields: list[Field]) -> HeaderFields:
 
 
 class DirectionState:
-    """The state of one direction."""
+    """Decoding state of one direction."""
 
     __slots__ = (
         "_memo",
@@ -102,16 +105,16 @@ class DirectionState:
         self.ended_bit = 4 << direction
         self.opaque = False
         self.preface = direction is Direction.TO_AGENT
-        """The client's connection preface has still to come."""
+        """Whether the client's connection preface is still to come."""
         self.pinged = False
         self.offset = 0
-        """Offset of the first byte of `rest`, or of the next byte to come."""
+        """Offset of the first byte of `incomplete`, or of the next byte to come."""
         self.incomplete = bytearray()
         """An incomplete frame (or its head, or the preface), never DATA."""
         self.need = 0
-        """Bytes that `rest` must have before looking at it again makes sense."""
+        """Bytes that `incomplete` must have before another attempt to parse it makes sense."""
         self.began = 0
-        """When the first byte of `rest` arrived."""
+        """Time the first byte of `incomplete` arrived, ns."""
         self.flow: Flow | None = None
         self.block: HeaderBlock | None = None
         self.hpack = HpackDecoder()
@@ -121,7 +124,7 @@ class DirectionState:
     def decode_fields(self, block: HeaderBlock) -> HeaderFields:
         """Decode a complete header block. Raises `Violation`.
 
-        Calls of one client repeat their blocks, byte for byte: remembered while the dynamic table stands still.
+        Calls of one client repeat their blocks byte for byte: results are cached while the dynamic table is unchanged.
         """
         data = bytes(block.fragment)
         memo, hpack = self._memo, self.hpack
@@ -140,7 +143,7 @@ class DirectionState:
         return fields
 
     def make_opaque(self) -> None:
-        """Nothing of this direction is decoded from here."""
+        """Stop decoding this direction."""
         self.opaque = True
         self.incomplete.clear()
         self.need = 0
@@ -148,7 +151,7 @@ class DirectionState:
         self.block = None
 
     def save(self) -> dict[str, object]:
-        """The direction as plain values."""
+        """Return the direction as plain values."""
         block = self.block
         return {
             "opaque": self.opaque,
@@ -165,7 +168,7 @@ class DirectionState:
 
     @classmethod
     def restore(cls, direction: Direction, state: dict[str, Any]) -> DirectionState:
-        """The direction that `save` described."""
+        """Return the direction that `save` described."""
         side = cls(direction)
         for name in ("opaque", "preface", "pinged", "offset", "need", "began"):
             setattr(side, name, state[name])

@@ -1,6 +1,6 @@
-"""Where a JSON object or array ends, told byte by byte: for messages whose length is wrong or missing.
+"""Finds the end of a JSON object or array byte by byte, for messages whose length is wrong or missing.
 
-It follows strings and brackets only. What is no JSON for certain is told; what passes may still be none.
+Follows strings and brackets only, so it rejects only bytes that are certainly not JSON; accepted bytes may be invalid.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from typing import Any
 
 _STRING_RUN = re.compile(rb'[^"\\\x00-\x1f]*')
 _RUN_OUTSIDE_STRINGS = re.compile(rb"[\s0-9truefalsnE+\-.,:]*")
-"""Blanks, numbers, `true`, `false`, `null`: no other letter stands outside strings, so `Content-Length` does not."""
+"""Blanks, numbers, `true`, `false`, `null`.
+
+JSON has no other letters outside strings, which rules out header fields.
+"""
 _OPENING, _CLOSING = b"{[", b"}]"
 
 
@@ -21,15 +24,17 @@ class JsonExtent:
 
     def __init__(self) -> None:
         self.done = False
-        """The value is complete."""
+        """Whether the value is complete."""
         self.broken = False
-        """What came is no beginning of an object or array."""
+        """Whether the bytes do not begin an object or array."""
         self._depth = 0
         self._in_string = self._escaped = False
 
     def feed(self, data: bytes | bytearray, pos: int, end: int) -> int:
-        """Read on from `pos` to `end`. Gives the place after the value where it is `done`, of the fault where it is
-        `broken`, else `end`."""
+        """Read from `pos` to `end`.
+
+        Return the position after the value if `done`, of the fault if `broken`, else `end`.
+        """
         while pos < end and not self.done and not self.broken:
             pos = self._scan_string(data, pos, end) if self._in_string else self._scan_outside(data, pos, end)
         return pos
@@ -41,7 +46,7 @@ class JsonExtent:
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> JsonExtent:
-        """The reader that gave `state`."""
+        """Return the reader that `save` was called on."""
         extent = cls()
         for name, value in state.items():
             setattr(extent, name, value)
@@ -57,7 +62,7 @@ class JsonExtent:
         if pos == end:
             return pos
         byte = data[pos]
-        if byte < 0x20:  # an end of line in a string: it was cut short
+        if byte < 0x20:  # a line end inside a string: the value was truncated
             self.broken = True
             return pos
         self._in_string = byte != 0x22
@@ -88,6 +93,6 @@ class JsonExtent:
 
 
 def scan_value(data: bytes | bytearray) -> tuple[JsonExtent, int]:
-    """What a JSON value at the beginning of `data` comes to."""
+    """Scan a JSON value at the beginning of `data`. Return the scan and the position after the scanned bytes."""
     extent = JsonExtent()
     return extent, extent.feed(data, 0, len(data))

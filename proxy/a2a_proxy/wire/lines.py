@@ -1,6 +1,6 @@
-"""Lines of text that are no messages: an agent's stderr, and what stands between the messages of a pipe.
+"""Lines of text outside messages: an agent's stderr, and stray output between the messages of a pipe.
 
-A line ends with LF or CRLF. Of one over the limit the beginning, the size and the hash are kept.
+A line ends with LF or CRLF. Of a line above the limit the beginning, the size and the hash are kept.
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ class LineCollector:
 
     def __init__(self, limit: int = TRUNCATED_SIZE) -> None:
         self.body = BodyCollector(limit)
-        """Without the line end; its span is that of the line."""
+        """The line without its line end; its byte range includes the line end."""
         self.ending = ""
-        """`\\n`, `\\r\\n`, or nothing where there is none."""
+        """`\\n`, `\\r\\n`, or empty if the line has no line end."""
         self.done = False
         self.end = 0
-        """Where the line ends in its stream, line end included."""
+        """Byte offset after the line, line end included."""
         self._cr = False
-        """A CR came last: it may belong to the line end."""
+        """Whether the last byte was a CR, which may belong to the line end."""
 
     def take_up_to_lf(self, data: bytes | bytearray, pos: int, at: int, offset: int) -> int:
-        """Take from `pos`, which is at `offset` of the stream, up to and with LF. Gives the position after it."""
+        """Consume bytes from `pos`, at byte `offset` of the stream, up to and including LF.
+
+        Return the position after them.
+        """
         lf = data.find(b"\n", pos)
         stop = len(data) if lf < 0 else lf
         piece = bytes(data[pos:stop])
@@ -46,12 +49,12 @@ class LineCollector:
         return stop
 
     def finish(self, at: int) -> None:
-        """Nothing more comes: a CR that came last was part of the line."""
+        """End the line without LF: a final CR was part of the line."""
         if self._cr and not self.done:
             self.body.add(b"\r", at, self.end, self.end)
 
     def make_line(self, direction: Direction, at: int, *, stray: bool) -> Line:
-        """What was collected."""
+        """Return the collected line as an event."""
         body = self.body
         facts = (f"\0{self.ending}", body.size, body.truncated, body.sha256)
         return Line(direction, body.began, at, body.start, self.end, body.data, stray, *facts)
@@ -62,7 +65,7 @@ class LineCollector:
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> LineCollector:
-        """The collector that gave `state`."""
+        """Return the collector that `save` was called on."""
         collector = cls()
         collector.body = BodyCollector.restore(state["body"])
         collector.end, collector._cr = state["end"], state["cr"]
@@ -79,7 +82,7 @@ class LogLines:
         self._offset = 0
 
     def feed(self, data: bytes, at: int, out: list[WireEvent]) -> None:
-        """Bytes that came at `at` (ns); complete lines are appended to `out`."""
+        """Read bytes that arrived at `at` (ns) and append complete lines to `out`."""
         pos = 0
         while pos < len(data):
             line = self._line or LineCollector()
@@ -91,7 +94,7 @@ class LogLines:
                 out.append(line.make_line(Direction.TO_CLIENT, at, stray=False))
 
     def finish(self, at: int, out: list[WireEvent]) -> None:
-        """The agent is gone: what it wrote last may have no line end."""
+        """Emit the last line, which may have no line end: the agent has exited."""
         line, self._line = self._line, None
         if line is not None:
             line.finish(at)
@@ -103,7 +106,7 @@ class LogLines:
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> LogLines:
-        """The lines that gave `state`."""
+        """Return the lines that `save` was called on."""
         lines = cls()
         lines._line = state["line"] and LineCollector.restore(state["line"])
         lines._offset = state["offset"]

@@ -1,4 +1,4 @@
-"""Bytes of one direction of a pipe that are not dealt with yet: where they stand, when they came, where lines end."""
+"""Unprocessed bytes of one direction of a pipe, with their offsets, arrival times and line ends."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ _MAX_MARKS = 1024
 
 
 class PipeBuffer:
-    """The bytes are in `data`; positions count from its beginning, offsets from that of the direction."""
+    """The bytes are in `data`. Positions are relative to its beginning, offsets to the beginning of the direction."""
 
     __slots__ = ("_lf", "_marks", "_searched", "base", "data")
 
     def __init__(self) -> None:
         self.data = bytearray()
         self.base = 0
-        """Offset of the first byte in it."""
+        """Offset of the first byte of `data`."""
         self._marks: list[tuple[int, int]] = []
-        """(offset, ns): from there on bytes came then."""
+        """(offset, ns): the bytes from that offset on arrived at that time."""
         self._lf, self._searched = -1, 0
-        """Offset of the next LF, -1 where it is not known; up to which one was looked for."""
+        """Offset of the next LF, -1 if unknown; and the offset up to which an LF was searched for."""
 
     @property
     def offset(self) -> int:
-        """Bytes so far."""
+        """Number of bytes added so far."""
         return self.base + len(self.data)
 
     def add(self, data: bytes, at: int) -> None:
-        """Bytes that came at `at` (ns)."""
+        """Add bytes that arrived at `at` (ns)."""
         marks = self._marks
         if not marks or marks[-1][1] != at:
             marks.append((self.offset, at))
-            if len(marks) > _MAX_MARKS:  # of a message in so many pieces some times are told a little early
+            if len(marks) > _MAX_MARKS:  # with so many pieces, some arrival times become slightly too early
                 del marks[1::2]
         self.data += data
 
     def first_byte_time(self) -> int:
-        """When the first byte came, ns."""
+        """Return the arrival time of the first byte, ns."""
         marks = self._marks
         return next((at for offset, at in reversed(marks) if offset <= self.base), marks[0][1])
 
     def drop(self, size: int) -> None:
-        """The first bytes are dealt with."""
+        """Remove the first `size` bytes."""
         del self.data[:size]
         self.base += size
         marks = self._marks
@@ -49,7 +49,7 @@ class PipeBuffer:
             del marks[0]
 
     def find_line_end(self) -> int:
-        """Where the first LF is, -1 where there is none; no byte is looked at twice."""
+        """Return the position of the first LF, or -1. No byte is searched twice."""
         if self._lf < self.base:
             found = self.data.find(b"\n", max(0, self._searched - self.base))
             self._lf = self.base + found if found >= 0 else -1
@@ -63,7 +63,7 @@ class PipeBuffer:
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> PipeBuffer:
-        """The buffer that gave `state`."""
+        """Return the buffer that `save` was called on."""
         buffer = cls()
         buffer.data += state["data"]
         buffer.base = state["base"]

@@ -1,9 +1,9 @@
-"""Split a body into server-sent events by the WHATWG rules, on bytes; knows nothing of HTTP.
+"""Splits a body of bytes into server-sent events by the WHATWG rules, independent of HTTP.
 
 The rules, by number, are in manual/protocol.md "Event stream format".
 
 A recorder reports more than a browser dispatches: comments, blocks without data and an unfinished last event are events
-here too, so that `rebuild_event` over all of them gives back the stream byte for byte.
+here too, so that `rebuild_event` over all of them reproduces the stream byte for byte.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from a2a_proxy.wire.body import MAX_BODY_SIZE, TRUNCATED_SIZE
 
 BOM = b"\xef\xbb\xbf"
-"""Dropped where the stream begins with it."""
+"""Dropped at the beginning of the stream."""
 
 _CRLF_FRAMING = "data: \0\r\n\r\n"
 _LF_FRAMING = "data: \0\n\n"
@@ -29,39 +29,42 @@ class SseEvent(msgspec.Struct, gc=False):
     """One block of lines up to and including its empty line."""
 
     began: int
-    """When its first byte arrived, ns."""
+    """Time its first byte arrived, ns."""
     at: int
-    """When it was complete, ns: when a client could act on it."""
+    """Time it was complete, ns: the earliest time a client could act on it."""
     start: int
     end: int
-    """Span of its bytes in its direction of the connection (framing of the carrier included)."""
+    """Byte range in its direction of the connection (framing of the carrier included)."""
     data: bytes
-    """Values of its data lines, joined by LF; the first part of them where `truncated`."""
+    """Values of its data lines, joined by LF; only their first bytes if `truncated`."""
     framing: str = _LF_FRAMING
-    """The block as Latin-1 text, each data line's value as U+0000, a real U+0000 as U+2400. Empty where `truncated`."""
+    """The block as Latin-1 text, with each data line's value as U+0000 and a real U+0000 as U+2400.
+
+    Empty if `truncated`.
+    """
     lines: int = 1
-    """How many data lines there are."""
+    """Number of data lines."""
     dispatched: bool = True
-    """It has data: a client sees it, where `complete`."""
+    """Whether it has data: a client sees the event if it is also `complete`."""
     complete: bool = True
-    """The empty line came; without it clients drop the event (rule 8)."""
+    """Whether the empty line arrived; clients drop an event without it (rule 8)."""
     event: str = ""
-    """Value of the `event` field, empty where there is none."""
+    """Value of the `event` field, empty if there is none."""
     id: str | None = None
-    """Value of this block's own `id` field; None where there is none, or one with U+0000 (rule 7)."""
+    """Value of this block's own `id` field; None if there is none or its value contains U+0000 (rule 7)."""
     retry: int | None = None
-    """Milliseconds; None where there is none, or one that is not all digits."""
+    """Milliseconds; None if there is no `retry` field or its value is not all digits."""
     comment: str = ""
     """Comment lines, joined by LF."""
     size: int = 0
-    """True size of the data, bytes."""
+    """Full size of the data, bytes."""
     truncated: bool = False
     sha256: bytes = b""
-    """Of the whole data, where `truncated`; empty where that is not known (restored in mid-event)."""
+    """SHA-256 of the whole data if `truncated`; empty if unknown (restored in the middle of the event)."""
 
 
 def rebuild_event(framing: str, data: bytes) -> bytes:
-    """The exact bytes of an event that is not truncated."""
+    """Return the exact bytes of an event that is not truncated."""
     pieces = framing.split("\0")
     values = iter(data.split(b"\n"))
     raw = [_encode_framing(pieces[0])]
@@ -97,7 +100,7 @@ class _SseState(msgspec.Struct):
 
 
 class SseSplitter:
-    """Splits one stream. An event over `limit` bytes keeps the first `keep` bytes of its data.
+    """Splits one stream. Of an event over `limit` bytes the first `keep` bytes of data are kept.
 
     A lone CR may be half of a CRLF, so an event that ends in CR is reported with the next byte, or by `finish`.
     """
@@ -106,31 +109,31 @@ class SseSplitter:
         self._limit = limit
         self._keep = keep
         self._parts: list[bytes] = []
-        """Bytes of the event that is not complete yet."""
+        """Bytes of the incomplete event."""
         self._held = 0
         self._at_start = True
-        """Nothing but a possible beginning of a BOM was seen."""
+        """Whether nothing was read yet except a possible beginning of a BOM."""
         self._possible_bom = b""
         self._after_bom = False
-        """The event that is not complete yet begins with the BOM of the stream."""
+        """Whether the incomplete event begins with the BOM of the stream."""
         self._in_line = False
-        """The current line has bytes."""
+        """Whether the current line has bytes."""
         self._after_cr = False
-        """The last byte was a CR; an LF now belongs to it."""
+        """Whether the last byte was a CR; an LF that follows belongs to it."""
         self._completed_at = 0
-        """When the event that waits for that LF was complete, ns; 0 where none waits."""
+        """Time the event that waits for that LF was complete, ns; 0 if no event waits."""
         self._began = 0
         self._start = 0
         self._end = 0
         self._long_event: _LongEvent | None = None
 
     def feed(self, data: bytes, at: int, start: int, end: int, out: list[SseEvent]) -> None:
-        """Take bytes of the body that arrived at `at` (ns) in the bytes `start` to `end` of their direction."""
+        """Read bytes of the body that arrived at `at` (ns) in the byte range `start` to `end` of their direction."""
         size = len(data)
         if self._at_start:
             data, start = self._skip_bom(data, at, start, end)
             size = len(data)
-        # Where the piece is as long as its span or shorter, its bytes stand at the end of it, after the framing.
+        # If the piece is not longer than its byte range, its bytes are at the end of the range, after the framing.
         exact = end - start >= size
         base = end - size
         pos = 0
@@ -154,7 +157,7 @@ class SseSplitter:
             self._read_lines(data[pos:], at, base + pos if exact and pos else start, end, exact, out)
 
     def finish(self, at: int, out: list[SseEvent]) -> None:
-        """The stream ended at `at` (ns): report what is left of it."""
+        """Report the remaining event: the stream ended at `at` (ns)."""
         if self._possible_bom:
             self._parts, self._held, self._possible_bom = [self._possible_bom], len(self._possible_bom), b""
         if self._held:
@@ -182,7 +185,7 @@ class SseSplitter:
 
     @classmethod
     def restore(cls, state: dict[str, object]) -> SseSplitter:
-        """The splitter that `save` was called on. Raises msgspec.ValidationError on other values."""
+        """Return the splitter that `save` was called on. Raises msgspec.ValidationError on other values."""
         saved = msgspec.convert(state, _SseState)
         splitter = cls(saved.limit, saved.keep)
         splitter._parts, splitter._held = saved.parts, saved.held
@@ -198,7 +201,7 @@ class SseSplitter:
         return splitter
 
     def _skip_bom(self, data: bytes, at: int, start: int, end: int) -> tuple[bytes, int]:
-        """Hold the first bytes until it is clear whether they are a BOM; what may be read now, and where it starts."""
+        """Hold the first bytes until they are known to be a BOM or not. Return the readable bytes and their offset."""
         if not self._possible_bom:
             self._began, self._start = at, start
         self._end = end
@@ -212,12 +215,12 @@ class SseSplitter:
             self._parts, self._held, self._after_bom = [BOM], len(BOM), True
             return lead[len(BOM) :], start
         if held:
-            # Bytes that only looked like a BOM: they begin the first line.
+            # These bytes only resembled a BOM; they begin the first line.
             self._parts, self._held, self._in_line = [held], len(held), True
         return data, start
 
     def _read_lines(self, data: bytes, at: int, start: int, end: int, exact: bool, out: list[SseEvent]) -> None:
-        """Go line by line; bytes.splitlines knows CR, LF and CRLF and nothing else (rule 2)."""
+        """Read line by line; bytes.splitlines splits at CR, LF and CRLF only (rule 2)."""
         offset = end - len(data)
         if self._after_cr:
             self._after_cr = False
@@ -271,7 +274,7 @@ class SseSplitter:
 
 
 def _parse_event(raw: bytes, bom: bool) -> SseEvent:
-    """Read one whole block; the caller fills in times and span."""
+    """Parse one whole block; the caller sets times and byte range."""
     event = SseEvent(0, 0, 0, 0, b"")
     framing: list[str] = []
     values: list[bytes] = []
@@ -304,7 +307,7 @@ def _parse_event(raw: bytes, bom: bool) -> SseEvent:
 
 
 def _set_field(event: SseEvent, name: bytes, value: bytes) -> None:
-    """Fields other than data; unknown ones are ignored (rule 4), the last one wins."""
+    """Set a field other than data; unknown fields are ignored (rule 4), the last one wins."""
     if name == b"event":
         event.event = value.decode("utf-8", "replace")
     elif name == b"id" and b"\0" not in value:
@@ -314,7 +317,7 @@ def _set_field(event: SseEvent, name: bytes, value: bytes) -> None:
 
 
 class _LinePart(IntEnum):
-    """Where in a line of a long event the next byte falls."""
+    """The part of a long event's line that the next byte belongs to."""
 
     FIELD = 0
     SPACE = 1
@@ -323,7 +326,7 @@ class _LinePart(IntEnum):
 
 
 class _LongEvent:
-    """An event over the limit: hashes and counts its data, keeps the beginning of it."""
+    """An event over the limit: hashes and counts its data, keeps its beginning."""
 
     def __init__(self, keep: int) -> None:
         self._keep = keep
@@ -335,7 +338,7 @@ class _LongEvent:
         self._hash: hashlib._Hash | None = hashlib.sha256()
 
     def add(self, piece: bytes) -> None:
-        """Take a line or a part of one. The LF of a CRLF may come alone: an empty line, which has no data."""
+        """Read a line or a part of one. The LF of a CRLF may arrive alone, as an empty line, which has no data."""
         content = piece.rstrip(b"\r\n")
         if self._line_part is _LinePart.FIELD:
             content = self._read_field_name(content)
@@ -350,7 +353,7 @@ class _LongEvent:
             self._field, self._line_part = b"", _LinePart.FIELD
 
     def make_event(self) -> SseEvent:
-        """What is known of the event; the caller fills in times and span."""
+        """Return the event; the caller sets times and byte range."""
         return SseEvent(
             *(0, 0, 0, 0, bytes(self._beginning)),
             framing="",
@@ -362,12 +365,12 @@ class _LongEvent:
         )
 
     def save(self) -> list[object]:
-        """Plain values for `restore`; a hash is none."""
+        """Return plain values for `restore`, without the hash, which cannot be saved."""
         return [bytes(self._beginning), self._size, self._lines, self._field, int(self._line_part)]
 
     @classmethod
     def restore(cls, state: tuple[bytes, int, int, bytes, int], keep: int) -> _LongEvent:
-        """The event that `save` was called on, without its hash."""
+        """Return the event that `save` was called on, without its hash."""
         event = cls(keep)
         event._beginning += state[0]
         event._size, event._lines, event._field = state[1:4]
@@ -376,7 +379,7 @@ class _LongEvent:
         return event
 
     def _read_field_name(self, content: bytes) -> bytes:
-        """Read on in a field name; what follows it."""
+        """Continue the field name and return the bytes of the value."""
         name, colon, value = content.partition(b":")
         self._field = (self._field + name)[:_MAX_FIELD_NAME]
         if not colon:
@@ -389,7 +392,7 @@ class _LongEvent:
         return b""
 
     def _begin_data_line(self) -> None:
-        """A data line begins."""
+        """Begin a data line."""
         if self._lines:
             self._add_value(b"\n")
         self._lines += 1

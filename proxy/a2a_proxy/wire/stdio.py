@@ -1,8 +1,7 @@
-"""The two directions of a pipe to a stdio agent: messages, and what is none
-(manual/protocol.md "Stdio").
+"""Decodes the two directions of a pipe to a stdio agent into messages and stray lines (manual/protocol.md "Stdio").
 
-Content-Length framing and newline-delimited JSON are told apart at each message by its first bytes. What stands
-outside every message is told line by line. A wrong length costs one message at most: see `PipeReader`.
+Each message's first bytes decide between Content-Length framing and newline-delimited JSON. Bytes outside messages are
+reported line by line. A wrong length costs at most one message: see `PipeReader`.
 """
 
 from __future__ import annotations
@@ -18,36 +17,36 @@ HOW_LOST = "lost"
 
 
 class StdioDecoder:
-    """A `Decoder` (`wire.connection`) of both directions, and of stderr."""
+    """A decoder (`wire.connection`) of both directions and of stderr."""
 
     def __init__(self) -> None:
         self.counters: dict[str, int] = {}
-        """`stderr_bytes`."""
+        """`stderr_bytes`, if any."""
         self._sides = [PipeReader(direction) for direction in Direction]
         self._log = LogLines()
         self._is_lost = False
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
-        """Bytes of one direction. Never raises."""
+        """Read bytes of one direction. Never raises."""
         if not self._is_lost:
             self._sides[direction].feed(data, at, out)
 
     def feed_log(self, data: bytes, at: int, out: list[WireEvent]) -> None:
-        """Bytes of stderr."""
+        """Read bytes of stderr."""
         self.counters["stderr_bytes"] = self.counters.get("stderr_bytes", 0) + len(data)
         self._log.feed(data, at, out)
 
     def on_signal(self, name: str, at: int, out: list[WireEvent]) -> None:
-        """A signal was passed on to the agent."""
+        """Report a signal that was passed on to the agent."""
         out.append(Control(Direction.TO_AGENT, at, 0, 0, "signal", {"signal": name}))
 
     def on_exit(self, detail: dict[str, object], at: int, out: list[WireEvent]) -> None:
-        """The agent's process ended."""
+        """Report the end of the agent's process."""
         self._log.finish(at, out)
         out.append(Control(Direction.TO_CLIENT, at, 0, 0, "exit", detail))
 
     def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """The sender of this direction closed the pipe."""
+        """End this direction: its sender closed the pipe."""
         if self._is_lost:
             return
         side = self._sides[direction]
@@ -56,11 +55,11 @@ class StdioDecoder:
         out.append(End(0, direction, at, side.offset))
 
     def reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """The pipe of this direction broke."""
+        """Cut this direction: its pipe broke."""
         self._break_pipe(direction, at, "reset", out)
 
     def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
-        """Bytes of this direction are missing here: nothing is read from here on, of either."""
+        """Stop decoding both directions: bytes of this one are missing here."""
         self._log.finish(at, out)
         if not self._is_lost:
             self._sides[1 - direction].finish(at, out)
@@ -80,7 +79,7 @@ class StdioDecoder:
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> StdioDecoder:
-        """The decoder that gave `state`."""
+        """Return the decoder that `save` was called on."""
         decoder = cls()
         decoder.counters = dict(state["counters"])
         decoder._sides = [PipeReader.restore(Direction(number), saved) for number, saved in enumerate(state["sides"])]

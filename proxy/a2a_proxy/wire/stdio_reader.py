@@ -1,8 +1,9 @@
-"""One direction of a pipe: bytes in, messages and stray lines out.
+"""Decodes one direction of a pipe into messages and stray lines.
 
-A message ends where its length says. Where it does not hold exactly one JSON value there, the length is wrong, and the
-value's own end counts: within the length, or beyond it (somebody counted characters). A header line of the next message
-within it ends it too, since no JSON has one. So the messages that follow are read in any case.
+A message ends at its length. If its bytes up to there are not exactly one JSON value, the length is wrong, and the end
+of the value counts instead: within the length, or beyond it (if the sender counted characters). A header line of the
+next message within the length ends the message too, because no JSON contains one. So the following messages are read in
+any case.
 """
 
 from __future__ import annotations
@@ -23,70 +24,73 @@ from a2a_proxy.wire.stdio_head import NEXT_MESSAGE, StdioHead
 from a2a_proxy.wire.stray import StrayLines
 
 MAX_HEADER_LINE = 8 << 10
-"""The longest line of a header block, bytes; longer ones are stray output (or newline-delimited JSON)."""
+"""Longest line of a header block, bytes; longer lines are stray output (or newline-delimited JSON)."""
 MAX_HEADER_BLOCK = 16 << 10
-"""The largest header block."""
+"""Largest header block, bytes."""
 _MAX_BEYOND_LENGTH = 64 << 10
-"""How far past its length a message is looked for its end, beside three times its length (4 bytes a character)."""
+"""Bytes searched for the end of a message past its length, in addition to three times the length (4 bytes per
+character)."""
 _MAX_NEXT_MATCH = 512
-"""Bytes: longer than anything that `NEXT_MESSAGE` matches."""
+"""More bytes than any match of `NEXT_MESSAGE` has."""
 _MAX_TRAILING_BLANKS = 64
-"""Blanks after a message on a line of its own that are kept with it."""
+"""Maximum number of blanks kept after a message on a line of its own."""
 _BLANKS, _LINE_END = re.compile(rb"[ \t]*"), re.compile(rb"[ \t\r\n]*")
 
 _decode_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 class PipeReader:
-    """Never raises. What is held is bounded: by `MAX_BODY_SIZE` for a message, by `MAX_HEADER_BLOCK` for a header
-    block."""
+    """Reads one direction of a pipe. Never raises.
+
+    Memory is bounded: by `MAX_BODY_SIZE` for a message, by `MAX_HEADER_BLOCK` for a header block.
+    """
 
     def __init__(self, direction: Direction, limit: int = MAX_BODY_SIZE, keep: int = TRUNCATED_SIZE) -> None:
         self._direction = direction
         self._limit, self._keep = limit, keep
         self._buffer = PipeBuffer()
         self._framed = False
-        """The message before had a header block."""
+        """Whether the previous message had a header block."""
         self._stray_up_to = 0
-        """Offset up to which lines are stray, whatever they look like."""
+        """Offset up to which lines are stray, whatever their content."""
         self._not_single_up_to = 0
-        """Offset up to which a line is no single JSON value."""
+        """Offset up to which a line is not a single JSON value."""
         self._head: StdioHead | None = None
-        """Of the message that is being read; its block begins the buffer."""
+        """Header of the current message; its block begins the buffer."""
         self._scanned_up_to = 0
         """Offset up to which the content was searched for the next message."""
         self._extent: JsonExtent | None = None
-        """Reads on beyond the length, or where there is none."""
+        """Finds the end of the value beyond the length, or without a length."""
         self._extent_read_up_to = 0
-        """Offset up to which it has read."""
+        """Offset up to which `_extent` has read."""
         self._bulk_body: BodyCollector | None = None
-        """A message too large to be kept; how much of it is to come: `_bulk_left`."""
+        """A message too large to be kept; `_bulk_left` bytes of it are still to come."""
         self._bulk_left = 0
         self._header_block = b""
-        """Its header block, or that of the message given last."""
+        """Header block of the current message or, between messages, of the last one."""
         self._long_line: LineCollector | None = None
-        """A line too long to be looked at."""
+        """A line too long to be examined."""
         self._long_line_is_json = False
         self._strays = StrayLines(direction)
 
     @property
     def offset(self) -> int:
-        """Bytes so far."""
+        """Number of bytes fed so far."""
         return self._buffer.offset
 
     def feed(self, data: bytes, at: int, out: list[WireEvent]) -> None:
-        """Bytes that came at `at` (ns); what is complete is appended to `out`."""
+        """Read bytes that arrived at `at` (ns) and append complete events to `out`."""
         self._buffer.add(data, at)
         while self._buffer.data and self._read_step(at, False, out):
             pass
 
     def finish(self, at: int, out: list[WireEvent]) -> None:
-        """Nothing more comes."""
+        """Read the rest: no more bytes follow."""
         while (self._buffer.data or self._bulk_body or self._long_line) and self._read_step(at, True, out):
             pass
         self._strays.end_row(at, out)
 
-    # --- steps: each gives True where it took something away ------------------------------------------------------
+    # --- steps: each returns True if it consumed bytes or changed state --------------------------------------------
 
     def _read_step(self, at: int, last: bool, out: list[WireEvent]) -> bool:
         if self._bulk_body is not None:
@@ -100,7 +104,7 @@ class PipeReader:
         return self._read_beginning(at, last, out)
 
     def _read_beginning(self, at: int, last: bool, out: list[WireEvent]) -> bool:
-        """Between messages: what comes?"""
+        """Between messages: decide which kind of line or block begins here."""
         buf, lf = self._buffer.data, self._buffer.find_line_end()
         stop = lf + 1 or len(buf)
         first = bytes(buf[: min(stop, MAX_HEADER_LINE)]).lstrip(b" \t")[:1]
@@ -121,7 +125,7 @@ class PipeReader:
         return True
 
     def _read_header(self, first: int, at: int, last: bool, out: list[WireEvent]) -> bool:
-        """A header block, its first line ends at `first`. Where it is none, that line is stray."""
+        """Read a header block whose first line ends at `first`. If it is not a valid block, that line is stray."""
         buf, pos = self._buffer.data, first
         while True:
             lf = buf.find(b"\n", pos, pos + MAX_HEADER_LINE)
@@ -142,7 +146,7 @@ class PipeReader:
         return True
 
     def _read_content(self, head: StdioHead, at: int, last: bool, out: list[WireEvent]) -> bool:
-        """The content, up to its length."""
+        """Read the content up to its length."""
         buf, start = self._buffer.data, head.size
         stop = start + head.length
         cut = self._find_next_message(start, min(stop, start + self._limit, len(buf)))
@@ -175,7 +179,7 @@ class PipeReader:
         return True
 
     def _read_beyond_length(self, extent: JsonExtent, at: int, last: bool, out: list[WireEvent]) -> bool:
-        """Past the length, or without one: where does the value end?"""
+        """Search for the end of the value beyond the length, or without a length."""
         assert self._head is not None
         buf, head = self._buffer.data, self._head
         start = head.size
@@ -196,7 +200,7 @@ class PipeReader:
                     out,
                     REASON_BROKE_OFF if last and not extent.broken else REASON_CUT_SHORT,
                 )
-            else:  # no message at all: its block is stray too
+            else:  # not a message, so its header block is stray too
                 self._stray_up_to = self._buffer.base + head.size
                 self._forget_message()
         else:
@@ -207,7 +211,7 @@ class PipeReader:
         self._extent, self._extent_read_up_to = extent or JsonExtent(), self._buffer.base + pos
 
     def _find_next_message(self, start: int, end: int) -> int:
-        """Where the next message begins within the content, -1 where it does not."""
+        """Return the position in the content at which the next message begins, or -1."""
         scanned = self._scanned_up_to - self._buffer.base
         if self._buffer.data.find(b"\n", scanned, end) < 0:
             self._scanned_up_to = max(self._scanned_up_to, self._buffer.base + end)
@@ -220,7 +224,7 @@ class PipeReader:
     # --- lines --------------------------------------------------------------------------------------------------
 
     def _read_json_line(self, stop: int, at: int, out: list[WireEvent]) -> None:
-        """A line that begins as JSON does: one message, or several, or none."""
+        """Read a line that begins like JSON: it may hold one message, several, or none."""
         buf = self._buffer.data
         start = _end_of_match(_BLANKS, buf, 0, stop)
         text = b"" if self._buffer.base < self._not_single_up_to else bytes(buf[start:stop]).rstrip(b" \t\r\n")
@@ -240,7 +244,7 @@ class PipeReader:
         self._buffer.drop(stop)
 
     def _take_stray_line(self, stop: int, at: int, out: list[WireEvent]) -> None:
-        """A line outside every message; a header field may stand at its end, where its writer forgot the line's."""
+        """Emit a line outside messages. It may end with a header field if its writer left out the line end."""
         found = NEXT_MESSAGE.search(self._buffer.data, 1, stop) if self._buffer.base >= self._stray_up_to else None
         if found is not None:
             stop = found.start()
@@ -251,7 +255,7 @@ class PipeReader:
         self._buffer.drop(stop)
 
     def _take_long_line(self, line: LineCollector, at: int, last: bool, out: list[WireEvent]) -> bool:
-        """A line too long to be looked at."""
+        """Consume a line too long to be examined."""
         if not line.end:
             line.body.add(b"", self._buffer.first_byte_time(), self._buffer.base, self._buffer.base)
         self._buffer.drop(line.take_up_to_lf(self._buffer.data, 0, at, self._buffer.base))
@@ -271,7 +275,7 @@ class PipeReader:
     # --- messages -----------------------------------------------------------------------------------------------
 
     def _take_bulk(self, body: BodyCollector, at: int, last: bool, out: list[WireEvent]) -> bool:
-        """A message too large to be kept: its length is believed."""
+        """Consume a message too large to be kept; its length is assumed to be right."""
         size = min(self._bulk_left, len(self._buffer.data))
         body.add(bytes(self._buffer.data[:size]), at, self._buffer.base, self._buffer.base + size)
         self._bulk_left -= size
@@ -292,10 +296,10 @@ class PipeReader:
         return True
 
     def _emit_headed_message(self, content: bytes, end: int, at: int, out: list[WireEvent], broken: str = "") -> None:
-        """A message with a header block, which ends at `end`."""
+        """Emit a message with a header block that ends at `end`."""
         assert self._head is not None
         self._framed = True
-        # A length of which nobody knows whether it is right stays as it is.
+        # If the message is broken, its length may be right or wrong: it is recorded unchanged.
         framing = stdio_head.framing_of_block(self._header_block, -1 if broken else len(content))
         self._emit_message(content, self._head.headers, framing, broken, end, at, out)
         self._buffer.drop(end)
@@ -334,7 +338,7 @@ class PipeReader:
 
     @classmethod
     def restore(cls, direction: Direction, state: dict[str, Any]) -> PipeReader:
-        """The reader that gave `state`."""
+        """Return the reader that `save` was called on."""
         reader = cls(direction, *state["limits"])
         reader._buffer = PipeBuffer.restore(state["octets"])
         reader._framed, reader._stray_up_to = state["framed"], state["stray_block"]
@@ -352,13 +356,13 @@ class PipeReader:
 
 
 def _end_of_match(pattern: re.Pattern[bytes], data: bytearray, start: int, end: int) -> int:
-    """Where what matches from `start` on ends."""
+    """Return the end of the pattern's match at `start`, or `start` if it does not match."""
     found = pattern.match(data, start, end)
     return found.end() if found is not None else start
 
 
 def _is_one_json_value(content: bytes) -> bool:
-    """It is exactly one JSON value."""
+    """Whether the content is exactly one JSON value."""
     try:
         _decode_json(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

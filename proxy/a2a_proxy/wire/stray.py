@@ -1,7 +1,7 @@
-"""Lines that stand between the messages of a pipe: a few of them one by one, many in blocks.
+"""Stray lines between the messages of a pipe: the first ones reported singly, the rest in blocks.
 
-An agent that prints a word of its own now and then shows where it does; one that pours text into the pipe would make a
-frame of every line, and a recording many times as large as the text.
+An agent that prints a line now and then shows where it does so. For an agent that floods the pipe with text, a frame
+per line would make the recording many times as large as the text.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from a2a_proxy.wire.body import BodyCollector
 from a2a_proxy.wire.lines import LineCollector
 
 MAX_SINGLE_LINES = 100
-"""Lines in a row that are told one by one."""
+"""Number of consecutive lines that are reported singly."""
 MAX_BLOCK_SIZE = 16 << 10
-"""Bytes of lines, after those, that are told together."""
+"""Bytes of further lines that are reported together."""
 
 
 class StrayLines:
-    """Of one direction. A block ends where it is full, with the next message, and with the pipe."""
+    """Stray lines of one direction. A block ends when it is full, at the next message, and at the end of the pipe."""
 
     __slots__ = ("_block", "_direction", "_ending", "_lines_in_row")
 
@@ -30,11 +30,14 @@ class StrayLines:
         """Lines since the last message, up to `MAX_SINGLE_LINES`."""
         self._block: BodyCollector | None = None
         self._ending = ""
-        """Of the last line in the block."""
+        """Line end of the last line in the block."""
 
     def add(self, line: LineCollector, framed: bool, at: int, out: list[WireEvent]) -> None:
-        """A whole line that came at `at` (ns). `framed`: after a message with a header block, where an empty line is
-        one that nobody asked for; elsewhere it means nothing."""
+        """Add a whole line that arrived at `at` (ns).
+
+        `framed` is True after a message with a header block, where an empty line is stray output; elsewhere an empty
+        line means nothing.
+        """
         body = line.body
         if self._block is None and not (framed or body.data.strip()):
             return
@@ -50,7 +53,7 @@ class StrayLines:
             self._flush_block(at, out)
 
     def end_row(self, at: int, out: list[WireEvent]) -> None:
-        """Something else follows, at `at` (ns)."""
+        """End the row of lines: something else follows at `at` (ns)."""
         self._flush_block(at, out)
         self._lines_in_row = 0
 
@@ -67,7 +70,7 @@ class StrayLines:
 
     @classmethod
     def restore(cls, direction: Direction, state: dict[str, Any]) -> StrayLines:
-        """The lines that gave `state`."""
+        """Return the lines that `save` was called on."""
         lines = cls(direction)
         lines._lines_in_row, lines._ending = state["row"], state["ending"]
         lines._block = state["block"] and BodyCollector.restore(state["block"])

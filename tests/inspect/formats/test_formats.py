@@ -119,8 +119,10 @@ def test_a_reader_of_junit_finds_all_of_it(tmp_path: Path) -> None:
     (lost,) = (case for case in cases if case.is_failure)
     assert (lost.classname, lost.name) == ("a2a.gen", "A2A-GEN-001 Generation gap")
     (failure,) = lost.result
-    assert (failure.type, failure.message) == ("error", "5 after 3: 4 did not come")
-    assert failure.text.startswith("error #8.4 SendStreamingMessage: 5 after 3: 4 did not come (")
+    assert (failure.type, failure.message) == ("error", "generation 4 is missing: 3 is followed by 5 (agent)")
+    assert failure.text.startswith(
+        "error #8.4 SendStreamingMessage: generation 4 is missing: 3 is followed by 5 (agent) ("
+    )
 
 
 @pytest.mark.parametrize("form", ["har", "sarif", "junit", "mermaid"])

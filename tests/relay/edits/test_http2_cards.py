@@ -129,9 +129,9 @@ def test_a_compressed_card_is_sent_on_uncompressed_where_it_changes():
     [
         (message(bytes((32 << 10) + 1)), "message of 32769 bytes, limit 32768"),
         (message(CARD) + message(CARD), "more than one message"),
-        (message(b"no gzip", 1), "compression that is not known"),
-        (message(gzip.compress(bytes(2 << 20)), 1), "compression that is not known"),
-        (message(CARD, 7), "compression that is not known"),
+        (message(b"no gzip", 1), "unknown compression"),
+        (message(gzip.compress(bytes(2 << 20)), 1), "unknown compression"),
+        (message(CARD, 7), "unknown compression"),
     ],
 )
 def test_what_is_not_rewritten_goes_out_as_it_came(data, reason):
@@ -162,7 +162,7 @@ def test_answers_that_are_no_plain_grpc_are_not_held(head):
     pair.agent.end_stream(1)
     pair.move()
     assert pair.got(1) == message(CARD)
-    assert reasons(pair) == ["not gRPC, or its length was announced"]
+    assert reasons(pair) == ["not gRPC, or its length is announced in a header"]
 
 
 def test_a_card_in_pieces_with_padding_among_other_streams():
@@ -207,7 +207,7 @@ def test_after_a_second_the_card_goes_out_as_it_came(cut):
     pair.feed(DOWN, data[begin:])
     if cut >= 9:
         assert pair.sent[DOWN] == pair.given[DOWN]
-        assert reasons(pair) == ["not complete, or no window for it, after 1 s"]
+        assert reasons(pair) == ["not complete, or larger than the client's window, after 1 s"]
     pair.move()
     assert ended(pair, 1)
     assert pair.windows() == (WINDOW, WINDOW)
@@ -262,7 +262,7 @@ def test_a_longer_card_without_a_window_goes_out_untouched_after_a_second():
     pair.tick(1.0)
     assert pair.got(3) == message(CARD)
     assert ended(pair, 3)
-    assert reasons(pair) == ["not complete, or no window for it, after 1 s"]
+    assert reasons(pair) == ["not complete, or larger than the client's window, after 1 s"]
     assert pair.windows() == (10, 10)
 
 

@@ -376,8 +376,8 @@ def check_recordings(recordings: tuple[Path, ...], **options: Any) -> int:
     """Run today's rules over recordings and report what the peers did that the protocol forbids.
 
     \b
-    Exit code: 0 no finding is severe enough, 1 at least one is, 2 they cannot be checked,
-    3 as 0 but the capture is incomplete.
+    Exit code: 0 no finding is severe enough, 1 at least one is,
+    2 they cannot be checked, 3 as 0 but the capture is incomplete.
     """
     import datetime
 

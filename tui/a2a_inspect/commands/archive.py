@@ -52,7 +52,7 @@ def upload_recording(path: Path, url: str, options: ArchiveOptions) -> None:
         UserError: the recording or the archive cannot be used.
     """
     with _open_archive(url, options) as place, open_recording(path) as recording:
-        from a2a_proxy.archive.proxy_id import check_id, proxy_id
+        from a2a_proxy.archive.destination import check_id, proxy_id
         from a2a_proxy.archive.upload import SessionUpload
 
         with state_directory_errors():

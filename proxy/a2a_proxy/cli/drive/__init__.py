@@ -1,1 +1,1 @@
-"""`a2a-proxy drive`: a recording is sent to a live agent through a proxy of its own, and the two are compared."""
+"""`a2a-proxy drive`: send a recording to a live agent through a proxy of its own, and compare the two."""

@@ -1,4 +1,4 @@
-"""The live agent before anything is sent: whether it is there, and where its card says its interfaces are."""
+"""Checks of the live agent before anything is sent: whether it accepts connections, and the interfaces of its card."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from a2a_proxy.relay.tls import HTTP1, Tls, Trust
 
 _CARD_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 _CONNECT_SECONDS = 5.0
-"""How long a connection, or a card, may take."""
+"""Seconds that a connection, or a card, may take."""
 
 
 class AgentAddress(msgspec.Struct):
-    """How the live agent is reached."""
+    """The addresses and interfaces of the live agent."""
 
     upstreams: list[Upstream]
-    """Each gets a listener of the proxy; the first is the one that was named."""
+    """Each gets a listener of the proxy; the first is the one that the user named."""
     grpc: Upstream | None = None
     interfaces: dict[Binding, tuple[int, str]] = {}
-    """Of a binding: the number of its upstream, and the path of its interface."""
+    """For each binding the index of its upstream, and the path of its interface."""
     versions: dict[Binding, frozenset[Dialect]] = {}
     """The dialects that the card offers on a binding."""
     notes: list[str] = []
 
 
 async def find_agent(upstream: str, grpc: str, trust: Trust) -> AgentAddress:
-    """Knock, and read the card if there is one.
+    """Connect to the agent, and read its card if it has one.
 
     Raises:
-        UserError: an address cannot be read, or nobody answers there.
+        UserError: an address is invalid, or no agent answers there.
     """
     try:
         main_upstream = Upstream.parse(upstream)
@@ -67,7 +67,7 @@ async def find_agent(upstream: str, grpc: str, trust: Trust) -> AgentAddress:
 
 
 async def _check_connection(upstream: Upstream) -> None:
-    """Raises UserError where nobody takes a connection."""
+    """Raises UserError if the upstream accepts no connection."""
     try:
         async with asyncio.timeout(_CONNECT_SECONDS):
             _, writer = await asyncio.open_connection(upstream.host, upstream.port)
@@ -90,7 +90,7 @@ async def _fetch_card(http: aiohttp.ClientSession, url: str) -> CardFacts | None
 
 
 def _add_card_interfaces(agent: AgentAddress, main_upstream: Upstream, card: CardFacts) -> None:
-    """Where the card's interfaces are, the first of each binding; other hosts are told, not followed."""
+    """Add the card's interfaces, the first of each binding; URLs on other hosts are noted, not used."""
     elsewhere: list[str] = []
     for interface in card.interfaces:
         binding = BINDINGS.get(interface.binding.lower())
@@ -108,11 +108,11 @@ def _add_card_interfaces(agent: AgentAddress, main_upstream: Upstream, card: Car
             agent.interfaces[binding] = _upstream_index(agent, place, main_upstream), urlsplit(interface.url).path
     if elsewhere:
         told = make_visible(", ".join(dict.fromkeys(elsewhere)))
-        agent.notes.append(f"the card of {main_upstream.text} leads elsewhere, which is not followed: {told}")
+        agent.notes.append(f"the card of {main_upstream.text} lists URLs on other hosts, which are not used: {told}")
 
 
 def _upstream_index(agent: AgentAddress, url: CardAddress, main_upstream: Upstream) -> int:
-    """Of the upstream that an HTTP interface is at."""
+    """Return the index of the upstream of an HTTP interface."""
     if url.port == main_upstream.port:
         return 0
     there = _upstream_at(url, main_upstream)
@@ -132,5 +132,5 @@ def _is_same_host(url: CardAddress, main_upstream: Upstream) -> bool:
 
 
 def offered_dialects(agent: AgentAddress, binding: Binding) -> list[str]:
-    """Dialects that the card offers on a binding, as words."""
+    """Return the dialects that the card offers on a binding, as words."""
     return sorted(str(dialect) for dialect in agent.versions.get(binding, ()))

@@ -1,4 +1,4 @@
-"""What the proxy of a drive says: only what is wrong with it. The rest is in the report."""
+"""The console of a drive's proxy: only its problems are printed. The rest is in the report."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from a2a_proxy.recorder.status import RecorderFailed, Status, TroubleStarted
 
 
 class WarningConsole:
-    """A `Console` for warnings."""
+    """A `Console` that prints only warnings."""
 
     def start(self, start: StartInfo) -> None:
-        """Nobody needs the address."""
+        """Print nothing: the address is not needed."""
 
     def status(self, status: Status) -> None:
-        """Trouble is told."""
+        """Print problems."""
         if isinstance(status, TroubleStarted | RecorderFailed):
             print_error("a2a-proxy", status.message, status.hint)
 
     def stopping(self, open_connections: int) -> None:
-        """The drive is over."""
+        """Print nothing: the drive is over."""
 
     def draining(self, lag: int) -> None:
-        """It takes a moment."""
+        """Print nothing: the wait is short."""
 
     def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
-        """A warning."""
+        """Print a warning."""
         if loud:
             print(f"a2a-proxy: warning: {make_visible(message)}", file=sys.stderr)
             if hint:
                 print(f"a2a-proxy: hint: {make_visible(hint)}", file=sys.stderr)
 
     def hook(self, summary: HookSummary) -> None:
-        """There are none."""
+        """Print nothing: a drive has no hooks."""
 
     def close(self) -> None:
-        """All is printed."""
+        """Do nothing: all lines are printed."""

@@ -1,4 +1,4 @@
-"""What was typed, made into values. Opens nothing."""
+"""Parse the options of a drive. Opens nothing."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from a2a_proxy.model.wire import Headers
 from a2a_proxy.redaction.labels import is_label
 
 HEADERS_VARIABLE = "A2A_PROXY_DRIVE_HEADERS"
-"""Environment: headers, one a line, for credentials that are not to be seen in a list of processes."""
+"""Environment variable with headers, one per line, for credentials that must not appear in a list of processes."""
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class DriveCommandOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """One drive."""
+    """The options of one drive."""
 
     recording: Path
     upstream: str
     upstream_grpc: str = ""
     command: tuple[str, ...] = ()
-    """Of a stdio agent."""
+    """Command of a stdio agent."""
     target: RequestedTarget = RequestedTarget()
     speed: float = 0.0
     timeout: float = 30.0
@@ -45,26 +45,26 @@ class DriveCommandOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_speed(word: str) -> float:
-    """`instant` is 0, `recorded` 1, a number itself. Raises UserError."""
+    """Return the speed: `instant` is 0, `recorded` 1, a number itself. Raises UserError."""
     named = {"instant": 0.0, "recorded": 1.0}.get(word)
     try:
         value = named if named is not None else float(word.removesuffix("x"))
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf") or (named is None and value == 0):
-        raise UserError(f"--speed: {word!r} is no speed", "write instant, recorded, or a number: --speed 10")
+        raise UserError(f"--speed: {word!r} is not a speed", "write instant, recorded, or a number: --speed 10")
     return value
 
 
 def parse_headers(words: tuple[str, ...]) -> Headers:
-    """`Name: value`, those of the environment first. Raises UserError."""
+    """Parse headers written as `Name: value`; headers of the environment are first. Raises UserError."""
     made = []
     for word in (*filter(None, os.environ.get(HEADERS_VARIABLE, "").split("\n")), *words):
         name, colon, value = word.partition(":")
         if not colon or not _HEADER_NAME.fullmatch(name.strip()) or not value.strip().isprintable():
-            # What stands there may be a credential: it is not told.
+            # The text may be a credential, so it is not printed.
             raise UserError(
-                f"a --header, or one of {HEADERS_VARIABLE}, is no header",
+                f"a --header, or one of {HEADERS_VARIABLE}, is not a header",
                 "for example: --header 'Authorization: Bearer TOKEN'",
             )
         made.append((name.strip().encode("latin-1"), value.strip().encode()))
@@ -72,21 +72,23 @@ def parse_headers(words: tuple[str, ...]) -> Headers:
 
 
 def parse_credentials(words: tuple[str, ...]) -> Credentials:
-    """The same, apart from those whose name is a label: their value is what it stands for. Raises UserError."""
+    """Parse headers; one named like a label provides the credential that the label replaces. Raises UserError."""
     given = parse_headers(words)
     secrets = {name: value for name, value in given if is_label(name)}
     return Credentials(tuple(each for each in given if each[0] not in secrets), secrets=secrets)
 
 
 def parse_compare_policy(strict: bool, shape: bool, ignore: tuple[str, ...]) -> ComparePolicy:
-    """Raises UserError."""
+    """Return the comparison policy of the options. Raises UserError if they contradict each other or a path is
+    invalid.
+    """
     if strict and shape:
         raise UserError("--strict and --shape contradict each other", "choose one of them")
     try:
         return ComparePolicy(strict, shape, ignore=tuple(map(parse_path, ignore)))
     except PathError as wrong:
         hint = "for example: --ignore '$.statusUpdate.status.message', --ignore text, --ignore headers"
-        raise UserError(f"--ignore {str(wrong)!r} is no place in a message", hint) from wrong
+        raise UserError(f"--ignore {str(wrong)!r} is not a path in a message", hint) from wrong
 
 
 def drive_command_options(
@@ -101,10 +103,10 @@ def drive_command_options(
     dialect: str | None,
     **typed: Any,
 ) -> DriveCommandOptions:
-    """All of it. Raises UserError."""
+    """Return the options of a drive. Raises UserError."""
     _check_target(typed["upstream"], typed["command"], binding, typed["recording"])
     if not 0 < timeout < 86_400:
-        raise UserError(f"--timeout: {timeout:g} is no time to wait", "seconds, for example: --timeout 30")
+        raise UserError(f"--timeout: {timeout:g} is not a valid number of seconds", "for example: --timeout 30")
     return DriveCommandOptions(
         credentials=parse_credentials(header),
         compare_policy=parse_compare_policy(strict, shape, ignore),
@@ -116,20 +118,23 @@ def drive_command_options(
 
 
 def _parse_binding(word: str | None, command: tuple[str, ...]) -> Binding | None:
-    """The one that was asked for; a command speaks stdio."""
+    """Return the requested binding; a command implies stdio."""
     if word is None:
         return Binding.STDIO if command else None
     return Binding(word)
 
 
 def _check_target(upstream: str, command: tuple[str, ...], binding: str | None, recording: Path) -> None:
-    """There is an agent, and only one. Raises UserError."""
+    """Check that there is exactly one agent. Raises UserError."""
     if command and upstream:
-        raise UserError("--upstream and a command are two agents", "choose one of them")
+        raise UserError("--upstream and a command name two agents", "choose one of them")
     if binding == "stdio" and not command:
         hint = f"for example: a2a-proxy drive {recording} --binding stdio -- python my_agent.py"
         raise UserError("the command of the stdio agent is missing", hint)
     if command and binding not in (None, "stdio"):
-        raise UserError(f"a command is a stdio agent, not one of {binding}", "leave --binding out, or name --upstream")
+        raise UserError(
+            f"a command is a stdio agent, not one of {binding}",
+            "leave --binding out, or use --upstream instead of a command",
+        )
     if not command and not upstream:
         raise UserError("--upstream is missing", f"for example: a2a-proxy drive {recording} --upstream localhost:8000")

@@ -15,20 +15,20 @@ from a2a_proxy.recording.read.reader import Recording
 
 _PROXY_CODE = "from a2a_proxy.cli.main import main; main()"
 _RECORD_SECONDS = 60.0
-"""How long its recorder may take to finish."""
+"""Seconds that its recorder may take to finish."""
 
 
 def connect_stdio_agent(command: tuple[str, ...], record: Path) -> StdioTransport:
-    """The wire to the agent. Raises UserError where there is no such command."""
+    """Return the transport to the agent. Raises UserError if the command does not exist."""
     if shutil.which(command[0]) is None:
         raise UserError(
-            f"there is no command {command[0]}", "check the spelling and the PATH; no shell reads the command"
+            f"command not found: {command[0]}", "check the spelling and the PATH; no shell reads the command"
         )
     return StdioTransport((sys.executable, "-c", _PROXY_CODE, "stdio", "--record", str(record), "--", *command))
 
 
 async def wait_until_recorded(record: Path, pid: int) -> None:
-    """Wait until the recorder, which outlives the agent, has written all."""
+    """Wait until the recorder, which outlives the agent, has finished."""
     async with asyncio.timeout(_RECORD_SECONDS):
         while not await asyncio.to_thread(_is_recorded, record, pid):
             await asyncio.sleep(0.02)
@@ -41,5 +41,5 @@ def _is_recorded(record: Path, pid: int) -> bool:
         with Recording(record) as recording:
             own = [session for session in recording.sessions() if session.facts.pid == pid and session.how]
             return bool(own) and own[-1].facts.uuid not in file_layout.sessions_with_journal()
-    except RecordingError:  # it is being made just now
+    except RecordingError:  # it is being created
         return False

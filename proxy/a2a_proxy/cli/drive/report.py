@@ -1,4 +1,4 @@
-"""What a drive found, as text, JSON or JUnit."""
+"""The report of a drive, as text, JSON or JUnit."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from a2a_proxy.recording.difference.runs import CallPair, RunDifference
 
 
 class DriveReport(msgspec.Struct, frozen=True):
-    """All of it."""
+    """The results of a drive."""
 
     recorded: str
     """Name of the recording."""
     live: str
-    """The agent as it was named."""
+    """The agent as named by the user."""
     difference: RunDifference
     """The recording on the left, the live agent on the right."""
     remarks: tuple[DriveRemark, ...] = ()
     left: tuple[SkippedCall, ...] = ()
     notes: tuple[str, ...] = ()
     kept: str = ""
-    """Where the recording of the drive is; empty where it was not wanted."""
+    """Path of the recording of the drive; empty if it is not kept."""
     incomplete: str = ""
-    """What the recording of the drive lacks."""
+    """What is missing in the recording of the drive; empty if nothing is."""
 
 
 def text_lines(report: DriveReport, width: int = 0) -> Iterator[str]:
-    """For people."""
+    """Yield the report as text."""
     yield f"left   {make_visible(report.recorded)}, as recorded"
     yield f"right  {make_visible(report.live)}, now"
     for note in report.notes:
@@ -52,11 +52,11 @@ def text_lines(report: DriveReport, width: int = 0) -> Iterator[str]:
         yield line.text
     if report.kept:
         yield ""
-        yield f"both side by side: {shell_line('a2a-inspect', 'diff', report.recorded, report.kept)}"
+        yield f"show both side by side: {shell_line('a2a-inspect', 'diff', report.recorded, report.kept)}"
 
 
 def json_lines(report: DriveReport, _width: int = 0) -> Iterator[str]:
-    """For programs: as of `a2a-inspect diff --json`, then what was not driven, and what did not go as recorded."""
+    """Yield JSON lines: as `a2a-inspect diff --json`, then the calls not driven and the remarks."""
     sides = ({"recording": report.recorded, "place": ""}, {"recording": report.kept, "agent": report.live, "place": ""})
     for each in difference_objects(*sides, report.difference, everything=False):
         yield json.dumps(each)
@@ -71,7 +71,7 @@ def json_lines(report: DriveReport, _width: int = 0) -> Iterator[str]:
 
 
 def junit_lines(report: DriveReport, _width: int = 0) -> Iterator[str]:
-    """For CI: a case a call."""
+    """Yield the report as JUnit XML, with one case per call."""
     suite = JunitSuite(f"a2a-proxy drive {report.recorded} at {report.live}")
     for match in report.difference.matches:
         case = suite.add_case("a2a.drive", _case_name(match), took=_live_duration(match))
@@ -87,7 +87,7 @@ def junit_lines(report: DriveReport, _width: int = 0) -> Iterator[str]:
 
 
 def _live_duration(match: CallPair) -> int | None:
-    """How long the live agent took for a call, ns; None where it did not end it."""
+    """Return the time that the live agent took for a call, in ns, or None if it did not end the call."""
     call = match.right.exchange if match.right is not None else None
     return call.closed - call.started if call is not None and call.closed else None
 
@@ -100,7 +100,7 @@ def _case_name(match: CallPair) -> str:
 
 
 def _failure_lines(match: CallPair, report: DriveReport) -> Iterator[str]:
-    """What is wrong with a call; the verdict of the whole is not repeated."""
+    """Yield what is wrong with a call; the verdict of the whole run is not repeated."""
     place = exchange_place(match.left) if match.left is not None else ""
     yield from (remark.text for remark in report.remarks if remark.place == place)
     if match.change is not None and match.difference is None:

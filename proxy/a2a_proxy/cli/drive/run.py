@@ -1,4 +1,4 @@
-"""The command: read the recording, reach the agent, drive it through a proxy, compare, tell, exit code."""
+"""The `drive` command: read the recording, reach the agent, drive it through a proxy, compare, report."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ from a2a_proxy.relay.run import run
 from a2a_proxy.relay.tls import Trust
 
 DIFFERENT, INCOMPLETE = 1, 3
-"""Exit codes."""
+"""Exit codes of a drive with differences, and of a recording that is not complete."""
 
 
 def run_drive(options: DriveCommandOptions) -> int:
-    """Drive, and tell; the exit code.
+    """Drive, write the report, and return the exit code.
 
     Raises:
-        UserError: the recording cannot be driven, or the agent not be reached.
+        UserError: the recording cannot be driven, or the agent cannot be reached.
     """
     _refuse_overwriting(options)
     with _open_recording(options.recording) as recording:
@@ -62,7 +62,7 @@ def run_drive(options: DriveCommandOptions) -> int:
         plan = load_plan(recording, rows, options.target)
         _check_plan(plan, options)
         with _recording_file(options) as file:
-            driven = run(_drive_network_agent(plan, options, file))
+            driven = run(_drive_agent(plan, options, file))
             report = _compare_runs(recording, plan, driven, options, file)
     _write_report(report, options)
     if report.incomplete:
@@ -71,15 +71,19 @@ def run_drive(options: DriveCommandOptions) -> int:
 
 
 def _check_plan(plan: DrivePlan, options: DriveCommandOptions) -> None:
-    """Raises UserError where there is nothing to be driven, or not all of what was."""
+    """Raises UserError if there is no call to drive, or the recording is not complete."""
     if plan.missing and not options.allow_incomplete:
         more = f" (and {len(plan.missing) - 1} more)" if len(plan.missing) > 1 else ""
-        hint = "what there is can be driven: --allow-incomplete"
+        hint = "to drive it anyway: --allow-incomplete"
         raise UserError(f"the recording is not complete: {plan.missing[0]}{more}", hint, INCOMPLETE)
     if not plan.steps:
         why = f": {plan.skipped[0].place} {plan.skipped[0].reason}" if plan.skipped else ""
-        hint = "see what there is: a2a-inspect ls" if not options.where else "leave --filter out, or choose other calls"
-        raise UserError(f"there is no call to be driven{why}", hint)
+        hint = (
+            "list the recorded calls: a2a-inspect ls"
+            if not options.where
+            else "leave --filter out, or choose other calls"
+        )
+        raise UserError(f"there is no call to drive{why}", hint)
     piped = None if options.command else _first_stdio_call(plan, options.target)
     if piped is not None:
         title = f"{piped.place} {piped.exchange.operation or piped.exchange.method}"
@@ -96,17 +100,17 @@ def _first_stdio_call(plan: DrivePlan, target: RequestedTarget) -> PlannedCall |
 
 
 class DriveResult(msgspec.Struct):
-    """What a drive leaves behind."""
+    """The outcome of a drive."""
 
     drive: Drive
     pid: int
-    """Of the process whose session it is."""
+    """Id of the process that recorded the session."""
     notes: list[str]
 
 
-async def _drive_network_agent(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> DriveResult:
-    """Raises UserError, also where a signal ends it."""
-    work = asyncio.ensure_future((_drive_stdio_agent if options.command else _proxied)(plan, options, file))
+async def _drive_agent(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> DriveResult:
+    """Drive the agent. Raises UserError, also if a signal ends the drive."""
+    work = asyncio.ensure_future((_drive_stdio_agent if options.command else _drive_network_agent)(plan, options, file))
     for number in end_signals():
         asyncio.get_running_loop().add_signal_handler(number, work.cancel)
     try:
@@ -115,8 +119,8 @@ async def _drive_network_agent(plan: DrivePlan, options: DriveCommandOptions, fi
         raise _stopped() from None
 
 
-async def _proxied(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> DriveResult:
-    """Raises UserError."""
+async def _drive_network_agent(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> DriveResult:
+    """Drive an agent on the network through a proxy. Raises UserError."""
     trust = Trust(options.upstream_ca, options.upstream_insecure)
     reached = await find_agent(options.upstream, options.upstream_grpc, trust)
     _note_dialects(plan, options.target, reached)
@@ -146,7 +150,7 @@ async def _proxied(plan: DrivePlan, options: DriveCommandOptions, file: Path) ->
 
 
 def _redact_command(words: tuple[str, ...], credentials: Credentials) -> tuple[str, ...]:
-    """The command line without the values of headers, whatever they are called."""
+    """Return the command line without the values of headers, whatever their names."""
     hidden = list(words)
     for data in (*(value for _, value in credentials.headers), *credentials.secrets.values()):
         value = data.decode()
@@ -163,11 +167,11 @@ async def _drive_stdio_agent(plan: DrivePlan, options: DriveCommandOptions, file
 
 
 def _stopped() -> UserError:
-    return UserError("stopped before all calls were made", "nothing was compared", INTERRUPTED)
+    return UserError("stopped before all calls were sent", "nothing was compared", INTERRUPTED)
 
 
 async def _run_calls(plan: DrivePlan, options: DriveCommandOptions, wires: dict[Binding, CallTransport]) -> Drive:
-    """Make all calls and let go of what they went over."""
+    """Send all calls and close their transports."""
     credentials = options.credentials.for_plan(plan.steps)
     drive = Drive(plan, wires, DriveOptions(options.speed, options.target, options.timeout, credentials))
     try:
@@ -192,18 +196,18 @@ def _open_transports(plan: DrivePlan, agent: AgentAddress, addresses: list[str])
 
 
 def _note_dialects(plan: DrivePlan, target: RequestedTarget, agent: AgentAddress) -> None:
-    """What is spoken and the live agent's card does not offer."""
+    """Note dialects and bindings of the calls that the live agent's card does not offer."""
     spoken = {(speech.binding, speech.dialect) for speech in map(target.target_of, plan.steps) if speech.operation}
     for binding, dialect in sorted(spoken):
         dialects = offered_dialects(agent, binding)
         if dialects and str(dialect) not in dialects and not (str(dialect) == "1.1" and "1.0" in dialects):
             offers = ", ".join(dialects)
-            hint = f"to say it so: --dialect {dialects[-1]}"
+            hint = f"to use it: --dialect {dialects[-1]}"
             agent.notes.append(f"calls speak {dialect} over {binding}, the agent's card offers {offers}; {hint}")
         missing = binding not in agent.versions and binding in (Binding.JSONRPC, Binding.REST, Binding.GRPC)
         if missing and agent.versions:
             offers = ", ".join(sorted(map(str, agent.versions)))
-            hint = f"to send them so: --binding {min(map(str, agent.versions))}"
+            hint = f"to use it: --binding {min(map(str, agent.versions))}"
             agent.notes.append(f"calls go over {binding}, the agent's card offers {offers}; {hint}")
 
 
@@ -236,15 +240,15 @@ def _compare_runs(
 
 
 def _find_session(live: Recording, pid: int) -> SessionRow:
-    """The one that this process has recorded. Raises UserError where there is none."""
+    """Return the session that this process has recorded. Raises UserError if it is missing."""
     sessions = [session for session in live.sessions() if session.facts.pid == pid]
     if not sessions:
-        raise UserError("the drive was not recorded", "try once more with --record FILE")
+        raise UserError("the drive was not recorded", "try again with --record FILE")
     return sessions[-1]
 
 
 def _note_labels(plan: DrivePlan, options: DriveCommandOptions) -> Iterator[str]:
-    """What could not be sent, for nobody knows it: credentials that are labels in the recording."""
+    """Yield notes on credentials that could not be sent, because the recording holds only their labels."""
     names: dict[str, list[str]] = {}
     for step in plan.steps:
         labels = {
@@ -256,24 +260,24 @@ def _note_labels(plan: DrivePlan, options: DriveCommandOptions) -> Iterator[str]
         calls, kinds = "1 call" if len(each) == 1 else f"{len(each)} calls", list(dict.fromkeys(each))
         what = "a label, not the credential" if len(kinds) == 1 else f"one of {len(kinds)} labels, not the credential"
         yield (
-            f"the recorded {name} is {what}: {calls} went out without it; "
+            f"the recorded {name} is {what}: {calls} were sent without it; "
             f"to send one: --header '{name if len(kinds) == 1 else kinds[0]}: VALUE', or {HEADERS_VARIABLE} in the "
             "environment"
         )
     bodies = sum(any(turn.frame is not None and turn.frame.redacted for turn in step.turns) for step in plan.steps)
     if bodies:
-        requests = "1 request holds" if bodies == 1 else f"{bodies} requests hold"
-        yield f"{requests} labels in the place of credentials, and went out with them"
+        requests = "1 request contains" if bodies == 1 else f"{bodies} requests contain"
+        yield f"{requests} labels in place of credentials, and the agent got the labels"
 
 
 def _withheld_headers(step: PlannedCall, options: DriveCommandOptions) -> tuple[str, ...]:
-    """Names of headers that a call goes without."""
+    """Return the names of headers that a call is sent without."""
     return options.credentials.apply_to(step.exchange.request_headers)[1]
 
 
 @contextlib.contextmanager
 def _recording_file(options: DriveCommandOptions) -> Iterator[Path]:
-    """Where the drive is recorded; gone afterwards unless the user named it."""
+    """Yield the file of the drive's recording; it is deleted afterwards unless the user named it."""
     if options.record is not None:
         yield options.record
         return
@@ -287,7 +291,7 @@ def _recording_file(options: DriveCommandOptions) -> Iterator[Path]:
 
 
 def _delete_journals(file: Path) -> None:
-    """Of a drive that was broken off there may be a journal left: nobody can finish a recording that is gone."""
+    """Delete the journal of an interrupted drive, because its recording is deleted."""
     with contextlib.suppress(OSError):
         for left in file_layout.find_leftovers():
             if left.session.recording == str(file.absolute()):
@@ -296,7 +300,7 @@ def _delete_journals(file: Path) -> None:
 
 @contextlib.contextmanager
 def _open_recording(path: Path) -> Iterator[Recording]:
-    """Raises UserError where it cannot be read."""
+    """Yield the opened recording. Raises UserError if it cannot be read."""
     try:
         with open_recording_or_cassette(path) as recording, guard_corruption(recording):
             yield recording
@@ -304,18 +308,18 @@ def _open_recording(path: Path) -> Iterator[Recording]:
         raise UserError(wrong.message, wrong.hint) from wrong
     except QueryError as wrong:
         message = "\n  ".join((wrong.message, *wrong.caret.split("\n")))
-        raise UserError(message, wrong.hint or "what can be written is in the manual, filters.md") from wrong
+        raise UserError(message, wrong.hint or "the syntax is described in the manual, filters.md") from wrong
 
 
 def _refuse_overwriting(options: DriveCommandOptions) -> None:
-    """Neither the recording of the drive nor the report may replace what is driven. Raises UserError."""
+    """Raises UserError if the recording of the drive or the report would replace the recording that is driven."""
     for option, path in (("--record", options.record), ("--output", options.output)):
-        with contextlib.suppress(OSError):  # one of the two is not there
+        with contextlib.suppress(OSError):  # one of the two does not exist
             if path is not None and path.samefile(options.recording):
                 raise UserError(f"{option} {path} is the recording that is driven", "choose another file")
     if options.record is not None and options.record.exists() and is_cassette(options.record):
         raise UserError(
-            f"{options.record} is a cassette: nothing can be added to it", "choose another file: --record FILE"
+            f"{options.record} is a cassette, which cannot be appended to", "choose another file: --record FILE"
         )
 
 

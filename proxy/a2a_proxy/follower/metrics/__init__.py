@@ -1,5 +1,5 @@
-"""`--metrics`: what was recorded as numbers for Prometheus, and whether all is well, served by a process of its own.
+"""`--metrics`: counts the recording for Prometheus and reports readiness, served by a process of its own.
 
-`numbers` what is counted, `reading` where it comes from, `serve` the three pages, `keeper` the side of the proxy. The
-process keeps nothing: begun anew it counts the session from its start again.
+`numbers` holds the metrics, `session_reader` fills them, `server` serves the three pages, `keeper` is the proxy's side.
+The process stores nothing: restarted, it counts the session from its start again.
 """

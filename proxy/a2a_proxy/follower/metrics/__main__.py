@@ -1,6 +1,6 @@
-"""Entry of the process: `python -m a2a_proxy.follower.metrics RECORDING --session UUID --journal DIR --life FD FD...`.
+"""Entry point: `python -m a2a_proxy.follower.metrics RECORDING --session UUID --journal DIR --life FD FD...`.
 
-Only the keeper calls it. It ends when the other end of the pipe `life` is closed.
+Called only by the keeper. The process ends when the other end of the pipe `life` is closed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 
 _POLL_SECONDS = 0.25
-"""Seconds between two looks at the recording."""
+"""Seconds between two reads of the recording."""
 
 
 def main() -> int:
-    """Count and serve until the proxy is gone."""
+    """Count and serve until the proxy has exited."""
     parser = argparse.ArgumentParser(prog="a2a_proxy.follower.metrics")
     parser.add_argument("recording")
     parser.add_argument("--session", required=True)
@@ -41,10 +41,10 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the proxy
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     lower_priority()
-    disable_created_metrics()  # type: ignore[no-untyped-call]  # a third of the page, of no use in this format
+    disable_created_metrics()  # type: ignore[no-untyped-call]  # a third of the page, useless in this format
     pages = MetricsPages()
     serve_pages([socket.socket(fileno=number) for number in typed.sockets], pages)
-    while True:  # the recording may be deleted, and is made anew then
+    while True:  # the recording may be deleted and created again
         try:
             _count_session(typed.recording, typed.session, typed.journal, pages)
         except RecordingError as wrong:
@@ -55,7 +55,7 @@ def main() -> int:
 
 
 def _count_session(path: str, uuid: str, journal: Path, pages: MetricsPages) -> None:
-    """Until the recording is another one. Raises RecordingError, OSError."""
+    """Count until the path leads to another file. Raises RecordingError, OSError."""
     file = _file_identity_of(path)
     with Recording(path) as recording:
         row = next((row for row in recording.sessions() if row.facts.uuid == uuid), None)
@@ -68,7 +68,7 @@ def _count_session(path: str, uuid: str, journal: Path, pages: MetricsPages) -> 
                 continue
             late = progress.describe_lag(session.lag(), session.position(), time.monotonic())
             pages.metrics, pages.kind = session.numbers.exposition(), CONTENT_TYPE
-            pages.lacking = session.capture_gaps() or late  # last: who is told that all is well finds the numbers
+            pages.lacking = session.capture_gaps() or late  # last, so that a client that sees `ready` finds the numbers
             time.sleep(_POLL_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""The metrics, as prometheus_client has them. Labels have few values: never an id, and `other` for what is not A2A."""
+"""The metrics, in prometheus_client. Labels have few values: no ids, and `other` for unknown operations."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-"""Of a page whose names need no escaping. Many readers know no other version, and refuse what says 1.0.0."""
+"""Content type of a page whose names need no escaping. Many readers accept only this version and refuse 1.0.0."""
 GAP_RULE = "A2A-GEN-001"
 _CALL_LABELS = ("method", "binding", "upstream")
 
 
 def call_status(exchange: Exchange) -> str:
-    """How a call ended: `ok`, `error` (the agent said so), `cut` (it did not come to its end)."""
+    """Return the end of a call: `ok`, `error` (the agent returned one) or `cut` (the call is incomplete)."""
     if exchange.how != "complete":
         return "cut"
     return "error" if exchange.error else "ok"
@@ -58,33 +58,33 @@ class SessionMetrics:
         )
         way = (*_CALL_LABELS, "direction")
         self._frames = Counter("a2a_proxy_frames", "Messages and wire events.", way, registry=registry)
-        self._bytes = Counter("a2a_proxy_bytes", "Bytes of these on the wire.", way, registry=registry)
+        self._bytes = Counter("a2a_proxy_bytes", "Bytes of these frames on the wire.", way, registry=registry)
         found = ("rule", "severity")
-        self._findings = Counter("a2a_proxy_findings", "What the rules found.", found, registry=registry)
-        self._gaps = Counter("a2a_proxy_generation_gaps", "Generations left out in a stream.", registry=registry)
-        self._open = Gauge("a2a_proxy_open_calls", "Calls that are not over.", _CALL_LABELS, registry=registry)
+        self._findings = Counter("a2a_proxy_findings", "Findings of the rules.", found, registry=registry)
+        self._gaps = Counter("a2a_proxy_generation_gaps", "Generations missing in a stream.", registry=registry)
+        self._open = Gauge("a2a_proxy_open_calls", "Calls that are open.", _CALL_LABELS, registry=registry)
         self._seen: set[tuple[str, str, str]] = set()
-        """Labels of calls that were open: a series goes to 0, it does not vanish."""
+        """Labels of calls that were open: their series go to 0 and do not vanish."""
         self._tasks = Gauge("a2a_proxy_tasks", "Tasks of this session by state.", ("state",), registry=registry)
-        self._lost = Counter("a2a_proxy_recorder_lost_bytes", "Bytes that passed uncaptured.", registry=registry)
+        self._lost = Counter("a2a_proxy_recorder_lost_bytes", "Bytes relayed but not captured.", registry=registry)
         self._total_findings = 0
-        """Of those."""
+        """Bytes already added to `_lost`."""
         self._lag = Gauge(
             "a2a_proxy_recorder_behind_bytes", "Bytes of the journal not yet in the recording.", registry=registry
         )
 
     def record_frame(self, frame: Frame, call: tuple[str, str, str]) -> None:
-        """A frame of a call, or of none."""
+        """Count a frame, with the labels of its call or empty ones."""
         way = "to_agent" if frame.direction is Direction.TO_AGENT else "to_client"
         self._frames.labels(*call, way).inc()
         self._bytes.labels(*call, way).inc(max(frame.end - frame.start, 0))
 
     def record_event_gap(self, ns: int, call: tuple[str, str, str]) -> None:
-        """Time between two events."""
+        """Count the time between two events."""
         self._event_gap.labels(*call).observe(histogram_seconds(ns))
 
     def record_call(self, exchange: Exchange, call: tuple[str, str, str]) -> None:
-        """A call is over."""
+        """Count a closed call."""
         self._duration.labels(*call, call_status(exchange)).observe(
             histogram_seconds(exchange.closed - exchange.started)
         )
@@ -92,11 +92,11 @@ class SessionMetrics:
             self._first_event.labels(*call).observe(histogram_seconds(exchange.first_event - exchange.started))
 
     def record_task_end(self, ns: int, state: str, upstream: str) -> None:
-        """A task came to a state that is final."""
+        """Count the duration of a task that reached a final state."""
         self._task.labels(state, upstream).observe(histogram_seconds(ns))
 
     def record_finding(self, finding: Finding) -> None:
-        """A finding."""
+        """Count a finding."""
         self._findings.labels(finding.rule, finding.severity.name.lower()).inc()
         if finding.rule == GAP_RULE:
             self._gaps.inc()
@@ -104,7 +104,7 @@ class SessionMetrics:
     def record_snapshot(
         self, open_calls: dict[tuple[str, str, str], int], tasks: dict[str, int], lost: int, lag: int
     ) -> None:
-        """How things stand now."""
+        """Set the current values."""
         self._seen |= open_calls.keys()
         for call in self._seen:
             self._open.labels(*call).set(open_calls.get(call, 0))
@@ -115,5 +115,5 @@ class SessionMetrics:
         self._lag.set(lag)
 
     def exposition(self) -> bytes:
-        """The exposition, as Prometheus reads it."""
+        """Return the page in Prometheus' text format."""
         return generate_latest(self._registry)

@@ -1,4 +1,4 @@
-"""The three pages: `/metrics`, `/healthz` (the process is alive) and `/readyz` (all that passes is recorded)."""
+"""The three pages: `/metrics`, `/healthz` (the process is alive) and `/readyz` (all traffic is recorded)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import msgspec
 
 _TEXT_TYPE = "text/plain; charset=utf-8"
 _REQUEST_SECONDS = 10.0
-"""Seconds for a client to say what it wants."""
+"""Seconds for a client to send its request."""
 
 
 class MetricsPages(msgspec.Struct):
-    """What is served at the moment. Replaced as a whole by the thread that counts."""
+    """The current pages. Replaced as a whole by the thread that counts."""
 
     metrics: bytes = b""
     kind: str = _TEXT_TYPE
-    lacking: str = "the recording is not there yet"
-    """Why it is not ready; empty where it is."""
+    lacking: str = "the recording does not exist yet"
+    """Why it is not ready; empty if it is ready."""
 
     def page(self, path: str) -> tuple[int, str, bytes]:
-        """Status, content type and body."""
+        """Return status, content type and body."""
         path = path.partition("?")[0]
         if path == "/healthz":
             return 200, _TEXT_TYPE, b"alive\n"
@@ -32,11 +32,11 @@ class MetricsPages(msgspec.Struct):
             if not self.metrics:
                 return 503, _TEXT_TYPE, b"not counted yet\n"
             return 200, self.kind, self.metrics
-        return 404, _TEXT_TYPE, b"there is /metrics, /healthz and /readyz\n"
+        return 404, _TEXT_TYPE, b"use /metrics, /healthz or /readyz\n"
 
 
 def serve_pages(sockets: list[socket.socket], pages: MetricsPages) -> None:
-    """Serve them on listening sockets, in threads of their own; returns at once."""
+    """Serve the pages on listening sockets, in threads of their own. Returns at once."""
 
     class Handler(BaseHTTPRequestHandler):
         timeout = _REQUEST_SECONDS
@@ -54,7 +54,7 @@ def serve_pages(sockets: list[socket.socket], pages: MetricsPages) -> None:
         do_HEAD = do_GET
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nobody reads that."""
+            """Log nothing."""
 
     for sock in sockets:
         sock.setblocking(True)

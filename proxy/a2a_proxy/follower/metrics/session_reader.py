@@ -1,4 +1,4 @@
-"""The rows of one session, as they come, into numbers. One look reads what is new; memory holds what is open."""
+"""Reads the new rows of one session into metrics. Each round reads the rows since the last; memory holds open calls."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, make_key
 
 _MAX_BATCH = 5_000
-"""Rows that one look reads of each kind."""
+"""Maximum rows of each kind read per round."""
 _MAX_CACHED = 4_096
-"""Calls whose labels are known."""
+"""Maximum number of calls whose labels are cached."""
 _CLOSED_QUERY = "SELECT id FROM exchange WHERE id IN (SELECT value FROM json_each(?)) AND closed IS NOT NULL"
 NO_LABELS = ("", "", "")
 
@@ -27,10 +27,10 @@ CallLabels = tuple[str, str, str]
 
 
 class MetricsSession:
-    """See the module."""
+    """Fills the metrics of one session."""
 
     def __init__(self, recording: Recording, row: SessionRow, journal: Path | None = None) -> None:
-        """`journal`: the folder of the session's journal, to tell how far the recorder has come."""
+        """`journal` is the folder of the session's journal, needed to compute the recorder's lag."""
         self.numbers = SessionMetrics()
         self._recording = recording
         self._id = row.id
@@ -39,15 +39,15 @@ class MetricsSession:
         self._exchange = make_key(row.id, 0)
         self._open: dict[int, CallLabels] = {}
         self._last_event: dict[int, int] = {}
-        """Of open streams: when their last event came, ns."""
+        """Time of the last event of each open stream, ns."""
         self._labels_by_call: dict[int, CallLabels] = {}
         self._upstreams: dict[int, str] = {}
 
     def read_new_rows(self) -> bool:
-        """Read what is new; False where there was nothing more. Raises RecordingError."""
+        """Read the new rows; return False if there were none. Raises RecordingError."""
         moved = [self._read_new_calls(), self._read_frames(), self._read_findings()]
         if not any(moved):
-            self._record_ended_calls()  # when all that was said in them is counted
+            self._record_ended_calls()  # after all of their frames are counted
             self._record_snapshot()
         return any(moved)
 
@@ -80,7 +80,7 @@ class MetricsSession:
             self._last_event[number] = frame.at
 
     def _record_task_state(self, frame: Frame, upstream: str) -> None:
-        """Where this frame was the one that ended a task, how long that took."""
+        """Record the duration of a task if this frame ended it."""
         if not any(int(state) == frame.state and state.terminal for state in TaskState):
             return
         for row in self._recording.task(frame.task_id):
@@ -111,26 +111,26 @@ class MetricsSession:
         self.numbers.record_snapshot(Counter(self._open.values()), tasks, lost, self.lag())
 
     def lag(self) -> int:
-        """Bytes of the journal that are not in the recording yet."""
+        """Return the number of journal bytes that are not in the recording yet."""
         row = self._recording.session(self._id)
         if self._journal is None or row is None or row.how:
             return 0
         return bytes_after(self._journal, row.position or (0, 0))
 
     def position(self) -> tuple[int, int] | None:
-        """How far the recorder has come in the journal: segment, and offset in it."""
+        """Return the recorder's position in the journal: file number and offset in it."""
         row = self._recording.session(self._id)
         return row.position if row is not None else None
 
     def capture_gaps(self) -> str:
-        """What the capture lacks, in words; empty where it lacks nothing so far."""
+        """Return the missing part of the capture in words; empty if nothing is missing so far."""
         row = self._recording.session(self._id)
         if row is None:
             return "the session is gone from the recording"
-        return f"{row.lost} bytes passed uncaptured" if row.lost else row.missing_text
+        return f"{row.lost} bytes were relayed but not captured" if row.lost else row.missing_text
 
     def _call_labels(self, number: int) -> CallLabels:
-        """Its labels; the operation may not have been known when it began."""
+        """Return the labels of a call; its operation may have been unknown when it began."""
         known = self._open if number in self._open else self._labels_by_call
         if number not in known or known[number][0] == OTHER:
             row = self._recording.exchange(number)

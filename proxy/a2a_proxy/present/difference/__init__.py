@@ -1,1 +1,1 @@
-"""Differences for people and programs: laid out in one column or two, or as JSON. Widgets only paint it."""
+"""Differences as text and JSON: laid out in one column or two, or as objects. Widgets only paint the layout."""

@@ -1,4 +1,6 @@
-"""A difference as blocks, top to bottom: the verdict first, then each call with what differs in it. No width yet."""
+"""A difference as blocks from top to bottom, without a width: the verdict first, then each call with its
+differences.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from a2a_proxy.recording.difference.words import WordRun, compare_texts
 from a2a_proxy.recording.read.rows import ExchangeRow
 
 MAX_BLOCKS = 20_000
-"""Of one difference; what comes after is counted, not shown."""
+"""Blocks of one difference; the rest is not shown."""
 CHANGE_MARKS = {
     ValueChange.LEFT: "-",
     ValueChange.RIGHT: "+",
@@ -30,43 +32,43 @@ CHANGE_MARKS = {
 }
 _ONE_SIDED = (ValueChange.LEFT, ValueChange.RIGHT)
 _CONTEXT_CHARACTERS = 30
-"""Characters of what is the same that are shown before and after what is not."""
+"""Characters of unchanged text that are shown before and after a change."""
 
 
 class BlockKind(Enum):
-    """What a block is."""
+    """Kind of a block."""
 
     NOTE = "note"
     """A sentence over both columns."""
     TITLE = "title"
     """A call, on both sides or one."""
     HEAD = "head"
-    """What a difference is about."""
+    """The subject of a difference."""
     VALUE = "value"
-    """What stands on either side."""
+    """The values of both sides."""
 
 
 class DifferenceBlock(msgspec.Struct, frozen=True):
-    """Some lines."""
+    """A block of lines."""
 
     kind: BlockKind
     left: str
-    """Over both columns where it is a note or a head."""
+    """Text of the left side; of both columns for a note or a head."""
     right: str | None = None
     mark: str = " "
-    """`-` only left, `+` only right, `~` changed, `>` moved, blank for what is the same."""
+    """`-` only left, `+` only right, `~` changed, `>` moved, blank if both sides are the same."""
     anchor: bool = False
-    """A difference begins here: where next and previous go."""
+    """Whether a difference begins here, as a target of the next and previous keys."""
     ignored: bool = False
 
 
 def difference_blocks(difference: RunDifference, *, everything: bool = False) -> list[DifferenceBlock]:
-    """All blocks; with `everything` also of canonical fields."""
+    """Return all blocks; with `everything` also the blocks of equal and canonical fields."""
     made = list(_summary_blocks(difference))
     for block in _call_blocks(difference, everything):
         if len(made) >= MAX_BLOCKS:
             made.append(
-                DifferenceBlock(BlockKind.NOTE, "there is more: it is too much to show; choose a call, or use a filter")
+                DifferenceBlock(BlockKind.NOTE, "too many differences to show them all: choose a call, or use a filter")
             )
             break
         made.append(block)
@@ -165,7 +167,7 @@ def _difference_rows(difference: Difference, everything: bool) -> Iterator[Diffe
 
 
 def _row_label(row: DifferenceRow) -> str:
-    """What a row is about: `event 3 | 4  $.statusUpdate.status.state`."""
+    """Return the subject of a row: `event 3 | 4  $.statusUpdate.status.state`."""
     place = _path_label(row.left, row.right)
     if row.part is ExchangePart.EVENTS:
         return f"{_frames_label('frame', row)} {place}"
@@ -210,7 +212,7 @@ def _row_blocks(row: DifferenceRow, label: str) -> Iterator[DifferenceBlock]:
 
 
 def _row_value(row: DifferenceRow, value: Any) -> str:
-    """A value in a line; of a finding what it says."""
+    """Return a value in one line; of a finding its summary."""
     if row.part is ExchangePart.FINDINGS and isinstance(value, dict):
         return summarize_value(next(iter(value.values()), ""))
     return summarize_value(value)
@@ -226,7 +228,7 @@ def _value_block(before: Any, after: Any, mark: str, ignored: bool) -> Differenc
 
 
 def _artifact_blocks(row: DifferenceRow, texts: ArtifactTexts) -> Iterator[DifferenceBlock]:
-    """An artifact's text by words, and the chunks in which they differ."""
+    """Yield an artifact's text by words, and the chunks in which they differ."""
     pieces = compare_texts(texts.left.text, texts.right.text)
     gone, new = (
         sum(len(p.text.split()) for p in pieces if p.change is side) for side in (ValueChange.LEFT, ValueChange.RIGHT)
@@ -247,12 +249,12 @@ def _artifact_blocks(row: DifferenceRow, texts: ArtifactTexts) -> Iterator[Diffe
 
 
 def _chunk_label(side: ArtifactText, at: int) -> str:
-    """The frame that brought the chunk, where there are several."""
+    """Return the frame that carried the chunk, if there are several."""
     return f"frame {side.frame_at(at)}: " if len(side.starts) > 1 else ""
 
 
 def _group_changes(pieces: tuple[WordRun, ...]) -> Iterator[tuple[WordRun, ...]]:
-    """Differences with a little of what is around them; those that are near each other in one."""
+    """Yield changes with their surrounding text; adjacent changes are grouped."""
     group: list[WordRun] = []
     for piece in pieces:
         if piece.change is not None or len(piece.text) <= 2 * _CONTEXT_CHARACTERS:
@@ -266,7 +268,8 @@ def _group_changes(pieces: tuple[WordRun, ...]) -> Iterator[tuple[WordRun, ...]]
 
 
 def excerpts(pieces: tuple[WordRun, ...]) -> tuple[str, str]:
-    """Both texts, harmless; what differs in brackets, what is the same shortened. Whole texts have no brackets."""
+    """Return both texts, escaped: changes in brackets, unchanged parts shortened. A text without a common part has no
+    brackets."""
     made = []
     for side, other in ((ValueChange.LEFT, ValueChange.RIGHT), (ValueChange.RIGHT, ValueChange.LEFT)):
         mine = [piece for piece in pieces if piece.change is not other]

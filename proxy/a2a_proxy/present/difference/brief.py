@@ -1,4 +1,4 @@
-"""Values of a difference in a line: events as `show` says them, other JSON compact."""
+"""Values of a difference in one line: events as `show` prints them, other JSON compact."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_TEXT = 4000
 
 
 def summarize_value(value: Any) -> str:
-    """A value in one line, harmless."""
+    """Return a value in one line, with control characters escaped."""
     if isinstance(value, dict) and len(value) == 1:
         ((name, inner),) = value.items()
         if name in _SUMMARIZERS and isinstance(inner, dict):
@@ -22,7 +22,7 @@ def summarize_value(value: Any) -> str:
 
 
 def format_json(value: Any) -> str:
-    """JSON in one line, a text as it is."""
+    """Return JSON in one line, and a text unchanged."""
     if isinstance(value, str):
         return value[:_MAX_TEXT]
     try:

@@ -1,4 +1,4 @@
-"""Blocks in rows of a width: side by side where there is room, else one column with the marks in front."""
+"""Lay out blocks in rows of a width: side by side if there is room, else in one column with marks in front."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from rich.cells import cell_len, chop_cells
 from a2a_proxy.present.difference.blocks import BlockKind, DifferenceBlock
 
 MIN_TWO_COLUMN_WIDTH = 120
-"""Cells from which both sides stand beside each other."""
+"""Cells of width from which both sides are shown side by side."""
 _INDENT = {BlockKind.NOTE: 0, BlockKind.TITLE: 0, BlockKind.HEAD: 2, BlockKind.VALUE: 4}
 
 
 class LayoutRow(msgspec.Struct, frozen=True):
-    """One row."""
+    """One row of the layout."""
 
     text: str
     block: int
-    """Number of its block."""
+    """Index of its block."""
     middle: int = 0
-    """Where the right column begins; 0 where there is one column."""
+    """Index at which the right column begins; 0 if there is one column."""
     right: bool = False
-    """In one column: it is of the right side."""
+    """Whether a row in one column belongs to the right side."""
 
 
 def layout_rows(blocks: Sequence[DifferenceBlock], width: int) -> Iterator[LayoutRow]:
-    """All rows; with a width of 0 each value in one row, however long."""
+    """Yield all rows; with a width of 0 each value in one row, however long."""
     for number, block in enumerate(blocks):
         if width >= MIN_TWO_COLUMN_WIDTH and block.right is not None:
             yield from _two_column_rows(number, block, width)
@@ -36,7 +36,7 @@ def layout_rows(blocks: Sequence[DifferenceBlock], width: int) -> Iterator[Layou
 
 
 def _two_column_rows(number: int, block: DifferenceBlock, width: int) -> Iterator[LayoutRow]:
-    """`left   ~  right`."""
+    """Yield rows as `left   ~  right`."""
     half = (width - 5) // 2
     indent = " " * _INDENT[block.kind]
     left, right = (_wrap_text(side or "", half - len(indent)) for side in (block.left, block.right))
@@ -49,7 +49,9 @@ def _two_column_rows(number: int, block: DifferenceBlock, width: int) -> Iterato
 
 
 def _stacked_rows(block: DifferenceBlock, width: int) -> Iterator[tuple[str, bool]]:
-    """The left one with a minus, the right one with a plus; each row with whether it is of the right."""
+    """Yield the left side with a minus and the right side with a plus; each row with whether it belongs to the
+    right.
+    """
     indent, mark = " " * _INDENT[block.kind], block.mark
     left, right = block.left, block.right or ""
     if block.kind is BlockKind.NOTE:
@@ -65,7 +67,7 @@ def _stacked_rows(block: DifferenceBlock, width: int) -> Iterator[tuple[str, boo
 
 
 def _indented_rows(head: str, value: str, width: int, right: bool) -> Iterator[tuple[str, bool]]:
-    """Rows under each other, the further ones indented as the first."""
+    """Yield the rows of a value, the further ones indented like the first."""
     for number, row in enumerate(_wrap_text(value, width - len(head)) or [""]):
         yield ((head if not number else " " * len(head)) + row).rstrip(), right
 

@@ -11,13 +11,13 @@ from a2a_proxy.recording.difference.values import DifferenceRow, format_path
 from a2a_proxy.recording.read.rows import ExchangeRow
 
 AgentNames = dict[str, str]
-"""A side: its `recording`, and what `place` of it."""
+"""A side: its `recording`, and the `place` in it."""
 
 
 def difference_objects(
     left: AgentNames, right: AgentNames, difference: RunDifference, everything: bool
 ) -> Iterator[dict[str, Any]]:
-    """The verdict, then each task and each call in which something differs; with `everything` each call."""
+    """Yield the verdict, then each task and each call with differences; with `everything` each call."""
     changes = [str(match.change or "same") for match in difference.matches]
     yield {
         "kind": "summary",
@@ -55,7 +55,7 @@ def _exchange_object(row: ExchangeRow | None) -> dict[str, Any] | None:
 
 
 def _row_object(row: DifferenceRow) -> dict[str, Any]:
-    """A row; what it does not have is left out."""
+    """Return a row; absent members are left out."""
     made: dict[str, Any] = {"part": str(row.part), "change": str(row.change)}
     for name, path, frame in (("left", row.left, row.frames[0]), ("right", row.right, row.frames[1])):
         if path is not None:

@@ -1,8 +1,7 @@
-"""Conversion of values to JSON objects and back, for cassettes: one table of fields for each kind of value, defaults
-omitted.
+"""Conversion of values to JSON objects of a cassette, and back: one table of fields for each kind of value.
 
-Times are ns relative to the start of the session. Keys are in the order of the model's fields, after the key that names
-the kind of line.
+Defaults are omitted. Times are ns relative to the start of the session. Keys are in the order of the model's fields,
+after the key that names the kind of line.
 """
 
 from __future__ import annotations
@@ -255,8 +254,9 @@ def read_note(line: Line, start: int) -> Note:
 
 
 def write_frame(value: Frame, start: int, payload: Line) -> Line:
-    """Return `{"frame": "event", ...}` with `payload` last; `began` only if it differs from `at`, `size` only if it
-    differs from the payload's.
+    """Return `{"frame": "event", ...}` with `payload` last.
+
+    `began` is omitted if it equals `at`, `size` if it is the length of the payload.
     """
     line = _write_fields(_FRAME_LINE_FIELDS, value, start)
     if value.began == value.at:

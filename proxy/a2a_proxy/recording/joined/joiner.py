@@ -7,6 +7,7 @@ contain is one task, and every view of a recording shows all files together.
 from __future__ import annotations
 
 import heapq
+from collections import OrderedDict
 from collections.abc import Iterator
 from functools import reduce
 from operator import attrgetter
@@ -14,15 +15,18 @@ from typing import Any
 
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.note import Note
 from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.model.task import Task
-from a2a_proxy.recording.joined.cutter import SegmentCutter
+from a2a_proxy.protocol.event import decode_payload
+from a2a_proxy.protocol.segments.tracker import SegmentTracker
+from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.recording.joined.member import JoinedMember
 from a2a_proxy.recording.joined.numbers import NumberMap
-from a2a_proxy.recording.read.multi_reader import MultiReaderFile as Named
-from a2a_proxy.recording.read.multi_reader import best_sessions
+from a2a_proxy.recording.read.conversations import SegmentExchangeView
+from a2a_proxy.recording.read.multi_reader import MultiReaderFile, best_sessions
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, make_key
 from a2a_proxy.recording.write.task_merge import merge_tasks
@@ -31,6 +35,8 @@ from a2a_proxy.recording.write.writer import Writer
 _BATCH_FRAMES = 500
 """Frames of a transaction. The screen shows them while the next ones are read."""
 _BATCH_BYTES = 4 << 20
+_MAX_KEPT_EXCHANGES = 65_536
+"""Exchanges for which frames may still arrive."""
 
 _Exchange = tuple[int, JoinedMember, ExchangeRow]
 _Frame = tuple[int, JoinedMember, FrameRow]
@@ -50,7 +56,7 @@ class Joiner:
         """Whether files have been added since the last step."""
         self._own: dict[int, set[int]] = {}
         """Sessions that are taken from each file."""
-        self._cutter = SegmentCutter()
+        self._segment_builder = _SegmentBuilder()
         self._batch = _JoinBatch()
         self._tasks: set[str] = set()
         """Ids of tasks that have changed."""
@@ -99,7 +105,7 @@ class Joiner:
 
     def _choose_files(self) -> None:
         """Choose a file for each session: the file that has most of it, unless one was chosen before."""
-        known = [Named(member.number, "", member.recording) for member in self._members]
+        known = [MultiReaderFile(member.number, "", member.recording) for member in self._members]
         for home, row in best_sessions(known):
             self._homes.setdefault(row.facts.uuid, home.number)
         self._grown = False
@@ -123,7 +129,7 @@ class Joiner:
     def _put_exchange(self, member: JoinedMember, row: ExchangeRow) -> None:
         value = self.numbers.renumber_exchange(member.origin(row.session), row.exchange)
         self._batch.exchanges[value.id] = value
-        self._cutter.update_exchange(value, member.connection(make_key(row.session, row.exchange.connection)))
+        self._segment_builder.update_exchange(value, member.connection(make_key(row.session, row.exchange.connection)))
         self._tasks.add(value.task_id)
 
     def _put_frame(self, member: JoinedMember, row: FrameRow) -> None:
@@ -135,7 +141,7 @@ class Joiner:
                 self._put_exchange(member, exchange)
         self._tasks.add(frame.task_id)
         made = self.numbers.renumber_frame(of, frame)
-        self._cutter.add_frame(made)
+        self._segment_builder.add_frame(made)
         self._batch.add_frame(made)
         if self._batch.is_full:
             self._flush_batch()
@@ -170,13 +176,60 @@ class Joiner:
 
     def _flush_batch(self) -> None:
         batch, self._batch = self._batch, _JoinBatch()
-        states = Changes(batch.connections, list(batch.exchanges.values()), batch.tasks, *self._cutter.take_changes())
+        states = Changes(
+            batch.connections, list(batch.exchanges.values()), batch.tasks, *self._segment_builder.take_changes()
+        )
         self.writer.write(batch.frames, batch.findings, states)
 
     def end(self, at: int) -> None:
         """End all segments and write the rest. All sessions have ended, the last one at `at` (ns)."""
-        self._cutter.end(at)
+        self._segment_builder.end(at)
         self._flush_batch()
+
+
+class _SegmentBuilder:
+    """Builds segments from the frames of known exchanges of all files, so that hand-offs between files are found."""
+
+    def __init__(self) -> None:
+        self._tracker = SegmentTracker()
+        self._shared = SessionContext()
+        self._views: OrderedDict[int, tuple[SegmentExchangeView, str]] = OrderedDict()
+
+    def update_exchange(self, value: Exchange, connection: Connection | None) -> None:
+        """Add an exchange, or update it, with its connection."""
+        upstream, client = (connection.upstream, connection.client) if connection is not None else ("", "")
+        agent = self._shared.agent_of(upstream)
+        view = SegmentExchangeView(
+            value.id,
+            value.binding,
+            value.operation,
+            value.traceparent,
+            value.dialect,
+            agent,
+            client,
+            value.connection,
+            value.sent_traceparent,
+        )
+        self._views[value.id] = view, upstream
+        if len(self._views) > _MAX_KEPT_EXCHANGES:
+            self._views.popitem(last=False)
+
+    def add_frame(self, frame: Frame) -> None:
+        """Add the next frame."""
+        view, upstream = self._views.get(frame.exchange, (None, ""))
+        if view is None:
+            return
+        if frame.event is EventKind.CARD:
+            self._shared.learn_card(upstream, decode_payload(frame.payload, frame.schema))
+        self._tracker.apply(frame, view, view.client)
+
+    def end(self, at: int) -> None:
+        """End all segments: no frames follow after `at` (ns)."""
+        self._tracker.end(at)
+
+    def take_changes(self) -> tuple[list[Segment], list[Interruption], list[Handoff]]:
+        """Return the segments, interruptions and hand-offs that have changed since the last call."""
+        return self._tracker.pop_changes()
 
 
 class _JoinBatch:

@@ -40,8 +40,9 @@ class Completion(msgspec.Struct, frozen=True):
 
 
 def complete(text: str, cursor: int, db: sqlite3.Connection | None = None) -> Completion:
-    """Return suggestions for the text before the cursor; with a recording's connection (`Recording.db`) also its
-    values.
+    """Return suggestions for the text before the cursor.
+
+    With a recording's connection (`Recording.db`) they include its values.
 
     Raises:
         sqlite3.Error: the recording is damaged or locked.

@@ -90,9 +90,7 @@ def _int_of(value: Value) -> int:
 
 
 def exact_number(column: str) -> str:
-    """Return the SQL of a number that is TEXT if it exceeds 64 bits; then the result lies beyond every number that can
-    be typed.
-    """
+    """Return the SQL of a number that is TEXT beyond 64 bits; such numbers compare as beyond any typed number."""
     beyond = f"CASE substr({column}, 1, 1) WHEN '-' THEN -9.3e18 ELSE 9.3e18 END"
     return f"CASE typeof({column}) WHEN 'text' THEN {beyond} ELSE {column} END"
 
@@ -129,9 +127,7 @@ _UUID = re.compile(
 
 
 def where_ident(column: str, match: Match) -> Sql:
-    """Return the condition on a column of row numbers of `ident`, which may also be a decimal number itself (see
-    `schema`).
-    """
+    """Return the condition on a column of row numbers of `ident` or of decimal numbers themselves (see `schema`)."""
     value = match.value
     if isinstance(value, Anything):
         return Sql(f"{column} <> 0")

@@ -62,9 +62,7 @@ def tokenize(text: str) -> list[Token]:
 
 
 def last_piece(text: str) -> int:
-    """Return the offset of the token that is being typed at the end of a text, or the length of the text if a new one
-    begins.
-    """
+    """Return the offset of the token that is being typed at the end of a text, or the length of the text."""
     at = 0
     while at < len(text):
         if space := _SPACE.match(text, at):

@@ -1,8 +1,7 @@
-"""Execution of filter expressions, in windows of rows: no transaction is held between them, and a long search can be
-watched.
+"""Execution of filter expressions, in windows of rows.
 
-Filters have no index. Columns hold small numbers, so testing a frame takes 0.1 us, which costs less than an index would
-cost each recording in bytes.
+No transaction is held between windows, and a long search can be watched. Filters have no index: columns hold small
+numbers, so testing a frame takes 0.1 us, which costs less than an index would cost each recording in bytes.
 """
 
 from __future__ import annotations
@@ -42,9 +41,7 @@ _FEW = 250
 """Ids in one query. With the values of the longest expression they stay below SQLite's limit of 999 parameters."""
 
 Watch = Callable[[int, int], bool]
-"""Called between windows with the number of rows examined and the number of rows in total. Returning False ends the
-search.
-"""
+"""Called between windows with the number of rows examined and the total number. Returning False ends the search."""
 
 
 class Explained(msgspec.Struct, frozen=True):
@@ -146,8 +143,9 @@ class QueryableRecording:
     def _build_query(
         self, node: Node, rows: Rows, session: int | None, *, few: bool = False
     ) -> tuple[str, tuple[Column, ...]]:
-        """Return a query whose last parameters are the lowest id (excluded), the highest id and the limit; `few` as for
-        `where`.
+        """Return a query whose last parameters are the lowest id (excluded), the highest id and the limit.
+
+        `few` as for `where`.
         """
         alias = rows.value
         condition = where(node, rows, few=few)

@@ -52,8 +52,9 @@ class RowCursor:
         self._last[session] = row
 
     def end_look(self) -> None:
-        """End a poll: remember the row at the position, because other processes may delete rows before the next poll.
-        Call it after each poll.
+        """End a poll: remember the row at the position. Call it after each poll.
+
+        Other processes may delete rows before the next poll.
         """
         self._fingerprint = fingerprint(self._recording.db, self._table, self.row)
         self._sessions_by_uuid.clear()

@@ -277,8 +277,9 @@ class Recording:
         after: int = 0,
         limit: int | None = None,
     ) -> Iterator[FindingRow]:
-        """Yield findings in order, of a session, of the exchange of this key, or of one of its frames, with an id
-        greater than `after`.
+        """Yield findings with an id greater than `after`, in order: of a session, of an exchange, or of one frame.
+
+        `exchange` is the key of the exchange, `seq` the number of the frame in it.
         """
         where, fixed = ["1"], []
         if exchange is not None:

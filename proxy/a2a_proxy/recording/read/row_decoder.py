@@ -212,9 +212,7 @@ class RowDecoder:
 
     @check_row("exchange")
     def exchange(self, row: Row, *, headers: bool = True) -> ExchangeRow:
-        """Build a value from a row of `exchange`, with or without headers and trailers, which take three times as long
-        as the rest.
-        """
+        """Build a value from a row of `exchange`. Its headers and trailers take three times as long as the rest."""
         (
             row_key,
             connection,

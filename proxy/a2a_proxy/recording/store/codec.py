@@ -54,9 +54,7 @@ def format_uuid(data: bytes) -> str:
 
 
 def pack_ident(value: str) -> str | bytes:
-    """Pack an identifier: a UUID as 16 bytes, a UUID in JSON quotes as `22` and 16 bytes, anything else as `pack_text`
-    does.
-    """
+    """Pack an identifier: a UUID as 16 bytes, in JSON quotes as `22` and 16 bytes, others as `pack_text` does."""
     size = len(value)
     if size == 36 and (data := pack_uuid(value)) is not None:
         return data
@@ -96,9 +94,7 @@ def unpack_int(value: int | str | None) -> int:
 
 
 def pack_json(value: Any) -> str:
-    """Return compact JSON text, with escapes if msgspec cannot encode the value (lone surrogates, numbers beyond 64
-    bits).
-    """
+    """Return compact JSON text, escaped if msgspec cannot encode it (lone surrogates, numbers beyond 64 bits)."""
     try:
         return msgspec.json.encode(value).decode()
     except (UnicodeEncodeError, OverflowError):

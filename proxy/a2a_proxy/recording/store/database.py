@@ -188,9 +188,7 @@ def _create_tables(file: Path) -> None:
 
 
 def _move_into_place(made: Path, file: Path) -> None:
-    """Give the file its name without ever replacing another file: by a link if the file system has links, else by a
-    rename.
-    """
+    """Give the file its name without replacing another: by a link if the file system has links, else by a rename."""
     try:
         os.link(made, file)
     except FileExistsError:

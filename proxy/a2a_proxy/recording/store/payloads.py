@@ -12,8 +12,8 @@ from a2a_proxy.recording.store.zstd import ZstdError, decompress
 _MAX_CACHED_BLOCKS = 8
 """Number of decompressed blocks that are cached: 8 MiB."""
 _MAX_BYTES = 256 << 20
-"""Maximum bytes of a payload, a block or a blob. A stored payload has 64 MiB at most, and a block may be larger by one
-payload.
+"""Maximum bytes of a payload, a block or a blob. A stored payload has 64 MiB at most, and a block may exceed its size
+by one payload.
 """
 
 

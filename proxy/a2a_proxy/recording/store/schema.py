@@ -233,8 +233,8 @@ CREATE TABLE note (
 """
 
 LIVE_PAYLOADS = ("", "bidi", "1975", "2153")
-"""Live protocol of an exchange. `exchange.flags`: bit 0 the exchange streams, bit 1 the proxy answered it, bits 2 and 3
-index this tuple.
+"""Payload types of live proposals. `exchange.flags`: bit 0 streaming, bit 1 answered by the proxy, bits 2 and 3 an
+index into this tuple.
 """
 
 FLAGS = ("append", "last_chunk", "final", "truncated", "ours", "pieces")
@@ -252,9 +252,7 @@ def _ident_sql(column: str) -> str:
 
 
 def _enum_sql(column: str, names: dict[int, str]) -> str:
-    """Return the SQL for the name of a stored number: NULL for 0 as in other columns, the number itself if it has no
-    name.
-    """
+    """Return the SQL for the name of a stored number: NULL for 0, the number itself if it has no name."""
     cases = " ".join(f"WHEN {number} THEN '{name}'" for number, name in names.items() if number)
     return f"CASE {column} WHEN 0 THEN NULL {cases} ELSE {column} END"
 

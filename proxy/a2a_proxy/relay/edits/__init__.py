@@ -1,6 +1,6 @@
-"""The only places where the relay changes bytes on their way: the request authority, the URLs of agent
-cards and, where asked for, `traceparent`.
+"""The editors, which change bytes on their way: the request authority, the URLs of agent cards and, if enabled,
+`traceparent`. Nothing else in the relay changes bytes.
 
-`edit` is what all editors have in common, `card` knows agent cards, `http1` and `http2` know how they travel. Sans-I/O:
-an editor takes bytes and the time, and says what to send. Nothing here ever touches the captured copy.
+`edit` holds the types common to all editors, `card` reads and writes agent cards, `http1` and `http2` find them in the
+traffic. Sans-I/O: an editor takes bytes and the time and returns the bytes to send. The captured copy is never edited.
 """

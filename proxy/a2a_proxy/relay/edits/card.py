@@ -1,7 +1,7 @@
-"""The URLs in an agent card: find them, and put others in their place, everything else byte for byte as it was.
+"""Read the URLs in an agent card, and replace them with every other byte unchanged.
 
-Knows the places of URLs in cards of all dialects (manual/protocol.md "Agent cards"), as JSON and as protobuf. Which
-URLs are to change is `leads`' business.
+Covers the URL fields in cards of all dialects (manual/protocol.md "Agent cards"), as JSON and as protobuf. `card_urls`
+decides which URLs are replaced.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class CardUrl(msgspec.Struct, frozen=True):
 
     text: str
     transport: str
-    """As the card names it: `JSONRPC`, `GRPC`, `HTTP+JSON`, `stdio` or any other; empty where it names none."""
+    """The transport named by the card: `JSONRPC`, `GRPC`, `HTTP+JSON`, `stdio` or any other; empty if it names none."""
 
 
 class EditableCard(msgspec.Struct, frozen=True):
-    """What matters here of one card."""
+    """The fields of a card that editing depends on."""
 
     urls: tuple[CardUrl, ...]
     signed: bool
@@ -36,7 +36,7 @@ class EditableCard(msgspec.Struct, frozen=True):
 
 
 def read_card(payload: bytes, form: str) -> EditableCard | None:
-    """The card in `payload`, of a form as `CardRewriter` has it; None where there is none, or none with a URL."""
+    """Return the card in `payload`, whose form is as in `CardRewriter`, or None if it has no card with a URL."""
     try:
         if form in ("json", "jsonrpc"):
             return _read_json_card(payload, form)
@@ -46,7 +46,7 @@ def read_card(payload: bytes, form: str) -> EditableCard | None:
 
 
 def write_card(payload: bytes, form: str, new_urls: Mapping[str, str]) -> bytes:
-    """The same bytes with the URLs replaced by what `new_urls` says of them; `read_card` has found a card in them."""
+    """Return the payload with its URLs replaced as in `new_urls`. `read_card` must have found a card in it."""
     if form in ("json", "jsonrpc"):
         return _write_json_card(payload, form, new_urls)
     return _write_protobuf_card(payload, form, new_urls)
@@ -93,11 +93,11 @@ def _write_json_card(payload: bytes, form: str, new_urls: Mapping[str, str]) -> 
 
 
 def _url_spans(payload: bytes, root: list[str]) -> list[tuple[int, int]]:
-    """Where the string values of a card's URLs are in valid JSON."""
+    """Return the byte ranges of a card's URL values, quotes included, in valid JSON."""
     wanted = [[*root, *place] for place in _URL_PATHS]
     spans: list[tuple[int, int]] = []
     path: list[str] = []
-    """For each open object the member that is read, for each open array `[`."""
+    """For each open object the name of the current member, for each open array `[`."""
     name_next = False
     for token in _JSON_TOKEN.finditer(payload):
         start, end = token.span()
@@ -137,7 +137,7 @@ def _write_protobuf_card(payload: bytes, package: str, new_urls: Mapping[str, st
 
 
 def _parse_protobuf_card(payload: bytes, package: str) -> Any:
-    """The AgentCard message; None where the package has none. Raises ParseError."""
+    """Return the AgentCard message, or None if the package has none. Raises ParseError."""
     from a2a_proto import choose_a2a_v1, parse
 
     if package == "lf.a2a.v1":
@@ -148,7 +148,7 @@ def _parse_protobuf_card(payload: bytes, package: str) -> Any:
 
 
 def _url_holders(card: Any) -> Iterator[tuple[Any, str]]:
-    """The messages of a card that have a `url` to be called, and the transport spoken there."""
+    """Yield the messages of a card that have a `url` to call, each with the transport spoken there."""
     fields = card.DESCRIPTOR.fields_by_name
     if "url" in fields:
         yield card, card.preferred_transport

@@ -1,7 +1,7 @@
-"""Which URLs of a card lead to this agent, and what they become so that clients stay on the proxy.
+"""Decide which URLs of a card lead to this agent, and rewrite them so that clients stay on the proxy.
 
-A card must not open a way into someone's network: only the upstream's own host counts. Resolves nothing: the aliases
-are handed in.
+A card must not open a way into a private network: only the upstream's own host counts. Resolves no names: the aliases
+are an input.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ _MAX_LISTED_URLS = 5
 
 
 class CardAddress(msgspec.Struct, frozen=True):
-    """A URL of a card, taken apart."""
+    """The parts of a URL of a card."""
 
     scheme: str
-    """In lower case; empty for the bare `host:port` of gRPC."""
+    """Scheme in lower case; empty for the bare `host:port` of gRPC."""
     host: str
-    """In lower case, an IPv6 address without brackets."""
+    """Host in lower case, an IPv6 address without brackets."""
     port: int
     suffix: str
-    """From the path on."""
+    """The URL from its path on."""
     grpc: bool
 
     @property
     def tls(self) -> bool | None:
-        """None: the URL does not say."""
+        """Whether the URL requires TLS; None if it has no scheme."""
         return self.scheme in ("https", "grpcs") if self.scheme else None
 
     def with_authority(self, authority: str) -> str:
-        """The URL with another authority, that of a listener without TLS."""
+        """Return the URL with the authority of a listener, which has no TLS."""
         if self.scheme:
             return f"{self.scheme.removesuffix('s')}://{authority}{self.suffix}"
         return f"{authority if _has_port(authority) else authority + ':80'}{self.suffix}"
 
 
 def parse_card_url(url: CardUrl) -> CardAddress | None:
-    """Where a URL leads; None where it is none that a client connects to (a stdio command, nonsense)."""
+    """Return the address of a URL, or None if clients do not connect to it (a stdio command, an invalid URL)."""
     transport = url.transport.lower()
     found = _URL_PATTERN.fullmatch(url.text)
     if found is None or transport == "stdio":
@@ -64,12 +64,12 @@ def parse_card_url(url: CardUrl) -> CardAddress | None:
 
 
 def is_local(host: str) -> bool:
-    """The host is written as one that means the machine itself."""
+    """Return whether the host as written means the machine itself."""
     return host in _LOCAL_HOSTS or is_loopback(host)
 
 
 def host_of_authority(authority: str) -> str:
-    """The host of `host[:port]`, an IPv6 address in its brackets."""
+    """Return the host of `host[:port]`, with an IPv6 address in its brackets."""
     return authority.rpartition(":")[0] if _has_port(authority) else authority
 
 
@@ -78,37 +78,37 @@ def _has_port(authority: str) -> bool:
 
 
 class AgentAddresses(msgspec.Struct):
-    """What is known of the agent behind one listener."""
+    """The addresses of the agent behind one listener."""
 
     host: str
-    """As the user wrote it, in lower case."""
+    """Host as the user wrote it, in lower case."""
     port: int
     tls: bool
     aliases: set[str]
     """Other hosts that are the same machine, in lower case."""
     grpc_host: str = ""
-    """That of `--upstream-grpc`, in lower case; empty where there is none."""
+    """Host of `--upstream-grpc` in lower case; empty without the option."""
 
     def is_agent_host(self, target: CardAddress) -> bool:
-        """The host of a URL is this agent's, or an alias."""
+        """Return whether the host of a URL is this agent's, or an alias."""
         host = target.host
         return host == self.host or is_local(host) or host in self.aliases or (target.grpc and host == self.grpc_host)
 
     def is_same_machine(self, other: AgentAddresses) -> bool:
-        """Both are on the same machine."""
+        """Return whether both agents are on the same machine."""
         both_local = is_local(self.host) and is_local(other.host)
         return other.host == self.host or both_local or other.host in self.aliases
 
 
 LearnInterface = Callable[[AgentInterface, str], str | None]
-"""The authority under which the proxy carries an interface of the agent on another port, for a client that calls the
-proxy by the second argument; None where it does not carry it, which the callback reports by itself."""
+"""Returns the authority under which the proxy relays an interface of the agent on another port, for a client that calls
+the proxy by the second argument, or None if it does not relay the interface, which the callback reports by itself."""
 
 
 def rewrite_card_urls(
     payload: bytes, form: str, authority: str, agent: AgentAddresses, mode: RewriteMode, learn: LearnInterface
 ) -> CardOutcome:
-    """What becomes of a card (`CardRewriter`) of this agent."""
+    """Return the outcome of rewriting a card (`CardRewriter`) of this agent."""
     card = read_card(payload, form)
     if card is None or mode == "never":
         return CardOutcome()
@@ -146,19 +146,19 @@ def _signed_note(name: str, keep: bool) -> ConsoleNote:
     card = f"the agent card {name!r}" if name else "the agent card"
     if keep:
         return ConsoleNote(
-            f"{card} is signed, so it is passed on untouched: clients that follow its URLs leave the proxy",
-            "to keep them on it, at the price of the signature: --rewrite-card always",
+            f"{card} is signed, so it is forwarded unchanged: clients that follow its URLs bypass the proxy",
+            "to rewrite it and invalidate its signature: --rewrite-card always",
             loud=True,
         )
     return ConsoleNote(
-        f"{card} is signed and was rewritten all the same: its signature does not verify any more", loud=True
+        f"{card} is signed and was rewritten, so clients cannot verify its signature any more", loud=True
     )
 
 
 def _elsewhere_note(urls: list[str]) -> ConsoleNote:
     listed = ", ".join(urls[:_MAX_LISTED_URLS]) + (" and more" if len(urls) > _MAX_LISTED_URLS else "")
     return ConsoleNote(
-        f"URLs in the agent card lead elsewhere: {listed}",
-        "clients that follow them leave the proxy; to rewrite them too: --rewrite-card always",
+        f"URLs in the agent card lead to other hosts: {listed}",
+        "clients that follow them bypass the proxy; to rewrite them too: --rewrite-card always",
         loud=True,
     )

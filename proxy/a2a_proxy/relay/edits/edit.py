@@ -1,4 +1,4 @@
-"""What every editor is: bytes and the time in, bytes to send out. Values and interfaces only."""
+"""Types common to all editors, which take bytes and the time and return bytes to send. Values and interfaces only."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Output(msgspec.Struct, frozen=True, gc=False):
 
 
 class ConsoleNote(msgspec.Struct, frozen=True):
-    """A line for the person at the console."""
+    """A line for the user at the console."""
 
     text: str
     hint: str = ""
-    """What to do about it; may be empty."""
+    """The action to take; may be empty."""
     loud: bool = False
-    """A warning: something does not work as it would without the proxy."""
+    """Whether the note is a warning: something does not work as it would without the proxy."""
 
 
 class AgentInterface(msgspec.Struct, frozen=True):
-    """A place where the agent of a card can be reached too: it leads to the upstream's host."""
+    """A further address of the agent, listed in its card: it leads to the upstream's host."""
 
     host: str
     port: int
@@ -38,58 +38,60 @@ class AgentInterface(msgspec.Struct, frozen=True):
 
 
 class CardOutcome(msgspec.Struct, frozen=True):
-    """What a rewriter made of one card."""
+    """The result of rewriting one card."""
 
     payload: bytes | None = None
-    """The new bytes; None: the card stays as it is."""
+    """The new bytes; None if the card stays unchanged."""
     urls: tuple[tuple[str, str], ...] = ()
-    """Before and after, of each URL that was changed."""
+    """Each changed URL, before and after."""
     notes: tuple[ConsoleNote, ...] = ()
-    """For the caller of the rewriter to show, once. Editors need not look at them: the relay's rewriter shows them."""
+    """Notes to show to the user once. Editors need not read them: the relay's rewriter shows them."""
     learned_interfaces: tuple[AgentInterface, ...] = ()
-    """Interfaces of this agent on other ports. Nothing for editors either."""
+    """Interfaces of this agent on other ports. Editors need not read them either."""
 
 
 CardRewriter = Callable[[bytes, str, str], CardOutcome]
 """`(payload, form, client_authority)`. Never raises.
 
-`payload` is the whole message as it travels. `form` says what it is: `json` (a card), `jsonrpc` (a response with the
+`payload` is the whole message as transmitted. `form` is its kind: `json` (a card), `jsonrpc` (a response with the
 card in `result`), else the protobuf package of the called service (`lf.a2a.v1`, `a2a.v1`), the payload being a
-serialized AgentCard. `client_authority` is what the client called this proxy, `host[:port]`.
+serialized AgentCard. `client_authority` is the client's authority for this proxy, `host[:port]`.
 """
 
 
 class EditPlan(msgspec.Struct, frozen=True):
-    """What a route wants of its editors."""
+    """The edits to make on a connection."""
 
     authority: bytes | None = None
-    """`Host` and `:authority` become this; None: they stay."""
+    """New value of `Host` and `:authority`; None if they stay unchanged."""
     cards: CardRewriter | None = None
-    """None: cards stay as they are."""
+    """Rewrites cards; None if they stay unchanged."""
     listen: str = ""
-    """The address the client connected to, `host:port`: its authority where it names none."""
+    """The address the client connected to, `host:port`: its authority if it sends none."""
     trace: RandomBits | None = None
-    """Each request gets a `traceparent` of a span of ours, whose ids are made of these; None: it stays as it is."""
+    """Source of the ids of the proxy's spans, whose `traceparent` each request gets; None if requests keep theirs."""
 
 
 class EditFact(msgspec.Struct, frozen=True):
-    """One change, or one that was wanted and not made; the data of an EDIT record."""
+    """One change, or a change that could not be made; the data of an EDIT record."""
 
     direction: Direction
     kind: Literal["host", "authority", "traceparent", "card", "card-request", "untouched", "ended"]
-    """`host` and `authority` are told once for each (before, after) of a connection, `traceparent` for each request.
-    `untouched`: a card was held and released as it was. `ended`: no editing on this connection from here."""
+    """`host` and `authority` are recorded once for each (before, after) of a connection, `traceparent` for each
+    request. `untouched`: a card was held and released unchanged. `ended`: editing has ended on this connection."""
     offset: int
-    """Bytes of this direction that the sender had sent before the changed ones."""
+    """Bytes of this direction that the sender sent before the changed ones."""
     detail: dict[str, Any]
     """JSON values. `host`, `authority`: `before`, `after`. `card`: `urls` (pairs), `length_before`, `length_after`.
     `card-request`: `fields` (names of header fields changed or left out). `untouched`, `ended`: `reason`.
-    `traceparent`: `before` (where one came), `after`, `stream` (as wire events number it), `fields` (names of those
-    that were left out, where one was)."""
+    `traceparent`: `before` (if the request had one), `after`, `stream` (as numbered in wire events), `fields` (names of
+    the fields left out, if any).
+    """
 
 
 def traceparent_edit(stream: int, offset: int, origin: TraceOrigin, after: str, *, state: bool) -> EditFact:
-    """A request went on with another `traceparent`; `state`: its `tracestate` was left out."""
+    """Return the edit of a request that was forwarded with another `traceparent`; `state`: its `tracestate` was left
+    out."""
     detail: dict[str, Any] = {"after": after, "stream": stream}
     if origin.before is not None:
         detail["before"] = origin.before
@@ -100,13 +102,15 @@ def traceparent_edit(stream: int, offset: int, origin: TraceOrigin, after: str, 
 
 @runtime_checkable
 class QuickEditor(Protocol):
-    """An editor that knows a shorter way for bytes which stay as they are."""
+    """An editor with a shortcut for bytes that stay unchanged."""
 
     def pass_to_agent(self, data: bytes) -> bool:
-        """These bytes of the client go on as they are, and are accounted for. False: ask `feed`."""
+        """Account for these bytes of the client and return True if they stay unchanged; False if `feed` must be
+        called.
+        """
 
     def pass_to_client(self, data: bytes) -> bool:
-        """The same for bytes of the agent."""
+        """Do the same for bytes of the agent."""
 
 
 UNLIMITED = 1 << 62
@@ -114,34 +118,39 @@ UNLIMITED = 1 << 62
 
 
 class Editor(Protocol):
-    """Edits one connection. Never raises: from what it does not understand on, bytes pass for good."""
+    """Edits one connection. Never raises: after bytes that it does not understand, all bytes are forwarded
+    unchanged.
+    """
 
     budget: int
-    """Units of work, of about 0.25 us each, that `feed` may do before it returns. `feed` subtracts what it does, always
-    handles at least one message or frame, and so may end below zero. UNLIMITED until the caller sets it."""
+    """Units of work, of about 0.25 us each, that `feed` may do before it returns. `feed` subtracts the work it does,
+    always handles at least one message or frame, and so may end below zero. UNLIMITED until the caller sets it."""
     position: int
-    """The index in the data of the last `feed` up to which the data was handled."""
+    """Index in the data of the last `feed` up to which the data was handled."""
 
     def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Output]:
-        """Bytes that the sender of `direction` sent; what is to be written now, in order. `now`: monotonic seconds.
+        """Handle bytes of the sender of `direction` and return the bytes to write now, in order. `now`: monotonic
+        seconds.
 
-        Where `position` is less than the length of `data` afterwards, the budget was spent: the caller feeds the same
+        If `position` is less than the length of `data` afterwards, the budget was spent: the caller feeds the same
         data, or more, again from `start=position`, before any other data of that direction.
         """
 
     def eof(self, direction: Direction, now: float) -> list[Output]:
-        """The sender of `direction` sent FIN: what was held is released. The caller passes the FIN on after writing."""
+        """Handle a FIN of the sender of `direction` and return the held bytes. The caller writes them before the
+        FIN.
+        """
 
     def tick(self, now: float) -> list[Output]:
-        """To be called when `deadline` has come: what was held too long is released."""
+        """Return the bytes that were held too long. Must be called at `deadline`."""
 
     @property
     def deadline(self) -> float | None:
-        """When to call `tick`; None: nothing is held."""
+        """When to call `tick`, in monotonic seconds; None if nothing is held."""
 
     @property
     def is_active(self) -> bool:
-        """False: editing has ended for good and nothing is held; the splice forwards by itself from now on."""
+        """False once editing has ended and nothing is held; the connection then forwards without the editor."""
 
     def take_edits(self) -> list[EditFact]:
-        """What changed since this was last asked."""
+        """Return the edits made since the last call."""

@@ -1,6 +1,7 @@
-"""The HPACK context of one direction, with what its owner made of the blocks that repeat.
+"""The HPACK context of one direction, with cached results for repeated header blocks.
 
-Calls of one peer repeat their blocks, byte for byte: what was made of one holds while the dynamic table stands still.
+Calls of one peer repeat their blocks byte for byte; the result for a block stays valid while the dynamic table does not
+change.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _BlockResult = TypeVar("_BlockResult")
 _MAX_BLOCKS = 64
 _MAX_BLOCK_BYTES = 4096
 FIELDS_LIMIT = 10_000
-"""Fields of one block. Reading a block cannot be interrupted, and what is made of a field takes longer than it."""
+"""Fields of one block. Decoding cannot be interrupted, and processing a field takes longer than decoding it."""
 
 
 class HeaderMemo(Generic[_BlockResult]):
@@ -29,10 +30,10 @@ class HeaderMemo(Generic[_BlockResult]):
         self._result_of_block: dict[bytes, _BlockResult] = {}
         self._changes = 0
         self.allow = self._decoder.allow_table_size
-        """The receiver announced SETTINGS_HEADER_TABLE_SIZE."""
+        """Announces the receiver's SETTINGS_HEADER_TABLE_SIZE."""
 
     def read(self, block: bytes) -> _BlockResult:
-        """What `make` made of a block that now is the next one. Raises `HpackError`: no block can be read after it."""
+        """Return the result of `make` for the next block. Raises `HpackError`, after which no block can be read."""
         decoder = self._decoder
         before = decoder.changes
         if self._changes == before:

@@ -1,7 +1,7 @@
 """Header fields as literals without indexing (RFC 7541 6.2.2): blocks that neither use nor fill a dynamic table.
 
-Strings are written plainly, never in Huffman code, so raw bytes stay what they are. What a sender never wants indexed
-(6.2.3) stays so.
+Strings are written plainly, never in Huffman code, so raw bytes stay unchanged. Fields that a sender marks as never to
+be indexed (6.2.3) keep the mark.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from hpack.table import HeaderTable
 from a2a_proxy.wire.hpack_decoder import Field
 
 FORGET_TABLE = b"\x20"
-"""A size update to 0 (6.3): said once, it fits whatever table size the decoder asks for, then and later."""
+"""A size update to 0 (6.3): sent once, it is valid for every table size that the decoder requires, then and later."""
 UNDECODABLE = b"\x80"
-"""The field of index 0: every decoder must treat it as a decoding error (6.1)."""
+"""The field of index 0, which every decoder must treat as a decoding error (6.1)."""
 
 _INDEXED_FIELDS = {
     field: bytes((0x80 | index,)) for index, field in reversed([*enumerate(HeaderTable.STATIC_TABLE, 1)])
@@ -27,11 +27,12 @@ _MAX_CACHED_FIELDS = 256
 _MAX_CACHED_BYTES = 512
 
 _literal_cache: dict[Field, bytes] = {}
-"""Fields repeat, from call to call and from connection to connection. Never those that are not to be indexed."""
+"""Encoded fields, which repeat from call to call and from connection to connection. Never-indexed fields are not
+cached."""
 
 
 def encode_literals(fields: Iterable[Field], never: Set[int] = frozenset()) -> bytes:
-    """The block of these fields; those at the places in `never` are marked as never to be indexed."""
+    """Return the block of these fields; those at the indexes in `never` are marked as never to be indexed."""
     known = _literal_cache.get
     if not never:
         return b"".join([known(field) or _encode_plain_field(field) for field in fields])
@@ -42,12 +43,12 @@ def encode_literals(fields: Iterable[Field], never: Set[int] = frozenset()) -> b
 
 
 def encode_literal(field: Field) -> bytes:
-    """One field whose value will not come again: it is not remembered."""
+    """Return the literal of one field without caching it, because its value is not repeated."""
     return _encode_marked_field(field, 0)
 
 
 def never_indexed_fields(block: bytes) -> set[int]:
-    """The places of the fields that a block, which must be a valid one, marks as never to be indexed."""
+    """Return the indexes of the fields that a valid block marks as never to be indexed."""
     places: set[int] = set()
     pos, end, place = 0, len(block), 0
     while pos < end:

@@ -1,7 +1,7 @@
 """Edits on one HTTP/1.1 connection: `Host`, `traceparent`, and agent cards on their way to the client.
 
-Held are only: heads where one of these fields is rewritten; else a GET until its path is known not to be that of a
-card; the response to a card request. From bytes on that the scanner does not understand, everything passes for good.
+Held are only: heads if one of these fields is rewritten, else a GET until its path is known not to be a card's; and the
+response to a card request. After bytes that the scanner does not understand, all bytes are forwarded unchanged.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ MAX_RESPONSE_BYTES = 1024 * 1024
 """Bytes of a response that are held, its head included."""
 HOLD_SECONDS = 5.0
 MAX_CALL_BYTES = 64 * 1024
-"""Longest JSON-RPC request that is looked into."""
+"""Bytes of the longest JSON-RPC request that is examined."""
 MOST_CHUNK_LINES, MOST_TOKENS = 20_000, 50_000
-"""Lines of the chunked coding, and JSON tokens, of a card that is rewritten: that takes at most 30 ms in one go."""
+"""Lines of the chunked coding, and JSON tokens, of a card that is rewritten: this many take at most 30 ms without
+interruption."""
 
 PART_WORK = 12
 """Units of the budget for each part of a message that the scanner finds."""
 HEAD_SHIFT = 2
-"""A head costs one unit more for each 2 ** HEAD_SHIFT bytes of it."""
+"""A head costs one more unit for each 2 ** HEAD_SHIFT bytes."""
 
 _TOO_LARGE = "it is larger than 1 MiB"
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
@@ -57,10 +58,10 @@ class _PendingRequest(msgspec.Struct):
     """A request whose response has not begun."""
 
     head: bool = False
-    """It is a HEAD."""
+    """Whether it is a HEAD request."""
     connect: bool = False
     form: str = ""
-    """What the response holds (`CardRewriter`); empty: no card."""
+    """Form of the card in the response (`CardRewriter`); empty if it is not a card request."""
     authority: str = ""
 
 
@@ -77,46 +78,46 @@ class Http1Editor:
         self._host = plan.authority
         self._trace = plan.trace
         self._streams = 0
-        """Requests so far."""
+        """Number of requests so far."""
         self._repeat: RepeatedRequest | None = None
-        """The last one, where the next may be like it."""
+        """The previous request, if the next one may repeat it."""
         self._may_repeat = False
-        """There is one, and a message begins with the next byte of the client."""
+        """Whether there is a previous request and a message begins with the next byte of the client."""
         self._cards = plan.cards
         self._active = True
         self._end_reason = ""
-        """Why editing ends."""
+        """Why editing ends; empty while it does not."""
         self._facts: list[EditFact] = []
         self._noted_hosts: set[bytes] = set()
         self._pending_requests: deque[_PendingRequest] = deque()
         self._requests, self._responses = Http1Scanner(), Http1Scanner()
         self._byte_counts = [0, 0]
         self._held_head: list[bytes] | None = None
-        """Of a request; None: the head that is coming in passes."""
+        """Held parts of a request's head; None if the current head is forwarded as it arrives."""
         self._line_known = False
-        """The request line of what is held is complete."""
+        """Whether the request line of the held head is complete."""
         self._call_body: list[bytes] | None = None
-        """Of a POST's body, while it may be a call for a card."""
+        """Held parts of a POST's body while it may be a call for a card."""
         self._call_size = 0
         self._held_response: list[bytes] | None = None
-        """Of a response that may be rewritten."""
+        """Held parts of a response that may be rewritten."""
         self._held_response_size = 0
         self._held_response_offset = 0
         self._answered_request = _PLAIN_REQUEST
-        """What the response that is coming in answers."""
+        """The request that the current response answers."""
         self._framing = 0
         self._deadline: float | None = None
-        # The shortest way for what comes most: a whole message with a head as the one before.
+        # The shortcut for the most frequent case: a whole message with the head of the previous one.
         self._known_request = self._known_response = b""
         self._known_request_body = self._known_response_body = 0
         self._known_request_size = self._known_response_size = 0
-        """Of head and body; 0 where the short way is not to be tried."""
+        """Bytes of head and body; 0 if the shortcut must not be tried."""
 
-    # The interface of Editor.
+    # Interface of `Editor`.
 
     @property
     def is_active(self) -> bool:
-        """False: editing has ended for good."""
+        """False once editing has ended."""
         return self._active
 
     @property
@@ -125,14 +126,14 @@ class Http1Editor:
         return self._deadline
 
     def take_edits(self) -> list[EditFact]:
-        """What changed since this was last asked."""
+        """Return the edits made since the last call."""
         facts = self._facts
         if facts:
             self._facts = []
         return facts
 
     def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Output]:
-        """Bytes of one peer in, bytes to write out."""
+        """Handle bytes of one peer and return the bytes to write."""
         self.position = len(data)
         if not self._active:
             return [Output(direction, data[start:])]
@@ -145,10 +146,12 @@ class Http1Editor:
             return [Output(direction, sent)]
         return self._scan_messages(direction, data, now, 0)
 
-    # The short way for what comes most, one whole message with a head as the one before: some 0.4 us.
+    # The shortcut for a whole message with the head of the previous one takes about 0.4 us.
 
     def pass_to_agent(self, data: bytes) -> bool:
-        """These bytes of the client go on as they are. False: ask `feed`."""
+        """Account for these bytes of the client and return True if they stay unchanged; False if `feed` must be
+        called.
+        """
         if (
             len(data) == self._known_request_size
             and data.startswith(self._known_request)
@@ -160,7 +163,9 @@ class Http1Editor:
         return False
 
     def pass_to_client(self, data: bytes) -> bool:
-        """These bytes of the agent go on as they are. False: ask `feed`."""
+        """Account for these bytes of the agent and return True if they stay unchanged; False if `feed` must be
+        called.
+        """
         requests = self._pending_requests
         if (
             len(data) == self._known_response_size
@@ -174,7 +179,7 @@ class Http1Editor:
         return False
 
     def _edit_repeat(self, data: bytes) -> bytes:
-        """What to send for a whole request like the one before; empty where it is none."""
+        """Return the bytes to send for a whole request that repeats the previous one, or none if it does not."""
         like, bits = self._repeat, self._trace
         origin = like.origin_of(data) if like is not None else None
         if like is None or bits is None or origin is None:
@@ -209,7 +214,7 @@ class Http1Editor:
         ]
 
     def _update_known_sizes(self) -> None:
-        """The short way may be tried where a message begins, and nowhere else."""
+        """Update the sizes of the shortcut, which may be tried only where a message begins."""
         plain = self._active and self._requests.is_between_messages
         self._may_repeat = plain and self._repeat is not None
         self._known_request_size = len(self._known_request) + self._known_request_body if plain else 0
@@ -217,7 +222,7 @@ class Http1Editor:
         self._known_response_size = len(self._known_response) + self._known_response_body if plain else 0
 
     def _end_editing(self, direction: Direction, outs: tuple[list[bytes], list[bytes]]) -> None:
-        """From here everything passes."""
+        """End editing and release all held bytes."""
         self._active = False
         if self._held_response is not None:
             self._release_response(self._end_reason, outs[_TO_CLIENT])
@@ -226,7 +231,7 @@ class Http1Editor:
         self._facts.append(EditFact(direction, "ended", self._byte_counts[direction], {"reason": self._end_reason}))
 
     def eof(self, direction: Direction, now: float) -> list[Output]:  # noqa: ARG002 (the interface)
-        """What is held of that direction goes on its way."""
+        """Return the held bytes of that direction."""
         out: list[bytes] = []
         if direction is _TO_AGENT:
             out += self._held_head or ()
@@ -240,14 +245,14 @@ class Http1Editor:
         return [Output(direction, b"".join(out))] if out else []
 
     def tick(self, now: float) -> list[Output]:
-        """Release what was held too long."""
+        """Release a response that was held too long."""
         if self._deadline is None or now < self._deadline:
             return []
         out: list[bytes] = []
         self._release_response(f"it took more than {HOLD_SECONDS:g} s", out)
         return [Output(_TO_CLIENT, b"".join(out))]
 
-    # Requests.
+    # Requests
 
     def _scan_request(self, data: bytes, at: int, now: float, out: list[bytes]) -> int:  # noqa: ARG002 (as below)
         scanner = self._requests
@@ -356,11 +361,11 @@ class Http1Editor:
             self._call_body = None
         elif done:
             head, body, self._call_body = self._requests.head, b"".join(self._call_body), None
-            # Its response may have begun already: then that one does not answer this call.
+            # Its response may have begun already; the latest pending response is then not the one to this call.
             if self._pending_requests and is_card_call(head, body):
                 self._pending_requests[-1] = _PendingRequest(form="jsonrpc", authority=self._authority_of_head(head))
 
-    # Responses.
+    # Responses
 
     def _scan_response(self, data: bytes, at: int, now: float, out: list[bytes]) -> int:
         scanner = self._responses
@@ -388,13 +393,13 @@ class Http1Editor:
         return end
 
     def _on_response(self, out: list[bytes]) -> None:
-        """A head is complete, and is in `out` or held."""
+        """Handle a complete head, which is in `out` or held."""
         scanner, head = self._responses, self._responses.head
         self.budget -= len(head) >> HEAD_SHIFT
         self._known_response, self._known_response_body = b"", 0
         try:
             if not self._pending_requests:
-                raise Http1ScanError("a response to no request")
+                raise Http1ScanError("a response without a request")
             request = self._pending_requests[0]
             status, framing = parse_response_head(head, request.head)
             if status == 101 or (request.connect and 200 <= status < 300):
@@ -417,7 +422,7 @@ class Http1Editor:
             self._known_response, self._known_response_body = head, framing
 
     def _finish_response(self, out: list[bytes]) -> None:
-        """The held response is complete."""
+        """Rewrite the held response, which is complete."""
         assert self._held_response is not None
         assert self._cards is not None
         head = self._responses.head
@@ -427,7 +432,7 @@ class Http1Editor:
             return
         payload = decode_content(head, decode_chunked(raw) if self._framing == CHUNKED else raw)
         if payload is None:
-            self._release_response("it is compressed in a way that the proxy does not read", out)
+            self._release_response("its content coding is not supported", out)
             return
         if sum(map(payload.count, (b'"', b",", b"{", b"["))) > MOST_TOKENS:
             self._release_response("it has too many members", out)
@@ -442,7 +447,7 @@ class Http1Editor:
         self._held_response = self._deadline = None
 
     def _release_response(self, reason: str, out: list[bytes]) -> None:
-        """What is held goes on as it is, and that is said."""
+        """Release the held response unchanged, and record why."""
         self._facts.append(EditFact(_TO_CLIENT, "untouched", self._held_response_offset, {"reason": reason}))
         self._pass_held_response(out)
 

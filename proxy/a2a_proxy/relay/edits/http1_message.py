@@ -1,4 +1,4 @@
-"""Single HTTP/1.1 messages that have to do with agent cards: recognise them, take them apart, write them anew."""
+"""Single HTTP/1.1 messages that concern agent cards: recognise, decode and rewrite them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ CARD_PATHS = (
     b"/v1/card",
     b"/extendedAgentCard",
 )
-"""Where cards are fetched (manual/protocol.md "Agent cards"); any prefix may come before them."""
+"""Paths of cards (manual/protocol.md "Agent cards"); any prefix may precede them."""
 
 _CARD_METHODS = frozenset({"GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"})
 CARD_CALL_HINT = b"Extended"
-"""What the names of these methods have in them."""
+"""Part of the names of these methods."""
 CONDITIONAL_FIELDS = (b"if-match", b"if-none-match", b"if-modified-since", b"if-unmodified-since", b"if-range")
 _OLD_FRAMING = (b"transfer-encoding", b"trailer", b"content-encoding", b"content-md5", b"digest", b"content-digest")
 _PARENT, _STATE = b"traceparent", b"tracestate"
@@ -36,7 +36,7 @@ class _RpcCallShape(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def may_ask_for_card(begin: bytes) -> bool:
-    """A head that begins like this may be that of a card request."""
+    """Return whether a head that begins like this may belong to a card request."""
     if len(begin) < 4:
         return b"GET ".startswith(begin)
     if not begin.startswith(b"GET "):
@@ -46,7 +46,7 @@ def may_ask_for_card(begin: bytes) -> bool:
 
 
 def is_card_call(head: bytes, body: bytes) -> bool:
-    """Whether a request is a JSON-RPC call for the extended card: searched first, then parsed."""
+    """Return whether a request is a JSON-RPC call for the extended card. The body is searched first, then parsed."""
     if CARD_CALL_HINT not in body:
         return False
     try:
@@ -58,7 +58,7 @@ def is_card_call(head: bytes, body: bytes) -> bool:
 
 
 def decode_content(head: bytes, body: bytes) -> bytes | None:
-    """The body without its content coding; None where that cannot be undone within bounds."""
+    """Return the body without its content coding, or None if it cannot be decoded within the limits."""
     try:
         coding = (header_field(head, b"content-encoding") or b"identity").lower()
         if coding == b"identity":
@@ -73,7 +73,7 @@ def decode_content(head: bytes, body: bytes) -> bytes | None:
 
 
 def rewrite_head(head: bytes, payload: bytes) -> bytes:
-    """The head of a response that carries `payload` instead: its own length, its own validator, no coding."""
+    """Return the head of a response that carries `payload` instead: new length and validator, no coding."""
     changes: dict[bytes, bytes | None] = dict.fromkeys((*_OLD_FRAMING, b"content-length", b"repr-digest"))
     if b"\r\netag:" in head.lower():
         changes[b"etag"] = b'W/"a2a-proxy-%s"' % sha256(payload).hexdigest()[:32].encode()
@@ -82,7 +82,7 @@ def rewrite_head(head: bytes, payload: bytes) -> bytes:
 
 
 def replace_fields(head: bytes, changes: dict[bytes, bytes | None]) -> bytes:
-    """The head with new values for some fields (names in lower case); None leaves a field out."""
+    """Return the head with new values for some fields (names in lower case); None leaves a field out."""
     lines = head[:-4].split(b"\r\n")
     kept = [lines[0]]
     for line in lines[1:]:
@@ -96,7 +96,7 @@ def replace_fields(head: bytes, changes: dict[bytes, bytes | None]) -> bytes:
 
 
 def parse_trace(head: bytes) -> tuple[TraceOrigin, bool]:
-    """What a request's head says about its trace, and whether it has a `tracestate`."""
+    """Return the trace context in a request's head, and whether it has a `tracestate`."""
     low = head.lower()
     if _TRACE not in low:
         return origin_of(()), False
@@ -106,7 +106,8 @@ def parse_trace(head: bytes) -> tuple[TraceOrigin, bool]:
 
 
 def replace_trace(head: bytes, origin: TraceOrigin, after: bytes) -> bytes:
-    """The head with this `traceparent`: in the place of a valid one, else as the last field, without `tracestate`."""
+    """Return the head with this `traceparent`: it replaces a valid one, else it is the last field and `tracestate` is
+    left out."""
     if origin.trace:
         return replace_fields(head, {_PARENT: after})
     if _TRACE in head.lower():

@@ -1,6 +1,6 @@
-"""A whole request as the one before but for its body and the value of its `traceparent`: sent on without being parsed.
+"""Forward a whole request that equals the previous one except for its body and `traceparent` value, without parsing.
 
-That is what comes most, from clients with a trace of their own for each call as from those with none.
+This is the most frequent case, for clients that send a trace of their own for each call and for those that send none.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from a2a_proxy.relay.edits.http1_message import CARD_CALL_HINT, replace_trace
 _TRACEPARENT_SIZE = 55
 """Bytes of a `traceparent` of version 00."""
 _MARK = b"\0"
-"""In no head that was understood."""
+"""A byte that no valid head contains."""
 
 
 class RepeatedRequest(msgspec.Struct, frozen=True):
-    """What was made of a request."""
+    """The parts of a request and of its edited form."""
 
     size: int
-    """Bytes of all of it."""
+    """Bytes of the whole request."""
     begin: bytes
-    """Of its head, as it came: up to the value of `traceparent`, or all of it."""
+    """Its head as received: up to the value of `traceparent`, or the whole head without one."""
     rest: bytes
-    """Of its head, behind that value."""
+    """The head after that value."""
     new_begin: bytes
     new_rest: bytes
-    """The same as they were sent."""
+    """The same two parts as sent."""
     origin: TraceOrigin
     stateless: bool
-    """A `tracestate` was left out."""
+    """Whether a `tracestate` was left out."""
 
     def origin_of(self, data: bytes) -> TraceOrigin | None:
-        """What another request says of its trace; None where it is not like this one, or has to be looked into."""
+        """Return the trace context of another request, or None if it does not repeat this one or must be parsed."""
         begin, value = self.begin, len(self.begin)
         head = value if not self.rest else value + _TRACEPARENT_SIZE + len(self.rest)
         if len(data) != self.size or not data.startswith(begin) or data.find(CARD_CALL_HINT, head) >= 0:
@@ -46,7 +46,7 @@ class RepeatedRequest(msgspec.Struct, frozen=True):
         return found if found.trace else None
 
     def next_request(self, data: bytes, after: bytes) -> bytes:
-        """That other request, with its next `traceparent`."""
+        """Return the edited form of that other request, with its next `traceparent`."""
         head = len(self.begin) + (_TRACEPARENT_SIZE + len(self.rest) if self.rest else 0)
         return b"".join((self.new_begin, after, self.new_rest, data[head:]))
 
@@ -54,7 +54,8 @@ class RepeatedRequest(msgspec.Struct, frozen=True):
 def remember_request(
     head: bytes, edited: bytes, origin: TraceOrigin, body: int, *, stateless: bool
 ) -> RepeatedRequest | None:
-    """Of a head, what other edits have made of it, and the bytes of its body; None where the next one must be read."""
+    """Return the parts of a request: its head, the head after other edits, and the size of its body. None if the next
+    one must be parsed."""
     begin, rest = head, b""
     if origin.before is not None:
         if not origin.trace or len(origin.before) != _TRACEPARENT_SIZE:

@@ -1,5 +1,6 @@
-"""Where HTTP/1 messages of one direction begin and end (RFC 9112 6.3). Less than a parser: what two parsers could read
-differently is not understood here, and nothing of it is changed.
+"""Find where HTTP/1 messages of one direction begin and end (RFC 9112 6.3).
+
+Less than a parser: bytes that two parsers could read differently are not understood here, and stay unchanged.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from enum import IntEnum
 
 MAX_HEAD_BYTES = 64 * 1024
 MAX_LINE_BYTES = 4096
-"""Longest line of the chunked coding."""
+"""Bytes of the longest line of the chunked coding."""
 CHUNKS_AT_ONCE = 4
-"""Chunks that one call of `Scanner.next` goes over at most: a caller with a budget must get the chance to stop."""
+"""Chunks that one call of `Http1Scanner.next` handles at most, so that a caller with a budget can stop."""
 
 CHUNKED, UNTIL_CLOSE = -1, -2
-"""Framings that are no length."""
+"""Framings without a length."""
 
 _FIELD_LINES = rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\0]*\r\n)*\r\n"
 _REQUEST = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([^ \r\n\0]+) HTTP/1\.[01]\r\n" + _FIELD_LINES)
@@ -24,11 +25,12 @@ _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n\0]*)?\r\n")
 
 
 class Http1ScanError(Exception):
-    """Bytes that this scanner does not follow; the text says which."""
+    """Bytes that this scanner does not understand; the text describes them."""
 
 
 def header_field(head: bytes, name: bytes) -> bytes | None:
-    """The value of a header field (`name` in lower case); None where it is not there. Raises NotUnderstood if twice."""
+    """Return the value of a header field (`name` in lower case), or None if it is absent. Raises Http1ScanError if it
+    occurs twice."""
     low = head.lower()
     sought = b"\r\n" + name + b":"
     at = low.find(sought)
@@ -51,39 +53,39 @@ def _parse_framing(head: bytes, otherwise: int) -> int:
     if length is None:
         return otherwise
     if not length.isdigit() or len(length) > 18:
-        raise Http1ScanError("a Content-Length that is no number")
+        raise Http1ScanError("a Content-Length that is not a number")
     return int(length)
 
 
 def parse_request_head(head: bytes) -> tuple[bytes, bytes, int]:
-    """Method, target and framing. Raises NotUnderstood."""
+    """Return method, target and framing of a request. Raises Http1ScanError."""
     found = _REQUEST.fullmatch(head)
     if found is None:
-        raise Http1ScanError("a request head that is not in order")
+        raise Http1ScanError("a malformed request head")
     return found[1], found[2], _parse_framing(head, 0)
 
 
 def parse_response_head(head: bytes, to_head: bool) -> tuple[int, int]:
-    """Status and framing; `to_head`: it answers a HEAD. Raises NotUnderstood."""
+    """Return status and framing of a response; `to_head`: it answers a HEAD. Raises Http1ScanError."""
     found = _RESPONSE.fullmatch(head)
     if found is None:
-        raise Http1ScanError("a response head that is not in order")
+        raise Http1ScanError("a malformed response head")
     status = int(found[1])
     framing = _parse_framing(head, UNTIL_CLOSE)
     return status, 0 if to_head or status < 200 or status in (204, 304) else framing
 
 
 class MessagePart(IntEnum):
-    """What some bytes are."""
+    """Kind of a part of a message."""
 
     HEAD = 0
-    """Of a head that is not complete yet."""
+    """Bytes of a head that is not complete yet."""
     HEAD_END = 1
-    """The last of a head; `Scanner.head` is the whole of it, and `begin_body` must be called."""
+    """The last bytes of a head; `Http1Scanner.head` is the whole head, and `begin_body` must be called."""
     BODY = 2
-    """Of a body, its framing included."""
+    """Bytes of a body, framing included."""
     BODY_END = 3
-    """The last of a body."""
+    """The last bytes of a body."""
 
 
 class _Chunk(IntEnum):
@@ -94,7 +96,7 @@ class _Chunk(IntEnum):
 
 
 class Http1Scanner:
-    """Cuts one direction. `next` until the bytes are used up."""
+    """Divides one direction into parts. Call `next` until the bytes are used up."""
 
     __slots__ = ("_buffer", "_chunk", "_framing", "_left", "_line", "head")
 
@@ -108,22 +110,22 @@ class Http1Scanner:
 
     @property
     def is_between_messages(self) -> bool:
-        """No byte of the next message has come."""
+        """Whether no byte of the next message has arrived."""
         return self._framing is None and not self._buffer
 
     @property
     def is_until_close(self) -> bool:
-        """The body ends with the connection."""
+        """Whether the body ends with the connection."""
         return self._framing == UNTIL_CLOSE
 
     def begin_body(self, framing: int) -> bool:
-        """How the body after the head is framed. True where there is none, and the next head follows."""
+        """Set the framing of the body after the head. Return True if there is no body, and the next head follows."""
         self._framing, self._left = (framing or None), framing
         self._chunk, self._line = _Chunk.SIZE, b""
         return self._framing is None
 
     def next(self, data: bytes, start: int) -> tuple[MessagePart, int]:
-        """What begins at `start`, and where it ends. Raises NotUnderstood."""
+        """Return the kind of the part that begins at `start`, and where it ends. Raises Http1ScanError."""
         framing = self._framing
         if framing is None:
             return self._next_head(data, start)
@@ -187,7 +189,7 @@ class Http1Scanner:
         return MessagePart.BODY, at
 
     def _end_line(self) -> bool:
-        """A line of the chunked coding is complete; True where it is the last one."""
+        """Handle a complete line of the chunked coding. Return True if it is the last one."""
         line, self._line = self._line, b""
         if not line.endswith(b"\r\n"):
             raise Http1ScanError("a bare LF in the chunked coding")
@@ -200,14 +202,14 @@ class Http1Scanner:
             return False
         found = _CHUNK.fullmatch(line)
         if found is None:
-            raise Http1ScanError("a chunk size that is no number")
+            raise Http1ScanError("a chunk size that is not a number")
         self._left = int(found[1], 16)
         self._chunk = _Chunk.DATA if self._left else _Chunk.TRAILERS
         return False
 
 
 def decode_chunked(body: bytes) -> bytes:
-    """The bytes of a whole chunked body that a Scanner has followed; trailers are left out."""
+    """Return the data of a whole chunked body that an Http1Scanner has scanned, without trailers."""
     parts: list[bytes] = []
     at = 0
     while True:

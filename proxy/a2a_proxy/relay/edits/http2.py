@@ -1,13 +1,13 @@
-"""The editor of an HTTP/2 connection: request authority, `traceparent`, and agent cards over gRPC. All else stays.
+"""The editor of an HTTP/2 connection: request authority, `traceparent`, and agent cards over gRPC.
 
-Where the authority or `traceparent` is rewritten, every header block of the client is decoded and sent as literals; its
-padding is left out. Where cards are rewritten, header blocks are read only, to know the path of a call and what to
-expect after it.
+If the authority or `traceparent` is rewritten, every header block of the client is decoded and sent as literals without
+its padding. If cards are rewritten, header blocks are only read, to learn the path of a call and the kind of its
+response.
 
-What cannot be followed ends editing: the bytes pass as they are, and the peers judge them. Where a direction's header
-blocks have been sent as literals its receiver knows nothing of the sender's dynamic table, so passing the rest would
-put wrong headers into a call. The receiver gets an undecodable header block instead, says COMPRESSION_ERROR ("unable to
-maintain the field section compression context", RFC 9113 7) and closes; nothing of that direction passes after it.
+Bytes that cannot be followed end editing: they are forwarded unchanged, and the peers judge them. If header blocks of a
+direction were sent as literals, its receiver lacks the sender's dynamic table, so forwarding the rest would put wrong
+headers into a call. The receiver gets an undecodable header block instead, answers COMPRESSION_ERROR ("unable to
+maintain the field section compression context", RFC 9113 7) and closes; nothing of that direction is sent after it.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ class Http2Editor:
             Http2Scanner(to_client, self._on_response, self._delivery.begin_data),
         )
 
-    # Editor
+    # Interface of `Editor`
 
     def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Output]:
-        """Bytes that the sender of `direction` sent; what is to be written now."""
+        """Handle bytes of the sender of `direction` and return the bytes to write now."""
         scanner = self._scanner_of[direction]
         if self._cards is not None:
             self._cards.now = now
@@ -108,7 +108,7 @@ class Http2Editor:
         return [Output(direction, sent)] if sent else []
 
     def eof(self, direction: Direction, now: float) -> list[Output]:
-        """The sender of `direction` sent FIN: what was held is released, as far as the client's windows let it."""
+        """Handle a FIN of the sender of `direction`: held bytes are released as far as the client's windows allow."""
         if self._cards is not None:
             self._cards.now = now
             self._cards.stop()
@@ -119,7 +119,7 @@ class Http2Editor:
         return self._collect_outputs(direction)
 
     def tick(self, now: float) -> list[Output]:
-        """To be called when `deadline` has come: what was held too long is released."""
+        """Release bytes that were held too long. Must be called at `deadline`."""
         if self._cards is None:
             return []
         self._cards.now = now
@@ -128,16 +128,16 @@ class Http2Editor:
 
     @property
     def deadline(self) -> float | None:
-        """When to call `tick`; None: nothing is held."""
+        """When to call `tick`; None if nothing is held."""
         return self._cards.deadline if self._cards is not None else None
 
     @property
     def is_active(self) -> bool:
-        """False: editing has ended for good and nothing is held."""
+        """False once editing has ended and nothing is held."""
         return not (self._agent.opaque and self._client.opaque)
 
     def take_edits(self) -> list[EditFact]:
-        """What changed since this was last asked."""
+        """Return the edits made since the last call."""
         facts = self._facts[:]
         self._facts.clear()
         return facts
@@ -225,7 +225,7 @@ class Http2Editor:
     # The end of editing
 
     def _stop_direction(self, direction: Direction, wrong: Violation) -> None:
-        """A direction cannot be followed: see the top of this module."""
+        """End editing because a direction cannot be followed: see the module docstring."""
         reason = f"expected {wrong.expected}, got {wrong.got}"
         self._facts.append(EditFact(direction, "ended", wrong.offset, {"reason": reason}))
         if self._cards is not None:
@@ -243,7 +243,7 @@ class Http2Editor:
         self._stop_other_direction(direction)
 
     def _stop_other_direction(self, failed: Direction) -> None:
-        """The direction across goes on where its header blocks must still be sent as literals."""
+        """Stop scanning the other direction, unless its header blocks must still be sent as literals."""
         if failed is _TO_AGENT and not self._responses.rewriting:
             self._client.pass_all()
         elif failed is _TO_CLIENT and not self._requests.rewriting:

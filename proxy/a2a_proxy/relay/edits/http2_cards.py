@@ -1,8 +1,8 @@
-"""Agent cards over gRPC: the answer of a card call is held until it is complete, and rewritten.
+"""Agent cards over gRPC: the response to a card call is held until it is complete, and rewritten.
 
-Held is at most one message of 32 KiB per stream, for at most one second. A message that a peer compressed is sent on
-uncompressed, which gRPC lets every message be; it is only touched where its card changes. A longer card waits for the
-client's windows to cover it. What cannot be rewritten goes out as it came.
+At most one message of 32 KiB per stream is held, for at most one second. A compressed message is sent uncompressed,
+which gRPC permits for every message; it is only changed if its card changes. A longer card waits until the client's
+windows cover it. Messages that cannot be rewritten are sent unchanged.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from a2a_proxy.relay.edits.http2_headers import ResponseHead
 MAX_GRPC_CARD_BYTES = 32 << 10
 """Bytes of a message that is held."""
 MAX_UNPACKED_BYTES = 1 << 17
-"""Bytes of a card after decompression: rewriting it takes at most 30 ms in one go."""
+"""Bytes of a card after decompression: rewriting it takes at most 30 ms without interruption."""
 HOLD_SECONDS = 1.0
 MAX_CARD_CALLS = 256
-"""Card calls of one connection at the same time; answers to more of them pass unseen."""
+"""Concurrent card calls of one connection; responses to further ones are forwarded without examination."""
 
 _PREFIX_SIZE = 5
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
@@ -37,21 +37,21 @@ class CardCalls:
         self.rewriter = rewriter
         self.delivery = delivery
         self.now = 0.0
-        """Seconds, monotonic."""
+        """Current time in monotonic seconds."""
         self.held_calls: dict[int, CardCall] = {}
-        """The calls whose answers are held, oldest first."""
+        """The calls whose responses are held, oldest first."""
         self.has_stopped = False
-        """No call is edited from here."""
+        """Whether calls are edited no more."""
         self._listen = listen
         self._append_edit = append_edit
 
     @property
     def deadline(self) -> float | None:
-        """When the oldest answer has been held long enough."""
+        """When the oldest held response must be released."""
         return next(iter(self.held_calls.values())).held_since + HOLD_SECONDS if self.held_calls else None
 
     def watch_call(self, number: int, form: str, authority: str) -> None:
-        """A client asks for a card."""
+        """Watch a call for a card."""
         streams = self.delivery.streams
         if self.has_stopped or number in streams or len(streams) >= MAX_CARD_CALLS:
             return
@@ -59,34 +59,34 @@ class CardCalls:
         stream.hold = CardCall(self, stream, form, authority or self._listen)
 
     def on_response(self, number: int, response: ResponseHead, ends: bool, offset: int) -> None:
-        """A header block of the agent passes on a stream where nothing waits."""
+        """Handle a header block of the agent that is forwarded on a stream without waiting frames."""
         stream = self.delivery.streams.get(number)
         if stream is None or response.status[:1] == b"1":
             return
         if ends:
             self.delivery.forget_stream(stream)
         elif response.status and not response.editable:
-            self.note_edit("untouched", offset, {"reason": "not gRPC, or its length was announced"})
+            self.note_edit("untouched", offset, {"reason": "not gRPC, or its length is announced in a header"})
             self.delivery.forget_stream(stream)
 
     def stop(self) -> None:
-        """Edit no call from here; what is held is for the caller to release."""
+        """Edit no more calls; the caller must release the held bytes."""
         self.has_stopped = True
 
     def release_overdue(self) -> bytes:
-        """Release what has been held too long."""
-        reason = f"not complete, or no window for it, after {HOLD_SECONDS:g} s"
+        """Release responses that have been held too long."""
+        reason = f"not complete, or larger than the client's window, after {HOLD_SECONDS:g} s"
         due = {number for number, card in self.held_calls.items() if card.held_since + HOLD_SECONDS <= self.now}
         streams = [stream for stream in self.delivery.waiting_in_order() if stream.number in due]
         return b"".join([self.delivery.release_stream(stream, reason) for stream in streams])
 
     def note_edit(self, kind: Literal["card", "untouched"], offset: int, detail: dict[str, Any]) -> None:
-        """Note what was done, or not."""
+        """Record an edit, or why it was not made."""
         self._append_edit(EditFact(Direction.TO_CLIENT, kind, offset, detail))
 
 
 class CardCall:
-    """One card call, until its message is sent or let go: the reason why its DATA is held."""
+    """One card call until its message is sent or released: its DATA is held."""
 
     def __init__(self, cards: CardCalls, stream: HeldStream, form: str, authority: str) -> None:
         self.held_since = 0.0
@@ -96,19 +96,19 @@ class CardCall:
         self._authority = authority
         self._offset = 0
         self._data = bytearray()
-        """Of the complete DATA frames that are held."""
+        """Payloads of the complete DATA frames that are held."""
         self._message = b""
         self._urls: tuple[tuple[str, str], ...] = ()
         self._length_before = 0
 
     def on_first_data(self, offset: int) -> None:
-        """The first DATA came."""
+        """Note the time and offset of the first DATA."""
         self._offset = offset
         self.held_since = self._cards.now
         self._cards.held_calls[self._stream.number] = self
 
     def on_more_data(self) -> bytes:
-        """More DATA came."""
+        """Handle more DATA and return the bytes to send now."""
         queue = self._stream.queue
         last = queue[-1]
         assert isinstance(last, QueuedData)
@@ -133,7 +133,7 @@ class CardCall:
         return self._rewrite_card(bytes(message))
 
     def on_window_growth(self) -> bytes:
-        """The client's windows grew."""
+        """Send the rewritten message if the client's windows, which grew, now cover it."""
         delivery, message = self._cards.delivery, self._message
         if not message or not delivery.has_window(self._stream, len(message)):
             return b""
@@ -143,7 +143,7 @@ class CardCall:
         return delivery.replace_held_data(self._stream, message)
 
     def release(self, reason: str) -> bytes:
-        """Send it as it came, and say why."""
+        """Send the message unchanged, and record why."""
         if self._stream.queue:
             self._cards.note_edit("untouched", self._offset, {"reason": reason})
         return self._release_stream()
@@ -151,7 +151,7 @@ class CardCall:
     def _rewrite_card(self, message: bytes) -> bytes:
         payload = _unpack_message(message)
         if payload is None:
-            return self.release("compression that is not known")
+            return self.release("unknown compression")
         outcome = self._cards.rewriter(payload, self._form, self._authority)
         if outcome.payload is None:
             return self._release_stream()
@@ -167,7 +167,7 @@ class CardCall:
 
 
 def _unpack_message(message: bytes) -> bytes | None:
-    """The payload of a gRPC message; None where it cannot be read, or is too long."""
+    """Return the payload of a gRPC message, or None if it cannot be read or is too long."""
     if message[0] != 1:
         return None if message[0] else message[_PREFIX_SIZE:]
     reader = zlib.decompressobj(_GZIP_OR_ZLIB)

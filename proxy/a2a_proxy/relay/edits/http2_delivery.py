@@ -1,9 +1,9 @@
-"""What the client may be sent: its flow-control windows, and the frames that wait for them (RFC 9113 5.2, 6.9).
+"""Flow control toward the client: its windows, and the frames that wait for them (RFC 9113 5.2, 6.9).
 
-As long as nothing is changed the agent keeps to the client's windows by itself. Where the client was sent more bytes
-than the agent sent (`owed`), as much is taken from the client's next WINDOW_UPDATEs; until then the agent knows of a
-window that is not there, and what exceeds the client's waits here. Where the client was sent fewer, the agent is told.
-So at the end both have the same windows. What waits is never more than what is owed and what is held.
+While nothing is changed, the agent respects the client's windows by itself. If the client was sent more bytes than the
+agent sent (`owed`), the difference is subtracted from the client's next WINDOW_UPDATEs; until then the agent sees a
+larger window than the client's, and the excess waits here. If the client was sent fewer, the agent gets WINDOW_UPDATE.
+So both have the same windows in the end. Never more bytes wait than are owed and held.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_QUEUED_FRAMES = 4096
 MAX_OWED_BYTES = 1 << 20
 """Bytes that may be owed before a longer card waits."""
 MAX_UNACKNOWLEDGED_SETTINGS = 1000
-"""SETTINGS that the agent has not acknowledged."""
+"""SETTINGS frames that the agent has not acknowledged."""
 _UNTRACKED_WINDOW = 1 << 62
 
 
@@ -51,61 +51,61 @@ class QueuedData(msgspec.Struct):
     raw: bytearray
 
     def on_more_data(self) -> bytes:
-        """More of it came: what to send now."""
+        """Handle more bytes of the frame and return the bytes to send now."""
         stream = self.stream
         return stream.hold.on_more_data() if stream.hold is not None else self.owner.flush_stream(stream)
 
     @property
     def ends(self) -> bool:
-        """The agent sends nothing more on the stream after it."""
+        """Whether the frame is the agent's last one on the stream."""
         return bool(self.flags & END_STREAM)
 
     @property
     def payload(self) -> bytes:
-        """The data of it that has come, without padding."""
+        """The received data of the frame, without padding."""
         if not self.flags & PADDED:
             return bytes(self.raw[FRAME_HEAD_SIZE:])
         padding = self.raw[FRAME_HEAD_SIZE] if len(self.raw) > FRAME_HEAD_SIZE else 0
         return bytes(self.raw[FRAME_HEAD_SIZE + 1 : FRAME_HEAD_SIZE + max(1, self.length - padding)])
 
     def set_payload(self, payload: bytes) -> None:
-        """Become a frame of these bytes, which is all there."""
+        """Replace the frame with a complete one that holds these bytes."""
         self.raw = bytearray(encode_frame(DATA, self.flags, self.stream.number, payload))
         self.length = len(payload)
 
 
 class QueuedFrame(msgspec.Struct, frozen=True):
-    """Another frame that waits behind DATA: RST_STREAM, or a header block."""
+    """Another frame that waits after DATA: RST_STREAM, or a header block."""
 
     raw: bytes
     """RST_STREAM, or the block as literals."""
     ends: bool = True
-    """The agent sends nothing more on the stream after it."""
+    """Whether the frame is the agent's last one on the stream."""
     block: HeaderBlockFrame | None = None
 
 
 class StreamHold(Protocol):
-    """Why nothing of a stream may go out, whatever the windows."""
+    """The reason why frames of a stream are held, whatever the windows."""
 
     def on_first_data(self, offset: int) -> None:
-        """The first frame is held, after `offset` bytes of the agent."""
+        """Handle the first held frame, which follows `offset` bytes of the agent."""
 
     def on_more_data(self) -> bytes:
-        """More is held. What may go out now."""
+        """Handle more held bytes and return the bytes to send now."""
 
     def on_window_growth(self) -> bytes:
-        """The client's windows grew. What may go out now."""
+        """Handle a growth of the client's windows and return the bytes to send now."""
 
     def release(self, reason: str) -> bytes:
-        """What is held goes out as it came, as far as the windows let it."""
+        """Return the held bytes unchanged, as far as the windows allow."""
 
 
 class HeldStream(msgspec.Struct, eq=False):
-    """A stream whose DATA is looked at."""
+    """A stream whose DATA is tracked."""
 
     number: int
     window: int = _UNTRACKED_WINDOW
-    """The client's."""
+    """The client's window for the stream."""
     owed: int = 0
     size: int = 0
     """Bytes of data in the queue, padding included."""
@@ -119,13 +119,13 @@ class FlowController:
     def __init__(self, headers: ResponseHeaders) -> None:
         self._headers = headers
         self.agent: Http2Scanner
-        """What is sent to the agent."""
+        """Scanner of the bytes sent to the agent."""
         self.client: Http2Scanner
-        """What is sent to the client."""
+        """Scanner of the bytes sent to the client."""
         self.connection = DEFAULT_WINDOW
-        """The client's window for the connection, by what it was sent."""
+        """The client's window for the connection, counted in the bytes that it was sent."""
         self.owed = 0
-        """Bytes that the client was sent and the agent does not know of."""
+        """Bytes that the client was sent in excess of those that the agent sent."""
         self.streams: dict[int, HeldStream] = {}
         self._waiting_streams: dict[int, HeldStream] = {}
         self._queued_bytes = 0
@@ -136,13 +136,14 @@ class FlowController:
     # From the client
 
     def apply_settings(self, payload: bytes) -> None:
-        """The client wants other settings. Raises `Violation` where too many wait for the agent's acknowledgement."""
+        """Note new SETTINGS of the client. Raises `Violation` if too many wait for the agent's acknowledgement."""
         if len(self._unacknowledged_settings) >= MAX_UNACKNOWLEDGED_SETTINGS:
             raise Violation(0, f"at most {MAX_UNACKNOWLEDGED_SETTINGS} SETTINGS without acknowledgement", "one more")
         self._unacknowledged_settings.append(dict(unpack_settings(payload)))
 
     def apply_window_update(self, number: int, increment: int) -> bytes | None:
-        """WINDOW_UPDATE of the client: what the agent is to see of it, None for all."""
+        """Handle a WINDOW_UPDATE of the client and return the frame to send to the agent, or None for the frame
+        unchanged."""
         if not number:
             self.connection += increment
             taken = min(self.owed, increment)
@@ -161,7 +162,7 @@ class FlowController:
         return encode_window_update(number, increment - taken) if increment > taken else b""
 
     def on_client_reset(self, number: int) -> None:
-        """The client broke a stream: what it would have met on its way without us meets it now."""
+        """Release a stream that the client reset, as it would have been without the proxy."""
         stream = self.streams.get(number)
         if stream is None:
             return
@@ -173,7 +174,9 @@ class FlowController:
     # From the agent
 
     def on_settings_ack(self) -> bytes:
-        """The agent follows the client's SETTINGS from here. Gives what must be sent before it says so."""
+        """Apply the client's SETTINGS that the agent acknowledges. Return the bytes to send before the
+        acknowledgement.
+        """
         if not self._unacknowledged_settings:
             return b""
         wanted = self._unacknowledged_settings.pop(0)
@@ -188,7 +191,8 @@ class FlowController:
         return released
 
     def begin_data(self, flags: int, number: int, length: int, offset: int) -> QueuedData | None:
-        """A DATA frame of the agent begins: None where it passes. Raises `Violation` where it exceeds the windows."""
+        """Handle the start of a DATA frame of the agent. Return None if it is forwarded. Raises `Violation` if it
+        exceeds the windows."""
         stream = self.streams.get(number) if self.streams else None
         if stream is None:
             left = self.connection - length
@@ -204,18 +208,19 @@ class FlowController:
         return self._queue_data(stream, flags, length, offset)
 
     def is_waiting(self, number: int) -> bool:
-        """Something waits on this stream."""
+        """Return whether frames wait on this stream."""
         return number in self._waiting_streams
 
     def queue_frame(self, number: int, frame: QueuedFrame) -> None:
-        """Put a frame behind what waits on its stream. Raises `Violation` where that is too much."""
+        """Append a frame to those that wait on its stream. Raises `Violation` if they are too many."""
         queue = self._waiting_streams[number].queue
         if len(queue) >= MAX_QUEUED_FRAMES:
             raise Violation(0, f"at most {MAX_QUEUED_FRAMES} waiting frames", "one more")
         queue.append(frame)
 
     def on_agent_reset(self, number: int, reset: bytes) -> bytes | None:
-        """The agent breaks a stream: after a complete answer the client gets all of it first. What to send, or None."""
+        """Handle a reset by the agent: after a complete response the client gets the whole response first. Return the
+        bytes to send, or None for the frame unchanged."""
         stream = self.streams.get(number)
         if stream is None:
             return None
@@ -229,23 +234,23 @@ class FlowController:
     # Streams
 
     def watch_stream(self, number: int) -> HeldStream:
-        """Look at the DATA of this stream from now on."""
+        """Track the DATA of this stream from now on."""
         stream = self.streams[number] = HeldStream(number, self._initial_window)
         return stream
 
     def forget_stream(self, stream: HeldStream) -> None:
-        """Nothing more of this stream will be looked at."""
+        """Track this stream no more."""
         self.streams.pop(stream.number, None)
         self._waiting_streams.pop(stream.number, None)
 
     def has_window(self, stream: HeldStream, size: int) -> bool:
-        """The client's windows are that large, and not too much is owed."""
+        """Return whether the client's windows cover `size` bytes and the owed bytes are within their limit."""
         return size <= self.connection and size <= stream.window and self.owed < MAX_OWED_BYTES
 
     def replace_held_data(self, stream: HeldStream, message: bytes) -> bytes:
-        """Send this instead of the DATA that is held at the head of a stream, then what waits behind it.
+        """Return `message` in place of the DATA held first on a stream, then the frames that wait after it.
 
-        The windows must cover it.
+        The windows must cover the message.
         """
         held = [item for item in stream.queue if isinstance(item, QueuedData)]
         flags, before = held[-1].flags & END_STREAM, sum(item.length for item in held)
@@ -266,26 +271,27 @@ class FlowController:
         return b"".join([*frames, rest])
 
     def release_stream(self, stream: HeldStream, reason: str) -> bytes:
-        """Send what waits on a stream as it came, as far as the windows let it."""
+        """Return the frames that wait on a stream unchanged, as far as the windows allow."""
         return stream.hold.release(reason) if stream.hold is not None else self.flush_stream(stream)
 
     def release_all(self, reason: str) -> bytes:
-        """Send what waits, as far as the windows let it."""
+        """Return all waiting frames, as far as the windows allow."""
         return b"".join([self.release_stream(stream, reason) for stream in self.waiting_in_order()])
 
     def release_all_holds(self, reason: str) -> bytes:
-        """Nothing is held from here: send what waits, as far as the windows let it."""
+        """End all holds and return the waiting frames, as far as the windows allow."""
         released = self.release_all(reason)
         for stream in self.streams.values():
             stream.hold = None
         return released
 
     def waiting_in_order(self) -> list[HeldStream]:
-        """The streams where something waits. The one whose frame is still coming is the last: nothing fits into it."""
+        """Return the streams with waiting frames. A stream whose frame is incomplete is the last: nothing can be sent
+        inside it."""
         return sorted(self._waiting_streams.values(), key=_is_incomplete)
 
     def flush_stream(self, stream: HeldStream) -> bytes:
-        """Send what waits on a stream and is not held, as far as the windows let it."""
+        """Return the frames that wait on a stream and are not held, as far as the windows allow."""
         out: list[bytes] = []
         queue = stream.queue
         while queue:
@@ -307,7 +313,7 @@ class FlowController:
         return b"".join(out)
 
     def flush_unbounded(self) -> bytes:
-        """Send all that waits, whatever the windows, and look at nothing more."""
+        """Return all waiting frames, whatever the windows, and track nothing more."""
         self._frame_size = self.connection = _UNTRACKED_WINDOW
         self.owed = 0
         for stream in self.streams.values():
@@ -335,7 +341,7 @@ class FlowController:
         return waiting
 
     def _send_frame(self, stream: HeldStream, item: QueuedData | QueuedFrame) -> tuple[bytes, bool]:
-        """As much of a frame as may be sent, and whether that is all of it."""
+        """Return as much of a frame as may be sent, and whether that is the whole frame."""
         if isinstance(item, QueuedFrame):
             return (item.raw if item.block is None else self._headers.frames(item.block, item.raw)), True
         room = max(0, min(self.connection, stream.window, self._frame_size))
@@ -355,7 +361,7 @@ class FlowController:
         return encode_frame(DATA, 0, stream.number, payload[:room]), False
 
     def _remove_padding(self, stream: HeldStream, item: QueuedData) -> None:
-        """Padding cannot be split: the client does without it."""
+        """Remove the padding of a frame, because it cannot be split."""
         payload = item.payload
         padding = item.length - len(payload)
         item.flags &= ~PADDED
@@ -375,7 +381,8 @@ class FlowController:
             stream.window -= byte_count
 
     def _settle_owed(self, stream: HeldStream, growth: int, ended: bool) -> None:
-        """The client was sent that many bytes more than the agent sent; fewer where it is negative."""
+        """Account for `growth` bytes that the client was sent and the agent did not send; negative if it was sent
+        fewer."""
         self.owed += growth
         stream.owed += growth
         if self.owed < 0:
@@ -387,7 +394,7 @@ class FlowController:
             stream.owed = 0
 
     def _retry_waiting(self) -> None:
-        """The client's windows grew."""
+        """Send waiting frames, because the client's windows grew."""
         for stream in self.waiting_in_order():
             self.client.insert_frames(
                 stream.hold.on_window_growth() if stream.hold is not None else self.flush_stream(stream)

@@ -1,4 +1,4 @@
-"""HTTP/2 frames as bytes: their numbers, and the making of those that an editor sends (RFC 9113 4.1, 6)."""
+"""HTTP/2 frames as bytes: their numbers, and encoders for the frames that an editor sends (RFC 9113 4.1, 6)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ HEADER_TABLE_SIZE, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE = 1, 4, 5
 FRAME_HEAD_SIZE = 9
 STREAM_MASK = 0x7FFFFFFF
 DEFAULT_FRAME_SIZE = 16_384
-"""Bytes of payload that every receiver takes, and what it takes before it says otherwise."""
+"""Bytes of payload that every receiver accepts, and its limit before it announces another."""
 DEFAULT_WINDOW = 65_535
-"""Bytes that a receiver takes before it says otherwise."""
+"""Bytes of a receiver's window before it announces another."""
 
 unpack_frame_head = Struct(">IBI").unpack_from
 unpack_uint32 = Struct(">I").unpack_from
@@ -35,40 +35,40 @@ class Http2Frame(msgspec.Struct, frozen=True, gc=False):
     flags: int
     stream: int
     start: int
-    """Bytes of the direction before it."""
+    """Bytes of the direction before the frame."""
     raw: bytes
-    """All of it, its head included."""
+    """The whole frame, head included."""
 
 
 class HeaderBlockFrame(msgspec.Struct):
-    """A header block: of HEADERS, or of PUSH_PROMISE."""
+    """A header block of HEADERS or PUSH_PROMISE."""
 
     kind: int
     flags: int
     stream: int
     start: int
-    """Bytes of the direction before it."""
+    """Bytes of the direction before the block."""
     fixed: bytes
     """The priority, or the promised stream."""
     fragment: bytes | bytearray
     raw: bytearray | None = None
-    """Its frames as they came, without the last one; None where there is only one."""
+    """Its frames as received, except the last one; None if there is only one."""
     largest: int = DEFAULT_FRAME_SIZE
-    """Bytes of payload of its largest frame, where that is more than every receiver takes."""
+    """Bytes of payload of its largest frame if that exceeds the default frame size, else the default."""
 
 
 def encode_frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    """One frame."""
+    """Return one frame."""
     return _pack_head(len(payload) << 8 | kind, flags, stream) + payload
 
 
 def encode_window_update(stream: int, increment: int) -> bytes:
-    """WINDOW_UPDATE; on stream 0 for the connection."""
+    """Return a WINDOW_UPDATE frame; `stream` is 0 for the connection."""
     return _pack_update(4 << 8 | WINDOW_UPDATE, 0, stream, increment)
 
 
 def parse_block_start(kind: int, flags: int, stream: int, payload: bytes, start: int) -> HeaderBlockFrame:
-    """The HEADERS or PUSH_PROMISE frame of that payload, padding removed. Raises `Violation`."""
+    """Return the block that begins with this HEADERS or PUSH_PROMISE frame, padding removed. Raises `Violation`."""
     if kind == HEADERS and stream and not flags & (PADDED | PRIORITISED) and len(payload) <= DEFAULT_FRAME_SIZE:
         return HeaderBlockFrame(kind, flags, stream, start, b"", payload)
     fixed = 4 if kind == PUSH_PROMISE else 5 if flags & PRIORITISED else 0
@@ -88,7 +88,7 @@ def parse_block_start(kind: int, flags: int, stream: int, payload: bytes, start:
 
 
 def encode_block(block: HeaderBlockFrame, fragment: bytes) -> bytes:
-    """The frames of `block`, with another fragment, none larger than its sender found fit for the receiver."""
+    """Return the frames of `block` with another fragment, none larger than the largest frame of its sender."""
     payload = block.fixed + fragment
     if len(payload) <= block.largest:
         return encode_frame(block.kind, block.flags | END_HEADERS, block.stream, payload)
@@ -100,5 +100,5 @@ def encode_block(block: HeaderBlockFrame, fragment: bytes) -> bytes:
 
 
 def encode_undecodable(stream: int) -> bytes:
-    """A frame after which its receiver must give the connection up with COMPRESSION_ERROR (RFC 9113 4.3)."""
+    """Return a frame after which its receiver must end the connection with COMPRESSION_ERROR (RFC 9113 4.3)."""
     return encode_frame(HEADERS, END_HEADERS, stream, UNDECODABLE)

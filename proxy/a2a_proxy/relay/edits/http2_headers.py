@@ -1,5 +1,5 @@
-"""What the editor makes of header blocks: requests for the agent's authority and a `traceparent`
-of ours, responses where their order changed."""
+"""Edits of header blocks: the authority and `traceparent` of requests, and the encoding of responses that are
+reordered."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PARENT, _STATE = b"traceparent", b"tracestate"
 
 
 class HeaderChange(msgspec.Struct, frozen=True, gc=False):
-    """A value of a request that became another."""
+    """A changed value of a request."""
 
     kind: _AuthorityKind
     before: bytes
@@ -37,16 +37,16 @@ class RequestHead(msgspec.Struct, frozen=True):
     """A header block of a client."""
 
     encoded: bytes
-    """The block as literals, authority replaced and `traceparent` left out; empty where nothing is to be replaced."""
+    """The block as literals, authority replaced and `traceparent` left out; empty if nothing is replaced."""
     changes: tuple[HeaderChange, ...] = ()
     form: str = ""
-    """The protobuf package of a service that is asked for its card, else empty."""
+    """The protobuf package of the service if the request is a call for its card, else empty."""
     authority: str = ""
-    """What the client called this proxy; empty where it did not say. Only where a card is asked for."""
+    """The client's authority for this proxy in a call for a card; empty if the client sent none."""
     origin: TraceOrigin | None = None
-    """What its next `traceparent` goes on from; None where it gets none."""
+    """The trace context that its next `traceparent` continues; None if it gets no `traceparent`."""
     stateless: bool = False
-    """Its `tracestate` was left out."""
+    """Whether its `tracestate` was left out."""
 
 
 class ResponseHead(msgspec.Struct):
@@ -55,31 +55,31 @@ class ResponseHead(msgspec.Struct):
     fields: list[Field]
     block: bytes
     status: bytes
-    """Empty: trailers."""
+    """The status; empty for trailers."""
 
     def encoded(self) -> bytes:
-        """The block as literals. Raises `HpackError` where they are too many."""
+        """Return the block as literals. Raises `HpackError` if they exceed ENCODED_LIMIT."""
         return encode_fields(self.fields, never_indexed_fields(self.block))
 
     @property
     def editable(self) -> bool:
-        """The message after it may be changed: it is gRPC and nobody counted its bytes."""
+        """Whether the message after it may be changed: it is gRPC and its length is not announced."""
         kinds = [value for name, value in self.fields if name == b"content-type"]
         counted = any(name == b"content-length" for name, _ in self.fields)
         return not counted and all(kind.startswith(b"application/grpc") for kind in kinds) and bool(kinds)
 
 
 class LiteralWriter:
-    """Sends header blocks that use no dynamic table, and says so before the first one (RFC 7541 4.2)."""
+    """Sends header blocks that use no dynamic table, and announces this before the first one (RFC 7541 4.2)."""
 
     __slots__ = ("began",)
 
     def __init__(self) -> None:
         self.began = False
-        """A block was sent."""
+        """Whether a block was sent."""
 
     def frames(self, block: HeaderBlockFrame, encoded: bytes) -> bytes:
-        """The frames of a block with other bytes."""
+        """Return the frames of a block with other bytes."""
         if not self.began:
             self.began = True
             encoded = FORGET_TABLE + encoded
@@ -93,7 +93,7 @@ class RequestHeaders:
         self._authority = authority
         self._trace = trace
         self.rewriting = authority is not None or trace
-        """All blocks are sent as literals."""
+        """Whether all blocks are sent as literals."""
         self._memo = HeaderMemo(self._make_head)
         self.read = self._memo.read
         self.allow = self._memo.allow
@@ -104,7 +104,7 @@ class RequestHeaders:
         if not self.rewriting:
             return RequestHead(b"", (), form, called)
         never = never_indexed_fields(block)
-        if not fields or fields[0][0][:1] != b":":  # trailers have no pseudo-fields, name no authority and no trace
+        if not fields or fields[0][0][:1] != b":":  # trailers have no pseudo-fields, no authority and no trace
             return RequestHead(encode_fields(fields, never), (), form, called)
         changes: tuple[HeaderChange, ...] = ()
         if (authority := self._authority) is not None:
@@ -123,15 +123,15 @@ class RequestHeaders:
 
 
 def encode_traceparent(value: str) -> bytes:
-    """`traceparent` as a literal, to be put behind a block of literals."""
+    """Return `traceparent` as a literal, to append to a block of literals."""
     return encode_literal((_PARENT, value.encode()))
 
 
 class ResponseHeaders:
-    """Header blocks of the agent: followed from the first one, and sent as literals from the moment one is overtaken.
+    """Header blocks of the agent: decoded from the first one, and sent as literals once one may be overtaken.
 
-    A block that waits behind a card may be overtaken by blocks of other streams; its entries in the dynamic table would
-    then come too late. So from the first one that waits on, the client's table is left empty.
+    A block that waits for a card may be overtaken by blocks of other streams; its entries in the dynamic table would
+    then arrive too late. So from the first waiting block on, the client's table is left empty.
     """
 
     def __init__(self) -> None:
@@ -142,22 +142,23 @@ class ResponseHeaders:
 
     @property
     def rewriting(self) -> bool:
-        """Blocks cannot be sent as they are any more."""
+        """Whether blocks cannot be sent unchanged any more."""
         return self._writer is not None
 
     def start_rewriting(self) -> None:
-        """From the next block on, all are sent as literals."""
+        """Send all blocks as literals from the next one on."""
         if self._writer is None:
             self._writer = LiteralWriter()
 
     def frames(self, block: HeaderBlockFrame, encoded: bytes) -> bytes:
-        """The frames of the next block to be sent."""
+        """Return the frames of the next block to send."""
         assert self._writer is not None
         return self._writer.frames(block, encoded)
 
 
 def encode_fields(fields: list[Field], never: Set[int]) -> bytes:
-    """Fields as literals, those in `never` not to be indexed. Raises `HpackError` where they are too many."""
+    """Return fields as literals, those in `never` marked as never to be indexed. Raises `HpackError` if they exceed
+    ENCODED_LIMIT."""
     encoded = encode_literals(fields, never)
     if len(encoded) > ENCODED_LIMIT:
         raise HpackError(f"header block of {len(encoded)} bytes, limit {ENCODED_LIMIT}")
@@ -165,7 +166,7 @@ def encode_fields(fields: list[Field], never: Set[int]) -> bytes:
 
 
 def _without_names(fields: list[Field], never: Set[int], names: tuple[bytes, ...]) -> tuple[list[Field], set[int]]:
-    """The fields of other names, and which of them are never to be indexed."""
+    """Return the fields of other names, and which of them are never to be indexed."""
     places = [place for place, (name, _) in enumerate(fields) if name not in names]
     return [fields[place] for place in places], {new for new, place in enumerate(places) if place in never}
 
@@ -175,7 +176,7 @@ def _make_response_head(fields: list[Field], block: bytes) -> ResponseHead:
 
 
 def _card_call_form(fields: dict[bytes, bytes]) -> tuple[str, str]:
-    """The package of the service that is asked for its card, and how the client calls it."""
+    """Return the package of the service whose card is requested and the client's authority for it, else empty texts."""
     path = fields.get(b":path", b"")
     if not path.endswith(CARD_METHODS):
         return "", ""

@@ -1,8 +1,8 @@
-"""The frames of one direction in passing: which bytes stay as they are, which frames are given to an editor.
+"""Scan the frames of one direction: most bytes are forwarded unchanged, some frames are passed to an editor.
 
-Bytes that nobody asks for are passed on as they arrive, also in the middle of a frame. Frames that somebody asks for
-wait until they are complete; the frames of a header block wait for its last one. Between frames others may be put in.
-Knows nothing of what frames are changed for.
+Bytes without a handler are forwarded as they arrive, also in the middle of a frame. Frames with a handler wait until
+they are complete; the frames of a header block wait for its last one. Frames may be inserted between others. The
+scanner does not depend on what is edited.
 """
 
 from __future__ import annotations
@@ -29,41 +29,43 @@ from a2a_proxy.wire.hpack_decoder import HpackError
 from a2a_proxy.wire.http2_frame import Violation, describe_frame_head
 
 MAX_WHOLE_FRAME = 1 << 18
-"""Bytes of a frame that is waited for, and of the frames of a header block. Decoding a block cannot be interrupted:
-one of this size takes up to 25 ms."""
+"""Bytes of a frame that is waited for, and of the frames of a header block. Decoding a block cannot be interrupted: one
+of this size takes up to 25 ms."""
 
 HANDLER_WORK, BLOCK_WORK = 4, 16
-"""Units of the budget for a frame that a handler gets, and for one of a header block; any frame costs one more."""
+"""Units of the budget for a frame passed to a handler, and for a frame of a header block; each frame costs one more."""
 HANDLER_SHIFT = 5
-"""A frame that a handler gets costs one unit more for each 2 ** HANDLER_SHIFT bytes of it; one of a block for each
+"""A frame passed to a handler costs one more unit for each 2 ** HANDLER_SHIFT bytes; a frame of a block one for each
 byte."""
 
 _BLOCK_KINDS = (HEADERS, PUSH_PROMISE, CONTINUATION)
 
 EditFrame = Callable[[Http2Frame], bytes | None]
-"""What to send instead of a complete frame, None for the frame as it is. Raises `Violation`."""
+"""Returns the bytes to send instead of a complete frame, or None for the frame unchanged. Raises `Violation`."""
 EditHeaderBlock = Callable[[HeaderBlockFrame], bytes | None]
-"""What to send instead of a complete header block, None for its frames as they are. Raises `HpackError`."""
+"""Returns the bytes to send instead of a complete header block, or None for its frames unchanged. Raises
+`HpackError`.
+"""
 
 
 class HeldData(Protocol):
-    """A DATA frame that somebody keeps."""
+    """A DATA frame that a handler holds."""
 
     raw: bytearray
-    """What has come of it, its head included."""
+    """The received bytes of the frame, head included."""
     missing: int
-    """Bytes still to come."""
+    """Bytes that have not arrived yet."""
 
     def on_more_data(self) -> bytes:
-        """More of it came: what to send now."""
+        """Handle more bytes of the frame and return the bytes to send now."""
 
 
 BeginData = Callable[[int, int, int, int], HeldData | None]
-"""`(flags, stream, length, offset)` of a DATA frame. None: it passes as it is. Raises `Violation`."""
+"""`(flags, stream, length, offset)` of a DATA frame. Returns None if it is forwarded unchanged. Raises `Violation`."""
 
 
 class Http2Scanner:
-    """One direction. `out` collects what is to be sent; its owner empties it."""
+    """Scans one direction. `out` collects the bytes to send; its owner empties it."""
 
     __slots__ = (
         "_block",
@@ -107,16 +109,18 @@ class Http2Scanner:
         self.budget = UNLIMITED
         """See `Editor.budget`."""
         self.offset = 0
-        """Bytes of this direction before those that are being looked at."""
+        """Bytes of this direction before those being scanned."""
         self.opaque = False
-        """Bytes pass unseen."""
+        """Whether bytes are forwarded without being scanned."""
         self.dumb = False
-        """Bytes are dropped, also our own."""
+        """Whether bytes are dropped, inserted frames included."""
         self.out: list[bytes] = []
 
     def feed(self, data: bytes, start: int = 0) -> int:
-        """Scan bytes from `start` on; gives where it stopped: at the end, or where the budget was spent. Raises
-        `Violation`, with everything before the offending frame scanned and the rest kept."""
+        """Scan bytes from `start` on. Return the index where it stopped: the end, or where the budget was spent.
+
+        Raises `Violation`, with everything before the offending frame scanned and the rest kept.
+        """
         if self.dumb:
             return len(data)
         if self.opaque and not self._put:
@@ -137,7 +141,7 @@ class Http2Scanner:
             self._scanning = False
 
     def insert_frames(self, frames: bytes) -> None:
-        """Send frames of our own, as soon as no frame is in the middle."""
+        """Send inserted frames as soon as no frame is in the middle."""
         if not frames or self.dumb:
             return
         if self._scanning or (self._flow and self._kept is None):
@@ -147,23 +151,23 @@ class Http2Scanner:
             self._pass_released_frame()
 
     def release_held_frame(self) -> None:
-        """What came of the kept frame is what `insert_frames` or `on_more_data` sends next: the rest of it passes as
-        it arrives."""
+        """Stop holding the current frame: `insert_frames` or `on_more_data` sends its first bytes next, and the rest is
+        forwarded as it arrives."""
         self._loose = True
 
     def pass_all(self) -> None:
-        """From here on bytes pass unseen."""
+        """Forward all further bytes without scanning them."""
         self.opaque = True
         self._pass_rest()
 
     def drop_all(self) -> None:
-        """From here on bytes are dropped."""
+        """Drop all further bytes."""
         self.dumb = True
         self._rest.clear()
         self._block = None
 
     def eof(self) -> None:
-        """No more bytes come: what waits for more passes, and nothing is put behind it."""
+        """Handle the end of the direction: incomplete frames are forwarded, and nothing is inserted after them."""
         self._pass_rest()
         self.dumb = True
 
@@ -185,7 +189,7 @@ class Http2Scanner:
         return self._scan_frames(data, 0, len(PREFACE))
 
     def _scan_frames(self, data: bytes, begin: int, pos: int) -> int:
-        """Scan from `pos` on; what is between `begin` and `pos` passes."""
+        """Scan from `pos` on; the bytes between `begin` and `pos` are forwarded."""
         out, total, need, left = self.out, len(data), FRAME_HEAD_SIZE, max(self.budget, 1)
         whole, blocks, editor = self._whole, self._blocks, self._data
         self.offset -= begin
@@ -249,7 +253,8 @@ class Http2Scanner:
         return total
 
     def _continue_frame(self, data: bytes) -> tuple[int, int]:
-        """The bytes of the frame in the middle. Gives where those to send begin, and where the next frame does."""
+        """Handle the bytes of the frame in the middle. Return two indexes: of the bytes to send, and of the
+        next frame."""
         pos = min(self._flow, len(data))
         self._flow -= pos
         if self._kept is not None:
@@ -284,7 +289,7 @@ class Http2Scanner:
             self._kept = None
 
     def _on_header_frame(self, kind: int, flags: int, stream: int, data: bytes, pos: int, stop: int) -> bytes | None:
-        """A frame of a header block: kept until the last one is there."""
+        """Handle a frame of a header block, which is kept until the last one has arrived."""
         payload, block = data[pos + FRAME_HEAD_SIZE : stop], self._block
         if block is None:
             if kind == CONTINUATION:

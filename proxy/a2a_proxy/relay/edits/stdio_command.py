@@ -1,8 +1,7 @@
-"""The command of a stdio agent as a card has it (manual/protocol.md "Stdio framing"), and how another one is put
-before it.
+"""Wrap the command of a stdio agent in a card (manual/protocol.md "Stdio framing"): put another command before it.
 
-Two forms: a command line, which clients split as a POSIX shell does, or hand to one; and `stdio:///PATH?WORD&WORD`.
-Nothing is run, and nothing that is not inserted is changed.
+Two forms: a command line, which clients split as a POSIX shell does, or pass to a shell; and `stdio:///PATH?WORD&WORD`.
+Runs nothing, and changes nothing except by insertion.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from a2a_proxy.protocol.stdio_command import STDIO_URI
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _SPACE = " \t\n"
 _SHELL_BUILTIN = re.compile(r"(?:exec|eval|source|\.)(?=\s)")
-"""Begins a command that only a shell has."""
+"""The start of a command that only a shell has."""
 
 
 def has_program(text: str) -> bool:
-    """There is more in the command than environment assignments."""
+    """Return whether the command has more than environment assignments."""
     return STDIO_URI.match(text) is not None or _find_command(text) < len(text)
 
 
 def is_wrapped(text: str, words: Sequence[str]) -> bool:
-    """The command already begins with these two words, whatever folder the first one is called from."""
+    """Return whether the command already begins with these two words, whatever the folder of the first one."""
     if found := STDIO_URI.match(text):
         program, _, query = text[found.end() :].partition("?")
         first = [program, *query.split("&")]
@@ -33,14 +32,14 @@ def is_wrapped(text: str, words: Sequence[str]) -> bool:
         command = text[_find_command(text) :]
         try:
             first = shlex.split(command)
-        except ValueError:  # a quote that nobody closed
+        except ValueError:  # an unclosed quote
             first = command.split()
     return len(first) > 1 and [first[0].rpartition("/")[2], first[1]] == list(words)
 
 
 def wrap_command(text: str, words: Sequence[str], program: str) -> str:
-    """The command with `words` before it, behind its environment assignments. `program` is the absolute path of the
-    first word, which the form `stdio:///PATH` needs."""
+    """Return the command with `words` before it, after its environment assignments. `program` is the absolute path of
+    the first word, which the form `stdio:///PATH` needs."""
     if found := STDIO_URI.match(text):
         path, mark, query = text[found.end() :].partition("?")
         inserted = "&".join(_quote_for_query(word) for word in words[1:])
@@ -53,12 +52,12 @@ def wrap_command(text: str, words: Sequence[str], program: str) -> str:
 
 
 def _quote_for_query(word: str) -> str:
-    """A word without what would end it. The form has no rule for that but those of URIs."""
+    """Return a word without the characters that would end it. The form has no rules except those of URIs."""
     return re.sub(r"[%&#?\s]", lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode()), word)
 
 
 def _find_command(text: str) -> int:
-    """Where the command's own name begins, behind `VAR=value` words."""
+    """Return where the command's own name begins, after `VAR=value` words."""
     at = _skip_space(text, 0)
     while _ASSIGNMENT.match(text, at):
         at = _skip_space(text, _word_end(text, at)[0])
@@ -72,7 +71,7 @@ def _skip_space(text: str, position: int) -> int:
 
 
 def _needs_shell(text: str) -> bool:
-    """It holds several commands, which only a shell can run one after another, or one of its own."""
+    """Return whether the text holds several commands, which only a shell can run in sequence, or a shell builtin."""
     at, several = 0, _SHELL_BUILTIN.match(text, _find_command(text)) is not None
     while at < len(text):
         at, found = _word_end(text, _skip_space(text, at))
@@ -81,7 +80,7 @@ def _needs_shell(text: str) -> bool:
 
 
 def _word_end(text: str, position: int) -> tuple[int, bool]:
-    """Where the word that begins here ends; and whether it holds, outside quotes, what parts commands."""
+    """Return where the word that begins here ends, and whether it holds, outside quotes, a separator of commands."""
     open_: list[str] = []
     parts = False
     while position < len(text):

@@ -134,9 +134,11 @@ def same_number(context: RuleContext) -> Iterator[RuleFinding]:
     number = context.frame.generation
     for each in generation_verdicts(context):
         if each.fault is GenerationFault.REPEAT:
-            yield RuleFinding(summary=f"two different events have generation {number}", path=generation_path(context))
+            yield RuleFinding(
+                summary=f"the agent sends two different events with generation {number}", path=generation_path(context)
+            )
         elif each.fault is GenerationFault.AGAIN:
-            told = f"the event with generation {number} was sent again"
+            told = f"the agent sends the event with generation {number} again"
             yield RuleFinding(summary=told, path=generation_path(context), severity=Severity.WARNING)
         elif each.fault is GenerationFault.PROGRESS and not context.record.writable_notes().setdefault(
             "gen.progress", 0
@@ -220,7 +222,7 @@ def dropped(context: RuleContext) -> Iterator[RuleFinding]:
                 else None
             )
             yield RuleFinding(
-                summary=f"the generation is missing: {before}", path=generation_path(context), severity=severity
+                summary=f"the agent sends no generation, {before}", path=generation_path(context), severity=severity
             )
 
 

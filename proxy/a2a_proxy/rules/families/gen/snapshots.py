@@ -113,7 +113,7 @@ def begins(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if frame.state == int(TaskState.SUBMITTED):
         yield RuleFinding(
-            summary=f"the new task begins with generation {number}, it must begin with 1",
+            summary=f"the agent starts a new task with generation {number}, it must be 1",
             path=generation_path(context),
             value=str(number),
         )

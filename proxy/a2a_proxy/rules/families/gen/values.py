@@ -32,8 +32,8 @@ _WRAPPERS = ("task", "statusUpdate", "artifactUpdate")
     clean=rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="3"), version="1.1"),
 )
 def malformed(context: RuleContext) -> Iterator[RuleFinding]:
-    """`generation`, `currentGeneration` or `ifGenerationMatch` is not a string that holds a whole number from 0 to
-    2^63-1. Reported as information for a JSON number: parsers accept it, but it loses precision above 2^53.
+    """A generation (`generation`, `currentGeneration` or `ifGenerationMatch`) is not a string that holds a whole number
+    from 0 to 2^63-1. Reported as information for a JSON number: parsers accept it, but it loses precision above 2^53.
 
     Peers that cannot read the value refuse the message, or take it for 0, which means that generations are not
     supported. The sender of the message (client or agent) must write it as a decimal string.

@@ -122,8 +122,8 @@ def _is_reset_in_mid_stream(context: RuleContext) -> bool:
     clean=grpc("GetTask", _TASK_PARAMS, task()),
 )
 def no_status(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent ends the stream (END_STREAM or RST_STREAM) without `grpc-status`, both in the trailers and in a
-    response of header fields only. Not reported: a call that the client cancels, a call that is refused unprocessed
+    """The agent ends the stream (END_STREAM or RST_STREAM) without a `grpc-status` in the trailers or in a response
+    that has header fields only. Not reported: a call that the client cancels, a call that is refused unprocessed
     (REFUSED_STREAM), a call with a wrong HTTP status (A2A-GRPC-002) or content type (A2A-GRPC-001), and a task's stream
     that is reset before its end (A2A-GRPC-016).
 

@@ -41,7 +41,7 @@ _A2A_PATHS = (
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
 )
 def wrong_method(context: RuleContext) -> Iterator[RuleFinding]:
-    """The path of a request is the path of a REST operation, but the HTTP method is not. `:subscribe` accepts GET and
+    """The path of a request belongs to a REST operation that has another HTTP method. `:subscribe` accepts GET and
     POST; OPTIONS and HEAD requests are not calls.
 
     The agent answers 404 or 405, and the operation is not performed. The client must use the method of the operation.

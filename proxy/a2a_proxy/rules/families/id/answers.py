@@ -118,7 +118,7 @@ def wrong_context(context: RuleContext) -> Iterator[RuleFinding]:
     """
     asked = _answered_request(context)
     if asked is not None and asked.is_task_known and are_different(asked.context_id, asked.known_context):
-        told = f"task {asked.task_id} is in context {asked.known_context}, the message has {asked.context_id}"
+        told = f"task {asked.task_id} is in context {asked.known_context}, the message names {asked.context_id}"
         yield RuleFinding(summary=f"{told}, but the agent accepts it", value=asked.context_id)
 
 
@@ -183,7 +183,7 @@ def no_context(context: RuleContext) -> Iterator[RuleFinding]:
     else:
         return
     yield RuleFinding(
-        summary=f"the answer is {event_phrase(frame)} without `contextId`",
+        summary=f"the agent answers with {event_phrase(frame)} without `contextId`",
         path=_id_path(context, "contextId", "contextId"),
         severity=None if asked.context_id and severity is Severity.WARNING else severity,
     )

@@ -112,7 +112,7 @@ def reconfigured(context: RuleContext) -> Iterator[RuleFinding]:
     now = _send_configuration(context.frame)
     if now and now != (before := _send_configuration(first)):
         changed = sorted(name for name in {*now, *before} if now.get(name) != before.get(name))
-        told = f"`configuration` differs from the first message's in {', '.join(changed)}"
+        told = f"the client changes the `configuration` of its first message: {', '.join(changed)}"
         yield RuleFinding(summary=told, path="configuration", value=str(now), is_sure=False)
 
 

@@ -1,4 +1,4 @@
-"""Rules about the begin of a live stream and about reconnecting to one (manual/protocol.md "Live rules")."""
+"""Rules about the start of a live stream and about reconnecting to one (manual/protocol.md "Live rules")."""
 
 from __future__ import annotations
 

@@ -92,8 +92,8 @@ def parse_error_with_id(context: RuleContext) -> Iterator[RuleFinding]:
     """An error -32700 (parse error) has an `id` other than null. JSON-RPC requires null for a request that could not be
     parsed.
 
-    If the agent could read the id, the text was valid JSON, and the agent must answer -32600 or -32602 instead. -32700
-    sends the client's developer looking for broken JSON that does not exist.
+    A wrong -32700 sends the client's developer looking for broken JSON that does not exist. The agent must send `"id":
+    null` with -32700; if it could parse the request, it must answer -32600 or -32602 with the id instead.
     """
     frame = context.frame
     if frame.error_code == -32700 and frame.rpc_id not in ("", "null"):

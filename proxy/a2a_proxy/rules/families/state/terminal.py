@@ -72,7 +72,7 @@ def left(context: RuleContext) -> Iterator[RuleFinding]:
             else first_terminal_label(context.task)
         )
         told = (
-            f"task {context.frame.task_id} was {was}, but {event_phrase(context.frame)} now shows "
+            f"task {context.frame.task_id} was in state {was}, but {event_phrase(context.frame)} now shows "
             f"{state_label(context.frame.state)}"
         )
         yield RuleFinding(summary=told, path=_state_path(context), value=state_label(context.frame.state))

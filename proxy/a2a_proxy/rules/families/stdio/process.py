@@ -75,10 +75,10 @@ def _stdio_card(url: str) -> Json:
     clean=fetch_card(_stdio_card(COMMAND)),
 )
 def no_command(context: RuleContext) -> Iterator[RuleFinding]:
-    """The `url` of a stdio interface in an agent card is a URL or missing; or it is a command with characters that a
-    shell would execute: `$(...)`, backticks, `|` or `;`.
+    """The `url` of a stdio interface in an agent card is missing or is a URL other than `stdio:///PATH`; or it is a
+    command with characters that a shell would execute: `$(...)`, backticks, `|` or `;`.
 
-    `url` is the command that the client runs. Another URL cannot be run, and shell syntax lets the author of the card
+    `url` is the command that the client runs. Other URLs cannot be run, and shell syntax lets the author of the card
     run any command on the client's machine. The agent must publish a plain command; the client must not pass it to a
     shell.
     """

@@ -166,7 +166,7 @@ def empty(context: RuleContext) -> Iterator[RuleFinding]:
         return
     grpc = exchange.binding is Binding.GRPC and exchange.grpc_status == 0
     if grpc or (exchange.status == 200 and context.media_type == "text/event-stream"):
-        yield RuleFinding(summary="the stream ended without a single event and without an error")
+        yield RuleFinding(summary="the agent ended the stream without any event and without an error")
 
 
 @rule(
@@ -188,8 +188,8 @@ def final_wrong(context: RuleContext) -> Iterator[RuleFinding]:
     input), or a status update has it in an active state, or, on JSON-RPC, a status update has no `final`. On REST a
     missing `final` is allowed, because ProtoJSON omits false.
 
-    Clients of these versions recognise the end of a stream by `final`: they hang, or stop too early. The agent must
-    send `final: true` with the last status update only.
+    Clients of these versions recognise the end of a stream by `final`: without it they hang, and if it is sent too
+    early they miss the rest. The agent must send `final: true` with the last status update only.
     """
     record = context.record
     if context.frame_or_none is None:

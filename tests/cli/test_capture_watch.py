@@ -1,0 +1,122 @@
+"""What the user is told about the capture while the proxy runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from a2a_proxy.capture.journal import JournalStats
+from a2a_proxy.cli.capture_watch import CaptureState, CaptureWatch
+from a2a_proxy.cli.console import JsonConsole
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.present.sizes import parse_size
+
+FINE = JournalStats(appended=0, lost=0, segments=1, position=(1, 24), queued=0)
+MEBI = 1024 * 1024
+
+
+class Notes(JsonConsole):
+    """Keeps what is said."""
+
+    def __init__(self) -> None:
+        super().__init__(None, quiet=False)
+        self.said: list[tuple[str, str, bool]] = []
+
+    def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
+        self.said.append((message, hint, loud))
+
+
+class Scene:
+    """What a watch sees, turned by hand."""
+
+    def __init__(self) -> None:
+        self.stats, self.behind = FINE, 0
+        self.mended: bool | OSError = False
+        self.notes = Notes()
+        self.watch = CaptureWatch(
+            CaptureState(Path("/state/j"), lambda: self.stats, lambda: self.behind, self._mend), self.notes
+        )
+
+    def _mend(self) -> bool:
+        if isinstance(self.mended, OSError):
+            raise self.mended
+        return self.mended
+
+    def look(self, **stats: Any) -> list[tuple[str, str, bool]]:
+        """What is said at the next look."""
+        self.stats = msgspec.structs.replace(self.stats, **stats)
+        self.notes.said.clear()
+        self.watch.check()
+        return list(self.notes.said)
+
+
+def test_losses_are_told_once_and_their_end() -> None:
+    """Why, what to do, and that it is over."""
+    scene = Scene()
+    assert scene.look() == []
+    assert scene.look(lost=5000, reason="no space left on device") == [
+        (
+            (
+                "the capture is incomplete, traffic is still relayed: the journal cannot be written: "
+                "no space left on device; 4.9 KiB are missing so far from /state/j"
+            ),
+            "free some space there, or keep the state elsewhere: export A2A_PROXY_STATE=DIR",
+            True,
+        )
+    ]
+    assert scene.look(lost=9000) == []
+    assert scene.look() == []
+    assert scene.look(reason="") == [("new connections are captured again; 8.8 KiB are missing so far", "", False)]
+    assert scene.look() == []
+    (said,) = scene.look(lost=10_000, reason="it has reached its limit of 7 bytes")
+    assert said[1] == "allow more: --journal-max SIZE"
+
+
+def test_a_full_disk_is_no_slow_disk() -> None:
+    """Also where it takes small records again by the time that somebody looks."""
+    (said,) = Scene().look(lost=70_000, lost_reason="disk quota exceeded")
+    assert "the journal cannot be written: disk quota exceeded; 68.4 KiB are missing so far from /state/j" in said[0]
+    assert "free some space there" in said[1]
+    (said,) = Scene().look(lost=1)
+    assert "the journal cannot be written: the disk is too slow; 1 B are missing" in said[0]
+    assert said[1] == "keep the state on a faster disk: export A2A_PROXY_STATE=DIR"
+
+
+def test_a_recorder_that_falls_behind_is_told_at_each_doubling() -> None:
+    """And again after it had caught up."""
+    scene = Scene()
+    counts = []
+    for scene.behind in (63 * MEBI, 64 * MEBI, 100 * MEBI, 128 * MEBI, 200 * MEBI, 10 * MEBI, 70 * MEBI):
+        counts.append(len(scene.look()))
+    assert counts == [0, 1, 0, 1, 0, 0, 1]
+
+
+def test_a_deleted_folder_is_told() -> None:
+    """Made again, or not to be made: once."""
+    scene = Scene()
+    scene.mended = True
+    assert "was deleted and has been created again" in scene.look()[0][0]
+    scene.mended = OSError(30, "Read-only file system", "/state")
+    assert [said[0] for said in scene.look()] == [
+        "the journal's folder is gone and cannot be created again: /state: read-only file system"
+    ]
+    assert scene.look() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("65536", 65536), ("4GiB", 4 << 30), ("500M", 500 << 20), ("1.5 kb", 1536), ("2T", 2 << 40)]
+)
+def test_sizes(text: str, size: int) -> None:
+    """As people write them."""
+    assert parse_size("--journal-max", text) == size
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "4 apples", "GiB", "1e9", "٤"])
+def test_what_is_no_size(text: str) -> None:
+    """It is told with an example."""
+    with pytest.raises(UserError) as caught:
+        parse_size("--journal-max", text)
+    assert caught.value.hint == "for example: --journal-max 4GiB"

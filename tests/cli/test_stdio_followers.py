@@ -1,0 +1,122 @@
+"""What follows a stdio agent's recording beside `a2a-proxy stdio`: begins with the recording, ends after it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from a2a_proxy.capture import file_layout
+from a2a_proxy.capture.file_layout import JournalFolder, SessionFile
+from a2a_proxy.cli import stdio_followers
+from a2a_proxy.cli.console import TextConsole
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.follower_options import FollowerOptions
+from a2a_proxy.cli.stdio import stdio_config
+from a2a_proxy.cli.stdio_followers import FollowersJob, run_job
+from support_cli import SECONDS, until
+from support_inspect import changes, exchange, request, writer
+from support_otlp import http_backend
+from support_recording import STARTED, facts
+from support_stdio import CARD, Client, agent, wrapped
+
+
+class Follower:
+    """Stands for a keeper and what it keeps: it is at the end when it was told to hurry."""
+
+    def __init__(self, seen: list[str]) -> None:
+        self.label, self._seen = "a follower", seen
+
+    def make_keeper(self, session: Any, notify: Any) -> Any:
+        done = threading.Event()
+        return SimpleNamespace(
+            label=self.label,
+            start=lambda: self._seen.append(f"starts with {session.uuid}"),
+            hurry=done.set,
+            wait=done.wait,
+            finish=lambda: None,
+        )
+
+    def show_summary(self, session: Any, report: Any, console: Any) -> None:
+        self._seen.append("summed up")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> JournalFolder:
+    monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
+    monkeypatch.setattr(stdio_followers, "_POLL_SECONDS", 0.01)
+    return file_layout.create_journal(SessionFile(recording=str(tmp_path / "r.a2a.db"), pid=1, started=STARTED))
+
+
+def work(tmp_path: Path, folder: JournalFolder) -> FollowersJob:
+    return FollowersJob(str(tmp_path / "r.a2a.db"), facts(1).uuid, str(folder.path), (), None, None)
+
+
+def test_it_begins_with_the_recording_and_ends_after_it(
+    tmp_path: Path, folder: JournalFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(stdio_followers, "run_followers", lambda *_: [Follower(seen)])
+    log = (tmp_path / "log").open("w")
+    console = TextConsole(None, log, quiet=True)
+    thread = threading.Thread(target=run_job, args=(work(tmp_path, folder), console))
+    thread.start()
+    made = writer(tmp_path / "r.a2a.db")
+    made.write([request(1)], changes=changes(exchange(1)))
+    until(lambda: seen)
+    assert seen == [f"starts with {facts(1).uuid}"]
+    made.finish(STARTED + 10**10)
+    thread.join(SECONDS)
+    console.close()
+    assert seen[1:] == ["summed up"]
+    assert (tmp_path / "log").read_text() == f"a2a-proxy: {tmp_path}/r.a2a.db: recorded from a stdio agent\n"
+
+
+def test_where_nothing_is_recorded_it_says_so_and_ends(tmp_path: Path, folder: JournalFolder) -> None:
+    folder.release()
+    log = (tmp_path / "log").open("w")
+    console = TextConsole(None, log, quiet=True)
+    run_job(work(tmp_path, folder), console)
+    console.close()
+    assert "nothing was recorded, so no follower ran" in (tmp_path / "log").read_text()
+
+
+def test_a_recorder_that_is_gone_is_not_waited_for(
+    tmp_path: Path, folder: JournalFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(stdio_followers, "run_followers", lambda *_: [Follower(seen)])
+    made = writer(tmp_path / "r.a2a.db")
+    made.write([request(1)], changes=changes(exchange(1)))
+    folder.release()
+    run_job(work(tmp_path, folder), TextConsole(None, None, quiet=True), patience_seconds=100)
+    assert seen[1:] == ["summed up"]
+
+
+def test_its_options_are_checked_before_the_agent_starts() -> None:
+    plain = {"command": ("agent",), "record": None, "keep_secrets": False, "journal_max": "4GiB", "fail_on": "never"}
+    assert stdio_config(**plain).followers == FollowerOptions()  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="is not an OTLP endpoint"):
+        stdio_config(**plain, otlp="ftp://x")  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="has no effect without --archive"):
+        stdio_config(**plain, archive_id="x")  # type: ignore[arg-type]
+
+
+@pytest.mark.soak  # its processes have the lowest priority there is: beside busy ones they take a minute
+def test_the_spans_of_a_stdio_agent_come_though_the_proxy_has_ended(tmp_path: Path) -> None:
+    with http_backend() as received:
+        client = Client(
+            wrapped(agent(), "--record", tmp_path / "r.a2a.db", "--otlp", received.endpoint), tmp_path / "s"
+        )
+        client.read()
+        client.write(CARD)
+        client.expect(b'"id": 1')
+        client.close()
+        assert client.process.wait(60) == 0
+        log = tmp_path / "s" / "hooks" / "stdio.log"
+        until(lambda: log.exists() and "OTLP: 1 call sent" in log.read_text())
+        assert [span.name for span in received.spans()] == ["GetExtendedAgentCard"]
+        assert client.err == b""

@@ -1,0 +1,36 @@
+"""Each command as a process says, word for word, what it says where the other tests run it: in theirs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support_cli import run, run_here
+
+RECORDINGS = Path(__file__).parents[3] / "recordings"
+DEMO, OTHER = RECORDINGS / "demo.a2a.jsonl", RECORDINGS / "lossy.a2a.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (0, ("ls", DEMO)),
+        (0, ("show", DEMO, "--payloads")),
+        (0, ("tail", DEMO)),
+        (0, ("stats", DEMO)),
+        (0, ("segments", DEMO)),
+        (2, ("lanes", DEMO, "no-such-task")),
+        (1, ("diff", DEMO, OTHER)),
+        (1, ("check", OTHER)),
+        (0, ("rules", "GEN-001")),
+        (2, ("merge", DEMO, OTHER)),
+        (2, ("prune", "absent.a2a.db")),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else None,
+)
+def test_a_process_says_the_same(code: int, words: tuple[object, ...], tmp_path: Path) -> None:
+    there, here = run(tmp_path / "state", "a2a-inspect", *words), run_here(tmp_path / "state", *words)
+    assert (there.code, there.out, there.err) == (here.code, here.out, here.err)
+    assert there.code == code
+    assert there.out or there.err

@@ -1,0 +1,149 @@
+"""The GitHub action and the GitLab job of the manual: they parse, and their shell steps call what there is."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from support_cli import run_here
+
+ROOT = Path(__file__).parents[4]
+ACTION = ROOT / ".github/actions/a2a-check/action.yml"
+MANUAL = ROOT / "proxy/a2a_proxy/manual/ci.md"
+LOSSY, DEMO = ROOT / "recordings/lossy.a2a.jsonl", ROOT / "recordings/demo.a2a.jsonl"
+SHIM = """#!/bin/sh
+printf '%s\\n' "$@" '' >> "$CALLS"
+case "$1" in check) exit "$CODE";; esac
+"""
+"""Stands in the place of `a2a-inspect`: writes down how it is called."""
+
+
+def action() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(ACTION.read_text())
+    return found
+
+
+def blocks() -> list[dict[str, Any]]:
+    """The YAML blocks of the manual: the workflow, and the GitLab job."""
+    return [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", MANUAL.read_text(), re.DOTALL)]
+
+
+def steps(name: str) -> dict[str, Any]:
+    return next(step for step in action()["runs"]["steps"] if step["name"] == name)
+
+
+def called(folder: Path, script: str, code: int = 0, **environ: str) -> tuple[list[list[str]], int]:
+    """How a script calls `a2a-inspect`, which exits with this code, and the script's own exit code."""
+    shim, calls = folder / "bin" / "a2a-inspect", folder / "calls"
+    shim.parent.mkdir(exist_ok=True)
+    shim.write_text(SHIM)
+    shim.chmod(0o755)
+    calls.write_text("")
+    env = {"PATH": f"{shim.parent}:{os.environ['PATH']}", "CALLS": str(calls), "CODE": str(code), **environ}
+    done = subprocess.run(["bash", "-e", "-o", "pipefail", "-c", script], cwd=folder, env=env, check=False)
+    return [each.split("\n") for each in calls.read_text().removesuffix("\n\n").split("\n\n") if each], done.returncode
+
+
+def inputs(folder: Path, **given: str) -> dict[str, str]:
+    """The environment of the step `Check` as the action makes it of its inputs and their defaults."""
+    known = {name: str(each.get("default", "")) for name, each in action()["inputs"].items()} | given
+    made = {}
+    for name, value in steps("Check")["env"].items():
+        value = re.sub(r"\$\{\{ inputs\.([\w-]+) \}\}", lambda found: known[found[1]], value)
+        made[name] = value.replace("${{ runner.temp }}", str(folder))
+    assert not any("${{" in value for value in made.values())
+    return made | {"GITHUB_OUTPUT": str(folder / "output")}
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [({}, 1), ({"fail-on": "never", "allow-incomplete": "true", "redact": "pii", "suppressions": "s.toml"}, 0)],
+    ids=["defaults", "all"],
+)
+def test_the_action_calls_what_there_is(given: dict[str, str], code: int, tmp_path: Path) -> None:
+    """The calls of its shell step, made: all files are there, and the exit code is that of `check`."""
+    (tmp_path / "s.toml").write_text("")
+    (tmp_path / "state").mkdir()
+    recording = shutil.copy(LOSSY, tmp_path / 'of $(touch pwned) `touch pwned` "; touch pwned.a2a.jsonl')
+    given = {**given, "recording": str(recording)} | ({"suppressions": str(tmp_path / "s.toml")} if given else {})
+    calls, exited = called(tmp_path, steps("Check")["run"], code, **inputs(tmp_path, **given))
+    assert exited == 0
+    assert [each[0] for each in calls] == ["check", "check", "export", "export"]
+    assert [run_here(tmp_path / "state", *each).code for each in calls] == [code, code, 0, 0]
+    out = tmp_path / "a2a-check"
+    assert sorted(path.name for path in out.iterdir()) == ["a2a.a2a.jsonl", "a2a.html", "a2a.junit.xml", "a2a.sarif"]
+    assert json.loads((out / "a2a.sarif").read_text())["version"] == "2.1.0"
+    assert (tmp_path / "output").read_text() == f"exit-code={code}\n"
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize("given", ["", "some/where"])
+def test_the_action_installs_what_is_beside_it(given: str, tmp_path: Path) -> None:
+    """The program of the version that the action has; or what it was told to."""
+    pip = tmp_path / "bin" / "python3"
+    pip.parent.mkdir()
+    pip.write_text('#!/bin/sh\nprintf %s "$5" > asked\n')
+    pip.chmod(0o755)
+    assert called(tmp_path, steps("Install")["run"], PACKAGE=given, GITHUB_ACTION_PATH=str(ACTION.parent))[1] == 0
+    asked = (tmp_path / "asked").read_text()
+    assert (Path(asked).resolve() == ROOT) if not given else (asked == given)
+
+
+def test_a_capture_with_a_hole_is_kept_and_fails(tmp_path: Path) -> None:
+    """Code 3 goes through to the job; so does a name that looks like an option, and no word of it is run."""
+    given = {"recording": "--json", "redact": "pii", "fail-on": "$(touch pwned)", "suppressions": "; touch pwned"}
+    calls, exited = called(tmp_path, steps("Check")["run"], 3, **inputs(tmp_path, **given))
+    assert exited == 0
+    assert [each[-2:] for each in calls] == [["--", "--json"]] * 4
+    assert [each[1:3] for each in calls[:2]] == [["--fail-on", "$(touch pwned)"]] * 2
+    assert (tmp_path / "output").read_text() == "exit-code=3\n"
+    assert called(tmp_path, steps("Verdict")["run"], 0, CODE="3")[1] == 3
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_a_recording_that_cannot_be_checked(tmp_path: Path) -> None:
+    """Nothing more is asked of it; the verdict is 2, also where the step gave none."""
+    calls, exited = called(tmp_path, steps("Check")["run"], 2, **inputs(tmp_path, recording="none.a2a.db"))
+    assert (len(calls), exited) == (1, 0)
+    assert (tmp_path / "output").read_text() == "exit-code=2\n"
+    verdict = steps("Verdict")["run"]
+    assert [called(tmp_path, verdict, 0, **env)[1] for env in ({"CODE": "2"}, {"CODE": ""})] == [2, 2]
+
+
+def test_the_action_uses_what_it_declares() -> None:
+    """Inputs and steps that are named are there; what is kept is kept also where the check failed."""
+    text, declared = ACTION.read_text(), action()
+    assert set(re.findall(r"inputs\.([\w-]+)", text)) == set(declared["inputs"])
+    assert set(re.findall(r"steps\.([\w-]+)", text)) == {"check"}
+    assert steps("Keep findings and recording")["if"] == "${{ always() }}"
+    scripts = [step for step in declared["runs"]["steps"] if "run" in step]
+    assert all(step.get("shell") == "bash" for step in scripts)
+    assert not any("${{" in step["run"] for step in scripts)  # inputs are for the environment, where nothing runs them
+    (workflow, _) = blocks()
+    use = workflow["jobs"]["a2a"]["steps"][-1]
+    assert use["uses"].split("@")[0].endswith(str(ACTION.parent.relative_to(ROOT)))
+    assert set(use["with"]) <= set(declared["inputs"])
+    assert set(re.findall(r"^\| `([\w-]+)` \|", MANUAL.read_text(), re.MULTILINE)) == set(declared["inputs"])
+
+
+def test_the_gitlab_job_calls_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its script, but for the installation, with the verdict of `check` at the end."""
+    (_, document) = blocks()
+    job = document["a2a-check"]
+    script = "\n".join(line for line in job["script"] if not line.startswith("pip "))
+    calls, exited = called(tmp_path, script, 1)
+    assert exited == 1
+    shutil.copy(DEMO, tmp_path / "a2a.a2a.db")
+    (tmp_path / "state").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert {run_here(tmp_path / "state", *each).code for each in calls} == {0}
+    assert all((tmp_path / name).exists() for name in job["artifacts"]["paths"])
+    assert job["artifacts"]["reports"]["junit"] in job["artifacts"]["paths"]

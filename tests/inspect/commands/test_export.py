@@ -1,0 +1,156 @@
+"""`export`: all of a recording or what matches, to a file or to the next program; never over a file."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.commands.export import ExportOptions, export_recording
+from a2a_inspect.data.redacted_view import RedactionOptions
+from a2a_inspect.formats.export import new_file
+from a2a_inspect.formats.registry import FORMATS
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette, write_cassette
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from support_inspect import sample
+from support_recording import STARTED
+
+RECORDINGS = Path(__file__).parents[3] / "recordings"
+DEMO = RECORDINGS / "demo.a2a.jsonl"
+
+
+@pytest.mark.parametrize("name", ["demo", "stdio", "live-2153", "sdk-1.x-grpc"])
+def test_all_of_it_is_the_same_recording(name: str, tmp_path: Path) -> None:
+    """Line for line what was committed."""
+    path = RECORDINGS / f"{name}.a2a.jsonl"
+    export_recording(ExportOptions(path), tmp_path / "out.a2a.jsonl", "jsonl")
+    assert (tmp_path / "out.a2a.jsonl").read_bytes() == path.read_bytes()
+
+
+def test_what_matches_is_whole(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of an exchange that matches all frames are there, with its task, findings and connection; of others nothing."""
+    with open_recording_or_cassette(DEMO) as recording:
+        task = next(row.exchange.task_id for row in recording.exchanges() if row.exchange.operation == "SendMessage")
+    target = tmp_path / "part.a2a.jsonl"
+    export_recording(ExportOptions(DEMO, f"task:{task}"), target, "jsonl")
+    with open_recording_or_cassette(target) as part, open_recording_or_cassette(DEMO) as whole:
+        kept = [row.exchange for row in part.exchanges()]
+        assert kept == [row.exchange for row in whole.find_exchanges(f"task:{task}")]
+        for one in kept:
+            key = 1 << 40 | one.id
+            assert [row.frame for row in part.frames(key)] == [row.frame for row in whole.frames(key)]
+        assert [row.task.task_id for row in part.tasks()] == [task]
+        assert {number for row in part.tasks() for number in row.task.exchanges} == {one.id for one in kept}
+        assert {row.connection.id for row in part.connections()} == {one.connection for one in kept}
+        assert part.sessions()[0].complete == f"only what matches task:{task}"
+        found = [row.finding for row in whole.findings() if row.finding.exchange in {one.id for one in kept}]
+        assert [row.finding for row in part.findings()] == found
+    assert capfd.readouterr().err == f"{len(kept)} exchange{'s' * (len(kept) > 1)} written to {target}\n"
+
+
+@pytest.mark.parametrize("form", ["jsonl", "har"])
+def test_a_filter_is_not_told_where_its_words_may_be_what_goes(form: str, tmp_path: Path) -> None:
+    """Who looks for a person and redacts persons names none in the file; without a policy the filter is there."""
+    path, where = sample(tmp_path / "a.db"), 'text:"ann@example.org" OR op:SendStreamingMessage'
+    export_recording(ExportOptions(path, where), tmp_path / "told", form)
+    assert b"ann@example.org" in (tmp_path / "told").read_bytes()
+    export_recording(ExportOptions(path, where, RedactionOptions(("pii",))), tmp_path / "clean", form)
+    assert b"what was chosen" in (tmp_path / "clean").read_bytes()
+    assert b"ann@example.org" not in (tmp_path / "clean").read_bytes()
+
+
+def test_notes_go_with_it(tmp_path: Path) -> None:
+    """Those of the session and of what was taken."""
+    path = sample(tmp_path / "a.db")
+    for place in (NotePlace(1), NotePlace(1, 2), NotePlace(1, 2, 1), NotePlace(1, 3)):
+        annotate(path, place, STARTED, text="here")
+    export_recording(ExportOptions(path, "err"), tmp_path / "part.a2a.jsonl", "jsonl")
+    with open_recording_or_cassette(tmp_path / "part.a2a.jsonl") as part:
+        assert [(row.note.exchange, row.note.seq) for row in part.notes()] == [(0, -1), (2, -1), (2, 1)]
+
+
+def test_a_part_becomes_a_recording(tmp_path: Path) -> None:
+    """And a cassette again, the same one."""
+    export_recording(ExportOptions(DEMO, "op:SendMessage"), tmp_path / "part.a2a.jsonl", "jsonl")
+    read_cassette(tmp_path / "part.a2a.jsonl", tmp_path / "part.db")
+    with Recording(tmp_path / "part.db") as recording:
+        write_cassette(recording, tmp_path / "again.a2a.jsonl")
+    assert (tmp_path / "again.a2a.jsonl").read_bytes() == (tmp_path / "part.a2a.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_file_is_never_replaced(form: str, tmp_path: Path) -> None:
+    target = tmp_path / "there"
+    target.write_text("mine")
+    with pytest.raises(UserError, match="exists"):
+        export_recording(ExportOptions(DEMO), target, form)
+    assert target.read_text() == "mine"
+
+
+def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+    """Somebody else has taken the name while this was written."""
+    target = tmp_path / "x.a2a.jsonl"
+    file = new_file(target)
+    file.__enter__().write(b"ours")
+    target.write_text("theirs")
+    with pytest.raises(RecordingError, match="exists"):
+        file.__exit__(None, None, None)
+    assert [(path, path.read_text()) for path in tmp_path.iterdir()] == [(target, "theirs")]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_an_end_from_outside_leaves_no_half_file(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Ctrl-C; afterwards the signal does what it did before."""
+    before = signal.getsignal(number)
+    monkeypatch.setattr("a2a_inspect.formats.jsonl.write", lambda *_: signal.raise_signal(number))
+    signal.signal(number, signal.SIG_DFL)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            export_recording(ExportOptions(DEMO), tmp_path / "x", "jsonl")
+        assert signal.getsignal(number) is signal.SIG_DFL
+    finally:
+        signal.signal(number, before)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_folder_that_is_not_there(form: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot write"):
+        export_recording(ExportOptions(DEMO), tmp_path / "no" / "x.a2a.jsonl", form)
+
+
+def test_where_nothing_matches(tmp_path: Path) -> None:
+    """An error, and no file."""
+    for where, wrong in (("task:nothing", "nothing matches"), ("tsak:x", "unknown field")):
+        with pytest.raises(UserError, match=wrong):
+            export_recording(ExportOptions(DEMO, where), tmp_path / "x", "jsonl")
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_damaged_recording_leaves_no_file_behind(form: str, tmp_path: Path) -> None:
+    """What cannot be finished is not begun under its name."""
+    path = sample(tmp_path / "a.db")
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE block SET data = zeroblob(9)")
+        db.execute("DELETE FROM block_tail")
+        db.commit()
+    with pytest.raises(UserError):
+        export_recording(ExportOptions(path), tmp_path / "x.a2a.jsonl", form)
+    assert not (tmp_path / "x.a2a.jsonl").exists()
+
+
+def test_a_dash_is_standard_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """As for `check`; no file is called so."""
+    monkeypatch.chdir(tmp_path)
+    export_recording(ExportOptions(DEMO), Path("-"), "jsonl")
+    assert capfdbinary.readouterr().out == DEMO.read_bytes()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,79 @@
+"""What narrows the list, and what is typed: without a screen."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_inspect.data.list_filter import (
+    INCOMPLETE,
+    INVALID,
+    VALID,
+    FilterCheck,
+    FilterHistory,
+    ListFilter,
+    check_filter,
+)
+from a2a_proxy.recording.query.errors import QueryError
+from a2a_proxy.recording.query.parser import parse
+
+
+@pytest.mark.parametrize(
+    ("narrowing", "expression"),
+    [
+        (ListFilter(), ""),
+        (ListFilter("err"), "err:yes"),
+        (ListFilter("a OR b", 2, "c 1", "t", True), 'rec=2 ctx="c 1" task=t finding:* (text:a OR text:b)'),
+        (ListFilter(context="", task=""), "-ctx=* -task=*"),
+    ],
+)
+def test_what_narrows_is_one_expression(narrowing: ListFilter, expression: str) -> None:
+    """As it could be typed; the same text means the same again."""
+    assert narrowing.expression() == expression
+    assert parse(expression) == narrowing.node()
+
+
+def test_a_wrong_text_is_an_error_and_nothing_else() -> None:
+    """Nothing is ever asked by half of it."""
+    with pytest.raises(QueryError, match="unknown field"):
+        ListFilter("tsk:1", task="t").expression()
+
+
+def test_wider_step_by_step() -> None:
+    """What was typed goes first, the session last."""
+    now, steps = ListFilter("x", 1, "c", "t", True), []
+    while now != ListFilter():
+        now = now.without_narrowest()
+        steps.append(now.expression())
+    assert steps == ["rec=1 ctx=c task=t finding:*", "rec=1 ctx=c task=t", "rec=1 ctx=c", "rec=1", ""]
+    assert ListFilter().without_narrowest() == ListFilter()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", FilterCheck(VALID)),
+        ("state:working", FilterCheck(VALID)),
+        ("err tsk:1", FilterCheck(INVALID, 'unknown field "tsk"; did you mean "task"?', 4)),
+        ("state:", FilterCheck(INCOMPLETE, "a value is missing", 6)),
+    ],
+)
+def test_an_expression_is_judged_while_it_is_typed(text: str, told: FilterCheck) -> None:
+    """In a word, with the place of what is wrong."""
+    assert check_filter(text) == told
+
+
+def test_history() -> None:
+    """Each once, the newest last; after it what was being typed."""
+    past = FilterHistory()
+    for text in ("a", "b", "", "a"):
+        past.add(text)
+    assert [past.previous_or_next(-1, "now"), past.previous_or_next(-1, "a"), past.previous_or_next(-1, "b")] == [
+        "a",
+        "b",
+        "b",
+    ]
+    assert [past.previous_or_next(1, "b"), past.previous_or_next(1, "a"), past.previous_or_next(1, "now")] == [
+        "a",
+        "now",
+        "now",
+    ]

@@ -1,0 +1,92 @@
+"""One way to name a place, whichever command it is given to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.cli.main import cli
+from a2a_proxy.cli.main import run_cli
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
+from a2a_proxy.recording.read.multi_reader import MultiReader
+from a2a_proxy.recording.tools.merge import merge_sessions
+
+SAMPLE = Path(__file__).parents[3] / "recordings" / "demo.a2a.jsonl"
+OTHER = SAMPLE.with_name("generations.a2a.jsonl")
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
+    """`a2a-inspect` in this process: its exit code, what it said, and what went wrong."""
+    monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
+
+    def ran(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["a2a-inspect", *map(str, words)])
+        code = run_cli("a2a-inspect", cli)
+        return code, *capsys.readouterr()
+
+    return ran
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recording of two sessions."""
+    path = tmp_path_factory.mktemp("two") / "two.a2a.db"
+    with MultiReader([SAMPLE, OTHER]) as several:
+        merge_sessions(several, path)
+    return path
+
+
+def test_show_has_every_place(two: Path, run: Run) -> None:
+    def shown(*words: str) -> list[tuple[int, int, list[int]]]:
+        lines = run("show", two, *words, "--json")[1].splitlines()
+        told = [json.loads(line) for line in lines]
+        return [(each["session"], each["id"], [frame["seq"] for frame in each["frames"]]) for each in told]
+
+    assert shown("1:2.5") == [(1, 2, [5])]
+    assert shown("1:2.5", "1:2.3", "#1:7.0") == [(1, 2, [3, 5]), (1, 7, [0])]
+    assert [len(frames) for _, _, frames in shown("1:2", "1:2.3")] == [8]
+    assert {session for session, _, _ in shown("2:")} == {2}
+    assert shown("1:2.5", "-f", "kind:status") == []
+    with open_recording_or_cassette(SAMPLE) as recording:
+        task = next(recording.tasks()).task
+    assert [number for _, number, _ in shown(task.task_id[:6])] == list(task.exchanges)
+
+
+@pytest.mark.parametrize("words", ["99", "1:2.99", "3:", "0", "b2", "1:2 nosuch", "1:2 99"])
+@pytest.mark.parametrize("command", ["show", "segments"])
+def test_each_word_has_to_name_something(two: Path, run: Run, command: str, words: str) -> None:
+    done = run(command, two, *words.split())
+    assert done[0] == 2
+    kind = "conversation " if command == "segments" else ""
+    assert f"this recording has no {kind}{words.split()[-1]}\n" in done[2]
+
+
+@pytest.mark.parametrize("words", [("note", "0", "x"), ("note", "1:0", "x")])
+def test_no_exchange_is_number_0(two: Path, run: Run, words: tuple[str, ...]) -> None:
+    done = run(words[0], two, *words[1:])
+    assert (done[0], "is not a place" in done[2]) == (2, True)
+
+
+@pytest.mark.parametrize("words", [("2",), ("2", "3"), ("1:2", "3")])
+def test_diff_takes_no_exchange_of_any_session(two: Path, run: Run, words: tuple[str, ...]) -> None:
+    done = run("diff", two, *words)
+    assert (done[0], "is in several sessions" in done[2]) == (2, True), done[2]
+
+
+@pytest.mark.parametrize("words", [("2", "99"), ("3:", "1:"), ("2.99", "2.3"), ("nosuch", "2")])
+def test_diff_of_what_is_not_there(run: Run, words: tuple[str, str]) -> None:
+    done = run("diff", SAMPLE, *words)
+    assert (done[0], "this recording has no " in done[2]) == (2, True), done[2]
+
+
+@pytest.mark.parametrize("more", [("--json",), ("-f", "err"), ("-p",)])
+def test_a_form_goes_with_no_other_option(run: Run, more: tuple[str, ...]) -> None:
+    done = run("show", SAMPLE, "2", "--as", "curl", *more)
+    assert (done[0], done[1]) == (2, "")

@@ -1,0 +1,37 @@
+"""The file of saved views."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from a2a_inspect.data.saved_views import read_views, write_views
+from a2a_proxy.cli.errors import UserError
+
+names = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+
+
+@given(st.dictionaries(names, names, max_size=4))
+def test_views_come_back_as_they_were(tmp_path_factory: pytest.TempPathFactory, views: dict[str, str]) -> None:
+    """Any name, any expression, in their order; the folder is made."""
+    path = tmp_path_factory.mktemp("views") / "new" / "views.toml"
+    assert read_views(path) == {}
+    write_views(path, views)
+    assert list(read_views(path).items()) == list(views.items())
+    assert [each.name for each in path.parent.iterdir()] == ["views.toml"]
+
+
+@pytest.mark.parametrize(("text", "words"), [("a = ", "cannot be read"), ("a = 3", "a is not a filter")])
+def test_what_is_wrong_with_the_file(tmp_path: Path, text: str, words: str) -> None:
+    """One line says so."""
+    path = tmp_path / "views.toml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=words):
+        read_views(path)
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(UserError, match="cannot be written"):
+        write_views(blocked / "views.toml", {})

@@ -1,0 +1,51 @@
+"""The command line of the screen: commands by name, and their errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support_inspect import sample
+from support_screen import SMALL, looking
+
+
+async def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By name or the beginning of one; what is wrong is said."""
+    monkeypatch.setenv("A2A_PROXY_CONFIG", str(tmp_path / "config"))
+    async with looking(sample(tmp_path / "r.db"), SMALL) as person:
+        await person.sees("3 exchanges")
+
+        async def does(text: str) -> None:
+            await person.types("colon")
+            await person.sees(": ")
+            await person.writes(text)
+            await person.types("enter")
+
+        await person.types("colon")
+        await person.sees("explain", "what SQLite is asked", "go NUMBER")
+        await person.types("escape")
+        await does("filter dur<1h err")
+        await person.lists(2)
+        await person.types("colon", *"ex", "enter")
+        await person.sees("What SQLite is asked", "filter  dur<1h err:yes", "SELECT e.id FROM exchange e", "plan")
+        await person.types("escape")
+        await does("save bad ones")
+        await does("filter")
+        await person.lists(1, 2, 3)
+        await does("go 1")
+        await person.until(lambda: person.exchanges.cursor == 0)
+        await does("view bad ones")
+        await person.lists(2)
+        for text, words in (
+            ("explian", 'no command "explian"; did you mean "explain"'),
+            ("view bad one", 'no view "bad one"; did you mean "bad ones"'),
+            ("view", "write :view NAME"),
+            ("go x", "is no number of an exchange"),
+            ("go 1", "no such exchange in the list"),
+            ("filter tsk:1", "the filter is wrong: unknown field"),
+        ):
+            await does(text)
+            await person.told(words)
+        await does("quit")
+    assert person.app.return_value == 0

@@ -1,0 +1,20 @@
+"""The command palette."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support_inspect import sample
+from support_screen import SMALL, looking
+
+
+async def test_the_palette_does_what_keys_do(tmp_path: Path) -> None:
+    """It offers what is in force, with its keys."""
+    async with looking(sample(tmp_path / "r.db"), SMALL) as person:
+        await person.sees("3 exchanges")
+        await person.types("ctrl+p")
+        await person.sees("Search for commands")
+        await person.types(*"hold the disp")
+        await person.sees("Pause  p")
+        await person.types("enter")
+        await person.sees("paused")

@@ -1,0 +1,37 @@
+"""Places that `diff` cannot compare are refused with a hint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.commands.diff import DiffOptions
+from a2a_inspect.commands.diff import print_diff as print_difference
+from a2a_proxy.cli.errors import UserError
+
+DEMO = Path(__file__).parents[3] / "recordings" / "demo.a2a.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("words", "where", "said"),
+    [
+        ((DEMO, "#99"), "", "has no #99"),
+        ((DEMO, "2.99", "2.1"), "", "has no 2.99"),
+        ((DEMO, "feedbeef", "#2"), "", "has no feedbeef"),
+        ((DEMO, "1", "2", "3"), "", "only two places can be compared"),
+        ((DEMO, "#1"), "", "there is no GetAgentCard before #1"),
+        ((DEMO, "4d1144cc"), "", "nothing to compare 4d1144cc with"),
+        ((DEMO, "7:", "1:"), "", "has no 7:"),
+        ((DEMO,), "", "has one session"),
+        ((DEMO, DEMO, DEMO), "", "name two places"),
+        ((DEMO, "./none.db"), "", "none.db"),
+        ((DEMO, DEMO), "stat:1", "stat"),
+    ],
+)
+def test_what_cannot_be_compared(words: tuple[object, ...], where: str, said: str) -> None:
+    with pytest.raises(UserError) as wrong:
+        print_difference(DiffOptions(tuple(map(str, words)), where=where))
+
+    assert said in wrong.value.message
+    assert wrong.value.hint

@@ -1,0 +1,197 @@
+"""Reports of recordings: all that is in them is there once, at its place, and what is hostile in them is only text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from a2a_inspect.commands.export import ExportOptions, export_recording
+from a2a_inspect.data.redacted_view import RedactionOptions
+from a2a_inspect.formats.report.records import MAX_PAYLOAD
+from a2a_inspect.formats.report.tables import make_value_visible
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.observation import Changes
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from support_hostile import evil_texts
+from support_inspect import MS, changes, exchange, frame, request, sample, status, writer
+from support_recording import STARTED
+from support_report import Page, Report, reported
+from support_thin import thin
+
+SAMPLES = sorted((Path(__file__).resolve().parents[4] / "recordings").glob("*.a2a.jsonl"))
+every = pytest.mark.parametrize("cassette", thin(SAMPLES, 7))
+MARKUP = "</script><script>alert(1)</script><!--\u2028<img src=x onerror=alert(1)>"
+WHAT, PLACE, EXCHANGE, MORE = 0, 6, 9, 10
+
+
+@every
+def test_all_of_it_is_there_once(cassette: Path) -> None:
+    """Each frame has a row with its payload, each finding its own, each conversation follows the one before."""
+    report = reported(cassette)
+    rows, details, findings = report.table("row"), report.table("detail"), report.table("finding")
+    exchanges, talks = report.table("exchange"), report.table("talk")
+    with open_recording_or_cassette(cassette) as recording:
+        keys = {row.key: row for row in recording.exchanges()}
+        frames = sorted(f"#{each.exchange}.{each.seq}" for key in keys for each in _frames(recording, key))
+        found = [row.finding for row in recording.findings()]
+    assert sorted(row[PLACE] for row in rows if row[WHAT] == "frame") == frames
+    assert [rows[each["row"]][MORE] for each in details] == list(range(len(details)))
+    assert len(details) == len(frames)
+    assert sorted(each["summary"] for each in findings) == sorted(
+        str(make_value_visible(each.summary)) for each in found
+    )
+    for number, each in enumerate(findings):
+        if each["row"] >= 0 and rows[each["row"]][WHAT] == "finding":
+            assert rows[each["row"]][MORE] == number
+            assert each["summary"] in rows[each["row"]][5]
+    assert sorted(each["facts"]["id"] for each in exchanges) == sorted(row.exchange.id for row in keys.values())
+    assert all(
+        exchanges[row[EXCHANGE]]["facts"]["id"] == int(row[PLACE][1:].split(".")[0]) for row in rows if row[PLACE]
+    )
+    ends = [0]
+    for talk in talks:
+        assert talk["first"] == ends[-1]
+        assert all(row[3] < len(talk["lanes"]) for row in rows[talk["first"] : talk["first"] + talk["rows"]])
+        ends.append(talk["first"] + talk["rows"])
+    assert ends[-1] == len(rows)
+    counts = {
+        "conversations": len(talks),
+        "exchanges": len(exchanges),
+        "frames": len(details),
+        "findings": len(findings),
+    }
+    assert {name: report.index["counts"][name] for name in counts} == counts
+    assert {each["id"] for each in report.index["rules"]} == {each["rule"] for each in findings}
+    assert sum(each["count"] for each in report.index["rules"]) == len(findings)
+    gravest = [["info", "warning", "error"].index(each["severity"]) for each in report.index["rules"]]
+    assert gravest == sorted(gravest, reverse=True)
+    for talk in talks:
+        first, end = talk["findings"]
+        assert sum(talk["grave"].values()) == end - first
+        assert all(talk["first"] <= each["row"] < talk["first"] + talk["rows"] for each in findings[first:end])
+
+
+def _frames(recording: Recording, key: int) -> list[Frame]:
+    return [row.frame for row in recording.frames(key, payloads=False)]
+
+
+def test_the_same_recording_gives_the_same_bytes() -> None:
+    """So that reports can be compared."""
+    path = next(each for each in SAMPLES if each.name.startswith("lossy"))
+    assert reported(path).data == reported(path).data
+
+
+def test_what_a_row_tells() -> None:
+    """A gap in the generations in its place, with the rule that found it and the task's line of generations."""
+    report = reported(next(each for each in SAMPLES if each.name.startswith("lossy")))
+    rows = report.table("row")
+    marks = [row for row in rows if row[WHAT] in ("missed", "finding")]
+    assert [row[WHAT] for row in marks] == ["finding", "missed", "finding"]
+    assert marks[0][PLACE] == "#8.4"
+    finding = report.table("finding")[marks[0][MORE]]
+    rule = next(each for each in report.index["rules"] if each["id"] == finding["rule"])
+    assert finding["rule"] == "A2A-GEN-001"
+    assert rule["what"]
+    assert rule["why"]
+    assert rule["section"]
+    talks = report.table("talk")
+    assert [talk["begin"] for talk in talks[:2]] == ["GetAgentCard", '"Plan a day in Lisbon for me"']
+    failed = next(talk for talk in talks if talk["title"] == "#5 GetTask")
+    assert failed["outcome"] == "error TASK_NOT_FOUND 404: there is no such task"
+    assert report.index["counts"]["failed"] == 1
+    (task,) = talks[-1]["tasks"]
+    assert [name for _, name, _ in task["states"]] == ["submitted", "working", "completed"]
+    assert "4 missed on #8, healed by #9 GetTask at 6" in task["generations"]
+    assert len(task["missed"]) == 1
+    detail = report.table("detail")[rows[finding["row"] - 1][MORE]]
+    assert json.loads(detail["payload"])["artifactUpdate"]["append"] is True
+
+
+def test_a_part_has_nothing_of_the_rest() -> None:
+    """Neither rows nor findings nor marks of exchanges that do not match; the words of the filter are told."""
+    path = next(each for each in SAMPLES if each.name.startswith("lossy"))
+    report = reported(path, "op:GetTask AND binding:jsonrpc")
+    assert {row[PLACE].split(".")[0] for row in report.table("row") if row[PLACE]} == {"#9"}
+    assert [each["place"] for each in report.table("exchange")] == ["1:9"]
+    assert not [row for row in report.table("row") if row[WHAT] == "missed"]
+    assert {each["rule"] for each in report.table("finding")} == {"A2A-ART-006"}
+    assert report.index["what"] == "what matches op:GetTask AND binding:jsonrpc"
+
+
+def test_markup_of_peers_is_text(tmp_path: Path) -> None:
+    """In payloads, header fields, ids, names and notes: the page has the elements of any other report."""
+    plain, odd = reported(sample(tmp_path / "plain.db", 1)), _hostile(tmp_path / "odd.db")
+    report = reported(odd)
+    assert report.page.frame == plain.page.frame
+    texts = [*report.table("row"), *report.table("detail"), *report.table("exchange"), *report.table("talk")]
+    assert json.dumps(texts, ensure_ascii=False).count("<img src=x onerror=alert(1)>") > 5
+    assert b"alert(1)" not in report.data
+    assert "\u2028" not in json.dumps(texts, ensure_ascii=False)
+
+
+def _hostile(path: Path) -> Path:
+    made = writer(path)
+    fields = ((b"X-Odd", MARKUP.encode()), (MARKUP.encode(), b"x"))
+    call = exchange(1, operation=MARKUP, error=MARKUP, request_headers=fields, task_id=MARKUP)
+    made.write(
+        [request(1, MARKUP), status(1, 1, MARKUP), frame(1, 2, MARKUP.encode(), schema="text")], changes=changes(call)
+    )
+    made.finish(STARTED + 10_000 * MS)
+    annotate(path, NotePlace(1, 1, 1), STARTED, text=MARKUP)
+    return path
+
+
+def test_texts_that_nobody_should_have_to_read(tmp_path: Path) -> None:
+    """Control characters, marks that turn text round, halves of characters: shown, not obeyed."""
+    report = reported(evil_texts(tmp_path))
+    for name in ("row", "detail", "exchange", "finding", "talk"):
+        for record in report.table(name):
+            assert record == make_value_visible(record)
+
+
+def test_a_large_payload_is_cut_and_says_so(tmp_path: Path) -> None:
+    """Text that is not JSON: the page would grow with it."""
+    path = tmp_path / "large.db"
+    made = writer(path)
+    made.write([request(1), frame(1, 1, b'{"text":"' + b"x" * 2 * MAX_PAYLOAD + b'"}')], changes=changes(exchange(1)))
+    made.finish(STARTED + 10_000 * MS)
+    small, large = reported(path).table("detail")
+    assert "cut" not in small
+    assert len(large["payload"]) == MAX_PAYLOAD
+    assert large["cut"] == "the first 256.0 KiB of 512.0 KiB"
+
+
+def test_an_empty_recording(tmp_path: Path) -> None:
+    """There is a page, and nothing in it."""
+    path = tmp_path / "empty.db"
+    made = writer(path)
+    made.write([], changes=Changes([], [], []))
+    made.finish(STARTED)
+    report = reported(path)
+    assert report.index["tables"] == {}
+    assert set(report.index["counts"].values()) == {0}
+
+
+def test_the_command_redacts_and_filters(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    """`export html`: what the policy takes out is in no block; to standard output where no file is named."""
+    path = sample(tmp_path / "a.db")
+    export_recording(ExportOptions(path, "err", RedactionOptions(("member:text",))), None, "html")
+    report = Report(capsysbinary.readouterr().out)
+    assert report.index["counts"]["exchanges"] == 1
+    payloads = " ".join(each["payload"] for each in report.table("detail"))
+    assert "Thinking" not in payloads
+    assert "TASK_STATE_WORKING" in payloads
+    assert any("Thinking" in each["payload"] for each in reported(path).table("detail"))
+
+
+def test_a_file_is_a_whole_page(tmp_path: Path) -> None:
+    """With its beginning and its index."""
+    target = tmp_path / "out.html"
+    export_recording(ExportOptions(sample(tmp_path / "a.db")), target, "html")
+    data = target.read_bytes()
+    assert data.startswith(b"<!DOCTYPE html>")
+    assert Page(data).texts["index"]

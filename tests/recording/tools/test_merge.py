@@ -1,0 +1,226 @@
+"""Several recordings into one: nothing is lost, nothing is there twice, the sources stay as they are."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.read.multi_reader import MultiReader
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import make_key
+from a2a_proxy.recording.store.schema import SCHEMA_VERSION
+from a2a_proxy.recording.tools.merge import UNENDED, merge_sessions, plan_merge
+from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from support_inspect import MS, frame
+from support_recording import STARTED
+from support_several import begin, call, pair
+
+ROOT = Path(__file__).parents[3]
+SAMPLES = [ROOT / "recordings" / f"{name}.a2a.jsonl" for name in ("generations", "sdk-1.x-grpc", "stdio", "live-2153")]
+
+
+def content(recording: Recording, session: int) -> list[object]:
+    """Everything that a reader says of a session, but for ids of the file."""
+    facts = recording.session(session)
+    assert facts is not None
+    exchanges = list(recording.exchanges(session))
+    connections = [row.connection for row in recording.connections(session)]
+    return [
+        replace(facts, id=0, position=None, snapshot=None),
+        connections,
+        [row.exchange for row in exchanges],
+        [[each.frame for each in recording.frames(row.key)] for row in exchanges],
+        [[each.frame for each in recording.connection_frames(make_key(session, line.id))] for line in connections],
+        [row.task for row in recording.tasks(session)],
+        [row.finding for row in recording.findings(session)],
+        [row.note for row in recording.notes(session)],
+        [row.segment for row in recording.segments(session)],
+        [row.interruption for row in recording.interruptions(session)],
+        [row.handoff for row in recording.handoffs(session)],
+    ]
+
+
+def by_uuid(recording: Recording) -> dict[str, list[object]]:
+    return {row.facts.uuid: content(recording, row.id) for row in recording.sessions()}
+
+
+def merged(out: Path, *sources: Path) -> dict[str, list[object]]:
+    with MultiReader(sources) as several:
+        merge_sessions(several, out)
+    with Recording(out) as recording:
+        assert recording.db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        return by_uuid(recording)
+
+
+def test_whole_sessions_come_over_as_they_were(tmp_path: Path) -> None:
+    """Of recordings and of cassettes: artifacts, blobs, findings, redaction marks, notes and segments too."""
+    files = [*pair(tmp_path), *SAMPLES]
+    annotate(files[0], NotePlace(1, 2, 1), STARTED, text="look here", bookmark=True)
+    before: dict[str, list[object]] = {}
+    for path in files:
+        with open_recording_or_cassette(path) as recording:
+            before.update(by_uuid(recording))
+
+    assert merged(tmp_path / "out.a2a.db", *files) == before
+
+
+def test_sessions_and_frames_are_in_the_order_of_their_times(tmp_path: Path) -> None:
+    """As if the proxies had written into one file; names differ by session alone."""
+    second, first = reversed(pair(tmp_path))
+    merged(tmp_path / "out.a2a.db", second, first)
+
+    with Recording(tmp_path / "out.a2a.db") as recording:
+        assert [row.facts.upstreams for row in recording.sessions()] == [("agent-1:8000",), ("agent-2:8000",)]
+        assert [(row.session, row.exchange.id) for row in recording.exchanges()] == [
+            *((1, 1), (1, 2), (1, 3)),
+            *((2, 1), (2, 2)),
+        ]
+
+
+def test_frames_are_stored_by_time_where_sessions_overlap(tmp_path: Path) -> None:
+    """A follower of the new file sees both conversations go on side by side."""
+    writers = [begin(tmp_path / f"{number}.a2a.db", number) for number in (1, 2)]
+    for second in range(1, 701):
+        call(writers[second % 2], second % 2 + 1, (second + 1) // 2, second)
+    for writer in writers:
+        writer.finish(STARTED + 2_000_000 * MS)
+    merged(tmp_path / "out.a2a.db", tmp_path / "1.a2a.db", tmp_path / "2.a2a.db")
+
+    with Recording(tmp_path / "out.a2a.db") as recording:
+        sessions = [row.session for row in recording.frames_after(0, payloads=False)]
+    assert len(sessions) == 1400
+    assert set(sessions[:1000]) == {1, 2} == set(sessions[-400:])
+
+
+def test_a_payload_that_both_have_is_stored_once(tmp_path: Path) -> None:
+    """By content."""
+    big = b'{"a":"' + b"x" * 50_000 + b'"}'
+    for number in (1, 2):
+        writer = begin(tmp_path / f"{number}.a2a.db", number)
+        writer.write([frame(1, 0, big)])
+        writer.finish(STARTED)
+    merged(tmp_path / "out.a2a.db", tmp_path / "1.a2a.db", tmp_path / "2.a2a.db")
+
+    with Recording(tmp_path / "out.a2a.db") as recording:
+        assert recording.db.execute("SELECT count(*) FROM blob").fetchone() == (1,)
+        assert [row.frame.payload for row in recording.frames_after(0)] == [big, big]
+
+
+def test_a_session_goes_in_once_from_the_file_that_has_most_of_it(tmp_path: Path) -> None:
+    """An older copy of a recording that went on adds nothing."""
+    writer = begin(tmp_path / "live.a2a.db", 1)
+    call(writer, 1, 1, 1)
+    with MultiReader([tmp_path / "live.a2a.db"]) as several:
+        (session,) = merge_sessions(several, tmp_path / "early.a2a.db")
+        assert session.frames == 2
+    call(writer, 1, 2, 2)
+    writer.finish(STARTED + 5 * MS)
+
+    files = tmp_path / "early.a2a.db", tmp_path / "live.a2a.db", tmp_path / "copy.a2a.db"
+    shutil.copy(files[1], files[2])
+    with MultiReader(files) as several:
+        taken, left = plan_merge(several)
+        assert [(each.member.name, each.frames) for each in taken] == [("live", 4)]
+        assert [(each.member.name, each.better.name) for each in left] == [("early", "live"), ("copy", "live")]
+    (told,) = merged(tmp_path / "out.a2a.db", *files).values()
+    with Recording(files[1]) as recording:
+        assert told == content(recording, 1)
+
+
+def test_what_is_being_recorded_is_merged_as_it_is_and_says_so(tmp_path: Path) -> None:
+    """Nobody takes the copy for the session itself: it has ended, and is not whole."""
+    writer = begin(tmp_path / "live.a2a.db", 1)
+    call(writer, 1, 1, 1)
+    with MultiReader([tmp_path / "live.a2a.db"]) as several:
+        taken = merge_sessions(several, tmp_path / "out.a2a.db")
+        call(writer, 1, 2, 2)
+    assert [each.frames for each in taken] == [2]
+
+    with Recording(tmp_path / "out.a2a.db") as recording:
+        (session,) = recording.sessions()
+        assert (session.ended, session.how, session.complete) == (0, "unclean", UNENDED)
+        assert [row.exchange.id for row in recording.exchanges()] == [1]
+    writer.finish(STARTED)
+
+
+def test_the_source_is_one_moment_though_it_is_written_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted first and read later: the frames that come in between stay out, and none is missed."""
+    writer = begin(tmp_path / "live.a2a.db", 1)
+    call(writer, 1, 1, 1)
+    planned = plan_merge
+
+    def late(several: MultiReader) -> object:
+        found = planned(several)
+        call(writer, 1, 2, 2)
+        return found
+
+    monkeypatch.setattr("a2a_proxy.recording.tools.merge.plan_merge", late)
+    with MultiReader([tmp_path / "live.a2a.db"]) as several:
+        merge_sessions(several, tmp_path / "out.a2a.db")
+        assert several.members[0].recording.counts().frames == 4
+    with Recording(tmp_path / "out.a2a.db") as recording:
+        assert recording.counts().frames == 2
+        assert recording.counts().exchanges == 1
+
+
+def test_an_old_recording_comes_over_in_the_newest_schema(tmp_path: Path) -> None:
+    """Its segments, which it did not have, are cut; it stays as old as it was."""
+    old = tmp_path / "old.a2a.db"
+    with closing(sqlite3.connect(old)) as db:
+        db.executescript((ROOT / "tests/data/version_1.sql").read_text())
+        db.execute("PRAGMA journal_mode = WAL")
+    before = hashlib.sha256(old.read_bytes()).digest()
+    with Recording(old) as recording:
+        known = by_uuid(recording)
+
+    told = merged(tmp_path / "out.a2a.db", old, pair(tmp_path)[0])
+    for uuid, parts in known.items():
+        assert told[uuid][:8] == parts[:8]
+        assert told[uuid][8] != []
+    assert hashlib.sha256(old.read_bytes()).digest() == before
+    with closing(sqlite3.connect(tmp_path / "out.a2a.db")) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+
+
+def test_nothing_is_overwritten_unasked_nor_a_source_at_all(tmp_path: Path) -> None:
+    """Nor a recording that somebody has open; and nothing half made is left."""
+    first, second = pair(tmp_path)
+    taken = tmp_path / "taken.a2a.db"
+    shutil.copy(first, taken)
+    files = sorted(tmp_path.iterdir())
+    with MultiReader([first, second]) as several:
+        with pytest.raises(RecordingError, match="exists"):
+            merge_sessions(several, taken)
+        with pytest.raises(RecordingError, match="is one of the recordings to merge"):
+            merge_sessions(several, second, overwrite=True)
+        (tmp_path / "letter.txt").write_text("no recording")
+        with pytest.raises(RecordingError, match="is not a recording"):
+            merge_sessions(several, tmp_path / "letter.txt", overwrite=True)
+        (tmp_path / "letter.txt").unlink()
+        with Recording(taken), pytest.raises(RecordingError, match="open in another program"):
+            merge_sessions(several, taken, overwrite=True)
+        merge_sessions(several, taken, overwrite=True)
+    with Recording(taken) as recording:
+        assert recording.counts().sessions == 2
+    assert sorted(tmp_path.iterdir()) == files
+
+
+def test_a_damaged_source_leaves_no_file(tmp_path: Path) -> None:
+    """The error names it."""
+    first, second = pair(tmp_path)
+    with closing(sqlite3.connect(second)) as db:
+        db.execute("UPDATE block SET data = x'00'")
+        db.commit()
+    with MultiReader([first, second]) as several, pytest.raises(RecordingError, match="recording cannot be read"):
+        merge_sessions(several, tmp_path / "out.a2a.db")
+    assert not list(tmp_path.glob("*out*"))

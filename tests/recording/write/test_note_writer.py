@@ -1,0 +1,157 @@
+"""Notes and bookmarks: written beside a recorder, kept by cassettes, gone with their session."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.model.note import Note
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette, write_cassette
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.store.schema import SCHEMA_VERSION
+from a2a_proxy.recording.tools.prune import remove_sessions
+from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from support_inspect import changes, exchange, live, request, sample, status, writer
+from support_recording import STARTED
+
+AT = STARTED + 5_000_000_000
+DATA = Path(__file__).parents[2] / "data"
+
+
+def noted(path: Path) -> dict[tuple[int, int, int], Note]:
+    """What is written in a recording, by place."""
+    with open_recording_or_cassette(path) as recording:
+        return {(row.session, row.note.exchange, row.note.seq): row.note for row in recording.notes()}
+
+
+def test_a_place_has_one_note(tmp_path: Path) -> None:
+    """Text and bookmark change apart; what is left with neither is gone."""
+    path = sample(tmp_path / "a.db")
+    assert annotate(path, NotePlace(1, 2, 1), AT, text="look") == Note("look", AT, 2, 1)
+    annotate(path, NotePlace(1, 2, 1), AT + 1, bookmark=True)
+    annotate(path, NotePlace(1, 2), AT, text="the error")
+    annotate(path, NotePlace(1), AT, bookmark=True)
+    assert noted(path) == {
+        (1, 0, -1): Note("", AT, bookmark=True),
+        (1, 2, -1): Note("the error", AT, 2),
+        (1, 2, 1): Note("look", AT + 1, 2, 1, True),
+    }
+    assert annotate(path, NotePlace(1, 2, 1), AT + 2, text="") == Note("", AT + 2, 2, 1, True)
+    assert annotate(path, NotePlace(1, 2, 1), AT + 3, bookmark=False) is None
+    assert noted(path).keys() == {(1, 0, -1), (1, 2, -1)}
+
+
+@pytest.mark.parametrize("place", [NotePlace(2), NotePlace(1, 9), NotePlace(1, 2, 7)])
+def test_of_what_is_not_there(tmp_path: Path, place: NotePlace) -> None:
+    path = sample(tmp_path / "a.db")
+    with pytest.raises(RecordingError, match=r"has no (session|exchange|frame)"):
+        annotate(path, place, AT, text="look")
+    assert noted(path) == {}
+
+
+def test_while_a_recorder_writes(tmp_path: Path) -> None:
+    """Its connection stays open; it reads nothing of the notes and goes on."""
+    path = tmp_path / "a.db"
+    recorder = writer(path)
+    recorder.write([request(1)], changes=changes(live(1)))
+    annotate(path, NotePlace(1, 1), AT, text="still open")
+    recorder.write([status(1, 1, "Thinking")], changes=changes(exchange(1)))
+    annotate(path, NotePlace(1, 1, 1), AT, bookmark=True)
+    recorder.finish(AT)
+    assert noted(path).keys() == {(1, 1, -1), (1, 1, 1)}
+    with Recording(path) as recording:
+        assert recording.counts().frames == 2
+
+
+def test_a_cassette_keeps_them(tmp_path: Path) -> None:
+    """There and back, with the session that they belong to; of sessions left out none is kept."""
+    path = sample(tmp_path / "a.db")
+    second = writer(path, 2)
+    second.write([request(1)], changes=changes(exchange(1)))
+    second.finish(AT)
+    annotate(path, NotePlace(1, 2, 1), AT, text="line\none \x1b", bookmark=True)
+    annotate(path, NotePlace(2, 1), AT, text="the other")
+    with Recording(path) as recording:
+        write_cassette(recording, tmp_path / "all.a2a.jsonl")
+        write_cassette(recording, tmp_path / "two.a2a.jsonl", sessions=[2])
+    assert noted(tmp_path / "all.a2a.jsonl") == noted(path)
+    assert noted(tmp_path / "two.a2a.jsonl") == {(1, 1, -1): Note("the other", AT, 1)}
+    read_cassette(tmp_path / "all.a2a.jsonl", tmp_path / "b.db")
+    assert noted(tmp_path / "b.db") == noted(path)
+
+
+def test_a_cassette_without_notes_says_version_1(tmp_path: Path) -> None:
+    """So one that knows no notes reads it; with notes it is told that it cannot."""
+    path = sample(tmp_path / "a.db")
+    with Recording(path) as recording:
+        write_cassette(recording, tmp_path / "a.a2a.jsonl")
+    annotate(path, NotePlace(1), AT, text="x")
+    with Recording(path) as recording:
+        write_cassette(recording, tmp_path / "b.a2a.jsonl")
+    heads = [(tmp_path / name).read_text().split(',"tool"')[0] for name in ("a.a2a.jsonl", "b.a2a.jsonl")]
+    assert heads == ['{"cassette":"a2a","version":1', '{"cassette":"a2a","version":2']
+
+
+def test_a_cassette_is_not_written_to(tmp_path: Path) -> None:
+    path = tmp_path / "a.a2a.jsonl"
+    with Recording(sample(tmp_path / "a.db")) as recording:
+        write_cassette(recording, path)
+    before = path.read_bytes()
+    with pytest.raises(RecordingError, match="is a cassette: notes can only be written to recordings") as wrong:
+        annotate(path, NotePlace(1), AT, text="x")
+    assert "a2a-inspect cassette read" in wrong.value.hint
+    assert path.read_bytes() == before
+
+
+def test_what_may_not_be_written_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One clear error, whoever asks: root may write everything, so it is told here that it may not."""
+    path = sample(tmp_path / "a.db")
+    before = path.read_bytes()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(RecordingError, match="permission denied"):
+        annotate(path, NotePlace(1), AT, text="x")
+    assert path.read_bytes() == before
+
+
+def test_they_go_with_their_session(tmp_path: Path) -> None:
+    path = sample(tmp_path / "a.db")
+    second = writer(path, 2)
+    second.finish(AT)
+    annotate(path, NotePlace(1, 2, 1), AT, text="goes")
+    annotate(path, NotePlace(2), AT, text="stays")
+    remove_sessions(path, [1])
+    assert noted(path) == {(2, 0, -1): Note("stays", AT)}
+
+
+def test_a_recording_of_an_older_version(tmp_path: Path) -> None:
+    """It has none, can be asked for them by a filter too, and gets them where one is written; a reader sees it."""
+    path = tmp_path / "old.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript((DATA / "version_1.sql").read_text())
+        db.execute("PRAGMA journal_mode = WAL")
+    with Recording(path) as reader:
+        assert reader.notes() == []
+        assert list(reader.find_exchanges("note:*")) == []
+        annotate(path, NotePlace(1, 1), AT, text="later", bookmark=True)
+        reader.data_version()
+        assert [row.exchange.id for row in reader.find_exchanges("note:later bookmark:yes")] == [1]
+        assert [row.note.text for row in reader.notes(1)] == ["later"]
+        assert reader.db.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION
+
+
+def test_an_older_version_in_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
+    """It is read as it is: nothing is left beside it, nothing changed in it."""
+    path = tmp_path / "old.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript((DATA / "version_1.sql").read_text())
+    copy = shutil.copy(path, tmp_path / "copy.db")
+    with Recording(path) as reader:
+        assert reader.notes() == []
+    assert path.read_bytes() == Path(copy).read_bytes()
+    assert {each.name for each in tmp_path.iterdir()} == {"old.db", "copy.db"}
