@@ -64,7 +64,7 @@ class FilterController(Controller):
         """The filter that was in force when the filter's box was opened."""
 
     def prepare(self) -> None:
-        """Load the modules of the filter language soon, so that the first filter does not wait for them."""
+        """Import the filter language and open the recording for searches soon, before a filter is typed."""
         self.screen.set_timer(_PRELOAD_DELAY, self.finder.preload)
 
     def close(self) -> None:

@@ -123,7 +123,7 @@ class PlotScreen(Screen[str]):
     def __init__(self, source: RecordingSource, where: str = "") -> None:
         """`where` is a filter expression: only matching exchanges are shown."""
         super().__init__()
-        # The sums are slow: the queries of other screens go first.
+        # A source of its own: its sums are slow, and queries of other screens must not wait for them.
         self._source = RecordingSource(source.path, files=source.files, later=True)
         self._where = where
         self._plot = PlotLines(id="plot")
