@@ -53,8 +53,10 @@ class Detail(Vertical):
     DEFAULT_CSS = "Detail ContentSwitcher { height: 1fr; }"
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("[", "screen.frame(-1)", "Previous", id="frame.previous", tooltip="previous frame"),
-        Binding("]", "screen.frame(1)", "Next", id="frame.next", tooltip="next frame"),
+        Binding(
+            "[", "screen.call('navigation.step_frame', -1)", "Previous", id="frame.previous", tooltip="previous frame"
+        ),
+        Binding("]", "screen.call('navigation.step_frame', 1)", "Next", id="frame.next", tooltip="next frame"),
         Binding("l,right", "turn(1)", "Next tab", show=False, id="tab.next"),
         Binding("h,left", "turn(-1)", "Previous tab", show=False, id="tab.previous"),
         Binding(

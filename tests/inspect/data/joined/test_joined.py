@@ -35,7 +35,7 @@ async def test_the_screen_shows_them_as_one(tmp_path: Path, size: tuple[int, int
             ]
             assert shown == ["first", "second", "first", "second", "first"]
             await person.types("semicolon")
-            await person.told("a note is for one of them alone")
+            await person.told("a note needs one of them opened alone")
     assert not folder.exists()
 
 
