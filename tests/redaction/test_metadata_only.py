@@ -38,7 +38,7 @@ def found(out: list[Observation]) -> Counter[tuple[str, int, int]]:
 
 
 @pytest.mark.parametrize("ident", thin(all_rules(), 6))
-def test_no_rule_finds_more_than_with_payloads(ident: str) -> None:
+def test_rules_find_no_more_without_payloads(ident: str) -> None:
     """The examples of every rule, with a fault and without: what needs a payload is quiet, nothing else is said."""
     for script in (all_rules()[ident].flagged, all_rules()[ident].clean):
         assert not found(observed(script, "metadata-only")) - found(observed(script))
