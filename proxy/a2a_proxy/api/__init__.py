@@ -1,4 +1,19 @@
-"""Reading recordings from Python: `from a2a_proxy import Recording` and the classes of its results (manual: python)."""
+"""Reading of recordings from Python: `from a2a_proxy import Recording` and the classes of its results (manual: python).
+
+Entry point:
+- `recording`: `Recording`, which reads one recording, or several as one
+
+Files and sessions:
+- `file`: one file, with the lookups between its rows
+- `session`: one run of a proxy
+
+Results:
+- `handover`: a conversation that moves from one agent to another
+- `task`: a task, joined over the sessions and files that recorded it
+- `exchange`: an exchange and its frames
+- `finding`: a finding of a rule, and its place
+- `stored`: base classes of the objects that represent a row
+"""
 
 from a2a_proxy.api.exchange import Exchange, Frame
 from a2a_proxy.api.finding import Finding
