@@ -153,11 +153,11 @@ class Stage:
 
 def is_behind(screen: MainScreen) -> bool:
     """It does not show yet what there is: its tree, what a filter finds, what had passed at the time of a replay."""
-    searches = (screen._search, screen._match_search)
-    typed = (timer._task for timer in screen._box._delay_timers)
+    searches = (screen.filter.search, screen.filter.match_search)
+    typed = (timer._task for timer in screen.widgets.filter_box._delay_timers)
     return (
-        not screen._has_answer
-        or (screen._is_tree_stale and screen._is_tree_shown())
+        not screen.state.has_answer
+        or (screen.branches.is_stale and screen.panes.is_tree_shown())
         or any(task is not None and not task.done() for task in typed)
         or any(search is not None and not search.is_done for search in searches)
         or (isinstance(screen, ReplayScreen) and not shows_its_time(screen))
@@ -167,7 +167,9 @@ def is_behind(screen: MainScreen) -> bool:
 def shows_its_time(replay: ReplayScreen) -> bool:
     """The clock stands, and what had passed then has been looked at."""
     source = replay._replay_source
-    return bool(replay._clock_bar.clock.last) and source._reported_until == source.until and not replay._is_polling
+    return (
+        bool(replay._clock_bar.clock.last) and source._reported_until == source.until and not replay.reader.is_polling
+    )
 
 
 def recording(walk: Walk, folder: Path) -> Path:

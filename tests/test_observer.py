@@ -52,7 +52,7 @@ def frames(seen: Seen) -> list[Frame]:
     return [each for each in seen.out if isinstance(each, Frame)]
 
 
-def test_a_real_conversation_gives_frames_of_every_call(session: list[Chunk]) -> None:
+def test_a_real_conversation_yields_frames_of_every_call(session: list[Chunk]) -> None:
     """Nothing is undecodable, every exchange is closed and has frames."""
     seen = observe(session)
     assert not [each for each in seen.out if of_decoders(each)]
@@ -62,7 +62,7 @@ def test_a_real_conversation_gives_frames_of_every_call(session: list[Chunk]) ->
     assert all(connection.closed for connection in seen.connections.values())
 
 
-def test_saved_and_restored_before_any_chunk_it_goes_on_the_same(session: list[Chunk]) -> None:
+def test_restoring_before_any_chunk_yields_the_same(session: list[Chunk]) -> None:
     """A recorder may be replaced at any record."""
     whole = observe(session)
     assert observe(session, restart_at=range(1, len(session))) == whole
@@ -71,18 +71,18 @@ def test_saved_and_restored_before_any_chunk_it_goes_on_the_same(session: list[C
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_bytes_may_come_in_pieces_of_any_size(session: list[Chunk], size: int) -> None:
+def test_splits_of_any_size_yield_the_same(session: list[Chunk], size: int) -> None:
     """How TCP cut them shows nowhere."""
     assert observe(bytewise(session, size)) == observe(session)
 
 
-def test_cut_at_odd_places_and_restarted_there(session: list[Chunk]) -> None:
+def test_restarting_at_odd_offsets_yields_the_same(session: list[Chunk]) -> None:
     """Pieces of 61 bytes with a new observer for each: decoders are saved in the middle of everything."""
     pieces = list(bytewise(session, 61))
     assert observe(pieces, restart_at=range(1, len(pieces))) == observe(session)
 
 
-def test_how_often_changes_are_asked_for_changes_nothing(session: list[Chunk]) -> None:
+def test_the_frequency_of_change_queries_does_not_matter(session: list[Chunk]) -> None:
     """Snapshots are snapshots."""
     seldom = observe(session, commit_every=10**6)
     often = observe(session)
@@ -123,7 +123,7 @@ def test_bytes_that_were_flipped_never_raise(name: str, seed: int, flips: int) -
     assert observe(session, restart_at=[chance.randrange(1, len(session))]) == whole
 
 
-def test_a_connection_with_a_hole_is_opaque_and_new_ones_are_read() -> None:
+def test_a_connection_with_lost_bytes_becomes_opaque() -> None:
     """LOST ends the reading of one connection, with its open calls cut; bytes are counted."""
     broken = scripted(streaming("t-1"), 1)
     broken.insert(6, Chunk(1, ChunkKind.LOST, TO_CLIENT, broken[5].at, b'{"bytes":400}'))
@@ -152,7 +152,7 @@ def test_a_damaged_journal_makes_open_connections_opaque() -> None:
     assert observer.lost == 7
 
 
-def test_a_connection_whose_beginning_is_missing_is_not_guessed_at() -> None:
+def test_a_connection_without_its_start_is_not_decoded() -> None:
     """Its bytes count as lost and no row is made of it."""
     session = scripted(streaming("t-1"))
     observer, seen = fresh(), Seen([], {}, {}, {})
@@ -163,7 +163,7 @@ def test_a_connection_whose_beginning_is_missing_is_not_guessed_at() -> None:
     assert observer.lost == sum(len(chunk.data) for chunk in session[4:])
 
 
-def test_bytes_of_the_proxy_are_marked() -> None:
+def test_responses_of_the_proxy_are_marked() -> None:
     """A 502 of ours is not the agent's."""
     script = Http().call("SendMessage", {"message": {}})
     chunks = scripted(script)[:-1]
@@ -193,7 +193,7 @@ def test_an_interrupted_session_closes_everything(session: list[Chunk]) -> None:
 
 @pytest.mark.parametrize("how", ["proxy stopped", "proxy killed"])
 @pytest.mark.parametrize("script", [streaming, grpc_call], ids=["http", "grpc"])
-def test_what_the_proxy_cut_is_not_said_of_a_peer(script: Callable[..., Script], how: str) -> None:
+def test_cuts_by_the_proxy_are_not_attributed_to_a_peer(script: Callable[..., Script], how: str) -> None:
     """Its orderly end closes connections on which nobody said FIN or RST; its death leaves the journal without more."""
     session = scripted(script("t-1") if script is streaming else script())[:-3]
     observer, seen = fresh(), Seen([], {}, {}, {})
@@ -223,7 +223,7 @@ def test_a_task_is_joined_over_connections_and_restarts() -> None:
         assert observe(chunks, restart_at=[index]).tasks == whole.tasks, index
 
 
-def test_a_state_that_comes_again_after_a_restart_is_seen() -> None:
+def test_a_repeated_state_after_a_restart_is_a_change() -> None:
     """`working`, `input-required`, restart, `working`: the second `working` is no repetition."""
     http = Http().call("SendStreamingMessage", {"message": {}}, A2A_Version="1.0").stream()
     for state in ("WORKING", "INPUT_REQUIRED", "WORKING", "COMPLETED"):
@@ -236,7 +236,7 @@ def test_a_state_that_comes_again_after_a_restart_is_seen() -> None:
         assert observe(chunks, restart_at=[index]).tasks == whole.tasks, index
 
 
-def test_ids_that_are_no_text_survive_a_snapshot() -> None:
+def test_ids_with_lone_surrogates_survive_a_snapshot() -> None:
     """A lone surrogate in JSON cannot be written as UTF-8; a snapshot with it can."""
     for raw in (b'"\\ud800"', b'"\xed\xa0\x80"', b'"\\u0000"', b'"a\\udfff b"'):
         body = b'{"jsonrpc":"2.0","id":%s,"method":"GetTask","params":{"id":%s}}' % (raw, raw)
@@ -246,7 +246,7 @@ def test_ids_that_are_no_text_survive_a_snapshot() -> None:
         assert observe(chunks, restart_at=range(1, len(chunks))) == observe(chunks)
 
 
-def test_a_fault_of_ours_costs_one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decoder_bug_costs_one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """A decoder that raises makes its connection opaque, with one finding; others are read on."""
     read = ConnectionDecoder.feed
 
@@ -271,7 +271,7 @@ def test_a_fault_of_ours_costs_one_connection(monkeypatch: pytest.MonkeyPatch) -
         (b"GE", b"", "not HTTP"),
     ],
 )
-def test_a_connection_that_is_no_http_is_one_finding(first: bytes, more: bytes, words: str) -> None:
+def test_a_connection_that_is_not_http_is_one_finding(first: bytes, more: bytes, words: str) -> None:
     """However its bytes come, and across restarts."""
     for size in (len(first), 1):
         script = Script()
@@ -287,7 +287,7 @@ def test_a_connection_that_is_no_http_is_one_finding(first: bytes, more: bytes, 
         assert observe(session, restart_at=range(1, len(session))) == seen
 
 
-def test_a_connection_that_stopped_being_http_or_was_lost_is_no_finding() -> None:
+def test_upgraded_and_lost_connections_are_no_finding() -> None:
     """An upgrade is not read, a hole cannot be: neither is garbage of a peer."""
     upgraded = Http().request("GET /", Connection="upgrade", Upgrade="x")
     upgraded.agent(b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n").client(b"\x00\x01")
@@ -297,7 +297,7 @@ def test_a_connection_that_stopped_being_http_or_was_lost_is_no_finding() -> Non
         assert not [each for each in observe(session).out if of_decoders(each)]
 
 
-def test_abandon_makes_a_connection_opaque_for_good() -> None:
+def test_an_abandoned_connection_stays_opaque() -> None:
     """Also after a restart, and what follows raises nothing."""
     session = scripted(streaming("t-1"))
     observer, seen = fresh(), Seen([], {}, {}, {})
@@ -327,7 +327,7 @@ def test_edits_and_the_end_are_counted_and_survive() -> None:
     assert observer.ended
 
 
-def test_what_an_edit_says_of_a_trace_stays_with_its_call() -> None:
+def test_trace_edits_stay_with_their_exchange() -> None:
     """Wherever the recorder is replaced; an edit of a call that nobody knows, or is over, says nothing."""
     chunks, sent = scripted(streaming("t-1")), f"00-{'a' * 32}-{'b' * 16}-01"
     plain = observe(chunks)
@@ -360,7 +360,7 @@ def test_secrets_leave_the_observer_as_labels() -> None:
     assert isinstance(fresh(), Observer)
 
 
-def test_what_is_kept_does_not_grow_with_a_session() -> None:
+def test_snapshots_do_not_grow_with_the_session() -> None:
     """A thousand connections later a snapshot is as large as after a hundred, but for the tasks touched last
     and what they wait for."""
     observer = fresh()

@@ -78,7 +78,7 @@ def _streams(count: int, events: Events, *, all_tell: bool, version: str = "1.0"
     ids=["goes on", "changes", "ends", "gaps"],
 )
 @pytest.mark.parametrize("all_tell", [True, False], ids=["all tell", "one tells"])
-def test_many_streams_of_one_task(events: Events, version: str, all_tell: bool) -> None:
+def test_a_frame_costs_the_same_with_many_streams_of_its_task(events: Events, version: str, all_tell: bool) -> None:
     """Work for a frame is bounded whatever the number of streams of its task."""
     few, many = (_streams(count, events, all_tell=all_tell, version=version) for count in (FEW, MANY))
     assert many < 1.4 * few + 400
@@ -92,7 +92,7 @@ def _closing(count: int) -> float:
     return _cost(streams.chunks(), 100)
 
 
-def test_the_end_of_many_streams() -> None:
+def test_ending_many_streams_takes_linear_time() -> None:
     """Each stream of a task takes the same to end, however many there are."""
     assert _closing(MANY) < 1.3 * _closing(FEW)
 
@@ -108,7 +108,7 @@ def _kept_open(count: int) -> float:
     return opcodes_run(lambda: observer.interrupt(START + 1000 * MS, out)) / count
 
 
-def test_the_end_of_a_session_with_open_streams() -> None:
+def test_ending_a_session_with_open_streams_takes_linear_time() -> None:
     """To stop takes as long as there are streams, not longer."""
     assert _kept_open(MANY) < 1.3 * _kept_open(FEW)
 
@@ -125,7 +125,7 @@ def _calls_beside(count: int) -> float:
     return _cost(scripted(grpc)[:-1], (opened + 0.5) * 1000 / MS)  # without the end of the connection
 
 
-def test_calls_beside_many_open_streams() -> None:
+def test_a_call_costs_the_same_beside_many_open_streams() -> None:
     """A call takes the same however many streams its connection has."""
     assert _calls_beside(4 * MANY) < 1.2 * _calls_beside(MANY)
 
@@ -151,7 +151,7 @@ def _artifacts(count: int) -> float:
     return opcodes_run(work) / len(after)
 
 
-def test_many_artifacts_of_one_task() -> None:
+def test_a_commit_costs_the_same_with_many_artifacts() -> None:
     """A commit looks at the artifacts that changed; of the others it copies a reference each, in a few lines."""
     few, many = _artifacts(200), _artifacts(800)
     assert many - few < 600 * 40

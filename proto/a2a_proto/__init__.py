@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from a2a_proto.errors import ParseError, RenderError
-from a2a_proto.lines import SCHEMA_SETS, SchemaSet
+from a2a_proto.schema_sets import SCHEMA_SETS, SchemaSet
 
 if TYPE_CHECKING:
     from a2a_proto.dialect import choose_a2a_v1

@@ -17,7 +17,7 @@ import grpc_tools
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from grpc_tools import protoc
 
-from a2a_proto.lines import SCHEMA_SETS, SchemaSet
+from a2a_proto.schema_sets import SCHEMA_SETS, SchemaSet
 
 PACKAGE_DIR = Path(__file__).parent
 WELL_KNOWN = Path(grpc_tools.__file__).parent / "_proto"

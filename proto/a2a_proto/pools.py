@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_proto.errors import ParseError
-from a2a_proto.lines import SCHEMA_SETS, SchemaSet
+from a2a_proto.schema_sets import SCHEMA_SETS, SchemaSet
 
 
 @cache

@@ -14,8 +14,8 @@ from google.protobuf.json_format import MessageToDict, ParseDict
 from google.protobuf.message import DecodeError, Message
 
 from a2a_proto.errors import RenderError
-from a2a_proto.lines import SchemaSet
 from a2a_proto.pools import message_class, parse, pool
+from a2a_proto.schema_sets import SchemaSet
 
 
 def to_dict(message: Message) -> dict[str, Any]:

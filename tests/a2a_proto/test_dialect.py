@@ -85,7 +85,7 @@ def test_data_of_the_candidate(kind: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("otherwise", ["0.3", "rc"])
-def test_text_alone_says_nothing(otherwise: Any) -> None:
+def test_text_alone_decides_nothing(otherwise: Any) -> None:
     """A text message has the same bytes in both, so the answer is what the caller thinks already."""
     data = sent("rc", {"text": "hello"})
     assert data == sent("0.3", {"text": "hello"})

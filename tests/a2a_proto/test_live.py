@@ -103,7 +103,7 @@ def test_only_a_configuration_proves_bidi() -> None:
     assert not any(map(proves_bidi, (b"", b"\xff", b"\x0a", b"\x12\x00")))
 
 
-def test_agent_settles_what_the_client_left_open() -> None:
+def test_agent_messages_settle_an_ambiguous_client_message() -> None:
     """A plain client message is called bidi until the agent shows otherwise; a client that showed 1975 stays so."""
     plain, wrapped = CLIENT[0][1], CLIENT[8][1]
     update, task = AGENT[10][1], AGENT[0][1]
@@ -114,7 +114,7 @@ def test_agent_settles_what_the_client_left_open() -> None:
 
 
 @pytest.mark.parametrize("data", [None, b"", b"\xff", b"\x0a", b"\x12\x00", b"\x0b\x0c", b"\x32\x00"])
-def test_nothing_to_go_by(data: bytes | None) -> None:
+def test_no_or_unknown_bytes_detect_nothing(data: bytes | None) -> None:
     """Without bytes, or with bytes of none of the families, the answer is empty."""
     assert detect_live(data, data) == ""
 

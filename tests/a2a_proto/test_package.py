@@ -80,7 +80,7 @@ def test_import_is_cheap() -> None:
     )
 
 
-def test_every_name_is_there() -> None:
+def test_all_lists_exactly_the_public_names() -> None:
     """What `__all__` lists can be had, and nothing else is made up."""
     for name in a2a_proto.__all__:
         assert getattr(a2a_proto, name) is not None
@@ -102,6 +102,6 @@ def test_pure_python_protobuf() -> None:
 @pytest.mark.peers
 @pytest.mark.parametrize("sdk", SDKS)
 @pytest.mark.parametrize("ours_first", [True, False], ids=["ours first", "theirs first"])
-def test_in_one_process_with_the_sdk(sdk: str, ours_first: bool) -> None:
+def test_works_in_one_process_with_the_sdk(sdk: str, ours_first: bool) -> None:
     """The A2A SDK and this package work in one process, whichever is imported first."""
     run(USE + SDKS[sdk] if ours_first else SDKS[sdk] + USE, interpreter(sdk))

@@ -113,7 +113,7 @@ def test_candidate_bytes() -> None:
     assert to_dict(parse("rc", "Artifact", artifact)) == {"artifactId": "a", "name": "n", "parts": [{"text": "t"}]}
 
 
-def test_blocking_and_its_opposite() -> None:
+def test_blocking_is_inverted_since_1_0() -> None:
     """Number 4 of the configuration means one thing before 1.0 and the opposite from then on."""
     for line, name in (("0.3", "blocking"), ("rc", "blocking"), ("1.0", "returnImmediately")):
         assert to_dict(parse(line, "SendMessageConfiguration", b"\x20\x01")) == {name: True}  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from support_recording import STARTED
 from support_several import OTHER, TRACE, begin, call, pair
 
 
-def test_several_files_are_one_by_time(tmp_path: Path) -> None:
+def test_several_files_are_merged_by_time(tmp_path: Path) -> None:
     """Calls and frames of both, each with the file that has it."""
     with Recording(*pair(tmp_path)) as recording:
         assert [(call.file, call.number) for call in recording.exchanges()] == [
@@ -43,7 +43,7 @@ def test_the_filter_holds_for_all_files(tmp_path: Path) -> None:
             recording.frames("nonsense:1")
 
 
-def test_a_task_that_several_files_saw_comes_once(tmp_path: Path) -> None:
+def test_a_task_in_several_files_is_returned_once(tmp_path: Path) -> None:
     """With all of its calls by time."""
     with Recording(*pair(tmp_path)) as recording:
         tasks = list(recording.tasks())
@@ -57,7 +57,7 @@ def test_a_task_that_several_files_saw_comes_once(tmp_path: Path) -> None:
         assert recording.task("no such task") is None
 
 
-def test_an_id_that_is_no_uuid_names_a_task_of_its_agent_alone(tmp_path: Path) -> None:
+def test_a_non_uuid_task_id_is_unique_per_agent_only(tmp_path: Path) -> None:
     """Two agents may both have a task 1."""
     files = tmp_path / "a.a2a.db", tmp_path / "b.a2a.db"
     for number, path in enumerate(files, 1):
@@ -85,7 +85,7 @@ def test_a_trace_is_followed_over_files(tmp_path: Path) -> None:
             recording.trace("")
 
 
-def test_a_hand_off_from_an_agent_of_one_file_to_that_of_another(tmp_path: Path) -> None:
+def test_hand_offs_between_agents_of_two_files_are_found(tmp_path: Path) -> None:
     """Neither file shows it alone: while the first agent is at work, its trace goes on at the second."""
     files = pair(tmp_path)
     for path in files:
@@ -102,7 +102,7 @@ def test_a_hand_off_from_an_agent_of_one_file_to_that_of_another(tmp_path: Path)
     assert found.to_exchange.number == 1
 
 
-def test_a_session_that_two_files_hold_is_read_once(tmp_path: Path) -> None:
+def test_a_session_in_two_files_is_read_once(tmp_path: Path) -> None:
     """A copy adds nothing."""
     first, second = pair(tmp_path)
     shutil.copy(first, tmp_path / "copy.a2a.db")
@@ -112,7 +112,7 @@ def test_a_session_that_two_files_hold_is_read_once(tmp_path: Path) -> None:
         assert [task.files for task in recording.tasks()] == [["first", "second"], ["second"]]
 
 
-def test_sessions_that_overlap_and_sessions_that_do_not(tmp_path: Path) -> None:
+def test_overlapping_and_separate_sessions_are_read_by_time(tmp_path: Path) -> None:
     """Calls are by time all the same: of one file with three runs, the second and third at once."""
     path = tmp_path / "a.a2a.db"
     for number, seconds in ((1, (1, 2)), (2, (3, 5, 7)), (3, (4, 6))):
@@ -126,7 +126,7 @@ def test_sessions_that_overlap_and_sessions_that_do_not(tmp_path: Path) -> None:
         assert [(call.session, call.number) for call in recording.exchanges("rec:2 OR rec:3")] == seen[2:]
 
 
-def test_what_is_written_while_it_is_open_is_found(tmp_path: Path) -> None:
+def test_rows_written_while_the_recording_is_open_are_found(tmp_path: Path) -> None:
     """A session that goes on says so."""
     writer = begin(tmp_path / "live.a2a.db", 1)
     call(writer, 1, 1, 1)
@@ -139,7 +139,7 @@ def test_what_is_written_while_it_is_open_is_found(tmp_path: Path) -> None:
         assert (recording.sessions()[0].complete, recording.sessions()[0].missing) == (False, "2 bytes are missing")
 
 
-def test_payloads_come_when_they_are_asked_for(tmp_path: Path) -> None:
+def test_payloads_are_read_on_demand(tmp_path: Path) -> None:
     """Left out or not, a frame has the same."""
     with Recording(pair(tmp_path)[0]) as recording:
         with_them, without = list(recording.frames()), list(recording.frames(payloads=False))
@@ -153,7 +153,7 @@ def test_payloads_come_when_they_are_asked_for(tmp_path: Path) -> None:
         assert without[0].text() == 'message user "Question 1.1"'
 
 
-def test_findings_of_a_frame_are_its_own(tmp_path: Path) -> None:
+def test_frame_findings_exclude_those_of_the_exchange(tmp_path: Path) -> None:
     """Of a call's frames and of a connection's; those of the whole call are the call's."""
     writer = begin(tmp_path / "a.a2a.db", 1)
     settings = frame(0, 1, b"{}", kind=FrameKind.CONTROL, schema="control")
@@ -179,7 +179,7 @@ def test_findings_of_a_frame_are_its_own(tmp_path: Path) -> None:
         ]
 
 
-def test_a_file_that_is_none_opens_nothing(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_recording_is_refused(tmp_path: Path) -> None:
     """The error names it; without a name there is nothing to open."""
     first, _ = pair(tmp_path)
     with pytest.raises(RecordingError, match="absent"):

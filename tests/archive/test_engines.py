@@ -138,7 +138,7 @@ def test_duckdb(folder: Path) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("engine", ["chdb", "spark"])
-def test_others_say_the_same(folder: Path, engine: str) -> None:
+def test_other_engines_agree_with_duckdb(folder: Path, engine: str) -> None:
     if why := missing(engine):
         pytest.skip(why)
     assert asked(engine, folder) == asked("duckdb", folder)

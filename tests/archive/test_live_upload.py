@@ -38,7 +38,7 @@ def run(tmp_path: Path, ledger: CheckpointFile, tell: Callable[[Status], None]) 
     return url
 
 
-def test_a_session_that_has_ended_is_put_whole(tmp_path: Path, ledger: CheckpointFile) -> None:
+def test_an_ended_session_is_uploaded_whole(tmp_path: Path, ledger: CheckpointFile) -> None:
     (tmp_path / "archive").mkdir()
     told: list[Status] = []
 
@@ -49,7 +49,7 @@ def test_a_session_that_has_ended_is_put_whole(tmp_path: Path, ledger: Checkpoin
     assert (mark.calls, mark.errors, mark.frame) == (1, 0, manifest.cut.through)
 
 
-def test_storage_that_is_away_is_tried_again_and_told_once(tmp_path: Path, ledger: CheckpointFile) -> None:
+def test_unreachable_storage_is_retried_and_reported_once(tmp_path: Path, ledger: CheckpointFile) -> None:
     tried: list[Status] = []
 
     def tell(said: Status) -> None:
@@ -74,7 +74,7 @@ def test_storage_that_is_away_is_tried_again_and_told_once(tmp_path: Path, ledge
     assert ledger.read_mark().errors == 3
 
 
-def test_a_recording_that_is_begun_anew_is_followed(tmp_path: Path, ledger: CheckpointFile) -> None:
+def test_a_recreated_recording_is_followed(tmp_path: Path, ledger: CheckpointFile) -> None:
     """The recorder does so where somebody deletes it in mid-run."""
     (tmp_path / "archive").mkdir()
     path = tmp_path / "r.a2a.db"

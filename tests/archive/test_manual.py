@@ -24,13 +24,13 @@ def kind(column: ArchiveColumn) -> str:
 
 
 @pytest.mark.parametrize("columns", [FRAME_COLUMNS, FACT_COLUMNS])
-def test_every_column_stands_there_in_order(columns: tuple[ArchiveColumn, ...]) -> None:
+def test_manual_lists_every_column_in_order(columns: tuple[ArchiveColumn, ...]) -> None:
     rows = "\n".join(f"| `{each.name}` | {kind(each)} | {each.meaning} |" for each in columns)
 
     assert f"|---|---|---|\n{rows}\n" in PAGE + "\n", f"the page should say:\n{rows}"
 
 
-def test_what_it_types_can_be_typed() -> None:
+def test_options_in_the_manual_exist() -> None:
     options = {word for line in re.findall(r"a2a-inspect archive (.*)", PAGE) for word in re.findall(r"--[a-z]+", line)}
     known = {name for command in archive.commands.values() for option in command.params for name in option.opts}
 

@@ -25,7 +25,7 @@ def test_any_frame_comes_back_as_it_was(frame: Frame) -> None:
     assert list(read_frames(table)) == [("run", 5, frame)]
 
 
-def test_a_frame_that_names_no_task_is_found_under_that_of_its_call() -> None:
+def test_a_frame_without_a_task_has_the_task_of_its_exchange() -> None:
     """The request that begins a task cannot name it."""
     frame = Frame(1, 1, 0, direction=0, kind=1, began=1, at=1, start=0, end=1)  # type: ignore[arg-type]
     [row] = (
@@ -37,13 +37,13 @@ def test_a_frame_that_names_no_task_is_found_under_that_of_its_call() -> None:
     assert row == {"task_id": "T", "named": None}
 
 
-def test_every_column_says_what_it_means() -> None:
+def test_every_column_has_a_description() -> None:
     assert all(column.meaning.endswith(".") for column in (*FRAME_COLUMNS, *FACT_COLUMNS))
     assert len({column.name for column in FRAME_COLUMNS}) == len(FRAME_COLUMNS)
     assert len({column.name for column in FACT_COLUMNS}) == len(FACT_COLUMNS)
 
 
-def test_a_trace_is_what_a_traceparent_has() -> None:
+def test_trace_id_is_read_from_the_traceparent() -> None:
     trace = "4bf92f3577b34da6a3ce929d0e0e4736"
 
     assert trace_id_of(f"00-{trace.upper()}-00f067aa0ba902b7-01") == trace

@@ -43,7 +43,7 @@ def put(recording: Recording) -> int:
     return SessionUpload(ArchiveStore(URL), "here", recording, session).put_segments(include_rest=True)
 
 
-def test_a_recording_goes_there_and_comes_back(bucket: Bucket, recording: Recording, tmp_path: Path) -> None:
+def test_a_recording_is_uploaded_and_restored(bucket: Bucket, recording: Recording, tmp_path: Path) -> None:
     """Listings come in pages, and files in ranges."""
     put(recording)
     place = ArchiveStore(URL)
@@ -54,7 +54,7 @@ def test_a_recording_goes_there_and_comes_back(bucket: Bucket, recording: Record
     assert len(find_segments(place, SegmentQuery())) == len(bucket.objects) // 3 == 2
 
 
-def test_who_died_between_two_objects_is_gone_on_from(bucket: Bucket, recording: Recording) -> None:
+def test_an_upload_killed_between_two_objects_is_resumed(bucket: Bucket, recording: Recording) -> None:
     """Wherever it ended: all of them are there after the next try, those that were there before as they were."""
     put(recording)
     whole = bucket.objects.copy()
@@ -71,7 +71,7 @@ def test_who_died_between_two_objects_is_gone_on_from(bucket: Bucket, recording:
 
 
 @pytest.mark.parametrize("answer", [503, CUT])
-def test_what_is_slow_or_cut_off_is_asked_again(bucket: Bucket, recording: Recording, answer: int) -> None:
+def test_slow_and_cut_off_requests_are_retried(bucket: Bucket, recording: Recording, answer: int) -> None:
     """Also where the object is there, and only the answer did not come."""
     bucket.answers["PUT"] = [0, answer]
 
@@ -91,7 +91,7 @@ def test_what_is_slow_or_cut_off_is_asked_again(bucket: Bucket, recording: Recor
         ("PUT", [CUT, CUT], " cannot be reached"),
     ],
 )
-def test_what_the_storage_refuses_is_told_in_a_line(
+def test_a_storage_refusal_is_one_stable_line(
     bucket: Bucket, recording: Recording, method: str, answers: list[int], told: str
 ) -> None:
     """It is the same line each time: it has no times, and no addresses of requests."""

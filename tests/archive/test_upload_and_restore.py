@@ -56,7 +56,7 @@ def cassette(recording: Recording, file: Path, keys: set[int] | None = None, wha
 
 
 @pytest.mark.parametrize("rows", [16, 200_000])
-def test_a_task_comes_back_as_a_trimmed_recording(
+def test_a_task_is_restored_as_a_trimmed_recording(
     place: ArchiveStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
     """Also where its calls lie in many segments; with the call before it that brought the card of its agent."""
@@ -76,7 +76,7 @@ def test_a_task_comes_back_as_a_trimmed_recording(
         assert cassette(back, tmp_path / "back.a2a.jsonl") == trimmed
 
 
-def test_doing_it_again_changes_nothing(place: ArchiveStore) -> None:
+def test_a_second_upload_changes_nothing(place: ArchiveStore) -> None:
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         assert put(place, recording) == recording.counts().frames
         before = content(place.url)
@@ -86,7 +86,7 @@ def test_doing_it_again_changes_nothing(place: ArchiveStore) -> None:
     assert sorted(name.partition("/")[0] for name in before) == ["facts", "frames", "manifests"]
 
 
-def test_names_come_from_the_recording_alone(place: ArchiveStore) -> None:
+def test_object_names_depend_on_the_recording_only(place: ArchiveStore) -> None:
     """By them another version knows what is there already: they never change, whatever the bytes are."""
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         put(place, recording)
@@ -100,7 +100,7 @@ def test_names_come_from_the_recording_alone(place: ArchiveStore) -> None:
 
 
 @pytest.mark.parametrize("lost", [("manifests",), ("manifests", "frames")])
-def test_who_was_killed_between_two_objects_is_gone_on_from(
+def test_an_upload_killed_between_two_objects_is_resumed(
     place: ArchiveStore, monkeypatch: pytest.MonkeyPatch, lost: tuple[str, ...]
 ) -> None:
     """The objects that are there stay, those that are not there come to be the same bytes; also where a segment would
@@ -119,7 +119,7 @@ def test_who_was_killed_between_two_objects_is_gone_on_from(
     assert content(place.url) == before
 
 
-def test_a_session_that_goes_on_is_gone_on_with(place: ArchiveStore, tmp_path: Path) -> None:
+def test_a_continuing_session_is_uploaded_incrementally(place: ArchiveStore, tmp_path: Path) -> None:
     """A call that was open comes again when it is over; nothing else does."""
     made = writer(tmp_path / "r.db")
     made.write([request(1)], changes=changes(exchange(1, closed=0, how="")))
@@ -137,7 +137,7 @@ def test_a_session_that_goes_on_is_gone_on_with(place: ArchiveStore, tmp_path: P
         assert cassette(back, tmp_path / "back.a2a.jsonl") == whole
 
 
-def test_a_recording_that_was_begun_anew_is_gone_on_with(place: ArchiveStore, tmp_path: Path) -> None:
+def test_a_recreated_recording_is_uploaded_without_gaps_or_repeats(place: ArchiveStore, tmp_path: Path) -> None:
     """It begins where its journal does, so its rows have other numbers; nothing is left out, nothing comes twice."""
     for name, numbers in (("before.db", (1, 2)), ("after.db", (2, 3, 4))):
         made = writer(tmp_path / name)
@@ -157,7 +157,7 @@ def test_a_recording_that_was_begun_anew_is_gone_on_with(place: ArchiveStore, tm
 
 
 @pytest.mark.parametrize("table", ["frames", "facts"])
-def test_what_a_rule_of_the_bucket_removed_is_said_and_the_rest_is_brought(
+def test_objects_removed_by_a_bucket_rule_are_reported_and_the_rest_restored(
     place: ArchiveStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
     """It does not remove the files of a segment at the same moment, and the manifest perhaps last."""
@@ -181,7 +181,7 @@ def test_what_a_rule_of_the_bucket_removed_is_said_and_the_rest_is_brought(
         restore_recording(place, SegmentQuery(since=1), "all", tmp_path / "none.a2a.db")
 
 
-def test_a_segment_tells_of_the_tasks_that_had_begun(place: ArchiveStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_segment_lists_the_tasks_begun_by_its_end(place: ArchiveStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the recording had ended long before it was put: those that began later come later."""
     monkeypatch.setattr(segment, "MAX_ROWS", 20)
     with open_recording_or_cassette(RECORDINGS / "generations.a2a.jsonl") as recording:
@@ -241,7 +241,7 @@ def test_only_matching_segments_are_read(place: ArchiveStore, tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("what", ["manifest", "frames", "facts", "cut", "newer"])
-def test_what_is_foreign_or_was_changed_is_told(place: ArchiveStore, tmp_path: Path, what: str) -> None:
+def test_foreign_and_changed_objects_are_reported(place: ArchiveStore, tmp_path: Path, what: str) -> None:
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         put(place, recording)
     [manifest] = find_segments(place, SegmentQuery())
@@ -266,7 +266,7 @@ def test_what_is_foreign_or_was_changed_is_told(place: ArchiveStore, tmp_path: P
 @pytest.mark.parametrize(
     "url", ["http://x/y", "s3:///x", "file://host/x", "x", "", "s3://a?b=1", "s3://[", "s3://a b/c", "s3://ü"]
 )
-def test_what_is_no_place_is_told(url: str) -> None:
+def test_a_url_that_is_no_archive_is_refused(url: str) -> None:
     for look in (check_archive_url, ArchiveStore):
         with pytest.raises(ArchiveError, match="is not the URL of an archive"):
             look(url)
@@ -286,7 +286,7 @@ def test_a_command_line_of_no_unicode_is_archived(place: ArchiveStore, tmp_path:
         assert back.sessions()[0].facts.command == ("agent", "\udcff")
 
 
-def test_an_endpoint_that_is_no_url_is_told_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_endpoint_is_refused_before_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
     for look in (check_archive_url, ArchiveStore):
         with pytest.raises(ArchiveError, match="AWS_ENDPOINT_URL is not a URL") as wrong:
@@ -294,7 +294,7 @@ def test_an_endpoint_that_is_no_url_is_told_before_anything_starts(monkeypatch: 
         assert "http://localhost:9000" in wrong.value.hint
 
 
-def test_where_the_library_gives_up_it_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_panic_of_the_storage_library_is_one_error_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its Rust panics, which is no exception of Python's."""
     for name, word in (("ENDPOINT_URL", "http://127.0.0.1:99999"), ("ACCESS_KEY_ID", "x"), ("SECRET_ACCESS_KEY", "y")):
         monkeypatch.setenv(f"AWS_{name}", word)

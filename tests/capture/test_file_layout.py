@@ -32,7 +32,7 @@ def test_without_the_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert tmp_path in file_layout.state_dir().parents
 
 
-def test_the_key_is_made_once(state: Path) -> None:
+def test_the_key_is_created_once(state: Path) -> None:
     """The key is 32 random bytes, private, and stays."""
     key = file_layout.redaction_key()
     assert len(key) == 32
@@ -60,7 +60,7 @@ def test_a_broken_key_is_not_replaced(state: Path) -> None:
         file_layout.redaction_key()
 
 
-def test_leftovers_are_what_nobody_holds() -> None:
+def test_leftovers_are_journals_without_a_holder() -> None:
     """A journal belongs to its relay until that lets go, or dies; then it is left over, oldest first."""
     later = file_layout.create_journal(SessionFile("/tmp/b.db", os.getpid(), 2_000_000_000))
     first = file_layout.create_journal(SessionFile("/tmp/a.db", os.getpid(), 1_000_000_000))
@@ -87,7 +87,7 @@ def test_a_killed_relay_leaves_its_journal() -> None:
     assert leftover.session.recording == "/tmp/a.db"
 
 
-def test_foreign_folders_are_left_alone() -> None:
+def test_foreign_folders_are_ignored() -> None:
     """A folder without a readable `session.json` is no journal."""
     (file_layout.journals_dir() / "x").mkdir()
     (file_layout.journals_dir() / "y").mkdir()
@@ -96,7 +96,7 @@ def test_foreign_folders_are_left_alone() -> None:
     assert file_layout.find_leftovers() == []
 
 
-def test_a_journal_whose_recorder_still_works_is_no_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_journal_with_a_live_recorder_is_no_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The recorder finishes it by itself; only where both are dead somebody else has to."""
     monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path))
     folder = file_layout.create_journal(file_layout.SessionFile("r.db", 1, 1))
@@ -120,7 +120,7 @@ def test_a_journal_that_is_being_deleted_is_no_leftover(tmp_path: Path, monkeypa
     assert meanwhile == [[]]
 
 
-def test_a_copy_of_the_lock_holds_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_inherited_lock_holds_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A recorder that inherited it: the relay may go."""
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path))
     folder = file_layout.create_journal(file_layout.SessionFile("r.db", 1, 1))

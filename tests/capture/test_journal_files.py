@@ -12,7 +12,7 @@ from a2a_proxy.capture.record_format import segment_numbers
 from support_journal import Disk
 
 
-def test_a_segment_that_cannot_end_is_not_tried_for_ever(tmp_path: Path) -> None:
+def test_ending_a_segment_is_retried_with_growing_pauses(tmp_path: Path) -> None:
     """On a full disk an idle segment is due, but tried after longer and longer pauses only; with room again it ends."""
     disk, now = Disk(), 100.0
     segments = JournalFiles(tmp_path, JournalLimits(segment_seconds=60, keep_free=0), write=disk, now=lambda: now)
@@ -42,7 +42,7 @@ def test_a_segment_that_cannot_end_is_not_tried_for_ever(tmp_path: Path) -> None
     ("wrong", "reason"),
     [(OSError(errno.EIO, "Input/output error"), "input/output error"), (OSError("gone"), "gone")],
 )
-def test_a_disk_that_does_not_say_how_full_it_is(
+def test_nothing_is_written_if_the_free_space_is_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: OSError, reason: str
 ) -> None:
     """Nothing is written to it, and why is known; once it says so again, writing goes on."""
@@ -60,7 +60,7 @@ def test_a_disk_that_does_not_say_how_full_it_is(
     segments.close()
 
 
-def test_a_deleted_folder_is_made_again(tmp_path: Path) -> None:
+def test_a_deleted_folder_is_created_again(tmp_path: Path) -> None:
     segments = JournalFiles(tmp_path / "j", JournalLimits())
     shutil.rmtree(tmp_path / "j")
     assert segments.write([b"head", b"data", b"tail"]) == 3

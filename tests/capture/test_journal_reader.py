@@ -28,12 +28,12 @@ def written(folder: Path, count: int = 40, size: int = 100, segment_bytes: int =
 
 
 @pytest.mark.parametrize("max_bytes", [1, 25, 124, 125, 300, 1 << 20])
-def test_any_read_size(tmp_path: Path, max_bytes: int) -> None:
+def test_any_read_size_yields_the_same_records(tmp_path: Path, max_bytes: int) -> None:
     """However little is read at once, also less than one record, all records come."""
     assert written(tmp_path) == read_all(tmp_path, max_bytes)
 
 
-def test_a_position_is_enough_to_go_on(tmp_path: Path) -> None:
+def test_a_reader_resumes_from_any_position(tmp_path: Path) -> None:
     """A new reader at each position reads exactly the rest, and `behind` counts down to 0."""
     chunks = written(tmp_path)
     got: list[Chunk] = []
@@ -88,7 +88,7 @@ def damages(chunks: list[Chunk]) -> list[str]:
     ]
 
 
-def test_damage_is_told_once_and_the_next_segment_is_read(tmp_path: Path) -> None:
+def test_damage_is_reported_once_and_the_next_segment_is_read(tmp_path: Path) -> None:
     """A wrong byte costs the rest of its segment; a LOST on connection 0 stands where it was."""
     chunks = written(tmp_path)
     path = segment_path(tmp_path, 2)
@@ -106,7 +106,7 @@ def test_damage_is_told_once_and_the_next_segment_is_read(tmp_path: Path) -> Non
     assert got[place].at == chunks[place - 1].at
 
 
-def test_a_segment_that_was_cut_is_told(tmp_path: Path) -> None:
+def test_a_truncated_segment_is_reported(tmp_path: Path) -> None:
     """Bytes missing at the end of a segment are noticed by the next one's header, at whatever place it was cut."""
     chunks = written(tmp_path)
     path = segment_path(tmp_path, 2)
@@ -120,7 +120,7 @@ def test_a_segment_that_was_cut_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"A2AJ", b"\0" * 24, b"\xff" * 5000])
-def test_a_file_that_is_no_segment(tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_is_no_segment_is_reported_and_skipped(tmp_path: Path, data: bytes) -> None:
     """It is told and skipped."""
     written(tmp_path)
     segment_path(tmp_path, 2).write_bytes(data)
@@ -129,7 +129,7 @@ def test_a_file_that_is_no_segment(tmp_path: Path, data: bytes) -> None:
     assert got[-1].kind is ChunkKind.END
 
 
-def test_a_missing_segment(tmp_path: Path) -> None:
+def test_a_missing_segment_is_reported(tmp_path: Path) -> None:
     """A segment that is gone is told and skipped."""
     written(tmp_path)
     segment_path(tmp_path, 1).unlink()
@@ -138,7 +138,7 @@ def test_a_missing_segment(tmp_path: Path) -> None:
     assert got[-1].kind is ChunkKind.END
 
 
-def test_a_torn_tail_of_the_last_segment_is_waited_for(tmp_path: Path) -> None:
+def test_a_torn_record_at_the_end_is_read_once_complete(tmp_path: Path) -> None:
     """A killed relay leaves half a record: no damage, no record, and nothing more."""
     chunks = written(tmp_path, count=5, segment_bytes=1 << 20)
     path = segment_path(tmp_path, 1)
@@ -154,7 +154,7 @@ def test_a_torn_tail_of_the_last_segment_is_waited_for(tmp_path: Path) -> None:
         reader.close()
 
 
-def test_nothing_is_there_yet(tmp_path: Path) -> None:
+def test_a_reader_may_start_before_the_writer(tmp_path: Path) -> None:
     """A reader may come before the writer."""
     reader = JournalReader(tmp_path / "later")
     assert reader.read() == []

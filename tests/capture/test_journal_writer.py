@@ -37,7 +37,7 @@ def wait_for_writer(journal: Journal) -> None:
     assert not journal.stats().queued
 
 
-def test_what_is_appended_is_read(tmp_path: Path) -> None:
+def test_appended_records_are_read_in_order(tmp_path: Path) -> None:
     """All records come back in order, then END; files are for the user only."""
     journal = Journal(tmp_path / "j", turns := Turns(), ROOMY)
     draw = random.Random(7)
@@ -94,7 +94,7 @@ def test_segments_rotate_by_size(tmp_path: Path) -> None:
     assert [chunk.at for chunk in read_all(tmp_path)] == [*range(50), 99]
 
 
-def test_segments_rotate_by_time_though_nothing_comes(tmp_path: Path) -> None:
+def test_idle_segments_rotate_by_time(tmp_path: Path) -> None:
     """Bytes do not stay in the current segment for ever: an idle one is ended too, an empty one is not."""
     journal = Journal(tmp_path, Turns(), JournalLimits(segment_seconds=0.05, keep_free=0))
     journal.append(DATA, A, 1, 1, b"x")
@@ -203,7 +203,7 @@ def test_a_full_disk_is_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_the_books_balance(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_written_and_lost_records_add_up(tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However the disk fails and comes back: appended = read + lost, and no byte follows a hole."""
     monkeypatch.setattr(journal_files, "MIN_RETRY_SECONDS", 0.01)
     monkeypatch.setattr(journal_writer, "MIN_RETRY_SECONDS", 0.01)
@@ -282,7 +282,7 @@ def test_the_disk_is_not_filled(tmp_path: Path) -> None:
     assert payload(read_all(tmp_path)) == 0
 
 
-def test_a_file_size_limit_costs_nothing(tmp_path: Path) -> None:
+def test_a_file_size_limit_loses_no_record(tmp_path: Path) -> None:
     """EFBIG, which a real kernel gives for RLIMIT_FSIZE, leads to a new segment and to no loss."""
     script = f"""
 import resource
@@ -325,7 +325,7 @@ def test_the_reader_is_woken(tmp_path: Path) -> None:
     assert len(read_all(tmp_path, 1 << 24)) == 70_003
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+def test_an_unwritable_folder_raises_at_the_start(tmp_path: Path) -> None:
     """It is told at the beginning, by OSError."""
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(OSError):
@@ -333,7 +333,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_the_reason_of_a_loss_outlives_the_next_write(tmp_path: Path, number: int) -> None:
+def test_the_reason_of_a_loss_survives_the_next_write(tmp_path: Path, number: int) -> None:
     """A small record still fits where a large one did not: the bytes are lost all the same, and why is still known."""
 
     def write(fd: int, data: bytes | memoryview) -> int:
@@ -353,7 +353,7 @@ def test_the_reason_of_a_loss_outlives_the_next_write(tmp_path: Path, number: in
     assert journal.close(2)
 
 
-def test_a_queue_that_is_full_is_a_slow_disk(tmp_path: Path) -> None:
+def test_a_full_queue_is_reported_as_a_slow_disk(tmp_path: Path) -> None:
     """There is room, but it is not reached in time."""
     disk = Disk()
     journal = Journal(tmp_path / "j", Turns(), JournalLimits(keep_free=0, queue_bytes=100_000), write=disk)

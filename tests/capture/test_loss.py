@@ -28,7 +28,7 @@ def taken(gap: LossBuffer) -> list[Chunk]:
     return scan_records(b"".join(gap.take())).chunks
 
 
-def test_the_story_is_kept_and_payload_counted() -> None:
+def test_control_records_are_kept_and_lost_payload_is_counted() -> None:
     """Each direction that lost bytes has one LOST, at the place of the first."""
     gap = LossBuffer()
     add(gap, (OPEN, A, 1, b"{}"), (DATA, A, 1, b"abc"), (DATA, B, 1, b"de"), (DATA, A, 1, b"f"))
@@ -46,7 +46,7 @@ def test_the_story_is_kept_and_payload_counted() -> None:
     assert not gap
 
 
-def test_a_lost_record_that_is_lost_again_adds_up() -> None:
+def test_lost_loss_records_are_merged() -> None:
     """LOST records that could not be written either are merged, and not counted twice."""
     gap = LossBuffer()
     add(gap, (DATA, A, 1, b"abc"))

@@ -83,7 +83,7 @@ def test_any_bytes_can_be_scanned(data: bytes) -> None:
     assert found.end <= len(data)
 
 
-def test_a_record_of_a_kind_that_is_not_known_is_damage() -> None:
+def test_a_record_of_an_unknown_kind_is_damage() -> None:
     """Also with a right checksum."""
     for kind, direction in ((0, 0), (len(ChunkKind) + 1, 0), (255, 1), (3, 2)):
         assert "unknown kind" in scan_records(b"".join(pack_record(kind, direction, 1, 1, b""))).damage
@@ -94,7 +94,7 @@ def test_an_impossible_length_is_damage_at_once() -> None:
     assert "length" in scan_records(b"\xff\xff\xff\xff" + bytes(20)).damage
 
 
-def test_a_segment_of_another_version_is_none() -> None:
+def test_a_segment_header_of_another_version_is_refused() -> None:
     """Wrong magic, wrong version, or too short."""
     good = segment_header(1, 5)
     assert previous_segment_end(good) == 5

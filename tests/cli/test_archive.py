@@ -14,7 +14,7 @@ from support_inspect import sample
 from support_recording import facts
 
 
-def test_a_process_of_its_own_archives_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_separate_process_archives_the_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "state"))
     (tmp_path / "archive").mkdir()
     archive = archive_config((tmp_path / "archive").as_uri(), 300.0, "here")
@@ -32,7 +32,7 @@ def test_a_process_of_its_own_archives_the_session(tmp_path: Path, monkeypatch: 
     assert [each.cut.proxy for each in find_segments(ArchiveStore(archive.url), SegmentQuery())] == ["here"]
 
 
-def test_nothing_was_asked_for() -> None:
+def test_without_a_url_nothing_is_archived() -> None:
     assert archive_config("", 300.0, "") is None
 
 
@@ -45,14 +45,14 @@ def test_nothing_was_asked_for() -> None:
         ("", "a", "without"),
     ],
 )
-def test_what_cannot_be_used_is_told_before_anything_starts(url: str, name: str, message: str) -> None:
+def test_an_unusable_archive_is_refused_before_the_start(url: str, name: str, message: str) -> None:
     with pytest.raises(UserError, match=message) as wrong:
         archive_config(url, 300.0, name)
 
     assert wrong.value.hint
 
 
-def test_what_is_not_there_yet_is_counted_with_the_command_that_puts_it() -> None:
+def test_rows_not_yet_archived_are_counted_with_the_command_to_upload_them() -> None:
     archive = ArchiveConfig("s3://b/p", 300.0, "here")
     report = HookReport(name="archive", outcome="slow", calls=2, errors=1, frame=5, log="")
 

@@ -88,20 +88,20 @@ def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
         ),
     ],
 )
-def test_wrong_words(tmp_path: Path, place: Path, words: tuple[str, ...], error: str) -> None:
+def test_invalid_flags_and_addresses(tmp_path: Path, place: Path, words: tuple[str, ...], error: str) -> None:
     """Flags and addresses."""
     two_lines(run(tmp_path / "state", "a2a-proxy", *words), "a2a-proxy", error)
     nothing_made(tmp_path / "state", place, {})
 
 
-def test_a_mistake_in_the_environment(tmp_path: Path, place: Path) -> None:
+def test_invalid_environment_variables_are_refused(tmp_path: Path, place: Path) -> None:
     """`A2A_PROXY_LEARN_PORTS` is read as the option is."""
     done = run(tmp_path / "state", "a2a-proxy", *PAIR, A2A_PROXY_LEARN_PORTS="80-")
     two_lines(done, "a2a-proxy", "--learn-ports: '80-' is not a port or a range of ports")
     nothing_made(tmp_path / "state", place, {})
 
 
-def test_busy_port(tmp_path: Path, place: Path, busy: int) -> None:
+def test_a_busy_port_is_an_error(tmp_path: Path, place: Path, busy: int) -> None:
     """Also the second of two listeners: the first one is closed again."""
     for words in (
         ("--listen", f"127.0.0.1:{busy}", "--upstream", "127.0.0.1:1"),
@@ -113,7 +113,7 @@ def test_busy_port(tmp_path: Path, place: Path, busy: int) -> None:
         assert not (tmp_path / "state").exists()
 
 
-def test_a_proxy_that_is_its_own_upstream(tmp_path: Path, place: Path) -> None:
+def test_a_proxy_cannot_be_its_own_upstream(tmp_path: Path, place: Path) -> None:
     """By itself, by a name, by its gRPC upstream, or through another listener; nothing is made."""
     with kept_port() as first, kept_port() as second:
         for words in (
@@ -138,7 +138,7 @@ def kept_port() -> Iterator[int]:
         yield int(holds.getsockname()[1])
 
 
-def test_recordings_that_cannot_be_written(tmp_path: Path, place: Path) -> None:
+def test_unwritable_recordings_are_refused(tmp_path: Path, place: Path) -> None:
     """Foreign files, folders, places that are not there."""
     (place / "text").write_text("my diary")
     (place / "empty").touch()
@@ -159,14 +159,14 @@ def test_recordings_that_cannot_be_written(tmp_path: Path, place: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_no_permission(tmp_path: Path, place: Path) -> None:
+def test_missing_permission_is_an_error(tmp_path: Path, place: Path) -> None:
     """A folder that is not ours."""
     place.chmod(0o500)
     two_lines(run(tmp_path / "state", "a2a-proxy", *PAIR, "--record", place / "r.db"), "a2a-proxy", "permission")
     two_lines(run(place / "state", "a2a-proxy", *PAIR), "a2a-proxy", "permission denied")
 
 
-def test_a_recording_of_a_newer_version(tmp_path: Path, place: Path) -> None:
+def test_a_recording_of_a_newer_version_is_refused(tmp_path: Path, place: Path) -> None:
     """It is not touched, by either program."""
     writer = Writer(place / "r.db", facts())
     writer.open()
@@ -181,7 +181,7 @@ def test_a_recording_of_a_newer_version(tmp_path: Path, place: Path) -> None:
     two_lines(run(tmp_path / "state", "a2a-inspect", "ls", place / "r.db"), "a2a-inspect", "newer")
 
 
-def test_a_state_directory_that_cannot_be(tmp_path: Path, place: Path) -> None:
+def test_a_state_directory_that_cannot_be_created_is_refused(tmp_path: Path, place: Path) -> None:
     """A file stands in its way."""
     (place / "file").write_text("x")
     for state in (place / "file", place / "file" / "below"):
@@ -191,7 +191,7 @@ def test_a_state_directory_that_cannot_be(tmp_path: Path, place: Path) -> None:
     assert [path.name for path in place.iterdir()] == ["file"]
 
 
-def test_a_damaged_redaction_key(tmp_path: Path, place: Path) -> None:
+def test_a_damaged_redaction_key_is_refused(tmp_path: Path, place: Path) -> None:
     """Without a key no secret can be labelled, so nothing is recorded."""
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "redaction.key").write_bytes(b"short")
@@ -201,7 +201,7 @@ def test_a_damaged_redaction_key(tmp_path: Path, place: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [("a2a-inspect", "rules"), ("a2a-inspect", "rules", "RPC-002"), ("a2a-proxy", "-h")])
-def test_an_output_that_takes_nothing(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_a_full_output_is_one_error_line(tmp_path: Path, words: tuple[str, ...]) -> None:
     """Long or short: an error line and a hint, no traceback."""
     with open("/dev/full", "wb") as full:
         done = subprocess.run(
@@ -220,7 +220,7 @@ def test_an_output_that_takes_nothing(tmp_path: Path, words: tuple[str, ...]) ->
 
 
 @pytest.mark.parametrize("words", [("rules",), ("rules", "RPC-002")])
-def test_a_reader_that_has_seen_enough(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_a_closed_pipe_is_success(tmp_path: Path, words: tuple[str, ...]) -> None:
     """Long or short: that is success."""
     reader, writer = os.pipe()
     os.close(reader)

@@ -53,7 +53,7 @@ class Scene:
         return list(self.notes.said)
 
 
-def test_losses_are_told_once_and_their_end() -> None:
+def test_losses_and_their_end_are_reported_once() -> None:
     """Why, what to do, and that it is over."""
     scene = Scene()
     assert scene.look() == []
@@ -75,7 +75,7 @@ def test_losses_are_told_once_and_their_end() -> None:
     assert said[1] == "allow more: --journal-max SIZE"
 
 
-def test_a_full_disk_is_no_slow_disk() -> None:
+def test_a_full_disk_is_not_reported_as_slow() -> None:
     """Also where it takes small records again by the time that somebody looks."""
     (said,) = Scene().look(lost=70_000, lost_reason="disk quota exceeded")
     assert "the journal cannot be written: disk quota exceeded; 68.4 KiB are missing so far from /state/j" in said[0]
@@ -85,7 +85,7 @@ def test_a_full_disk_is_no_slow_disk() -> None:
     assert said[1] == "keep the state on a faster disk: export A2A_PROXY_STATE=DIR"
 
 
-def test_a_recorder_that_falls_behind_is_told_at_each_doubling() -> None:
+def test_a_lagging_recorder_is_reported_at_each_doubling() -> None:
     """And again after it had caught up."""
     scene = Scene()
     counts = []
@@ -94,7 +94,7 @@ def test_a_recorder_that_falls_behind_is_told_at_each_doubling() -> None:
     assert counts == [0, 1, 0, 1, 0, 0, 1]
 
 
-def test_a_deleted_folder_is_told() -> None:
+def test_a_deleted_journal_folder_is_reported_once() -> None:
     """Made again, or not to be made: once."""
     scene = Scene()
     scene.mended = True
@@ -109,13 +109,13 @@ def test_a_deleted_folder_is_told() -> None:
 @pytest.mark.parametrize(
     ("text", "size"), [("65536", 65536), ("4GiB", 4 << 30), ("500M", 500 << 20), ("1.5 kb", 1536), ("2T", 2 << 40)]
 )
-def test_sizes(text: str, size: int) -> None:
+def test_sizes_are_parsed(text: str, size: int) -> None:
     """As people write them."""
     assert parse_size("--journal-max", text) == size
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "4 apples", "GiB", "1e9", "٤"])
-def test_what_is_no_size(text: str) -> None:
+def test_an_invalid_size_is_refused_with_an_example(text: str) -> None:
     """It is told with an example."""
     with pytest.raises(UserError) as caught:
         parse_size("--journal-max", text)

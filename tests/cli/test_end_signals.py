@@ -104,7 +104,7 @@ def test_the_relay_ends_with_its_terminal(terminal: Callable[..., Terminal], age
     assert not list((tmp_path / "state" / "journals").iterdir())
 
 
-def test_under_nohup_it_stays_ignored(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+def test_a_hangup_ignored_by_nohup_stays_ignored(proxy: Start, agent: Agent, tmp_path: Path) -> None:
     before = ["/bin/sh", "-c", 'trap "" HUP; exec "$@"', "sh"]
     one = proxy("-l", "127.0.0.1:0", "-u", agent.upstream, "--record", tmp_path / "r.db", before=before)
     (address,) = one.addresses()
@@ -117,7 +117,7 @@ def test_under_nohup_it_stays_ignored(proxy: Start, agent: Agent, tmp_path: Path
     assert ended_cleanly(tmp_path / "r.db")
 
 
-def test_a_second_hangup_is_no_hurry(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+def test_a_second_hangup_does_not_cut_the_shutdown_short(proxy: Start, agent: Agent, tmp_path: Path) -> None:
     """A terminal and a shell may each send one, and a supervisor SIGTERM as well: all of it is still recorded."""
     one = proxy("-l", "127.0.0.1:0", "-u", agent.upstream, "--record", tmp_path / "r.db")
     (address,) = one.addresses()
@@ -135,7 +135,7 @@ def test_a_second_hangup_is_no_hurry(proxy: Start, agent: Agent, tmp_path: Path)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the recorder in /proc")
-def test_the_recorder_does_not_die_of_it(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+def test_the_recorder_survives_a_hangup(proxy: Start, agent: Agent, tmp_path: Path) -> None:
     """A supervisor that sends SIGHUP to all processes of a service."""
     one = proxy("-l", "127.0.0.1:0", "-u", agent.upstream, "--record", tmp_path / "r.db")
     (address,) = one.addresses()
@@ -168,7 +168,7 @@ def test_a_drive_ends_with_its_terminal(terminal: Callable[..., Terminal], tmp_p
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_a_drive_of_a_stdio_agent_ends_in_order(tmp_path: Path, number: int) -> None:
+def test_a_drive_of_a_stdio_agent_ends_cleanly(tmp_path: Path, number: int) -> None:
     """The agent ends with it, and its recording is whole."""
     file = tmp_path / "r.db"
     words = (
@@ -211,9 +211,7 @@ def test_a_stdio_agent_ends_with_its_terminal(terminal: Callable[..., Terminal],
 
 
 @pytest.mark.parametrize("words", [("tail", "-f"), ("screen",)], ids=lambda words: words[0])
-def test_what_follows_a_recording_ends_with_its_terminal(
-    terminal: Callable[..., Terminal], words: tuple[str, ...]
-) -> None:
+def test_follow_commands_end_with_their_terminal(terminal: Callable[..., Terminal], words: tuple[str, ...]) -> None:
     """Exit code as of Ctrl-C."""
     one = terminal("a2a-inspect", *words, SAMPLES / "generations.a2a.jsonl")
     until(lambda: "GetTask" in one.shown)
@@ -221,7 +219,7 @@ def test_what_follows_a_recording_ends_with_its_terminal(
 
 
 @pytest.mark.parametrize("words", [("tail", "-f"), ("screen",)], ids=lambda words: words[0])
-def test_what_follows_a_recording_ends_by_sigterm(terminal: Callable[..., Terminal], words: tuple[str, ...]) -> None:
+def test_follow_commands_end_by_sigterm(terminal: Callable[..., Terminal], words: tuple[str, ...]) -> None:
     """The screen puts the terminal back as it was."""
     one = terminal("a2a-inspect", *words, SAMPLES / "generations.a2a.jsonl")
     until(lambda: "GetTask" in one.shown)

@@ -31,7 +31,9 @@ def wrong_call(address: str) -> None:
 
 
 @pytest.mark.parametrize(("fail_on", "code"), [("error", 1), ("warning", 1), ("info", 1), ("never", 0), ("", 0)])
-def test_an_error_that_passed(proxy: Start, agent: Agent, tmp_path: Path, fail_on: str, code: int) -> None:
+def test_an_error_finding_is_printed_recorded_and_may_fail_the_run(
+    proxy: Start, agent: Agent, tmp_path: Path, fail_on: str, code: int
+) -> None:
     """It is on the console at once and in the recording; whether it fails the run is for the user to say."""
     words = ("--fail-on", fail_on) if fail_on else ()
     one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", tmp_path / "r.db", *words)
@@ -47,7 +49,7 @@ def test_an_error_that_passed(proxy: Start, agent: Agent, tmp_path: Path, fail_o
         assert "A2A-RPC-002" in {row.finding.rule for row in recording.findings()}
 
 
-def test_faultless_traffic(proxy: Start, agent: Agent) -> None:
+def test_traffic_without_findings_exits_with_0(proxy: Start, agent: Agent) -> None:
     """No finding, exit code 0."""
     one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--fail-on", "info", "--log-format", "json")
     call(one.addresses()[0])
@@ -56,14 +58,14 @@ def test_faultless_traffic(proxy: Start, agent: Agent) -> None:
     assert json.loads(one.out.splitlines()[-1])["findings"] == 0
 
 
-def test_what_is_less_grave_does_not_fail_it(proxy: Start, agent: Agent) -> None:
+def test_a_finding_below_the_threshold_does_not_fail_the_run(proxy: Start, agent: Agent) -> None:
     """An info is told, and `--fail-on error` lets it pass."""
     one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--fail-on", "error")
     call(one.addresses()[0], "GetTask", **{"Last-Event-ID": "7", "Accept": "text/event-stream"})
     assert one.stop() == 0
 
 
-def test_a_finding_for_programs(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+def test_a_finding_is_a_json_line(proxy: Start, agent: Agent, tmp_path: Path) -> None:
     """On the console, in `show` and in `check`: the same names and the same values."""
     path = tmp_path / "r.db"
     words = ("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", path, "--log-format", "json")
@@ -91,7 +93,7 @@ def test_a_finding_for_programs(proxy: Start, agent: Agent, tmp_path: Path) -> N
         )
 
 
-def test_a_number_in_the_evidence_is_a_number() -> None:
+def test_numbers_in_the_evidence_stay_numbers_in_json() -> None:
     """How many there were."""
     finding = Finding("A2A-GEN-001", Severity.INFO, 1, "x", evidence={"count": "1000", "value": "7"})
     assert finding_object(finding)["evidence"] == {"count": 1000, "value": "7"}

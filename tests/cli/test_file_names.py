@@ -44,7 +44,9 @@ def said(state: Path, *words: str | Path, code: int = 0) -> bytes:
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
-def test_the_relay_records_to_it(proxy: Start, agent: Agent, name: Path, tmp_path: Path, log_format: str) -> None:
+def test_the_relay_records_to_an_odd_file_name(
+    proxy: Start, agent: Agent, name: Path, tmp_path: Path, log_format: str
+) -> None:
     """The console shows symbols in the place of what acts on a terminal; the recorder may die as always."""
     words = ("-l", "127.0.0.1:0", "-u", agent.upstream, "--record", name, "--log-format", log_format)
     one = proxy(*words)
@@ -66,7 +68,9 @@ def test_the_relay_records_to_it(proxy: Start, agent: Agent, name: Path, tmp_pat
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_a_command_that_the_console_names_can_be_typed(proxy: Start, agent: Agent, name: Path, tmp_path: Path) -> None:
+def test_commands_on_the_console_can_be_pasted_into_a_shell(
+    proxy: Start, agent: Agent, name: Path, tmp_path: Path
+) -> None:
     one = proxy("-l", "127.0.0.1:0", "-u", agent.upstream, "--record", name)
     one.addresses()
     (line,) = [line for line in one.err.splitlines() if line.startswith("inspect it: ")]
@@ -75,7 +79,7 @@ def test_a_command_that_the_console_names_can_be_typed(proxy: Start, agent: Agen
     assert one.stop() == 0
 
 
-def test_a_stdio_agent_is_recorded_to_it(name: Path, tmp_path: Path) -> None:
+def test_a_stdio_agent_is_recorded_to_an_odd_file_name(name: Path, tmp_path: Path) -> None:
     said(tmp_path / "state", "a2a-proxy", "stdio", "--record", name, "--", sys.executable, "-c", "print('x')")
     journals = tmp_path / "state" / "journals"
     until(lambda: not list(journals.iterdir()))
@@ -83,7 +87,7 @@ def test_a_stdio_agent_is_recorded_to_it(name: Path, tmp_path: Path) -> None:
         assert [session.how for session in stored.sessions()] == ["clean"]
 
 
-def test_what_follows_a_stdio_agent(name: Path, tmp_path: Path) -> None:
+def test_followers_of_a_stdio_agent_take_an_odd_file_name(name: Path, tmp_path: Path) -> None:
     """Its process is given the name."""
     (tmp_path / "own.py").write_text("class Hook:\n    def on_frame(self, *_):\n        pass\n")
     line = [program("a2a-proxy"), "stdio", "--record", str(name), "--hook", "own:Hook", "--", "true"]
@@ -95,7 +99,7 @@ def test_what_follows_a_stdio_agent(name: Path, tmp_path: Path) -> None:
     until(lambda: not list((state / "journals").iterdir()))
 
 
-def test_leftovers_are_recovered(proxy: Start, agent: Agent, name: Path, tmp_path: Path) -> None:
+def test_journals_of_odd_file_names_are_recovered(proxy: Start, agent: Agent, name: Path, tmp_path: Path) -> None:
     one = proxy("-l", "127.0.0.1:0", "-u", agent.upstream, "--record", name)
     (address,) = one.addresses()
     call(address)
@@ -108,7 +112,7 @@ def test_leftovers_are_recovered(proxy: Start, agent: Agent, name: Path, tmp_pat
         assert [session.how for session in stored.sessions()] == ["unclean"]
 
 
-def test_errors_about_it(name: Path, tmp_path: Path) -> None:
+def test_errors_name_the_odd_file_name_safely(name: Path, tmp_path: Path) -> None:
     """A folder that is missing, a command that is, a recording that is: each with a hint."""
     state = tmp_path / "state"
     pair = ("-l", "127.0.0.1:0", "-u", "127.0.0.1:1")
@@ -121,7 +125,7 @@ def test_errors_about_it(name: Path, tmp_path: Path) -> None:
     assert not list((state / "journals").iterdir())
 
 
-def test_what_is_printed_of_the_demo(name: Path, tmp_path: Path) -> None:
+def test_commands_print_an_odd_file_name_safely(name: Path, tmp_path: Path) -> None:
     state = tmp_path / "state"
     said(state, "a2a-proxy", "demo", "--record", name)
     for words in (("ls",), ("show",), ("check",), ("redaction",), ("check", "--format", "json")):

@@ -29,7 +29,7 @@ def told(program: click.Command, words: str) -> str:
 
 
 @pytest.mark.parametrize("program", [proxy, inspect])
-def test_every_option_and_command_stands_there_once(program: click.Group) -> None:
+def test_help_lists_every_option_and_command_once(program: click.Group) -> None:
     text = told(program, "")
     options = [each for each in program.params if isinstance(each, click.Option) and not each.hidden]
     for name in (each.opts[0] for each in options):
@@ -38,7 +38,7 @@ def test_every_option_and_command_stands_there_once(program: click.Group) -> Non
         assert len(re.findall(rf"^  {name} ", text, re.MULTILINE)) == 1, name
 
 
-def test_what_no_part_names_comes_last() -> None:
+def test_unlisted_options_are_in_a_last_section() -> None:
     """Under a heading of its own, so that a new option is not forgotten."""
     text = told(proxy, "")
     headings = re.findall(r"^(\S.*):$", text, re.MULTILINE)
@@ -50,7 +50,7 @@ def test_what_no_part_names_comes_last() -> None:
 
 
 @pytest.mark.parametrize(("program", "words"), ALL)
-def test_no_line_is_cut_or_too_long(program: click.Command, words: str) -> None:
+def test_help_lines_fit_80_columns(program: click.Command, words: str) -> None:
     lines = told(program, words).splitlines()
     assert [line for line in lines if len(line) > 80] == []
     assert [line for line in lines if re.search(r"[a-z,]\.\.\.$", line)] == []

@@ -63,7 +63,9 @@ def test_a_hook_sees_live_traffic(proxy: Start, agent: Agent, hooks: dict[str, s
     assert sorted(map(str, later[1:])) == sorted(map(str, live[1:]))
 
 
-def test_a_hook_that_spins_holds_nothing_up(proxy: Start, agent: Agent, hooks: dict[str, str]) -> None:
+def test_a_spinning_hook_delays_neither_traffic_nor_recording(
+    proxy: Start, agent: Agent, hooks: dict[str, str]
+) -> None:
     """Traffic and recording go on, another hook sees everything; a second Ctrl-C does not wait for it. What it has not
     seen is told with the command that calls it for that."""
     one = proxied(proxy, agent, hooks, "--hook", "noting:Spins", "--hook", "noting:Notes")
@@ -87,7 +89,7 @@ def test_a_hook_that_spins_holds_nothing_up(proxy: Start, agent: Agent, hooks: d
     assert counts.exchanges == 3
 
 
-def test_hooks_that_fail(proxy: Start, agent: Agent, hooks: dict[str, str]) -> None:
+def test_failing_hooks_are_reported_and_calls_are_answered(proxy: Start, agent: Agent, hooks: dict[str, str]) -> None:
     """One cannot be imported, one raises, one dies: each is told, all calls are answered, the exit code is 0."""
     names = ("broken:Hook", "noting:Fails", "noting:AlwaysDies")
     words = [word for name in names for word in ("--hook", name)]
@@ -106,7 +108,7 @@ def test_hooks_that_fail(proxy: Start, agent: Agent, hooks: dict[str, str]) -> N
     assert "1 ok" in one.err
 
 
-def test_hooks_for_programs(proxy: Start, agent: Agent, hooks: dict[str, str]) -> None:
+def test_hook_reports_are_json_lines(proxy: Start, agent: Agent, hooks: dict[str, str]) -> None:
     """One object at the end, before the summary."""
     one = proxied(proxy, agent, hooks, "--hook", "noting:Fails", "--log-format", "json")
     call(one.addresses()[0])
@@ -131,7 +133,9 @@ def test_hooks_for_programs(proxy: Start, agent: Agent, hooks: dict[str, str]) -
         (["notes", "notes"], "--hook notes is given twice", "leave one of them out"),
     ],
 )
-def test_no_such_hook(hooks: dict[str, str], tmp_path: Path, names: list[str], message: str, hint: str) -> None:
+def test_an_unknown_hook_is_refused(
+    hooks: dict[str, str], tmp_path: Path, names: list[str], message: str, hint: str
+) -> None:
     """Refused before anything is made, by both commands."""
     words = [word for name in names for word in ("--hook", name)]
     line = ("--listen", "127.0.0.1:0", "--upstream", "127.0.0.1:1", "--record", tmp_path / "r.db")
@@ -143,7 +147,7 @@ def test_no_such_hook(hooks: dict[str, str], tmp_path: Path, names: list[str], m
     assert (done.code, done.err.splitlines()[0]) == (2, f"a2a-inspect: error: {message}")
 
 
-def test_killed_with_its_hooks(proxy: Start, agent: Agent, hooks: dict[str, str]) -> None:
+def test_a_killed_proxy_leaves_no_hook_behind(proxy: Start, agent: Agent, hooks: dict[str, str]) -> None:
     """A proxy that is killed leaves no hook behind."""
     one = proxied(proxy, agent, hooks, "--hook", "notes")
     pid = until(lambda: noted(hooks))[0]["pid"]

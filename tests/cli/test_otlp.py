@@ -39,9 +39,7 @@ ENVIRONMENT = {"OTEL_EXPORTER_OTLP_TIMEOUT": "1", "OTEL_METRIC_EXPORT_INTERVAL":
 
 
 @pytest.mark.soak  # its process has the lowest priority there is: beside busy ones it takes a minute to start
-def test_a_call_is_a_span_when_it_is_over_and_what_was_left_is_sent_later(
-    proxy: Start, agent: Agent, tmp_path: Path
-) -> None:
+def test_closed_calls_are_sent_live_and_unsent_ones_later(proxy: Start, agent: Agent, tmp_path: Path) -> None:
     """The first call is sent as it passes; then the backend is in trouble, and the second one is not: the proxy says
     how to send it, and that sends it and nothing else."""
     path = tmp_path / "r.db"
@@ -69,14 +67,14 @@ def test_a_call_is_a_span_when_it_is_over_and_what_was_left_is_sent_later(
         assert attributes(received.spans()[0])["a2a_proxy.binding"] == "jsonrpc"
 
 
-def test_mistakes_are_told_before_anything_starts() -> None:
+def test_invalid_options_are_refused_before_the_start() -> None:
     plain = {"listen": (":0",), "upstream": ("a:1",), "upstream_grpc": (), "record": None, "keep_secrets": False}
     for more in ({"otlp": "ftp://x"}, {"otlp_frames": True}):
         with pytest.raises(UserError, match=r"is not an OTLP endpoint|no effect without --otlp"):
             proxy_config(**plain, log_format="text", quiet=False, **more)  # type: ignore[arg-type]
 
 
-def test_the_summary_says_what_is_missing_and_how_to_send_it(tmp_path: Path) -> None:
+def test_the_summary_counts_unsent_spans_and_names_the_command(tmp_path: Path) -> None:
     path = sample(tmp_path / "r.a2a.db")
     settings = otlp_settings("http://c:4318", "", DEFAULT_SPAN_OPTIONS, frames=False)
 
@@ -93,7 +91,7 @@ def test_the_summary_says_what_is_missing_and_how_to_send_it(tmp_path: Path) -> 
     assert told(1, 2) == ("OTLP: 1 call sent to c:4318, 2 given up", again, True)
 
 
-def test_its_process_sends_all_there_is_and_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_export_process_sends_all_spans_and_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = sample(tmp_path / "r.a2a.db")
     said: list[Status] = []
     before = signal.getsignal(signal.SIGTERM)
@@ -127,7 +125,7 @@ def test_its_process_sends_all_there_is_and_metrics(tmp_path: Path, monkeypatch:
     assert said == []
 
 
-def test_what_is_left_is_sent_once(
+def test_unsent_spans_are_sent_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
@@ -150,7 +148,7 @@ def test_what_is_left_is_sent_once(
         export_otlp(OtlpExportOptions(recording=path, endpoint="c", where="err", unsent=True))
 
 
-def test_what_a_proxy_is_sending_is_left_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsent_skips_recordings_that_a_proxy_still_exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
     path = sample(tmp_path / "r.a2a.db")
     settings = otlp_settings("http://127.0.0.1:1", "", DEFAULT_SPAN_OPTIONS, frames=False)
@@ -160,7 +158,7 @@ def test_what_a_proxy_is_sending_is_left_to_it(tmp_path: Path, monkeypatch: pyte
             send_unsent(str(path), facts(1).uuid, settings)
 
 
-def test_what_the_environment_turns_off_is_said_and_left_out(
+def test_otel_sdk_disabled_turns_the_export_off(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """As all programs with OpenTelemetry do; traffic is relayed all the same."""

@@ -14,7 +14,7 @@ def piped() -> tuple[int, io.TextIOWrapper]:
     return reader, os.fdopen(writer, "w", encoding="ascii")
 
 
-def test_lines_come_in_order() -> None:
+def test_lines_are_printed_in_order() -> None:
     """What the encoding cannot say is escaped."""
     reader, out = piped()
     say = Printer(out, str)
@@ -24,7 +24,7 @@ def test_lines_come_in_order() -> None:
     assert os.read(reader, 1 << 16).decode() == "".join(f"line {number} \\xe4\n" for number in range(100))
 
 
-def test_a_reader_that_stands_still_gets_the_number_of_lines_it_missed(monkeypatch: object) -> None:
+def test_a_stalled_reader_gets_the_number_of_dropped_lines(monkeypatch: object) -> None:
     """Saying never waits, memory is bounded, and later it hears how many lines there were."""
     reader, out = piped()
     say = Printer(out, lambda count: f"{count} missed")
@@ -51,7 +51,7 @@ def all_that_comes(reader: int, say: Printer) -> str:
             settled = say.flush(0.05)
 
 
-def test_a_reader_that_has_gone_is_no_error() -> None:
+def test_a_closed_reader_is_no_error() -> None:
     """Nor is a program without stdout."""
     reader, out = piped()
     os.close(reader)
@@ -65,7 +65,7 @@ def test_a_reader_that_has_gone_is_no_error() -> None:
     assert nowhere.flush(60)
 
 
-def test_a_descriptor_that_does_not_block_is_waited_for() -> None:
+def test_a_non_blocking_descriptor_loses_no_line() -> None:
     """A terminal shared with a program that set O_NONBLOCK loses nothing."""
     reader, out = piped()
     os.set_blocking(out.fileno(), False)

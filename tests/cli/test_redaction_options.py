@@ -41,7 +41,7 @@ def inspect(
     return run
 
 
-def test_a_file_and_flags_add_up(tmp_path: Path) -> None:
+def test_a_policy_file_and_flags_are_combined(tmp_path: Path) -> None:
     """The file's words, then those of the flags; the same words whatever their order."""
     file = tmp_path / "policy.toml"
     file.write_text('preset = "pii"\nmembers = ["ssn"]\n[keep]\nheaders = ["x-a"]\n')
@@ -64,7 +64,7 @@ def test_a_file_and_flags_add_up(tmp_path: Path) -> None:
         ('paths = "x"', "must be a list of non-empty strings"),
     ],
 )
-def test_a_file_that_is_no_policy(tmp_path: Path, text: str | None, said: str) -> None:
+def test_an_invalid_policy_file_is_refused(tmp_path: Path, text: str | None, said: str) -> None:
     """One clear line with the file's name, and a hint."""
     file = tmp_path / "policy.toml"
     if text is not None:
@@ -76,7 +76,7 @@ def test_a_file_that_is_no_policy(tmp_path: Path, text: str | None, said: str) -
 
 
 @pytest.mark.parametrize("words", [("hedaer:x",), ("none", "pii")])
-def test_flags_that_are_no_policy(words: tuple[str, ...]) -> None:
+def test_invalid_redaction_flags_are_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(UserError, match="--redact: "):
         policy_words(words, None)
     with pytest.raises(UserError, match="--keep-secrets"):
@@ -175,7 +175,9 @@ def test_export_of_a_part_and_trim_take_a_policy(inspect: Callable[..., tuple[in
     assert "not a regular expression" in err
 
 
-def test_without_payloads_it_is_said_everywhere(inspect: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+def test_commands_report_that_payloads_were_not_recorded(
+    inspect: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
     """`show`, `check`, the forms of a call, and replay, which is refused: nobody is left to guess."""
     bare = tmp_path / "b.a2a.jsonl"
     assert inspect("export", SDK, "--redact", "metadata-only", "-o", bare)[0] == 0
@@ -184,12 +186,12 @@ def test_without_payloads_it_is_said_everywhere(inspect: Callable[..., tuple[int
     code, _, err = inspect("show", bare, "3", "--as", "curl")
     assert (code, "its payloads were not recorded" in err) == (2, True)
     out = inspect("check", bare, "--fail-on", "never")[1]
-    assert "without payloads (metadata only): " in out
+    assert " rules not run: payloads were not recorded (metadata only)\n" in out
     with open_recording_or_cassette(bare) as recording, pytest.raises(RecordingError, match="has no payloads"):
         load_script(recording)
 
 
-def test_redaction_shows_before_it_is_done(inspect: Callable[..., tuple[int, str, str]]) -> None:
+def test_scan_previews_what_a_policy_redacts(inspect: Callable[..., tuple[int, str, str]]) -> None:
     """Where, how often, with a masked excerpt; as JSON too; the default finds nothing in what was redacted."""
     code, out, _ = inspect("redaction", GRPC, "--redact", "$..text")
     assert code == 0
@@ -198,10 +200,10 @@ def test_redaction_shows_before_it_is_done(inspect: Callable[..., tuple[int, str
     told = [json.loads(line) for line in inspect("redaction", GRPC, "--redact", "$..text", "--json")[1].splitlines()]
     assert told[-1]["taken"] == sum(each["times"] for each in told[:-1]) > 50
     assert inspect("redaction", GRPC)[1] == "policy: default; it would change nothing\n"
-    assert "all payloads would go: 178 frames" in inspect("redaction", GRPC, "--redact", "metadata-only")[1]
+    assert "all payloads would be removed: 178 frames" in inspect("redaction", GRPC, "--redact", "metadata-only")[1]
 
 
-def test_scan_tells_where_and_exits_with_one(inspect: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+def test_scan_names_places_and_exits_with_1(inspect: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
     """For CI: 0 clean, 1 a secret, 2 no file; the secret itself is never printed."""
     path = tmp_path / "s.a2a.jsonl"
     path.write_bytes(SDK.read_bytes().replace(b'"unary"', b'"my password=hunter2-hunter2 is it"'))

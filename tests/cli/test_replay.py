@@ -37,7 +37,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     return run
 
 
-def test_bad_input(tmp_path: Path, refused: Callable[..., str]) -> None:
+def test_bad_input_is_refused(tmp_path: Path, refused: Callable[..., str]) -> None:
     """One line that says what is wrong."""
     assert "nothing" in refused(tmp_path / "nothing.a2a")
     text = tmp_path / "notes.txt"
@@ -73,7 +73,7 @@ def test_bad_input(tmp_path: Path, refused: Callable[..., str]) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_options_that_make_no_sense(refused: Callable[..., str], words: tuple[str, ...], said: str) -> None:
+def test_contradictory_options_are_refused(refused: Callable[..., str], words: tuple[str, ...], said: str) -> None:
     """Each is refused before anything listens."""
     assert said in refused(SAMPLE, *words)
 
@@ -101,7 +101,7 @@ def address(running: Proxy) -> str:
     return running.err.splitlines()[0].rpartition(" on ")[2].partition(",")[0]
 
 
-def test_a_run(tmp_path: Path) -> None:
+def test_a_replay_serves_and_summarizes(tmp_path: Path) -> None:
     """Banner, a line per call, a miss with its text, the count at the end; no failure unless asked for."""
     running = Proxy(tmp_path, "replay", SAMPLE, "--listen", "127.0.0.1:0")
     where = address(running)
@@ -115,7 +115,7 @@ def test_a_run(tmp_path: Path) -> None:
     assert "1 call played, 1 miss, 36 recorded calls not requested" in running.err
 
 
-def test_a_pipe_whose_other_end_is_a_file(tmp_path: Path) -> None:
+def test_stdio_replay_from_and_to_files(tmp_path: Path) -> None:
     """`--stdio < FILE > FILE`: the loop can wait for neither, and uvloop ends a process that asks it to."""
     asked, told = tmp_path / "asked", tmp_path / "told"
     asked.write_text('{"jsonrpc": "2.0", "id": 1, "method": "GetExtendedAgentCard", "params": {}}\n')
@@ -139,7 +139,7 @@ def test_exit_codes(tmp_path: Path, words: tuple[str, ...], code: int) -> None:
     assert running.stop() == code
 
 
-def test_what_cannot_be_served_is_said(tmp_path: Path) -> None:
+def test_recorded_calls_that_cannot_be_served_are_reported(tmp_path: Path) -> None:
     """Live streams on gRPC only, and a card that is missing."""
     running = Proxy(tmp_path, "replay", SAMPLES / "live-bidi.a2a.jsonl", "--listen", "127.0.0.1:0")
     where = address(running)

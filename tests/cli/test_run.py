@@ -104,7 +104,7 @@ def test_json_lines(proxy: Start, agent: Agent) -> None:
     assert one.err == ""
 
 
-def test_quiet_says_nothing_of_exchanges(proxy: Start, agent: Agent) -> None:
+def test_quiet_prints_no_exchange_lines(proxy: Start, agent: Agent) -> None:
     """The summary stays, and counts them."""
     one = proxy("-q", "--listen", "127.0.0.1:0", "--upstream", agent.upstream)
     call(listening(one))
@@ -131,7 +131,7 @@ def test_the_environment_is_enough_to_start(proxy: Start, agent: Agent) -> None:
     assert "recorded 1 exchange" in one.err
 
 
-def test_the_demo_records_where_the_environment_says(tmp_path: Path) -> None:
+def test_the_demo_records_to_the_file_of_the_environment(tmp_path: Path) -> None:
     """As the proxy does."""
     done = run(tmp_path / "state", "a2a-proxy", "demo", A2A_PROXY_RECORD=str(tmp_path / "r.db"))
     assert done.code == 0, done.err
@@ -160,7 +160,7 @@ def test_the_session_names_both_upstreams(proxy: Start, agent: Agent, tmp_path: 
     assert facts.upstreams == (f"{agent.upstream} (HTTP/2 to localhost:1)",)
 
 
-def test_an_empty_recording_is_kept_only_where_it_was_asked_for(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+def test_an_empty_recording_is_kept_only_if_it_was_named(proxy: Start, agent: Agent, tmp_path: Path) -> None:
     """No connection came: the one that nobody named is deleted, and the summary says that nothing was recorded."""
     pair = ("--listen", "127.0.0.1:0", "--upstream", agent.upstream)
     for words, kept in (((), False), (("--record", tmp_path / "r.db"), True)):
@@ -184,7 +184,7 @@ def test_a_connection_without_an_exchange_is_kept(proxy: Start, agent: Agent) ->
     assert len(list((one.state / "recordings").glob("*.db"))) == 1
 
 
-def test_several_pairs(proxy: Start, agent: Agent) -> None:
+def test_several_listeners_and_upstreams(proxy: Start, agent: Agent) -> None:
     """Each listener has its upstream, and lines say which."""
     with plain_agent() as second:
         pairs = [word for up in (agent, second) for word in ("--listen", "127.0.0.1:0", "--upstream", up.upstream)]
@@ -196,7 +196,7 @@ def test_several_pairs(proxy: Start, agent: Agent) -> None:
         assert [re.findall(r"-> (\S+)", line)[0] for line in ended(one)] == [agent.upstream, second.upstream]
 
 
-def test_colours_only_for_a_terminal_that_wants_them(proxy: Start, agent: Agent) -> None:
+def test_colours_are_for_terminals_without_no_color(proxy: Start, agent: Agent) -> None:
     """A pseudo terminal gets colours, unless NO_COLOR is set."""
     import pty
 
@@ -213,7 +213,7 @@ def test_colours_only_for_a_terminal_that_wants_them(proxy: Start, agent: Agent)
         os.close(ours)
 
 
-def test_stdout_closed_early_stops_nothing(proxy: Start, agent: Agent) -> None:
+def test_a_closed_stdout_does_not_stop_traffic(proxy: Start, agent: Agent) -> None:
     """`a2a-proxy ... | head -1`: traffic, recording, summary and exit code stay as they are."""
     reader, writer = os.pipe()
     one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, stdout=writer)
@@ -229,7 +229,7 @@ def test_stdout_closed_early_stops_nothing(proxy: Start, agent: Agent) -> None:
     assert "Traceback" not in one.err
 
 
-def test_a_reader_that_stands_still_stops_nothing(proxy: Start, agent: Agent) -> None:
+def test_a_stalled_stdout_does_not_stop_traffic(proxy: Start, agent: Agent) -> None:
     """Stdout is a full pipe that nobody reads: calls are answered and recorded, and Ctrl-C ends it."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -247,7 +247,7 @@ def test_a_reader_that_stands_still_stops_nothing(proxy: Start, agent: Agent) ->
     os.close(reader)
 
 
-def test_an_open_stream_is_waited_for_and_then_cut(proxy: Start, agent: Agent) -> None:
+def test_shutdown_waits_for_an_open_stream_and_then_cuts_it(proxy: Start, agent: Agent) -> None:
     """At Ctrl-C open calls get a moment; the user is told; the summary comes."""
     one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream)
     with call(listening(one), "SendStreamingMessage") as response:
@@ -362,7 +362,7 @@ def test_learn_ports_without_effect_is_a_warning(
     assert lines[number + 1].startswith("a2a-proxy: hint: leave ")
 
 
-def test_work_that_fails_leaves_a_whole_recording(
+def test_a_failing_relay_leaves_a_complete_recording(
     agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error comes out, after the journal was recorded to its end."""
@@ -418,7 +418,7 @@ class Order:
         self.said.append("draining")
 
 
-async def test_the_summary_is_the_last_word(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_summary_is_the_last_line(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where a line that says how much is left comes late."""
     one = ProxyRun(a_config(agent))
     console = Order()
@@ -443,7 +443,7 @@ class Halting:
         return False
 
 
-async def test_how_much_is_left_is_not_said_twice(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unchanged_backlog_is_not_reported_twice(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     """A recorder that comes no further for seconds is no news; that it goes on is."""
     one = ProxyRun(a_config(agent))
     console = Order()
@@ -454,7 +454,7 @@ async def test_how_much_is_left_is_not_said_twice(agent: Agent, monkeypatch: pyt
     assert console.said == ["draining"] * 3 + ["RecorderDone"]
 
 
-def test_two_proxies_may_write_one_recording(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+def test_two_proxies_write_one_recording(proxy: Start, agent: Agent, tmp_path: Path) -> None:
     """Each has its session in it."""
     words = ("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", tmp_path / "r.db")
     first = proxy(*words)
@@ -474,7 +474,7 @@ def test_two_proxies_may_write_one_recording(proxy: Start, agent: Agent, tmp_pat
         assert [len(list(stored.exchanges(number))) for number in (1, 2)] == [3, 3]
 
 
-def test_no_secret_is_left_anywhere(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+def test_no_secret_is_written_or_printed(proxy: Start, agent: Agent, tmp_path: Path) -> None:
     """Headers and errors: not on the console, not in the recording, not in the state directory at the end."""
     canary = "canary-4f9a8b7c6d5e4f3a2b1c"
     refused = run(tmp_path / "state", "a2a-proxy", "-l", ":0", "-u", f"http://user:{canary}@{agent.upstream}")

@@ -32,7 +32,7 @@ def led(*pairs: tuple[str, str, str]) -> None:
         [("127.0.0.1:9000", "127.0.0.1:9001", ""), ("127.0.0.1:9001", "127.0.0.1:1", "127.0.0.1:9000")],
     ],
 )
-def test_circles(pairs: list[tuple[str, str, str]]) -> None:
+def test_loops_back_to_the_proxy_are_refused(pairs: list[tuple[str, str, str]]) -> None:
     """Of one listener or several, by whichever address means it."""
     with pytest.raises(UserError, match="leads back to the proxy itself"):
         led(*pairs)
@@ -49,6 +49,6 @@ def test_circles(pairs: list[tuple[str, str, str]]) -> None:
         [("127.0.0.1:9000", "127.0.0.1:1", "127.0.0.1:9001"), ("127.0.0.1:9001", "127.0.0.1:9000", "127.0.0.1:2")],
     ],
 )
-def test_what_is_none(pairs: list[tuple[str, str, str]]) -> None:
+def test_upstreams_that_do_not_loop_are_accepted(pairs: list[tuple[str, str, str]]) -> None:
     """Other agents, another machine's same port, a chain, and two kinds of connection that do not meet."""
     led(*pairs)

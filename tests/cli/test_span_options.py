@@ -14,19 +14,19 @@ SECOND = 1_000_000_000
 
 
 @pytest.mark.parametrize(("typed", "seconds"), [("10s", 10), ("5m", 300), ("1.5h", 5400), ("1 d", 86_400), ("", 0)])
-def test_a_segment_is_a_time(typed: str, seconds: int) -> None:
+def test_a_segment_length_is_a_duration(typed: str, seconds: int) -> None:
     assert parse_span_options("internal", content=False, compat=(), segment=typed) == SpanOptions(
         segment=seconds * SECOND
     )
 
 
 @pytest.mark.parametrize("typed", ["9s", "0m", "5", "m", "5x", "-5m", "\u0665m", "9" * 30 + "s"])
-def test_what_is_no_time_is_told(typed: str) -> None:
+def test_an_invalid_segment_length_is_refused(typed: str) -> None:
     with pytest.raises(UserError, match=r"segment: .* is (not a duration|too short)"):
         parse_span_options("internal", content=False, compat=(), segment=typed)
 
 
-def test_what_is_said_again_gives_the_same_spans() -> None:
+def test_printed_options_parse_to_the_same_span_options() -> None:
     made = parse_span_options("server", content=True, compat=("kong", "langfuse", "kong"), segment="5m")
 
     @click.command()

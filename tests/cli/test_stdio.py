@@ -30,7 +30,7 @@ def _nothing_left(folder: Path) -> bool:
         ("text", "echo hello\n", 126, "exec format error", "is it a program?"),
     ],
 )
-def test_a_command_that_cannot_run(
+def test_a_command_that_cannot_run_exits_as_a_shell_would(
     tmp_path: Path, name: str, text: str | None, code: int, message: str, hint: str
 ) -> None:
     """The exit code is a shell's, stdout stays empty and nothing is left behind."""
@@ -65,14 +65,14 @@ def test_a_folder_is_no_command(tmp_path: Path) -> None:
         (["--listen", ":9000", "--", "true"], "no such option", "a2a-proxy stdio --help"),
     ],
 )
-def test_what_is_refused(tmp_path: Path, words: list[str], message: str, hint: str) -> None:
+def test_invalid_use_is_refused(tmp_path: Path, words: list[str], message: str, hint: str) -> None:
     ran = stdio(tmp_path, *words)
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
     assert hint in ran.err
 
 
-def test_a_file_that_is_no_recording_is_seen_before_the_agent_runs(tmp_path: Path) -> None:
+def test_a_file_that_is_no_recording_is_refused_before_the_agent_runs(tmp_path: Path) -> None:
     other = tmp_path / "notes.txt"
     other.write_text("mine")
     ran = stdio(tmp_path, "--record", other, "--", "touch", tmp_path / "ran")
@@ -82,7 +82,7 @@ def test_a_file_that_is_no_recording_is_seen_before_the_agent_runs(tmp_path: Pat
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_state_directory_that_cannot_be_used_is_seen_before_the_agent_runs(tmp_path: Path) -> None:
+def test_an_unusable_state_directory_is_refused_before_the_agent_runs(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     ran = run(tmp_path / "file" / "state", "a2a-proxy", "stdio", "--", "touch", tmp_path / "ran")
     assert ran.code == 2
@@ -90,13 +90,13 @@ def test_a_state_directory_that_cannot_be_used_is_seen_before_the_agent_runs(tmp
     assert not (tmp_path / "ran").exists()
 
 
-def test_options_before_it_are_refused(tmp_path: Path) -> None:
+def test_options_before_the_subcommand_are_refused(tmp_path: Path) -> None:
     ran = run(tmp_path / "state", "a2a-proxy", "--record", "x.db", "stdio", "--", "true")
     assert ran.code == 2
     assert "a2a-proxy stdio --record FILE" in ran.err
 
 
-def test_the_commands_own_options_are_its_own(tmp_path: Path) -> None:
+def test_options_of_the_agent_command_are_passed_on(tmp_path: Path) -> None:
     """With and without `--` before it."""
     for words in (["--", "echo", "--record", "--help"], ["echo", "--record", "--help"]):
         assert (stdio(tmp_path, *words).out, stdio(tmp_path, *words).code) == ("--record --help\n", 0)
@@ -123,9 +123,7 @@ def test_without_a_name_the_recording_is_in_the_state_directory(tmp_path: Path) 
     ("manner", "severity", "code"),
     [("garbage", "warning", 1), ("garbage", "error", 0), ("plain", "warning", 0), ("exit3", "info", 3)],
 )
-def test_fail_on_is_asked_only_where_the_agent_exits_with_0(
-    tmp_path: Path, manner: str, severity: str, code: int
-) -> None:
+def test_fail_on_applies_only_if_the_agent_exits_with_0(tmp_path: Path, manner: str, severity: str, code: int) -> None:
     def story(client: Client) -> None:
         client.write(CARD)
         client.expect(b'"id": 1')
@@ -136,7 +134,7 @@ def test_fail_on_is_asked_only_where_the_agent_exits_with_0(
     assert not seen.err
 
 
-def test_a_verdict_that_nobody_can_give_fails(tmp_path: Path) -> None:
+def test_an_unknown_verdict_fails_the_run(tmp_path: Path) -> None:
     """The recording's folder is gone when the recorder comes."""
     gone = tmp_path / "gone"
     gone.mkdir()

@@ -55,7 +55,7 @@ def work(tmp_path: Path, folder: JournalFolder) -> FollowersJob:
     return FollowersJob(str(tmp_path / "r.a2a.db"), facts(1).uuid, str(folder.path), (), None, None)
 
 
-def test_it_begins_with_the_recording_and_ends_after_it(
+def test_followers_start_with_the_recording_and_end_after_it(
     tmp_path: Path, folder: JournalFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
@@ -75,7 +75,7 @@ def test_it_begins_with_the_recording_and_ends_after_it(
     assert (tmp_path / "log").read_text() == f"a2a-proxy: {tmp_path}/r.a2a.db: recorded from a stdio agent\n"
 
 
-def test_where_nothing_is_recorded_it_says_so_and_ends(tmp_path: Path, folder: JournalFolder) -> None:
+def test_followers_end_with_a_message_if_nothing_is_recorded(tmp_path: Path, folder: JournalFolder) -> None:
     folder.release()
     log = (tmp_path / "log").open("w")
     console = TextConsole(None, log, quiet=True)
@@ -84,7 +84,7 @@ def test_where_nothing_is_recorded_it_says_so_and_ends(tmp_path: Path, folder: J
     assert "nothing was recorded, so no follower ran" in (tmp_path / "log").read_text()
 
 
-def test_a_recorder_that_is_gone_is_not_waited_for(
+def test_followers_do_not_wait_for_a_dead_recorder(
     tmp_path: Path, folder: JournalFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
@@ -96,7 +96,7 @@ def test_a_recorder_that_is_gone_is_not_waited_for(
     assert seen[1:] == ["summed up"]
 
 
-def test_its_options_are_checked_before_the_agent_starts() -> None:
+def test_follower_options_are_checked_before_the_agent_starts() -> None:
     plain = {"command": ("agent",), "record": None, "keep_secrets": False, "journal_max": "4GiB", "fail_on": "never"}
     assert stdio_config(**plain).followers == FollowerOptions()  # type: ignore[arg-type]
     with pytest.raises(UserError, match="is not an OTLP endpoint"):
@@ -106,7 +106,7 @@ def test_its_options_are_checked_before_the_agent_starts() -> None:
 
 
 @pytest.mark.soak  # its processes have the lowest priority there is: beside busy ones they take a minute
-def test_the_spans_of_a_stdio_agent_come_though_the_proxy_has_ended(tmp_path: Path) -> None:
+def test_spans_of_a_stdio_agent_are_sent_after_the_proxy_has_ended(tmp_path: Path) -> None:
     with http_backend() as received:
         client = Client(
             wrapped(agent(), "--record", tmp_path / "r.a2a.db", "--otlp", received.endpoint), tmp_path / "s"

@@ -22,7 +22,7 @@ def test_a_terminal_without_utf_8(tmp_path: Path, words: tuple[str, ...]) -> Non
     assert done.out.isascii()
 
 
-def test_what_is_drawn_keeps_its_shape(tmp_path: Path) -> None:
+def test_drawings_keep_their_shape_without_utf_8(tmp_path: Path) -> None:
     command = ("lanes", SAMPLE, 1, "--width", 80)
     plain = run(tmp_path, "a2a-inspect", *command, PYTHONIOENCODING="latin-1").lines
     drawn = run(tmp_path, "a2a-inspect", *command, PYTHONIOENCODING="utf-8").lines
@@ -31,13 +31,13 @@ def test_what_is_drawn_keeps_its_shape(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sign", [*(sign for sign, _ in _MARK_SIGNS.values()), *"▸◂→←"])
-def test_every_sign_has_a_stand_in(sign: str) -> None:
+def test_every_sign_has_a_one_cell_ascii_substitute(sign: str) -> None:
     """Of one cell."""
     prepare_streams()
     assert len(sign.encode("ascii", "a2a_visible")) == 1
 
 
-def test_a_character_that_cannot_be_printed_is_told_by_its_number(tmp_path: Path) -> None:
+def test_unprintable_characters_are_escaped_by_code_point(tmp_path: Path) -> None:
     done = run(tmp_path, "a2a-inspect", "ls", SAMPLE, "-f", "\u2603", PYTHONIOENCODING="ascii")
     assert done.err == "nothing matches \\u2603\n"
 
@@ -58,7 +58,7 @@ def test_closed_output(tmp_path: Path, words: str) -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_closed_error_output_leaves_the_output_alone(tmp_path: Path) -> None:
+def test_closed_stderr_leaves_stdout_unchanged(tmp_path: Path) -> None:
     line = ["/bin/sh", "-c", '"$@" 2>&-', "sh", program("a2a-inspect"), "ls", str(SAMPLE), "--json"]
     done = subprocess.run(
         line, stdout=subprocess.PIPE, text=True, timeout=SECONDS, env=environment(tmp_path), check=False

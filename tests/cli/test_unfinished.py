@@ -67,7 +67,7 @@ def test_a_reader_waits_for_the_recorder(tmp_path: Path, held: Path, command: st
             assert [session.how for session in stored.sessions()] == ["clean"]
 
 
-def test_no_wait(tmp_path: Path, held: Path) -> None:
+def test_no_wait_reads_at_once(tmp_path: Path, held: Path) -> None:
     stdio(tmp_path, "--record", tmp_path / "r.db")
     for command in ("check", "show", "ls", "stats", "export"):
         done = run(tmp_path / "state", "a2a-inspect", command, tmp_path / "r.db", "--no-wait")
@@ -75,7 +75,7 @@ def test_no_wait(tmp_path: Path, held: Path) -> None:
         assert done.err.startswith("a2a-inspect: error: there is no recording ")
 
 
-def test_a_recorder_that_was_killed_is_not_waited_for(tmp_path: Path, held: Path) -> None:
+def test_a_killed_recorder_is_not_waited_for(tmp_path: Path, held: Path) -> None:
     """The command ends with a hint, which finishes the recording; then it is read as any."""
     stdio(tmp_path, "--record", tmp_path / "r.db")
     (journal,) = (tmp_path / "state" / "journals").iterdir()
@@ -105,7 +105,9 @@ def _processes(journal: Path) -> list[int]:
     return found
 
 
-def test_the_recorder_of_a_relay_that_was_killed(proxy: Callable[..., Proxy], agent: Agent, tmp_path: Path) -> None:
+def test_readers_wait_for_the_recorder_of_a_killed_relay(
+    proxy: Callable[..., Proxy], agent: Agent, tmp_path: Path
+) -> None:
     """While the relay runs nobody is waited for; after it, its recorder is."""
     file = tmp_path / "r.db"
     one = proxy("-l", "127.0.0.1:0", "-u", agent.upstream, "--record", file)
@@ -157,14 +159,14 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     return Scene(tmp_path, monkeypatch)
 
 
-def test_a_session_that_runs_is_read_as_it_is(scene: Scene) -> None:
+def test_a_running_session_is_read_as_it_is(scene: Scene) -> None:
     """Once there is a recording; a reader that comes earlier waits for that."""
     scene.on_sleep = scene.file.touch
     assert 0 < scene.wait() < 1
     assert scene.wait() < 1
 
 
-def test_a_recorder_without_progress_is_given_up(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+def test_readers_give_up_on_a_recorder_without_progress(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
     """Each step that it makes is waited for; then what there is is read."""
     lock = file_layout.lock_recorder(scene.folder.path)
     assert lock is not None
@@ -186,7 +188,7 @@ def test_a_recorder_without_progress_is_given_up(scene: Scene, capsys: pytest.Ca
     assert "makes no progress: reading an incomplete recording" in lines[-1]
 
 
-def test_nobody_is_left_to_wait_for(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_recorder_there_is_nothing_to_wait_for(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
     """An error if there is no recording, else a remark."""
     scene.folder.release()
     with pytest.raises(UserError, match=r"not all of .* is recorded") as caught:
@@ -197,7 +199,7 @@ def test_nobody_is_left_to_wait_for(scene: Scene, capsys: pytest.CaptureFixture[
     assert capsys.readouterr().err.splitlines()[1] == "a2a-inspect: hint: finish with: a2a-inspect recover"
 
 
-def test_other_recordings_and_other_names(scene: Scene, tmp_path: Path) -> None:
+def test_only_the_recorder_of_the_same_file_is_waited_for(scene: Scene, tmp_path: Path) -> None:
     """A link to the recording is the recording; another file is nobody's business."""
     scene.folder.release()
     link = tmp_path / "link.db"

@@ -33,7 +33,7 @@ def test_only_the_command_changes(tmp_path: Path) -> None:
     assert ran.out == _CARD.replace("agent --flag", "a2a-proxy stdio -- agent --flag")
 
 
-def test_every_stdio_interface_and_no_other(tmp_path: Path) -> None:
+def test_only_stdio_interfaces_are_wrapped(tmp_path: Path) -> None:
     def card(first: str, second: str, third: str, fourth: str) -> dict[str, Any]:
         return {
             "url": first,
@@ -62,19 +62,19 @@ def test_options_are_taken_over(tmp_path: Path) -> None:
     assert words == ["VAR=x", "a2a-proxy", "stdio", *map(str, options), "--", "agent", "--flag"]
 
 
-def test_a_program_that_is_not_on_the_path_is_named_with_its_folder(tmp_path: Path) -> None:
+def test_a_program_outside_the_path_is_named_with_its_folder(tmp_path: Path) -> None:
     (tmp_path / "card.json").write_text(_CARD)
     ran = run(tmp_path / "state", "a2a-proxy", "wrap-card", tmp_path / "card.json", PATH="/usr/bin:/bin")
     assert json.loads(ran.out)["url"] == f"VAR=x {program('a2a-proxy')} stdio -- agent --flag"
 
 
-def test_a_wrapped_card_stays(tmp_path: Path) -> None:
+def test_an_already_wrapped_card_is_unchanged(tmp_path: Path) -> None:
     once = wrap(tmp_path, _CARD, "--record", "x.db").out
     again = wrap(tmp_path, once)
     assert (again.code, again.out, again.err) == (0, once, "")
 
 
-def test_stdin_does(tmp_path: Path) -> None:
+def test_the_card_is_read_from_stdin(tmp_path: Path) -> None:
     """And bytes that a byte order mark begins."""
     data = b"\xef\xbb\xbf" + _CARD.encode()
     line = [program("a2a-proxy"), "wrap-card", "-"]
@@ -84,7 +84,7 @@ def test_stdin_does(tmp_path: Path) -> None:
     assert b"stdio -- agent" in done.stdout
 
 
-def test_a_signed_card_is_left_alone_and_it_says_so(tmp_path: Path) -> None:
+def test_a_signed_card_is_unchanged_with_a_message(tmp_path: Path) -> None:
     card = json.dumps({**json.loads(_CARD), "signatures": [{"protected": "x", "signature": "y"}]})
     ran = wrap(tmp_path, card)
     assert (ran.code, ran.out) == (1, card)
@@ -103,7 +103,7 @@ def test_a_signed_card_is_left_alone_and_it_says_so(tmp_path: Path) -> None:
         ({"url": "KEY=x", "preferredTransport": "stdio"}, "'KEY=x', which is not a command"),
     ],
 )
-def test_nothing_to_wrap_is_said(tmp_path: Path, card: dict[str, Any], message: str) -> None:
+def test_a_card_without_stdio_interfaces_is_an_error(tmp_path: Path, card: dict[str, Any], message: str) -> None:
     ran = wrap(tmp_path, card)
     assert (ran.code, ran.out) == (1, json.dumps(card))
     assert message in ran.err
@@ -114,21 +114,21 @@ def test_nothing_to_wrap_is_said(tmp_path: Path, card: dict[str, Any], message: 
     ("card", "message"),
     [("{", "the card is not JSON"), ("", "the card is not JSON"), ("[1]", "the card is JSON, but not an object")],
 )
-def test_what_is_no_card_is_refused(tmp_path: Path, card: str, message: str) -> None:
+def test_invalid_cards_are_refused(tmp_path: Path, card: str, message: str) -> None:
     ran = wrap(tmp_path, card)
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
     assert "hint: " in ran.err
 
 
-def test_no_file_is_said(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
     ran = run(tmp_path / "state", "a2a-proxy", "wrap-card", tmp_path / "nowhere.json")
     assert ran.code == 2
     assert "cannot read" in ran.err
     assert "no such file" in ran.err
 
 
-def test_what_it_prints_runs(tmp_path: Path) -> None:
+def test_the_wrapped_command_runs(tmp_path: Path) -> None:
     """A client that splits the wrapped command talks to the same agent."""
     command = shlex.join(agent("plain", tmp_path / "received"))
     recording = tmp_path / "wrapped.a2a.db"

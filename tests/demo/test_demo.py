@@ -22,7 +22,7 @@ def _kinds(events: list[dict[str, object]]) -> list[str]:
     return [next(iter(event)) for event in events]
 
 
-def test_a_plan_comes_in_chunks() -> None:
+def test_a_plan_is_streamed_in_chunks() -> None:
     """One artifact in three chunks, then the task is completed and holds all parts."""
     agent = TravelAgent()
     events = list(agent.answer_message(_message("Plan a day")))
@@ -33,7 +33,7 @@ def test_a_plan_comes_in_chunks() -> None:
     assert len(task.as_json()["artifacts"][0]["parts"]) == 3
 
 
-def test_a_table_needs_an_answer() -> None:
+def test_booking_a_table_requires_input() -> None:
     """The first message ends in input-required, the follow-up on the same task completes it."""
     agent = TravelAgent()
     first, *_ = agent.answer_message(_message("Book a table"))
@@ -47,7 +47,7 @@ def test_a_table_needs_an_answer() -> None:
     ("method", "params", "code"),
     [("GetTask", {"id": "nothing"}, -32001), ("Dance", {}, -32601)],
 )
-async def test_the_agent_refuses_in_the_protocols_words(method: str, params: dict[str, str], code: int) -> None:
+async def test_unknown_tasks_and_methods_are_protocol_errors(method: str, params: dict[str, str], code: int) -> None:
     """Unknown tasks and methods are JSON-RPC errors."""
     agent = DemoAgent()
     await agent.start()
@@ -76,7 +76,7 @@ def test_the_demo_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert b"demo-credential" not in file.read_bytes()
 
 
-def test_the_lossy_demo_has_something_to_find(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lossy_demo_has_exactly_the_lost_event_findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An event that did not come, and the artifact that lacks it; nothing else is wrong with the demo."""
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
     file = tmp_path / "demo.a2a.db"

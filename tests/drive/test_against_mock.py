@@ -31,7 +31,7 @@ _SERVED = [
 
 
 @pytest.mark.parametrize("case", thin(_SERVED, len(_SERVED)), ids=str)
-async def test_a_mock_answers_as_recorded(
+async def test_driving_the_mock_of_a_recording_finds_no_difference(
     case: tuple[str, tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Heads of responses included. The mock is called by its own name, which it may write its card by."""

@@ -48,12 +48,12 @@ def count(row: DifferenceRow, counting: ComparePolicy, how: str = "complete") ->
         ('$["statusUpdate"].*.message', TEXT, False),
     ],
 )
-def test_places_that_do_not_count(words: str, path: Path, counts: bool) -> None:
+def test_ignored_paths_do_not_count(words: str, path: Path, counts: bool) -> None:
     assert count(changed(path, "a", "b"), ComparePolicy(ignore=(parse_path(words),))) == counts
 
 
 @pytest.mark.parametrize("words", ["", "$", "a..b", "[x", "status message"])
-def test_what_is_no_place(words: str) -> None:
+def test_invalid_paths_are_refused(words: str) -> None:
     with pytest.raises(PathError):
         parse_path(words)
 
@@ -75,20 +75,20 @@ def test_what_is_no_place(words: str) -> None:
         (only(ValueChange.RIGHT, {"artifactUpdate": {}}), True),
     ],
 )
-def test_of_the_shape_only_kinds_states_and_structure_count(row: DifferenceRow, counts: bool) -> None:
+def test_shape_compares_only_kinds_states_and_structure(row: DifferenceRow, counts: bool) -> None:
     """How often a model says that it is at work, in how many chunks it writes and what, is up to it."""
     assert count(row, ComparePolicy(shape=True)) == counts
     assert count(row, ComparePolicy()) == 1
 
 
 @pytest.mark.parametrize(("why", "counts"), [(Ignored.ARTIFACT, True), (Ignored.DEFAULT, True), (Ignored.ID, False)])
-def test_strict_counts_what_two_runs_need_not_differ_in(why: Ignored, counts: bool) -> None:
+def test_strict_counts_ignored_differences(why: Ignored, counts: bool) -> None:
     row = changed(TEXT, "a", "b", ignored=why)
     assert count(row, ComparePolicy(strict=True)) == counts
     assert count(row, ComparePolicy()) == 0
 
 
-def test_after_the_client_broke_off_it_is_chance_what_comes() -> None:
+def test_frames_after_the_client_broke_off_do_not_count() -> None:
     more = only(ValueChange.RIGHT, {"statusUpdate": {"status": {"state": "TASK_STATE_COMPLETED"}}})
     assert count(more, ComparePolicy(), "client cancel") == 0
     assert count(more, ComparePolicy()) == 1
@@ -97,13 +97,13 @@ def test_after_the_client_broke_off_it_is_chance_what_comes() -> None:
     assert count(changed(("states",), "working", "failed", ExchangePart.CALL), ComparePolicy(), "client gone") == 1
 
 
-def test_headers_that_were_given_are_no_difference() -> None:
+def test_headers_from_options_are_no_difference() -> None:
     row = DifferenceRow(ValueChange.RIGHT, (), ("request_headers", "x-key"), None, "k", part=ExchangePart.HEADERS)
     assert count(row, ComparePolicy(given_headers=frozenset({"x-key"}))) == 0
     assert count(row, ComparePolicy()) == 1
 
 
-def test_a_call_that_was_not_made_stands_in_its_place() -> None:
+def test_skipped_calls_are_listed_in_their_place() -> None:
     rows = [step(number, 1, 2).row for number in (1, 2, 3)]
     found = add_skipped(RunDifference([CallPair(rows[0], rows[0]), CallPair(rows[2], rows[2])], []), [rows[1]])
     assert [(match.left, match.change) for match in found.matches] == [
@@ -121,7 +121,7 @@ def test_rules_of_another_binding_are_no_difference(binding: Binding, counts: in
     assert apply_policy(RunDifference([match], []), ComparePolicy()).count == counts
 
 
-def test_the_words_of_a_rule_are_ours() -> None:
+def test_the_text_of_a_finding_is_not_compared() -> None:
     """Another version of the proxy says it otherwise; that it says something counts."""
     assert (
         count(changed(("A2A-ERR-004",), "is no string", "is not a string", ExchangePart.FINDINGS), ComparePolicy()) == 0

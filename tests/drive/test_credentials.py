@@ -15,7 +15,7 @@ SAMPLES = Path(__file__).parents[2] / "recordings"
 ONE, OTHER = b"redacted-0123456789ab", b"redacted-ba9876543210"
 
 
-def test_each_label_is_another_credential() -> None:
+def test_each_label_stands_for_its_own_credential() -> None:
     """Calls of two users keep their own; a header of which one label is not known is left out."""
     given = parse_credentials((f"{ONE.decode()}: token-1", f"{OTHER.decode()}: token-2", "x-api-key: k"))
     assert given.headers == ((b"x-api-key", b"k"),)
@@ -27,7 +27,7 @@ def test_each_label_is_another_credential() -> None:
     assert (sent, left) == ((), ("cookie",))
 
 
-def test_its_headers_are_kept_from_the_recording_of_the_drive() -> None:
+def test_header_values_given_by_the_user_are_secrets() -> None:
     """Also those that are no credentials by their names."""
     with open_recording_or_cassette(SAMPLES / "live-bidi.a2a.jsonl") as recording:
         steps = load_plan(recording, list(recording.exchanges())).steps
@@ -39,7 +39,7 @@ def test_its_headers_are_kept_from_the_recording_of_the_drive() -> None:
     assert given.for_plan(steps).secrets == given.secrets
 
 
-def test_a_credential_that_is_no_header_is_not_told() -> None:
+def test_errors_do_not_repeat_a_credential() -> None:
     """Not even in the error."""
     with pytest.raises(UserError) as wrong:
         parse_credentials((f"{ONE.decode()} token",))

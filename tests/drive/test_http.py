@@ -17,7 +17,7 @@ from a2a_proxy.model.exchange import Binding, Dialect
 from support_drive import step
 
 
-async def test_a_free_connection_lets_no_call_overtake(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_calls_keep_their_order_on_idle_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     """The one before it waits for a connection of its own."""
     arrived: list[str] = []
     warm = asyncio.Event()

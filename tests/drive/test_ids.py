@@ -22,7 +22,7 @@ def ids() -> DriveIds:
     return made
 
 
-def test_an_id_of_the_agent_is_unknown_until_the_live_one_has_answered(ids: DriveIds) -> None:
+def test_agent_ids_are_unknown_until_the_live_agent_has_answered(ids: DriveIds) -> None:
     asked = {"id": TASK}
     assert ids.unknown_ids(asked) == [TASK]
     ids.learn_answer({"task": {"id": TASK, "contextId": "trip"}}, {"task": {"id": NOW, "contextId": "trip"}})
@@ -44,18 +44,18 @@ def test_ids_of_the_client_are_fresh_where_they_are_uuids(ids: DriveIds) -> None
         ({"task": {"contextId": "c", "id": NOW}}, "the same"),
     ],
 )
-def test_learned_from_any_event(ids: DriveIds, live: dict[str, Any], kind: str) -> None:
+def test_ids_are_learned_from_any_event(ids: DriveIds, live: dict[str, Any], kind: str) -> None:
     ids.learn_answer({"task": {"id": TASK, "contextId": "trip"}}, live)
     assert ids.live_id(TASK) == NOW, kind
 
 
-def test_an_id_inside_a_text_or_a_path(ids: DriveIds) -> None:
+def test_ids_inside_texts_and_paths_are_replaced(ids: DriveIds) -> None:
     ids.learn_answer({"task": {"id": TASK}}, {"task": {"id": NOW}})
     assert ids.rename_text(f"open:{TASK}, please") == f"open:{NOW}, please"
     assert ids.rename_text(f"/v1/tasks/{TASK}:cancel?x=1") == f"/v1/tasks/{NOW}:cancel?x=1"
 
 
-def test_what_is_the_peers_own_is_no_source_of_ids(ids: DriveIds) -> None:
+def test_members_named_id_in_data_parts_are_ignored(ids: DriveIds) -> None:
     """A member `id` in data is not a task's."""
     before, after = ({"message": {"parts": [{"data": {"id": row}}]}} for row in ("row-0001", "row-9"))
     ids.learn_answer(before, after)
@@ -64,7 +64,7 @@ def test_what_is_the_peers_own_is_no_source_of_ids(ids: DriveIds) -> None:
     assert ids.rename_json({"id": "t-1", "metadata": {"id": "t-1"}}) == {"id": "t-2", "metadata": {"id": "t-1"}}
 
 
-def test_protobuf_everywhere(ids: DriveIds) -> None:
+def test_ids_are_replaced_in_protobuf(ids: DriveIds) -> None:
     """Named fields, lists, texts and the strings of a Struct."""
     ids.learn_answer({"task": {"id": TASK}}, {"task": {"id": NOW}})
     message = {"messageId": MESSAGE, "taskId": TASK, "referenceTaskIds": [TASK], "parts": [{"text": f"on {TASK}"}]}

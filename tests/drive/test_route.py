@@ -26,7 +26,7 @@ RPC, REST = Binding.JSONRPC, Binding.REST
         (REST, None, None, "http://agent:80/tasks/7", "/tasks/7"),
     ],
 )
-def test_the_path_of_the_interface_is_changed_and_nothing_else(
+def test_only_the_path_of_the_interface_is_changed(
     binding: Binding, recorded: str | None, now: str | None, target: str, sent: str
 ) -> None:
     method = "POST" if "message" in target else "GET"
@@ -39,14 +39,14 @@ def test_the_path_of_the_interface_is_changed_and_nothing_else(
     )
 
 
-def test_a_translated_call_begins_at_the_interface() -> None:
+def test_a_translated_call_goes_to_the_path_of_the_interface() -> None:
     """Whatever the recorded interface of that binding was."""
     routes = DriveRoutes(DriveRoute("a:1", "A"), {REST: DriveRoute("b:2", "B", "/api")}, {REST: "/tasks"})
     speech = CallTarget(REST, Dialect.V1_0, "GetTask", is_translated=True)
     assert routes.http_address(speech, DriveRequest(b"", (), "/tasks/7", "GET")) == ("http://b:2", "/api/tasks/7")
 
 
-def test_what_the_card_does_not_name_goes_to_the_named_agent() -> None:
+def test_requests_without_a_route_go_to_the_named_agent() -> None:
     asked = DriveRequest(b"", (), "/card", "GET")
     assert DriveRoutes(DriveRoute("a:1", "A")).http_address(CallTarget(Binding.CARD, Dialect.V1_0, ""), asked) == (
         "http://a:1",

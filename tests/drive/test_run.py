@@ -97,7 +97,7 @@ async def drive(agent: Agent, *steps: PlannedCall, timeout: float = 20.0, speed:
     return made
 
 
-async def test_an_answer_waits_for_the_question() -> None:
+async def test_a_client_message_waits_for_the_recorded_event() -> None:
     """The second message goes out when the agent asks, which it does late; then the half-close."""
 
     async def answers(texts: list[str]) -> AsyncIterator[bytes]:
@@ -123,7 +123,7 @@ async def test_an_answer_waits_for_the_question() -> None:
     assert made.remarks == []
 
 
-async def test_an_agent_that_asks_sooner_is_answered_sooner() -> None:
+async def test_an_early_input_request_is_answered_early() -> None:
     """It said less than the recorded one before it asked: whoever waited for more would wait for ever."""
 
     async def answers(texts: list[str]) -> AsyncIterator[bytes]:
@@ -142,7 +142,7 @@ async def test_an_agent_that_asks_sooner_is_answered_sooner() -> None:
     assert agent.log == ["#1 deploy", "#1 yes"]
 
 
-async def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_event_ends_the_call_after_the_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """An agent that neither asks nor ends gets the message all the same, and it is said."""
     monkeypatch.setattr(run, "_PATIENCE_SECONDS", 0.05)
 
@@ -156,7 +156,7 @@ async def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert remark.text == "sent although #1 had brought 1 of 2 messages: the agent was silent"
 
 
-async def test_an_agent_that_never_answers_is_given_up() -> None:
+async def test_a_call_without_answer_times_out() -> None:
     async def answers(_texts: list[str]) -> AsyncIterator[bytes]:
         await asyncio.sleep(SECONDS)
         yield b""
@@ -167,7 +167,7 @@ async def test_an_agent_that_never_answers_is_given_up() -> None:
     assert agent.log[-1] == "#1 cancel"
 
 
-async def test_an_agent_that_takes_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_call_that_cannot_be_sent_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its window is full, say."""
 
     async def never(_self: object, _request: DriveRequest) -> None:
@@ -185,7 +185,7 @@ async def test_an_agent_that_takes_nothing_is_given_up(monkeypatch: pytest.Monke
     assert agent.log == ["#1 cancel", "#2 cancel"]
 
 
-async def test_an_agent_that_ends_early_is_not_talked_to() -> None:
+async def test_nothing_is_sent_after_the_agent_has_ended_the_stream() -> None:
     async def answers(_texts: list[str]) -> AsyncIterator[bytes]:
         yield event("COMPLETED")
 
@@ -209,7 +209,7 @@ async def test_an_agent_that_ends_early_is_not_talked_to() -> None:
     assert agent.log == ["#1 a"]
 
 
-async def test_the_live_agents_id_goes_into_the_next_call() -> None:
+async def test_ids_of_the_live_agent_are_used_in_later_calls() -> None:
     now = "99999999-dd4c-4633-b33c-c38cb7c9ed5f"
 
     async def answers(_texts: list[str]) -> AsyncIterator[bytes]:
@@ -222,7 +222,7 @@ async def test_the_live_agents_id_goes_into_the_next_call() -> None:
     assert made.remarks == []
 
 
-async def test_a_call_for_a_task_that_nobody_made_is_not_sent() -> None:
+async def test_a_call_about_a_task_that_was_not_created_is_skipped() -> None:
     async def answers(_texts: list[str]) -> AsyncIterator[bytes]:
         yield json.dumps({"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "broken"}}).encode()
 
@@ -234,7 +234,7 @@ async def test_a_call_for_a_task_that_nobody_made_is_not_sent() -> None:
     assert made.remarks[0].text == f"not sent: the agent returned no id in place of {TASK}"
 
 
-async def test_a_cancel_keeps_its_pause() -> None:
+async def test_a_cancel_keeps_its_recorded_pause() -> None:
     """Nothing else says when a client lost interest; at any other speed it is scaled."""
     waited: list[float] = []
 
@@ -255,7 +255,7 @@ async def test_a_cancel_keeps_its_pause() -> None:
     assert waited[0] >= 0.045
 
 
-async def test_recorded_pauses_are_kept_where_wanted() -> None:
+async def test_recorded_pauses_are_kept_on_request() -> None:
     """Two calls, the second 80 ms after the first."""
 
     async def answers(_texts: list[str]) -> AsyncIterator[bytes]:

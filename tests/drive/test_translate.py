@@ -21,7 +21,7 @@ def said(binding: Binding, dialect: Dialect, operation: str = "SendMessage", val
     return translate_request(value or ASKED, CallTarget(binding, dialect, operation, True), HEADERS, 7)
 
 
-def test_json_rpc_of_an_older_line() -> None:
+def test_a_call_is_translated_to_older_json_rpc() -> None:
     """Its method, its forms, no version header; what is the client's own goes along."""
     made = said(Binding.JSONRPC, Dialect.V0_3)
     body = msgspec.json.decode(made.payload)
@@ -30,23 +30,23 @@ def test_json_rpc_of_an_older_line() -> None:
     assert [name for name, _ in made.headers] == [b"X-Story", b"Accept", b"Content-Type"]
 
 
-def test_rest_has_ids_in_its_path() -> None:
+def test_rest_requests_carry_ids_in_the_path() -> None:
     made = said(Binding.REST, Dialect.V1_0, "GetTask", {"id": "t-1", "historyLength": 2})
     assert (made.method, made.target, made.payload) == ("GET", "/tasks/t-1?historyLength=2", b"")
     assert (b"A2A-Version", b"1.0") in made.headers
     assert b"Content-Type" not in dict(made.headers)
 
 
-def test_grpc_has_the_path_of_its_package() -> None:
+def test_grpc_requests_use_the_package_of_the_dialect() -> None:
     assert said(Binding.GRPC, Dialect.V1_0).target == "/lf.a2a.v1.A2AService/SendMessage"
     assert said(Binding.GRPC, Dialect.V0_3).target == "/a2a.v1.A2AService/SendMessage"
 
 
-def test_a_stream_is_asked_for_as_one() -> None:
+def test_streaming_calls_accept_event_streams() -> None:
     assert (b"Accept", b"text/event-stream") in said(Binding.JSONRPC, Dialect.V1_0, "SendStreamingMessage").headers
 
 
-def test_what_cannot_be_said_is_told() -> None:
+def test_a_request_without_form_in_the_target_is_an_error() -> None:
     with pytest.raises(CallError, match=r"SendMessage cannot be expressed in 1\.0 over grpc"):
         said(Binding.GRPC, Dialect.V1_0, value={"message": {"parts": "none"}})
 
@@ -62,7 +62,9 @@ def test_what_cannot_be_said_is_told() -> None:
         ("SendMessage", None, None, ""),
     ],
 )
-def test_which_calls_can_be_made(operation: str, binding: Binding | None, dialect: Dialect | None, why: str) -> None:
+def test_untranslatable_calls_have_a_reason(
+    operation: str, binding: Binding | None, dialect: Dialect | None, why: str
+) -> None:
     assert RequestedTarget(binding, dialect).obstacle_of(step(1, 1, 2, operation=operation)) == why
 
 
@@ -83,7 +85,7 @@ def test_calls_that_keep_their_binding_need_its_transport(
     assert RequestedTarget(binding).obstacle_of(call) == why
 
 
-def test_a_card_is_fetched_as_it_was() -> None:
+def test_a_card_request_is_not_translated() -> None:
     call = step(1, 1, 2, operation="GetAgentCard", binding=Binding.CARD)
     speech = RequestedTarget(Binding.GRPC, Dialect.V1_0).target_of(call)
     assert (speech.binding, speech.is_translated) == (Binding.CARD, False)

@@ -107,7 +107,7 @@ def in_order(seen: list[tuple[RowKind, int, Any]]) -> None:
 
 @pytest.mark.usefixtures("page")
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
-def test_all_of_a_sample_once_and_in_order(path: Path) -> None:
+def test_every_row_of_a_sample_is_read_once_in_order(path: Path) -> None:
     """Of real agents: each frame with its payload, each finding, each exchange that ended."""
     with open_recording_or_cassette(path) as recording:
         walk = Walk(recording)
@@ -139,7 +139,9 @@ def test_all_of_a_sample_once_and_in_order(path: Path) -> None:
     ],
     ids=["vendor", "js_grpc", "GEN-001", "STREAM-004"],
 )
-def test_live_is_as_long_after(chunks: Callable[[], list[Chunk]], together: int, tmp_path: Path) -> None:
+def test_following_live_reads_the_same_rows_as_afterwards(
+    chunks: Callable[[], list[Chunk]], together: int, tmp_path: Path
+) -> None:
     """The same values, frames in the same order, whenever one looks."""
     walk = live(tmp_path / "r.db", chunks(), together)
     in_order(walk.seen)
@@ -159,7 +161,7 @@ def _told(value: Any) -> str:
     return repr(msgspec.structs.replace(value, closed=0) if isinstance(value, Segment) else value)
 
 
-def test_an_open_exchange_ends_when_it_is_closed(tmp_path: Path) -> None:
+def test_an_exchange_is_reported_when_it_is_closed(tmp_path: Path) -> None:
     """Once, also where nothing but its row has changed; the last look finds it as it was in the end."""
     made = writer(tmp_path / "r.db")
     made.write([request(1), status(1, 1, "x")], changes=changes(exchange(1, closed=0, how="", events=1)))
@@ -175,7 +177,7 @@ def test_an_open_exchange_ends_when_it_is_closed(tmp_path: Path) -> None:
     assert len(walk.of(RowKind.EXCHANGE)) == 1
 
 
-def test_what_is_not_wanted_is_passed(tmp_path: Path) -> None:
+def test_unwanted_row_kinds_are_skipped(tmp_path: Path) -> None:
     """The cursor moves on all the same."""
     sample(tmp_path / "r.db")
     walk = Walk(Recording(tmp_path / "r.db"), wants=frozenset({RowKind.EXCHANGE}))
@@ -184,7 +186,7 @@ def test_what_is_not_wanted_is_passed(tmp_path: Path) -> None:
     assert walk.cursor.frame == 9
 
 
-def test_one_session_of_several(tmp_path: Path) -> None:
+def test_rows_of_other_sessions_are_skipped(tmp_path: Path) -> None:
     """What other proxies wrote into the file is not told, and not looked at again."""
     one, two = writer(tmp_path / "r.db", 1), writer(tmp_path / "r.db", 2)
     for number in (1, 2, 3):
@@ -201,7 +203,7 @@ def test_one_session_of_several(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("looks_between", "how_many"), [(True, 1), (False, 1), (False, 20)])
-def test_the_numbers_of_pruned_rows_come_again(tmp_path: Path, looks_between: bool, how_many: int) -> None:
+def test_reused_row_numbers_after_pruning_are_read(tmp_path: Path, looks_between: bool, how_many: int) -> None:
     """Another session of the file, which had the newest frames, is removed: what comes then is not taken for known,
     whether anybody looked in between or not, and be it less or more than was removed."""
     one, two = writer(tmp_path / "r.db", 1), writer(tmp_path / "r.db", 2)
@@ -234,7 +236,7 @@ def test_no_transaction_is_left_open(tmp_path: Path) -> None:
     assert [read_value(recording, item).exchange for item in batch.items if item.kind is RowKind.FRAME] == [1]
 
 
-def test_a_cassette_read_into_a_file_is_the_same(tmp_path: Path) -> None:
+def test_an_imported_cassette_reads_the_same(tmp_path: Path) -> None:
     """Imported, or opened as it is."""
     read_cassette(SAMPLES[0], tmp_path / "r.db")
     with Recording(tmp_path / "r.db") as imported, open_recording_or_cassette(SAMPLES[0]) as opened:

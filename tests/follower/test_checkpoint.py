@@ -19,13 +19,13 @@ def file() -> Iterator[int]:
         yield one.fileno()
 
 
-def test_an_empty_file_is_the_beginning(file: int) -> None:
+def test_an_empty_file_is_an_initial_state(file: int) -> None:
     """Nothing followed, nothing called."""
     assert CheckpointFile(file).load() == FollowerState()
     assert CheckpointFile(file).read_mark() == CallMark()
 
 
-def test_state_and_mark_come_back(file: int) -> None:
+def test_state_and_call_mark_are_restored(file: int) -> None:
     """In another process: only the file is shared. The mark moves alone between two states."""
     one, other = CheckpointFile(file), CheckpointFile(file)
     state = FollowerState(
@@ -41,7 +41,7 @@ def test_state_and_mark_come_back(file: int) -> None:
     assert (other.load(), other.read_mark()) == (FollowerState(), CallMark(calls=6))
 
 
-def test_killed_in_mid_write(file: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_cut_short_keeps_the_previous_state(file: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever write is the last one that is made, the next process finds the old state or the new one."""
     old = FollowerState(None, {1: SessionCursor(frame=1)})
     new = FollowerState(None, {1: SessionCursor(frame=2, open=list(range(500)))})

@@ -51,7 +51,7 @@ def table(tmp_path: Path) -> Table:
     return Table(tmp_path / "r.db")
 
 
-def test_a_row_that_comes_late_is_found(table: Table) -> None:
+def test_late_rows_are_found(table: Table) -> None:
     """Number 2 is withheld until it is known that it is no half of a unary call; 3 and 4 never come."""
     table.put(segment(1, over=5), segment(5))
     assert table.look() == [1]
@@ -63,7 +63,7 @@ def test_a_row_that_comes_late_is_found(table: Table) -> None:
     assert (table.look(), table.known.open) == ([], [])
 
 
-def test_any_order_of_rows_and_looks(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_reported_once_in_any_order(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is told once, as long as it is not later than the window is long."""
     monkeypatch.setattr(closed_segments, "SEEN_WINDOW", 40)
     chance = random.Random(7)
@@ -81,7 +81,7 @@ def test_any_order_of_rows_and_looks(table: Table, monkeypatch: pytest.MonkeyPat
     assert len(table.known.seen) <= 5
 
 
-def test_only_what_was_before(table: Table) -> None:
+def test_rows_later_than_pending_frames_wait(table: Table) -> None:
     """While there are frames to come, what began or ended after them has to wait."""
     table.put(segment(10, over=20), segment(30, over=40), segment(50, over=60))
     assert table.look(until=15) == []
@@ -90,7 +90,7 @@ def test_only_what_was_before(table: Table) -> None:
     assert table.look() == [30, 50]
 
 
-def test_old_recordings_have_no_such_tables(table: Table) -> None:
+def test_old_recordings_without_segment_tables_yield_nothing(table: Table) -> None:
     """Nothing is told of what they do not have."""
     assert segment_tables(table.recording.db) == {RowKind.SEGMENT, RowKind.INTERRUPTION, RowKind.HANDOFF}
     table.writer._open_tables().db.execute("DROP VIEW handoffs")

@@ -11,7 +11,7 @@ from a2a_proxy.capture.file_layout import STATE_VARIABLE
 from a2a_proxy.follower.hook_log import HookLog, log_path, open_log
 
 
-def test_a_log_takes_no_more_than_its_room(tmp_path: Path) -> None:
+def test_the_log_size_is_bounded(tmp_path: Path) -> None:
     """It says where it ends; whoever prints on never learns of it."""
     path = tmp_path / "a.log"
     descriptor = open_log(path)
@@ -24,7 +24,7 @@ def test_a_log_takes_no_more_than_its_room(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_large_log_is_put_aside(tmp_path: Path) -> None:
+def test_a_large_log_is_rotated(tmp_path: Path) -> None:
     """One old one is kept."""
     path = tmp_path / "a.log"
     path.write_bytes(b"x" * ((1 << 20) + 1))
@@ -32,7 +32,7 @@ def test_a_large_log_is_put_aside(tmp_path: Path) -> None:
     assert (path.stat().st_size, path.with_suffix(".log.1").stat().st_size) == (0, (1 << 20) + 1)
 
 
-def test_a_disk_that_takes_nothing_stops_no_hook() -> None:
+def test_a_full_disk_does_not_stop_the_hook() -> None:
     """Writing fails, printing does not."""
     with open("/dev/null") as nowhere:  # which is open for reading only
         log = HookLog(nowhere.fileno())

@@ -67,7 +67,9 @@ def keep(hooks: dict[str, str]) -> Iterator[Callable[..., Kept]]:
         each.keeper.finish()
 
 
-def test_every_call_of_a_finished_recording(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
+def test_a_hook_gets_every_call_of_a_finished_recording(
+    keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path
+) -> None:
     """In order, each once, in a process of its own; the gap with its task and its number."""
     record(tmp_path / "r.db", all_rules()["A2A-GEN-001"].flagged.chunks())
     assert keep("noting:Notes", tmp_path / "r.db").ended() == ("done", len(noted(hooks)), 0)
@@ -106,7 +108,7 @@ def test_a_live_recording_is_followed_to_its_end(
     assert not one.told
 
 
-def test_a_follower_gives_way_to_all(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
+def test_a_follower_has_the_lowest_priority(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
     """The lowest priority there is, for itself and for its session; no terminal of anybody's."""
     made = writer(tmp_path / "r.db")
     made.open()
@@ -124,7 +126,7 @@ def test_a_follower_gives_way_to_all(keep: Callable[..., Kept], hooks: dict[str,
         assert not grouped or group.read_text().split()[-1] == "0"
 
 
-def test_what_a_hook_raises(keep: Callable[..., Kept], tmp_path: Path) -> None:
+def test_exceptions_of_a_hook_are_counted_and_logged(keep: Callable[..., Kept], tmp_path: Path) -> None:
     """Counted, told once of each kind, its traceback in the log; the calls go on, also after `sys.exit`."""
     sample(tmp_path / "r.db")
     one = keep("noting:Fails", tmp_path / "r.db")
@@ -138,7 +140,7 @@ def test_what_a_hook_raises(keep: Callable[..., Kept], tmp_path: Path) -> None:
     assert 'raise ValueError(f"no {frame.seq}")' in text
 
 
-def test_a_process_that_dies_is_replaced(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
+def test_a_dead_hook_process_is_replaced(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
     """The next one makes the call in which it died again, and those after it; none of those before it."""
     sample(tmp_path / "r.db")
     one = keep("noting:Dies", tmp_path / "r.db")
@@ -152,7 +154,7 @@ def test_a_process_that_dies_is_replaced(keep: Callable[..., Kept], hooks: dict[
     assert told[0].startswith("hook noting:Dies died (exit code 3); it is restarted")
 
 
-def test_a_hook_that_always_dies_is_given_up(keep: Callable[..., Kept], tmp_path: Path) -> None:
+def test_a_hook_that_always_dies_is_abandoned(keep: Callable[..., Kept], tmp_path: Path) -> None:
     """After a few times; told at the first and at the last."""
     sample(tmp_path / "r.db")
     one = keep("noting:AlwaysDies", tmp_path / "r.db")
@@ -176,7 +178,7 @@ def test_a_hook_that_always_dies_is_given_up(keep: Callable[..., Kept], tmp_path
         ("noting:Nowhere", "hook noting:Nowhere: noting has no Nowhere"),
     ],
 )
-def test_a_hook_that_cannot_be_used(keep: Callable[..., Kept], tmp_path: Path, name: str, message: str) -> None:
+def test_an_unusable_hook_is_reported_once(keep: Callable[..., Kept], tmp_path: Path, name: str, message: str) -> None:
     """Told once, with a hint, and not tried again."""
     sample(tmp_path / "r.db")
     one = keep(name, tmp_path / "r.db")
@@ -186,7 +188,9 @@ def test_a_hook_that_cannot_be_used(keep: Callable[..., Kept], tmp_path: Path, n
     assert hint
 
 
-def test_a_hook_that_spins(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
+def test_a_spinning_hook_is_reported_and_ended(
+    keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path
+) -> None:
     """It is told after a while, it is ended when nobody waits any longer, and what it has not seen is counted."""
     sample(tmp_path / "r.db")
     one = keep("noting:Spins", tmp_path / "r.db", stuck=0.1)
@@ -199,7 +203,7 @@ def test_a_hook_that_spins(keep: Callable[..., Kept], hooks: dict[str, str], tmp
     until_dead(one.keeper.pid)
 
 
-def test_stopped_between_two_calls(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
+def test_a_hook_is_stopped_between_two_calls(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
     """The call that is being made is finished, and `close` is called."""
     sample(tmp_path / "r.db")
     one = keep("noting:Waits", tmp_path / "r.db")
@@ -210,7 +214,7 @@ def test_stopped_between_two_calls(keep: Callable[..., Kept], hooks: dict[str, s
     assert methods(hooks) == ["start", "on_frame", "close"]
 
 
-def test_what_a_hook_prints_is_in_its_log(keep: Callable[..., Kept], tmp_path: Path) -> None:
+def test_output_of_a_hook_is_in_its_log(keep: Callable[..., Kept], tmp_path: Path) -> None:
     """A hook need not be derived from anything."""
     sample(tmp_path / "r.db")
     one = keep("noting:Prints", tmp_path / "r.db")
@@ -218,7 +222,9 @@ def test_what_a_hook_prints_is_in_its_log(keep: Callable[..., Kept], tmp_path: P
     assert one.keeper.log.read_text().splitlines() == ["printed 0", "printed 1", "printed 2"] * 3
 
 
-def test_a_thread_that_does_not_end(keep: Callable[..., Kept], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_of_a_hook_do_not_delay_the_end(
+    keep: Callable[..., Kept], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All calls have been made: nobody waits for what the hook does besides."""
     monkeypatch.setattr("a2a_proxy.follower.keeper._EXIT_SECONDS", 0.2)
     sample(tmp_path / "r.db")
@@ -228,7 +234,7 @@ def test_a_thread_that_does_not_end(keep: Callable[..., Kept], tmp_path: Path, m
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such signal for pipes")
-def test_a_hook_ends_with_whoever_started_it(hooks: dict[str, str], tmp_path: Path) -> None:
+def test_a_hook_ends_with_its_parent_process(hooks: dict[str, str], tmp_path: Path) -> None:
     """Killed with -9, it leaves no hook behind, not even one that spins and is held back."""
     sample(tmp_path / "r.db")
     code = (
@@ -247,7 +253,7 @@ def test_a_hook_ends_with_whoever_started_it(hooks: dict[str, str], tmp_path: Pa
     until_dead(pid)
 
 
-def test_a_recording_that_is_begun_anew(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
+def test_a_recreated_recording_is_followed(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
     """Its recorder writes the rest of the session into a new file of that name: the same instance goes on there."""
     made = writer(tmp_path / "r.db")
     made.write([request(1)], changes=changes(exchange(1)))

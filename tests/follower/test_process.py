@@ -76,14 +76,14 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
 STORY = [(1, 0), (1, 1), (1, 2), "end of 1", (2, 0), (2, 1), (2, 2), "end of 2", (3, 0), (3, 1), (3, 2), "end of 3"]
 
 
-def test_everything_once(run: Run) -> None:
+def test_every_row_is_handed_over_once(run: Run) -> None:
     """Between `start` and `close`."""
     run.process().run()
     assert run.taken == ["start", *STORY, "close"]
 
 
 @pytest.mark.parametrize("fatal", range(12))
-def test_dead_in_any_call(run: Run, fatal: int) -> None:
+def test_a_death_in_any_call_repeats_only_that_call(run: Run, fatal: int) -> None:
     """The next process begins with that call; what had returned is not told again."""
     with pytest.raises(Died):
         run.process(fatal).run()
@@ -93,7 +93,7 @@ def test_dead_in_any_call(run: Run, fatal: int) -> None:
     assert run.taken == ["start", *STORY[fatal:], "close"]
 
 
-def test_stopped_after_any_call(run: Run) -> None:
+def test_a_stop_after_any_call_repeats_none(run: Run) -> None:
     """`close` is called, and another process can go on there."""
     follower = run.process()
     taken = run.taken
@@ -111,7 +111,7 @@ def test_stopped_after_any_call(run: Run) -> None:
     assert run.taken == ["start", *STORY[1:], "close"]
 
 
-def test_far_behind(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lag_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Told where it is many frames, and again where it has doubled; not for a recording that has no need to be kept up
     with."""
     monkeypatch.setattr(process, "_MIN_REPORTED_LAG", 3)
@@ -123,7 +123,7 @@ def test_far_behind(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run.said == [FollowerLag(7)]
 
 
-def test_somebody_may_wait_when_a_session_has_ended(run: Run) -> None:
+def test_the_end_of_a_session_is_signalled_before_the_rest_is_read(run: Run) -> None:
     """Before the rest of it is handed over; not where the recording was finished long ago."""
     hurried: list[int] = []
     for follow in (False, True):
@@ -136,7 +136,7 @@ def test_somebody_may_wait_when_a_session_has_ended(run: Run) -> None:
     assert len(run.taken) == len(STORY) + 2
 
 
-def test_nothing_to_follow(run: Run) -> None:
+def test_a_missing_session_ends_the_follower(run: Run) -> None:
     """A session that is not in the file, and is not waited for, is over; none of its calls is made."""
     follower = run.process(session="another")
     assert not follower._is_finished()

@@ -13,7 +13,7 @@ from support_inspect import writer
 from support_recording import STARTED
 
 
-def test_tasks_are_counted_by_the_state_they_are_in_now(tmp_path: Path) -> None:
+def test_tasks_are_counted_by_current_state(tmp_path: Path) -> None:
     made = writer(tmp_path / "r.a2a.db")
     working, done = int(TaskState.WORKING), int(TaskState.COMPLETED)
     odd = [Task("agent:8000", f"odd {state}", state=state) for state in (99, 12345)]

@@ -32,7 +32,7 @@ def start() -> Iterator[Start]:
         each.wait()
 
 
-def test_it_runs_for_a_tenth_of_the_time(start: Start) -> None:
+def test_a_busy_process_runs_a_tenth_of_the_time(start: Start) -> None:
     """In turns; when it is released it goes on, and is never stopped again."""
     process = start("while True: pass")
     brake = Throttle(process, lambda: 0.1)
@@ -54,7 +54,7 @@ def test_it_runs_for_a_tenth_of_the_time(start: Start) -> None:
     assert state_of(process.pid) == "R"
 
 
-def test_who_waits_is_let_alone(start: Start) -> None:
+def test_a_waiting_process_is_not_throttled(start: Start) -> None:
     """A call that takes long and computes nothing: it may be reading an answer."""
     process = start("import time; time.sleep(1000)")
     until(lambda: blocked(process.pid))
@@ -65,7 +65,7 @@ def test_who_waits_is_let_alone(start: Start) -> None:
 
 
 @pytest.mark.parametrize("since", [0.0, 0.8], ids=["between calls", "a short call"])
-def test_who_computes_for_a_moment_is_let_alone(start: Start, since: float) -> None:
+def test_a_briefly_busy_process_is_not_throttled(start: Start, since: float) -> None:
     """A hook may work as much as it likes if it returns."""
     process = start("while True: pass")
     brake = Throttle(process, lambda: since)
@@ -74,7 +74,7 @@ def test_who_computes_for_a_moment_is_let_alone(start: Start, since: float) -> N
     assert state_of(process.pid) == "R"
 
 
-def test_a_step_is_taken_when_it_is_due(start: Start) -> None:
+def test_steps_are_taken_only_when_due(start: Start) -> None:
     """However often it is asked."""
     process = start("while True: pass")
     brake = Throttle(process, lambda: 0.1)
@@ -84,7 +84,7 @@ def test_a_step_is_taken_when_it_is_due(start: Start) -> None:
     until(lambda: state_of(process.pid) == "T")
 
 
-def test_a_process_that_has_ended(start: Start) -> None:
+def test_an_ended_process_gets_no_signal(start: Start) -> None:
     """Nothing is sent to whoever has its number now."""
     process = start("")
     process.wait()

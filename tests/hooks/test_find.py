@@ -42,7 +42,7 @@ def test_installed_hooks_are_found_by_name() -> None:
         ("noting:NUMBER", "hook noting:NUMBER: NUMBER is not a class", "name a class"),
     ],
 )
-def test_what_is_not_there(name: str, message: str, hint: str) -> None:
+def test_unknown_hooks_are_errors_with_a_hint(name: str, message: str, hint: str) -> None:
     """The message names what was typed, the hint what to type instead."""
     with pytest.raises(HookError) as wrong:
         load_hook(name)
@@ -52,7 +52,7 @@ def test_what_is_not_there(name: str, message: str, hint: str) -> None:
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("name", ["note", "xyzzy", "noting:", "nothing.at.all:A"])
-def test_what_shows_before_anything_is_started(name: str) -> None:
+def test_missing_names_and_modules_are_found_without_running_the_hook(name: str) -> None:
     """Without the hook's code: that there is no such name and no such module."""
     with pytest.raises(HookError) as looked:
         check_hook(name)
@@ -63,14 +63,14 @@ def test_what_shows_before_anything_is_started(name: str) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-def test_looking_runs_no_code_of_a_hook() -> None:
+def test_listing_hooks_runs_no_hook_code() -> None:
     """A module that cannot be imported is found; only loading it fails."""
     check_hook("broken:Hook")
     with pytest.raises(ModuleNotFoundError):
         load_hook("broken:Hook")
 
 
-def test_a_script_in_the_current_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_script_in_the_current_folder_is_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It need not be on PYTHONPATH, and hides no module that is."""
     (folder / "scripts").mkdir()
     (folder / "scripts/alone.py").write_text("class Mine:\n    pass\n")

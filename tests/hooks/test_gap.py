@@ -12,7 +12,7 @@ from a2a_proxy.rules.define.catalogue import all_rules
 from support_rules import record
 
 
-def test_the_numbers_of_the_rules_own_example(tmp_path: Path) -> None:
+def test_the_gap_of_the_rule_example_is_read(tmp_path: Path) -> None:
     """Generation 4 after 2: 3 is missing, of this task."""
     (finding,) = [
         each for each in record(tmp_path / "r.db", all_rules()[GAP_RULE].flagged.chunks()) if each.rule == GAP_RULE
@@ -43,14 +43,14 @@ def test_the_numbers_of_the_rules_own_example(tmp_path: Path) -> None:
         ("a sentence of another version", []),
     ],
 )
-def test_every_sentence_of_the_rule(summary: str, missing: list[int]) -> None:
+def test_every_summary_of_the_rule_is_parsed(summary: str, missing: list[int]) -> None:
     """One number or a range, also in the words of earlier versions, which recordings keep."""
     gap = gap_of(Finding(GAP_RULE, Severity.ERROR, 1, summary, task_id="t"))
     assert gap is not None
     assert list(gap.missing) == missing
 
 
-def test_another_rule_tells_no_gap() -> None:
+def test_findings_of_other_rules_have_no_gap() -> None:
     """Only A2A-GEN-001 does."""
     assert (
         gap_of(Finding("A2A-GEN-002", Severity.ERROR, 1, "generation 3 is missing: 2 is followed by 4 (agent)")) is None

@@ -18,7 +18,7 @@ class _Free:
         """Nothing."""
 
 
-def test_what_is_overridden_is_called() -> None:
+def test_overridden_methods_are_found() -> None:
     """Also on a class of nobody's, and where an instance has it; what is no method is none."""
     assert overridden_methods(_Derived()) == {"on_frame"}
     assert overridden_methods(_Free()) == {"on_finding"}
@@ -28,7 +28,7 @@ def test_what_is_overridden_is_called() -> None:
     assert overridden_methods(given) == {"close"}
 
 
-def test_the_names_of_all_methods() -> None:
+def test_all_method_names_are_listed() -> None:
     """Those that are documented, each with its text."""
     assert {"start", "on_frame", "on_exchange_end", "on_finding", "on_gap", "close"} <= set(METHODS)
     assert all(getattr(Hook, name).__doc__ for name in METHODS)

@@ -12,7 +12,7 @@ _ROOT = Path(__file__).parents[2]
 _PAGE = (_ROOT / "proxy/a2a_proxy/manual/hooks.md").read_text()
 
 
-def test_the_example_prints_what_the_manual_says(tmp_path: Path) -> None:
+def test_the_manual_example_prints_its_output(tmp_path: Path) -> None:
     """The first block of Python is the hook, the first command calls it for a recording of this repository."""
     code = re.search(r"```python\n# (\S+\.py)\n(.*?)```", _PAGE, re.DOTALL)
     shown = re.search(r"    \$ a2a-inspect hooks (\S+) --hook (\S+)\n((?:    .*\n)+)", _PAGE)

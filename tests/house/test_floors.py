@@ -48,7 +48,7 @@ def test_the_screen_opens_light() -> None:
     assert _loaded("a2a_inspect.app") & later == set()
 
 
-def test_who_has_no_hooks_does_not_load_them() -> None:
+def test_the_proxy_loads_hooks_only_on_request() -> None:
     """Nor SQLite, nor what looks for installed packages, which takes its time."""
     loaded = _loaded("a2a_proxy.cli.run")
     assert not [name for name in loaded if name.startswith(("a2a_proxy.follower", "a2a_proxy.hooks"))]
@@ -61,7 +61,7 @@ def test_a_stdio_relay_starts_lighter_still() -> None:
     assert _loaded("a2a_proxy.cli.main, a2a_proxy.cli.stdio") & heavy == set()
 
 
-def test_the_package_alone_loads_nothing() -> None:
+def test_importing_the_package_loads_no_submodule() -> None:
     """`Recording` comes with SQLite and the decoders when it is asked for, and is what `a2a_proxy.api` has."""
     loaded = _loaded("a2a_proxy")
     assert loaded & {"sqlite3", "msgspec", "asyncio", *_HEAVY} == set()

@@ -40,7 +40,7 @@ def _headings() -> set[str]:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_table_is_that_of_the_code(name: str) -> None:
+def test_generated_tables_equal_the_code(name: str) -> None:
     """After a change: `python tests/support_protocol_page.py`."""
     assert tables_in(PAGE.read_text("utf-8"))[name] == rendered(name)
 
@@ -76,6 +76,6 @@ def test_each_cited_question_is_in_the_page() -> None:
     assert {each: path for each, path in cited.items() if each not in known} == {}
 
 
-def test_nothing_refers_to_a_document_that_is_not_here() -> None:
+def test_no_file_cites_a_missing_document() -> None:
     found = [(path, each[0]) for path, text in _texts().items() if (each := _ELSEWHERE.search(text))]
     assert found == []

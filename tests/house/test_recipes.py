@@ -17,7 +17,7 @@ _PATH = re.compile(r"`((?:proto|proxy|tui|tests)/[\w./]+|[A-Z]+\.md)`(?:: ((?:`[
 
 
 @pytest.mark.parametrize("name", RECIPES)
-def test_its_files_and_names_exist(name: str) -> None:
+def test_files_and_names_of_a_recipe_exist(name: str) -> None:
     """A name after a colon is in the file before the colon."""
     steps = re.sub(r"```.*?```", "", RECIPES[name], flags=re.S).partition("## ")[0]
     found = _PATH.findall(" ".join(steps.split()))

@@ -28,7 +28,7 @@ def _value(name: str) -> float:
 
 
 @pytest.mark.parametrize(("number", "unit", "name"), _ROWS, ids=[name for _, _, name in _ROWS])
-def test_a_limit_is_that_of_the_code(number: str, unit: str, name: str) -> None:
+def test_documented_limits_equal_the_code(number: str, unit: str, name: str) -> None:
     assert int(number.replace(",", "")) * _UNITS[unit] == pytest.approx(_value(name))
 
 
@@ -37,5 +37,5 @@ def test_every_row_of_the_limits_was_compared() -> None:
     assert len(_ROWS) == limits.count("\n| ") - 1 > 15
 
 
-def test_memory_is_that_of_the_test() -> None:
+def test_documented_memory_limits_equal_the_test() -> None:
     assert f"the relay below {RELAY_MIB} MiB and the recorder below {RECORDER_MIB} MiB" in _PAGE

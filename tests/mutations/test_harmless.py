@@ -163,7 +163,7 @@ def _every_finding(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("case", thin(HARMLESS, 3), ids=lambda case: f"{case[1].__name__}-{case[0]}")
-def test_nothing_is_found(case: tuple[str, Callable[[Talk], None]]) -> None:
+def test_a_harmless_change_is_not_flagged(case: tuple[str, Callable[[Talk], None]]) -> None:
     """Nothing that the untouched conversation does not have. CI tries every change on some of its samples."""
     sample, change = case
 

@@ -158,7 +158,7 @@ def a_client_leaves_and_reads_the_task(talk: Talk) -> None:
 @pytest.mark.parametrize(
     ("sample", "change", "prepare"), HARMLESS, ids=lambda each: each if isinstance(each, str) else each.__name__
 )
-def test_nothing_is_said(
+def test_a_harmless_change_is_not_flagged(
     sample: str, change: Callable[[Talk], None], prepare: Prepare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same findings as without the change."""

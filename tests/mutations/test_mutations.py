@@ -8,14 +8,14 @@ from support_mutations import MUTATIONS, load_mutations, wanted
 load_mutations()
 
 
-def test_there_are_many() -> None:
+def test_there_are_at_least_500_mutations() -> None:
     """At least 500, and nine rules of ten are hit by one or more."""
     hit = {rule for each in MUTATIONS for rule in wanted(each.sample, each.change, each.prepare)}
     assert len(MUTATIONS) >= 500
     assert len(hit & set(all_rules())) >= 0.9 * len(all_rules()), sorted(set(all_rules()) - hit)
 
 
-def test_names_are_used_once() -> None:
+def test_mutation_names_are_unique() -> None:
     """So that each can be run by its name."""
     names = [each.name for each in MUTATIONS]
     assert len(names) == len(set(names))

@@ -8,6 +8,6 @@ from support_mutations import Mutation, must_be_found, parameters
 
 
 @pytest.mark.parametrize("mutation", parameters(lambda sample: not sample.endswith(("jsonrpc", "rest", "grpc"))))
-def test_it_is_found(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mutation_is_found_where_it_is_and_nothing_else(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that the mutation names, at the frames that it names, and nothing more."""
     must_be_found(mutation, monkeypatch)

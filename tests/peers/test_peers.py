@@ -66,7 +66,7 @@ def broken(seen: list[Transcript]) -> list[str]:
 
 @pytest.mark.peers
 @pytest.mark.parametrize(("far", "client_kind", "binding"), PAIRS, indirect=["far"])
-async def test_a_relay_between_changes_nothing(far: Agent, client_kind: str, binding: str) -> None:
+async def test_peers_behave_the_same_through_a_relay(far: Agent, client_kind: str, binding: str) -> None:
     """A client sees through a forwarder what it sees without one, in every scenario, and the agent is deterministic."""
     if why := missing(client_kind):
         pytest.skip(why)
@@ -86,7 +86,7 @@ async def test_a_relay_between_changes_nothing(far: Agent, client_kind: str, bin
 @pytest.mark.peers
 @pytest.mark.parametrize(("agent_kind", "client_kind"), SAME_AGE)
 @pytest.mark.parametrize("binding", BINDINGS)
-async def test_a_client_that_follows_the_card_comes_to_the_advertised_place(
+async def test_a_client_that_follows_the_card_connects_to_the_advertised_address(
     agent_kind: str, client_kind: str, binding: str
 ) -> None:
     """An agent advertises what it is told to, and a client with --follow-card goes nowhere else."""
@@ -105,7 +105,7 @@ async def test_a_client_that_follows_the_card_comes_to_the_advertised_place(
     assert b"forty-two" in carrier
 
 
-async def test_the_forwarder_passes_bytes_and_half_close_and_keeps_both() -> None:
+async def test_the_forwarder_forwards_and_keeps_bytes_and_half_closes() -> None:
     """What is captured is what was sent, and an EOF passes while the other direction stays open."""
 
     async def after_eof(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -90,11 +90,11 @@ def call(**more: object) -> Exchange:
         (call(generation_match=3), "live", "if the generation is 3"),
     ],
 )
-def test_what_a_call_says_of_generations(exchange: Exchange, outcome: str, written: str) -> None:
+def test_requested_generations_are_in_the_outcome(exchange: Exchange, outcome: str, written: str) -> None:
     assert (text.outcome_label(exchange), generations.requested_generations(exchange)) == (outcome, written)
 
 
-def test_for_programs_a_poll_is_as_live_as_any_open_call() -> None:
+def test_an_open_poll_has_the_outcome_live() -> None:
     assert text.outcome_of(call(current_generation=5)) == "live"
 
 

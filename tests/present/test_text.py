@@ -48,12 +48,12 @@ def test_no_size_below_a_tebibyte_has_a_thousand_and_twenty_four_of_a_unit(data:
         (200_400_000_000, "3 min 20 s"),
     ],
 )
-def test_a_span_has_the_unit_that_fits(ns: int, written: str) -> None:
+def test_durations_have_a_fitting_unit(ns: int, written: str) -> None:
     """No `60.0 s`, no `10.0 ms`."""
     assert text.format_duration(ns) == written
 
 
-def test_one_and_many() -> None:
+def test_nouns_are_singular_or_plural() -> None:
     """Of the same noun."""
     assert (text.format_count(1, "byte"), text.format_count(0, "byte"), text.format_count(2, "byte")) == (
         "1 byte",
@@ -62,7 +62,7 @@ def test_one_and_many() -> None:
     )
 
 
-def test_a_live_stream_says_whose_messages_it_carries() -> None:
+def test_outcomes_of_live_streams_name_both_sides() -> None:
     """And who half-closed first; its times count from its beginning, for its request goes on beside its answer."""
     known = {"started": 1_000_000, "request_ended": 9_000_000, "first_event": 3_000_000, "closed": 11_000_000}
     call = Exchange(1, 1, 1, Binding.GRPC, streaming=True, live_payload="1975", half_close="client", **known)

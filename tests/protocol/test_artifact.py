@@ -52,7 +52,7 @@ def test_snapshots() -> None:
     assert (repeated.chunks, repeated.complete) == ([1], True)
 
 
-def test_one_task_of_several() -> None:
+def test_artifacts_of_other_tasks_are_excluded() -> None:
     """Artifacts of another task with the same id are left out."""
     events = [(1, chunk("x")), (2, chunk("y", task_id="u")), (3, Event())]
 

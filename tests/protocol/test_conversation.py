@@ -102,7 +102,7 @@ def test_restart_between_steps(make: type) -> None:
     same(play(script), Played(player.out, player.conversation.pop_changed_exchanges(), player.shared))
 
 
-def test_changed_gives_each_change_once() -> None:
+def test_changes_are_returned_once() -> None:
     """A snapshot of what moved since the last time; a closed exchange is given once more and then forgotten."""
     player = Player()
     steps = rpc_script().steps
@@ -135,7 +135,7 @@ def test_numbers_are_shared() -> None:
     ]
 
 
-def test_bytes_of_our_own() -> None:
+def test_responses_of_the_proxy_are_marked() -> None:
     """What the proxy answers itself is marked, and the exchange refused."""
     player = Player()
     (ask_step,) = Http().call("GetTask", {"id": "t"}).steps
@@ -160,7 +160,7 @@ def test_control_and_opaque() -> None:
     assert [each.rule for each in broken.findings] == ["UNDECODABLE"]
 
 
-def test_no_leak_of_answered_calls() -> None:
+def test_answered_calls_are_forgotten() -> None:
     """Calls that were answered before their request ended do not pile up."""
     script = Grpc()
     for stream in range(1, 8 * MAX_ANSWERED_CALLS, 2):

@@ -19,7 +19,7 @@ def lines(script: Script) -> list[str]:
     ]
 
 
-def test_a_stream_reads_as_a_story() -> None:
+def test_a_stream_is_described_frame_by_frame() -> None:
     """Requests and events in plain words."""
     script = (
         Http()
@@ -123,7 +123,7 @@ def test_errors_and_breaks() -> None:
         (b"{", "application/json", "error", "HTTP 401: Unauthorized"),
     ],
 )
-def test_what_an_error_body_says_comes_first(
+def test_the_message_of_an_error_body_comes_first(
     body: dict[str, Any] | bytes, kind: str, frame_says: str, exchange_says: str
 ) -> None:
     """RFC 9457 `detail`, then `title`; the `message` of other JSON before its `error`; then the usual phrase."""
@@ -133,7 +133,7 @@ def test_what_an_error_body_says_comes_first(
     assert play(script).exchanges[0].error == exchange_says
 
 
-def test_a_code_has_the_name_of_its_dialect() -> None:
+def test_error_codes_are_named_by_dialect() -> None:
     """What a number means in 0.1 is said where the exchange's dialect is given."""
     script = Http().call("tasks/get", {"id": "x"})
     script.answer({"jsonrpc": "2.0", "id": 1, "error": {"code": -32009, "message": "no"}})
@@ -144,7 +144,7 @@ def test_a_code_has_the_name_of_its_dialect() -> None:
     assert describe_frame(frame) == "error -32009: no"
 
 
-def test_one_of_a_thing_is_no_plural() -> None:
+def test_single_items_are_singular() -> None:
     """Bytes and push configurations are counted as people count."""
     script = Http().request("GET /x").answer(b"h", content_type="text/plain")
     script.call("tasks/pushNotificationConfig/list", {"id": "t1"}).result([])
@@ -163,7 +163,7 @@ def test_a_label_is_shown_whole() -> None:
     ("note", "line"),
     [("proxy stopped", "the proxy stopped"), ("proxy killed", "the proxy was killed"), ("eof", "agent broke off: eof")],
 )
-def test_who_broke_off(note: str, line: str) -> None:
+def test_the_side_that_broke_off_is_named(note: str, line: str) -> None:
     """No peer is blamed for what the proxy did."""
     frame = Frame(1, 1, 0, Direction.TO_CLIENT, FrameKind.CUT, 1, 1, 0, 0, note=note)
 
@@ -188,7 +188,7 @@ def test_vendor_progress() -> None:
         ({}, "<part>"),
     ],
 )
-def test_parts_that_are_no_text(part: dict[str, Any], shown: str) -> None:
+def test_non_text_parts_are_described(part: dict[str, Any], shown: str) -> None:
     """A part without text says what it is."""
     event = {"artifactUpdate": {"taskId": "t", "artifact": {"artifactId": "a", "parts": [part]}}}
 
@@ -227,7 +227,7 @@ def live_lines(script: Script) -> list[str]:
     return [describe_frame(frame, operation="SendLiveMessage") for frame in play(script).frames]
 
 
-def test_a_live_stream_reads_as_a_conversation() -> None:
+def test_a_live_stream_is_described_frame_by_frame() -> None:
     """Both sides half-close, the agent by its trailers; a message without parts takes a task up again."""
     back = {"message": {"messageId": "m9", "taskId": "t1", "role": "ROLE_USER"}}
     script = Grpc().open(LIVE).send(v1("SendMessageRequest", back), end=False).respond()

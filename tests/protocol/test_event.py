@@ -29,7 +29,7 @@ def asked(params: Any, operation: str, dialect: Dialect = _0_3) -> dict:
     return normalise(call, "json", dialect, operation, FrameKind.REQUEST)
 
 
-def test_one_event_from_every_binding() -> None:
+def test_an_event_is_equal_over_all_bindings() -> None:
     """The same status update by JSON-RPC, REST, gRPC and in 0.3 is the same value."""
     wanted = status("WORKING", "on it")
     old = {
@@ -175,7 +175,7 @@ def test_members_may_be_written_with_escapes(spelled: str) -> None:
     assert (made["taskId"], made["status"]["message"]["parts"]) == ("t1", [{"data": 1}])
 
 
-def test_one_payload_read_in_several_ways() -> None:
+def test_the_last_decoded_payload_is_cached_by_its_arguments() -> None:
     """The last one is remembered, but only for who asks the very same."""
     payload = rpc({"kind": "message", "parts": [{"data": {"data": 1}}]})
     for _ in range(2):
@@ -204,7 +204,7 @@ def test_answers() -> None:
     assert event(None, kind=answer, operation="DeleteTaskPushNotificationConfig") == {}
 
 
-def test_errors_and_strangers() -> None:
+def test_errors_and_foreign_payloads_have_no_event() -> None:
     """Errors are given as they are; an unknown wrapper stays; what cannot be read is empty."""
     error = {"code": -32001, "message": "m"}
 

@@ -61,13 +61,13 @@ def test_a_union_has_both(one: list[tuple[int, int]], two: list[tuple[int, int]]
     assert {number for low, high in union_of_ranges(first, second) for number in range(low, high + 1)} == wanted
 
 
-def test_a_jump_is_one_gap() -> None:
+def test_skipped_numbers_are_one_gap() -> None:
     following = Following().events(1, 2, 3, 7)
     assert following.open == [(4, 6)]
     assert following.healed == []
 
 
-def test_only_what_is_as_new_makes_it_good() -> None:
+def test_an_older_snapshot_does_not_heal_a_gap() -> None:
     """A snapshot of before does not tell what was missed."""
     following = Following().events(1, 2, 5).snapshot(3)
     assert following.open == [(3, 4)]
@@ -76,19 +76,19 @@ def test_only_what_is_as_new_makes_it_good() -> None:
     assert following.healed == [MissedGenerations(3, 4, 3, 1, 5, 9, 4)]
 
 
-def test_another_client_heals_nothing() -> None:
+def test_another_client_does_not_heal_a_gap() -> None:
     following = Following().events(1, 3).snapshot(3, client="b").event(2, 2, "b")
     assert following.open == [(2, 2)]
 
 
-def test_late_events_heal_once_all_have_come() -> None:
+def test_late_events_heal_a_gap_once_complete() -> None:
     following = Following().events(1, 4, 3)
     assert following.open == [(2, 3)]
     following.event(2)
     assert following.healed == [MissedGenerations(2, 3, 2, 1, 4, 1, 2)]
 
 
-def test_another_stream_of_the_client_heals() -> None:
+def test_another_stream_of_the_client_heals_a_gap() -> None:
     """Before the gap or after it."""
     after = Following().events(1, 4).events(1, 2, 3, exchange=2)
     assert [(each.by, each.generation) for each in after.healed] == [(2, 3)]
@@ -96,12 +96,12 @@ def test_another_stream_of_the_client_heals() -> None:
     assert [(each.first, each.by) for each in before.healed] == [(2, 0)]
 
 
-def test_a_snapshot_in_mid_stream_is_a_gap_that_it_heals() -> None:
+def test_a_snapshot_ahead_in_mid_stream_is_a_healed_gap() -> None:
     following = Following().events(1, 2).snapshot(4, 1, streams=True)
     assert following.healed == [MissedGenerations(3, 4, 3, 1, 3, 1, 4)]
 
 
-def test_repeated_numbers_mean_nothing() -> None:
+def test_repeated_numbers_are_ignored() -> None:
     """But a progress update may have the number of the one before."""
     allowed = Following().event(1).event(2).event(2, progress=True).event(4)
     assert (allowed.open, allowed.numbers.support) == ([(3, 3)], Support.YES)
@@ -109,7 +109,7 @@ def test_repeated_numbers_mean_nothing() -> None:
     assert (broken.open, broken.numbers.support) == ([], Support.NO)
 
 
-def test_room_is_bounded() -> None:
+def test_memory_is_bounded() -> None:
     """An agent that leaves out every second one, on ever new streams to ever new clients."""
     following = Following()
     for number in range(1, 20_000, 2):
@@ -125,7 +125,7 @@ def test_room_is_bounded() -> None:
     assert following.snapshot(30_000, client="19").numbers.open < generation.MAX_MISSED
 
 
-def test_what_a_recording_knows_goes_on() -> None:
+def test_gaps_of_a_recording_continue() -> None:
     """Its streams count anew; whose gap it was is not known any more, so whoever reads the task heals it."""
     before = Following().events(1, 2, 4).numbers
     seen = tuple((first, last) for first, last in before.seen)

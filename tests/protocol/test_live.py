@@ -51,17 +51,19 @@ def read(*messages: tuple[Direction, bytes], mode: Any = "auto") -> tuple[str, s
         ([(UP, ARTIFACT), (DOWN, TASK)], ("2153", "2153")),
     ],
 )
-def test_the_first_messages_tell(messages: list[tuple[Direction, bytes]], expected: tuple[str, str]) -> None:
+def test_the_first_messages_identify_the_proposal(
+    messages: list[tuple[Direction, bytes]], expected: tuple[str, str]
+) -> None:
     assert read(*messages) == expected
 
 
 @pytest.mark.parametrize("late", [(DOWN, UPDATE), (DOWN, TIMELINE), (UP, ARTIFACT)])
-def test_a_later_message_settles_what_was_open(late: tuple[Direction, bytes]) -> None:
+def test_a_later_message_settles_an_ambiguous_stream(late: tuple[Direction, bytes]) -> None:
     """A plain message is one of two proposals: from the proof on both sides are read as that."""
     assert read((UP, PLAIN), (DOWN, TASK), (DOWN, STATUS), late) == ("2153", "2153")
 
 
-def test_proof_stays() -> None:
+def test_a_settled_proposal_does_not_change() -> None:
     """A configuration is BIDI's alone; each side is then read as what it proved."""
     assert read((UP, CONFIGURED), (DOWN, UPDATE)) == ("bidi", "2153")
     assert read((UP, WRAPPED), (DOWN, TASK)) == ("1975", "bidi")
@@ -70,11 +72,11 @@ def test_proof_stays() -> None:
 
 
 @pytest.mark.parametrize("mode", ["bidi", "1975", "2153"])
-def test_the_users_word_goes_before_the_bytes(mode: str) -> None:
+def test_the_option_precedes_detection(mode: str) -> None:
     assert read((UP, WRAPPED), (DOWN, UPDATE), mode=mode) == (mode, mode)
 
 
-def test_look_says_when_something_changes() -> None:
+def test_learning_reports_changes() -> None:
     reading = LiveReading()
     said = [
         reading.learn_from(*each) for each in ((UP, PLAIN), (DOWN, STATUS), (DOWN, STATUS), (DOWN, UPDATE), (UP, PLAIN))

@@ -61,7 +61,7 @@ def test_suffixes(line: str, name: str, prefix: str, task: str, config: str) -> 
         "GET /tasks/t1/other",
     ],
 )
-def test_others(line: str) -> None:
+def test_other_paths_and_methods_do_not_match(line: str) -> None:
     """A path or method that is none of A2A's matches nothing."""
     method, target = line.split(" ", 1)
 

@@ -16,14 +16,14 @@ from a2a_proxy.protocol.schema import decoder_for, is_protobuf, schema_of, schem
         ("live-2153", "StreamRequest", "lf.a2a.v1.StreamRequest@live-2153"),
     ],
 )
-def test_a_frame_can_be_read_alone(line: str, name: str, schema: str) -> None:
+def test_the_schema_name_has_dialect_and_message(line: str, name: str, schema: str) -> None:
     """The schema says line and message, also where two lines share a package."""
     assert schema_of(line, name) == schema
     assert split_schema(schema) == (line, schema.partition("@")[0])
     assert decoder_for(schema).parse(b"") is not None
 
 
-def test_others() -> None:
+def test_other_packages_keep_their_names() -> None:
     """Messages of other packages keep their names; unknown ones are refused."""
     assert schema_of("1.0", "google.protobuf.Empty") == "google.protobuf.Empty"
     assert decoder_for("google.protobuf.Empty").summarise(decoder_for("google.protobuf.Empty").parse(b""))[1] == ""

@@ -50,7 +50,7 @@ def test_cards_of_every_line() -> None:
     assert card_facts({"name": 7, "supportedInterfaces": {}, "url": []}).interfaces == ()
 
 
-def test_a_url_that_is_none_has_no_path() -> None:
+def test_invalid_urls_have_no_path() -> None:
     """A card may have anything there; the other interfaces are still known."""
     shared = SessionContext()
     urls = ("http://[x", "http://agent/api")

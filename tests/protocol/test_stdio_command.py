@@ -29,5 +29,5 @@ def test_names_of_the_transport(transport: str, stdio: bool) -> None:
     ("text", "command"),
     [("agent", True), ("stdio:///x", True), ("http://x", False), (" ", False), ("stdio://x/y", False), ("C:x", True)],
 )
-def test_what_is_a_command(text: str, command: bool) -> None:
+def test_commands_are_recognised(text: str, command: bool) -> None:
     assert is_command(text) is command

@@ -58,7 +58,7 @@ def states(task: Task) -> list[int]:
     return [state for _, state in task.states]
 
 
-def test_one_stream() -> None:
+def test_a_stream_creates_a_task_record() -> None:
     """A stream makes the task: states with their times, context, artifact in numbers, messages of both sides."""
     session = Session()
     chunks = [artifact("one"), artifact("größe", append=True, lastChunk=True)]
@@ -97,7 +97,7 @@ def test_joined_over_bindings() -> None:
     assert (made.exchanges, made.messages) == ((1, 2, 3), 3)
 
 
-def test_two_streams_show_one_event_twice() -> None:
+def test_an_event_on_two_streams_counts_once() -> None:
     """Events go to every stream of a task: states, chunks and messages are counted once (A2A 1.0 section 3.5.2)."""
     session = Session()
     first, second = session.connect(), session.connect()
@@ -127,7 +127,7 @@ def test_two_streams_show_one_event_twice() -> None:
     assert (made.artifacts[0].chunks, made.artifacts[0].parts, made.messages) == (2, 2, 3)
 
 
-def test_same_chunk_twice_on_one_stream() -> None:
+def test_equal_chunks_on_one_stream_count_twice() -> None:
     """Two equal chunks of one stream are two chunks, also where another stream repeats both."""
     session = Session()
     for _ in range(2):
@@ -136,7 +136,7 @@ def test_same_chunk_twice_on_one_stream() -> None:
     assert session.task().artifacts[0].chunks == 2
 
 
-def test_a_state_again_after_an_interruption() -> None:
+def test_a_repeated_state_after_an_interruption_is_a_change() -> None:
     """A follow-up that works again is a change; a slow poll of the state before is not."""
     session = Session()
     poll = Http().call("GetTask", {"id": "t1"})
@@ -191,7 +191,7 @@ def test_generations() -> None:
     assert session.tracker.pop_healed_gaps() == []
 
 
-def test_requests_make_no_task() -> None:
+def test_requests_create_no_task() -> None:
     """A call for an id that nobody knows leaves nothing behind."""
     session = Session()
     error = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "no"}}
@@ -226,7 +226,7 @@ def test_messages_without_an_id() -> None:
         assert session.task().messages == expected
 
 
-def test_two_agents_may_use_one_id() -> None:
+def test_tasks_are_keyed_by_agent() -> None:
     """Tasks are keyed by agent; the interfaces of one card are one agent (Q-25)."""
     session = Session()
     interfaces = [{"url": "http://localhost:8000/rpc"}, {"url": "127.0.0.1:8001"}]
@@ -303,7 +303,7 @@ def test_bounded() -> None:
     ]
 
 
-def test_finished_tasks_make_room_first() -> None:
+def test_finished_tasks_are_evicted_first() -> None:
     """Of those that are over only the last ones are followed, whatever room there is; open ones stay."""
     session = Session(done=2)
     player = session.connect()
@@ -322,7 +322,7 @@ def test_finished_tasks_make_room_first() -> None:
     }
 
 
-def test_a_task_goes_on_after_its_end() -> None:
+def test_a_task_that_continues_is_not_finished() -> None:
     """Some agents do so: then it is no finished task."""
     session = Session(done=1)
     player = session.connect()
@@ -337,7 +337,7 @@ def test_a_task_goes_on_after_its_end() -> None:
     assert session.task().exchanges == (1, 2, 5)
 
 
-def test_finished_tasks_of_a_recording_make_room_too() -> None:
+def test_finished_tasks_of_a_recording_are_evicted() -> None:
     session = Session(done=1)
     tasks = [Task("agent:8000", f"t{n}", "c1", state=3, states=((9, 3),), first=9, last=9) for n in (1, 2)]
     session.tracker.load([*tasks, Task("agent:8000", "t3", "c1", state=2, states=((9, 2),), first=9, last=9)])

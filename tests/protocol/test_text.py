@@ -52,7 +52,7 @@ def test_json_is_for_strict_readers_and_terminals() -> None:
         ("\u202e", r"$'\342\200\256'"),
     ],
 )
-def test_a_word_for_a_shell(word: str, written: str) -> None:
+def test_words_are_quoted_for_a_shell(word: str, written: str) -> None:
     """It is printable, and bash reads the word from it."""
     assert shell_line("x", word) == f"x {written}"
     if bash := shutil.which("bash"):

@@ -23,7 +23,7 @@ def bits(count: int) -> int:
         (f" 00-{TRACE}-{SPAN}-01\t", f"00-{TRACE}-{'f' * 16}-01"),
     ],
 )
-def test_a_trace_goes_on(came: str, goes_on: str) -> None:
+def test_a_trace_of_the_client_is_continued(came: str, goes_on: str) -> None:
     """Trace id and sampling flag are the client's, flags of which nothing is known are not passed on."""
     assert origin_of([came.encode()]).next_traceparent(bits) == goes_on
 
@@ -42,7 +42,7 @@ def test_a_trace_goes_on(came: str, goes_on: str) -> None:
         [f"00-{TRACE}-{SPAN}-01".encode()] * 2,
     ],
 )
-def test_a_trace_begins(values: list[bytes]) -> None:
+def test_a_trace_is_started(values: list[bytes]) -> None:
     found = origin_of(values)
     assert found.trace == ""
     assert found.next_traceparent(bits) == f"00-{'f' * 32}-{'f' * 16}-01"
@@ -53,5 +53,5 @@ def test_ids_are_never_all_zeros() -> None:
     assert TraceOrigin(None, "", 1).next_traceparent(lambda _: 0) == f"00-{'0' * 31}1-{'0' * 15}1-01"
 
 
-def test_little_is_kept_of_a_long_value() -> None:
+def test_long_values_are_truncated() -> None:
     assert origin_of([b"x" * 70_000]).before == "x" * 256

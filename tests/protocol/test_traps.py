@@ -65,7 +65,7 @@ def test_reset_after_the_trailers_is_no_fault() -> None:
         assert FrameKind.CUT not in [each.kind for each in played.frames]
 
 
-def test_clients_that_leave() -> None:
+def test_disconnects_of_clients_are_no_faults() -> None:
     """Cancelled on HTTP/2, closed or reset on HTTP/1.1: each is the client's doing, and no cancelled task."""
     grpc = (
         Grpc()
@@ -83,7 +83,7 @@ def test_clients_that_leave() -> None:
     assert [each.states for each in exchanges] == [("working",)] * 3
 
 
-def test_what_an_agent_says_to_a_client_that_is_gone_is_no_error_of_the_call() -> None:
+def test_agent_errors_after_a_disconnect_are_ignored() -> None:
     """The client dies, its connection ends; the agent's library then closes the stream with UNAVAILABLE."""
     script = Grpc().open("/lf.a2a.v1.A2AService/SendLiveMessage").send(v1("SendMessageRequest", ask()), end=False)
     script.respond().give(v1("StreamResponse", status())).end("eof", TO_AGENT)
@@ -92,7 +92,7 @@ def test_what_an_agent_says_to_a_client_that_is_gone_is_no_error_of_the_call() -
     assert exchange.grpc_status == 14
 
 
-def test_two_lines_on_one_connection() -> None:
+def test_two_dialects_on_one_connection() -> None:
     """`lf.a2a.v1` and `a2a.v1` side by side on one connection: dialect is per call."""
     script = (
         Grpc()
@@ -158,7 +158,7 @@ def test_line_separators_inside_data() -> None:
     assert [each.kind.name for each in play(script).frames] == ["REQUEST", "EVENT", "END"]
 
 
-def test_stream_that_fails_by_closing() -> None:
+def test_a_stream_may_fail_by_closing() -> None:
     """0.3 REST answers 200 with SSE headers and closes without the last chunk."""
     played = play(Http().request("POST /v1/message:stream", ask()).stream().end("eof", TO_CLIENT))
 
@@ -184,7 +184,7 @@ def test_conditional_card() -> None:
 
 
 @pytest.mark.parametrize("parts", [1, 3])
-def test_a_client_that_closes_its_own_side_reads_on(parts: int) -> None:
+def test_a_half_closed_client_gets_the_rest_of_the_response(parts: int) -> None:
     """What the agent says goes on, also where its message was cut in two by that: nothing is doubled, nothing lost."""
     whole = b"".join(b"data: " + json.dumps(status(generation=str(n))).encode() + b"\n\n" for n in (1, 2, 3))
     cut = len(whole) * parts // 5
@@ -195,7 +195,7 @@ def test_a_client_that_closes_its_own_side_reads_on(parts: int) -> None:
     assert not [each for each in played.frames if each.kind is FrameKind.UNDECODABLE]
 
 
-def test_an_answer_goes_on_after_the_client_has_closed_its_own_side() -> None:
+def test_a_response_continues_after_a_half_close() -> None:
     """The same with one in a single piece."""
     data = json.dumps(task()).encode()
     head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n".encode()
@@ -204,7 +204,7 @@ def test_an_answer_goes_on_after_the_client_has_closed_its_own_side() -> None:
     assert [each.kind for each in played.frames if each.direction] == [FrameKind.RESPONSE]
 
 
-def test_what_the_agent_was_saying_when_it_broke_off_too() -> None:
+def test_a_partial_message_after_a_half_close_is_kept() -> None:
     """After its client had closed its own side."""
     script = Http().request("POST /message:stream", ask()).stream().event(status()).chunk(b'data: {"statusUp')
     played = play(script.end("eof", TO_AGENT).end("eof", TO_CLIENT))

@@ -14,7 +14,7 @@ def start(folder: Path, at: tuple[int, int] | None, *, first: bool = False) -> C
     return crashes
 
 
-def test_three_deaths_at_one_record(tmp_path: Path) -> None:
+def test_three_crashes_at_one_record_skip_it(tmp_path: Path) -> None:
     """One before anybody was careful, two after it."""
     start(tmp_path, None, first=True)
     start(tmp_path, (1, 500))
@@ -25,14 +25,14 @@ def test_three_deaths_at_one_record(tmp_path: Path) -> None:
     assert start(tmp_path, (1, 900)).next_abandoned((1, 24)) == (1, 500)
 
 
-def test_deaths_at_different_records_are_accidents(tmp_path: Path) -> None:
+def test_crashes_at_different_records_skip_nothing(tmp_path: Path) -> None:
     """Nothing is given up."""
     start(tmp_path, None, first=True)
     for offset in range(10):
         assert start(tmp_path, (1, offset)).next_abandoned((0, 0)) is None
 
 
-def test_care_ends(tmp_path: Path) -> None:
+def test_single_record_mode_ends(tmp_path: Path) -> None:
     """After so many records it goes on in large steps; the first recorder never takes small ones."""
     assert start(tmp_path, None, first=True).careful_records == 0
     crashes = start(tmp_path, (1, 5))
@@ -42,7 +42,7 @@ def test_care_ends(tmp_path: Path) -> None:
     assert not crashes.careful_records
 
 
-def test_a_damaged_file_is_no_reason_to_die(tmp_path: Path) -> None:
+def test_a_damaged_crash_file_is_ignored(tmp_path: Path) -> None:
     """It is as if nobody had died."""
     (tmp_path / "crashes.json").write_bytes(b"\x00")
     assert start(tmp_path, (1, 5)).next_abandoned((0, 0)) is None

@@ -12,7 +12,7 @@ from a2a_proxy.recorder.keeper import RecorderKeeper
 from a2a_proxy.recorder.status import RecorderFailed, RecorderReady, Status
 
 
-def test_a_folder_without_a_journal(tmp_path: Path) -> None:
+def test_a_folder_without_a_journal_is_reported(tmp_path: Path) -> None:
     """The first answer goes to whoever waits in `start`, and to nobody else."""
     heard: list[Status] = []
     keeper = RecorderKeeper(tmp_path, heard.append)
@@ -23,7 +23,7 @@ def test_a_folder_without_a_journal(tmp_path: Path) -> None:
     assert heard == []
 
 
-def test_a_program_that_cannot_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recorder_that_cannot_start_is_tried_three_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three tries, then its last words."""
     broken = ["sh", "-c", "echo it is broken >&2; exit 3"]
     monkeypatch.setattr(module, "_recorder_command", lambda *_, **__: broken)
@@ -33,7 +33,9 @@ def test_a_program_that_cannot_start(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert keeper.restarts == 2
 
 
-def test_a_recorder_gives_way_at_once_unless_somebody_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recorder_lowers_its_priority_unless_it_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On a machine that is busy throughout, one that gave way while it was waited for took longer than the wait."""
     asked: list[bool] = []
 
@@ -49,14 +51,14 @@ def test_a_recorder_gives_way_at_once_unless_somebody_waits(tmp_path: Path, monk
     assert asked == [True] * 3 + [False] * 3
 
 
-def test_no_program_at_all(tmp_path: Path) -> None:
+def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     """The folder is gone: no thread dies of it, and `start` returns."""
     keeper = RecorderKeeper(tmp_path / "gone", print, pauses=(0.001,))
     assert isinstance(keeper.start(120), RecorderFailed)
     assert keeper.drain(120)
 
 
-def test_a_launch_waits_for_the_process_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_launch_does_not_wait_for_the_first_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not for its answer, which this one never gives; and not where there can be no process."""
     monkeypatch.setattr(module, "_recorder_command", lambda *_, **__: ["sleep", "1000"])
     keeper = RecorderKeeper(tmp_path, print)
@@ -70,7 +72,7 @@ def test_a_launch_waits_for_the_process_alone(tmp_path: Path, monkeypatch: pytes
     assert not gone.pid
 
 
-def test_the_same_failure_is_told_once(tmp_path: Path) -> None:
+def test_repeated_failures_are_reported_once(tmp_path: Path) -> None:
     """Until a recorder was ready in between."""
     heard: list[Status] = []
     keeper = RecorderKeeper(tmp_path, heard.append)

@@ -12,7 +12,7 @@ def exchange(events: int = 0, closed: int = 0, number: int = 1) -> Exchange:
     return Exchange(number, 1, 1, Binding.GRPC, started=0, events=events, closed=closed)
 
 
-def test_a_short_call_gets_none() -> None:
+def test_a_short_call_gets_no_live_line() -> None:
     """It ends within a second."""
     live = OpenExchanges()
     live.update(exchange(), "agent")
@@ -21,7 +21,7 @@ def test_a_short_call_gets_none() -> None:
     assert not list(live.take_due(SECOND * 9))
 
 
-def test_a_silent_one_gets_one_and_news_wait_for_a_pause() -> None:
+def test_a_silent_call_gets_one_live_line_and_later_ones_after_pauses() -> None:
     """Also the last event before a silence is told."""
     live = OpenExchanges()
     live.update(exchange(1), "agent")
@@ -45,7 +45,7 @@ def test_the_pauses_grow() -> None:
     assert told == [1, 3, 8, 18, 48, 108, 168, 228]
 
 
-def test_it_remembers_only_what_is_open() -> None:
+def test_only_open_exchanges_are_kept() -> None:
     """However long a session is."""
     live = OpenExchanges()
     for number in range(1000):
@@ -54,7 +54,7 @@ def test_it_remembers_only_what_is_open() -> None:
     assert not live._open
 
 
-def test_an_end_is_told_once() -> None:
+def test_an_end_is_reported_once() -> None:
     """Of an exchange that changes after its end; of very many, the oldest are forgotten."""
     live = OpenExchanges()
     assert [live.mark_ended(exchange(closed=closed)) for closed in (0, 5, 5)] == [False, True, False]

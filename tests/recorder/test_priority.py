@@ -18,7 +18,7 @@ from support_recorder import Bench, wait_until
 GROUPS = Path("/proc/sys/kernel/sched_autogroup_enabled")
 
 
-def test_a_recorder_gives_way(bench: Callable[..., Bench]) -> None:
+def test_a_recorder_has_a_low_priority(bench: Callable[..., Bench]) -> None:
     """Its priority is lower than that of whoever started it."""
     at_work = bench()
     at_work.start()
@@ -30,7 +30,7 @@ def test_a_recorder_gives_way(bench: Callable[..., Bench]) -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux groups processes by session")
 @pytest.mark.skipif(not GROUPS.exists() or GROUPS.read_text().strip() != "1", reason="this kernel does not group")
-def test_its_session_gives_way_too(bench: Callable[..., Bench]) -> None:
+def test_the_session_of_a_recorder_has_a_low_priority(bench: Callable[..., Bench]) -> None:
     """A nice value alone counts within the recorder's own session only, where nobody else is. Until the relay has gone:
     then somebody waits for the recording."""
     at_work = bench()

@@ -52,7 +52,7 @@ def undisturbed(make: Make, chunks: list[Chunk]) -> dict[str, list[object]]:
     return contents(quiet.recording)
 
 
-def test_everything_is_stored_once_and_told(bench: Make) -> None:
+def test_every_row_is_stored_and_reported_once(bench: Make) -> None:
     """Exchanges, frames, tasks; a line for each exchange; counts in the summary; the journal is gone."""
     one = bench()
     one.start()
@@ -75,7 +75,7 @@ def test_everything_is_stored_once_and_told(bench: Make) -> None:
     assert not one.folder.path.exists()
 
 
-def test_findings_are_told_before_exchanges_and_the_gravest_first(bench: Make) -> None:
+def test_findings_are_reported_before_exchanges_by_severity(bench: Make) -> None:
     """With the operation of their exchange."""
     one = bench()
     one.write(all_rules()["A2A-RPC-002"].flagged.chunks())
@@ -93,7 +93,7 @@ def test_findings_are_told_before_exchanges_and_the_gravest_first(bench: Make) -
 
 
 @pytest.mark.parametrize("name", ["vendor", "js_grpc"])
-def test_a_real_capture_is_the_same_in_tiny_segments(bench: Make, name: str) -> None:
+def test_tiny_journal_segments_yield_the_same_recording(bench: Make, name: str) -> None:
     """Decoders are saved and restored at each rotation; nobody sees it."""
     chunks = captured(name)
     one = bench(limits=TINY)
@@ -104,7 +104,7 @@ def test_a_real_capture_is_the_same_in_tiny_segments(bench: Make, name: str) -> 
     assert contents(one.recording) == undisturbed(bench, chunks)
 
 
-def test_killed_at_random_moments_nothing_is_lost_or_double(bench: Make) -> None:
+def test_killing_recorders_at_random_loses_and_repeats_nothing(bench: Make) -> None:
     """Ten recorders die by SIGKILL, over tiny segments; the recording is that of an undisturbed run."""
     chance = random.Random(7)
     chunks = story(40)
@@ -124,7 +124,7 @@ def test_killed_at_random_moments_nothing_is_lost_or_double(bench: Make) -> None
     assert not [said for said in one.heard if isinstance(said, FindingStatus) and of_decoders(said.finding)]
 
 
-def test_killed_while_a_stream_is_open_its_task_goes_on(bench: Make) -> None:
+def test_a_task_continues_over_a_killed_recorder(bench: Make) -> None:
     """A state that comes again after the death is no repetition, also where the snapshot is older than the death."""
     http = Http().call("SendStreamingMessage", {"message": {}}, A2A_Version="1.0").stream()
     for number in range(40):
@@ -205,7 +205,7 @@ def test_a_second_recorder_leaves_without_harm(bench: Make) -> None:
     assert len(contents(one.recording)["exchanges"]) == 5
 
 
-def test_a_position_that_somebody_moved_ends_the_recorder(bench: Make) -> None:
+def test_a_position_changed_by_another_process_ends_the_recorder(bench: Make) -> None:
     """Compare-and-set fails: it stores nothing more, deletes nothing, and says so for good."""
     one = bench()
     one.start()
@@ -278,7 +278,7 @@ ConnectionDecoder.feed = poisoned
 """
 
 
-def test_a_record_that_kills_three_recorders_is_left_out(
+def test_a_record_that_crashes_three_recorders_is_skipped(
     bench: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its connection is opaque with one finding, everything else is recorded, also after one more death."""
@@ -299,7 +299,7 @@ def test_a_record_that_kills_three_recorders_is_left_out(
     assert [exchange.how for exchange in stored["exchanges"]] == ["complete", "connection lost", "complete"]
 
 
-def test_nobody_reads_the_status_pipe(bench: Make) -> None:
+def test_an_unread_status_pipe_does_not_block_the_recorder(bench: Make) -> None:
     """A keeper that is stuck does not hold the recorder up: all is recorded."""
     one = bench()
     one.start()
@@ -323,7 +323,7 @@ def test_nobody_reads_the_status_pipe(bench: Make) -> None:
     assert one.finish().exchanges == 300
 
 
-def test_a_silent_stream_gets_one_live_line_and_then_one_when_something_came(bench: Make) -> None:
+def test_a_silent_stream_gets_one_live_line_and_later_ones_for_events(bench: Make) -> None:
     """About a second after its start, though no event comes; later ones only for news."""
     one = bench()
     one.start()
@@ -338,7 +338,7 @@ def test_a_silent_stream_gets_one_live_line_and_then_one_when_something_came(ben
     one.finish()
 
 
-def test_a_client_that_is_gone_gets_one_line_though_its_answer_comes_late(bench: Make) -> None:
+def test_an_answer_after_the_client_left_is_not_reported_again(bench: Make) -> None:
     """The agent answers a call that is over: the recording has that, the line is not told again."""
     one = bench()
     one.start()
@@ -375,7 +375,7 @@ def lines(one: Bench) -> list[tuple[str, int]]:
     ]
 
 
-def test_the_records_of_the_session_itself_are_no_exchanges(bench: Make) -> None:
+def test_session_records_are_no_exchanges(bench: Make) -> None:
     """An empty session ends clean."""
     one = bench()
     one.start()
@@ -385,7 +385,7 @@ def test_the_records_of_the_session_itself_are_no_exchanges(bench: Make) -> None
     assert contents(one.recording)["sessions"] == [("clean", "complete", 0)]
 
 
-def test_lost_bytes_are_in_the_summary_also_after_a_death(bench: Make) -> None:
+def test_lost_bytes_are_in_the_summary_after_a_restart(bench: Make) -> None:
     """The count survives."""
     chunks = scripted(streaming("t-1"))
     chunks.insert(5, Chunk(1, ChunkKind.LOST, chunks[4].direction, chunks[4].at, b'{"bytes":123}'))
@@ -400,9 +400,7 @@ def test_lost_bytes_are_in_the_summary_also_after_a_death(bench: Make) -> None:
 
 
 @pytest.mark.parametrize("limits", [None, TINY])
-def test_secrets_of_the_command_line_are_known_in_what_the_agent_echoes(
-    bench: Make, limits: JournalLimits | None
-) -> None:
+def test_secrets_of_the_command_line_are_redacted_in_agent_output(bench: Make, limits: JournalLimits | None) -> None:
     """Also to a recorder that takes over from one that was killed, with a snapshot or without."""
     canary = Canaries()
     command = ("a2a-proxy", "stdio", "--", f"API_KEY={canary.plain('variable')}", "agent", "--token", canary("flag"))

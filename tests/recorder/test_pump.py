@@ -54,7 +54,7 @@ def test_a_step_holds_a_bounded_number_of_messages(tmp_path: Path) -> None:
     assert sum(each.kind is FrameKind.EVENT for each in _frames(out)) == messages
 
 
-def test_pieces_make_no_difference(tmp_path: Path) -> None:
+def test_reading_in_pieces_yields_the_same_frames(tmp_path: Path) -> None:
     """A journal read byte by byte, piece by piece, or at once."""
     session = scripted(streaming("t", chunks=30))
     _journal(tmp_path, session)

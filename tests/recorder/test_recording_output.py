@@ -16,7 +16,7 @@ ENDS = [("complete", "", False)] * 4 + [("", "", False), ("agent gone", "", Fals
 ENDS += [("complete", "TASK_NOT_FOUND", False), ("agent gone", "\ud800", False), ("refused", "UNAVAILABLE", True)]
 
 
-def test_outcomes_are_those_of_the_lines(tmp_path: Path) -> None:
+def test_summary_outcomes_equal_those_of_the_lines(tmp_path: Path) -> None:
     """Each exchange counts as what its line on the console said; those of other sessions do not count."""
     exchanges = [
         Exchange(number, 1, 0, Binding.REST, STARTED, closed=STARTED + 1, how=how, error=error, ours=ours)

@@ -64,7 +64,7 @@ def undisturbed(make: Make, chunks: list[Chunk]) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("damage", [b"\x81\xa8position", b"", b"\x80", None])
-def test_a_snapshot_that_cannot_be_read(bench: Make, damage: bytes | None) -> None:
+def test_an_unreadable_snapshot_makes_open_connections_opaque(bench: Make, damage: bytes | None) -> None:
     """What was open is opaque with one finding, what opens later is read, what is stored stays, also after one death
     more."""
     one = bench(limits=TINY)
@@ -118,7 +118,7 @@ def test_a_recording_deleted_early_is_written_again_from_the_journal(bench: Make
     assert one.keeper.restarts == 0
 
 
-def test_a_recording_deleted_late_begins_late(bench: Make) -> None:
+def test_a_recording_deleted_late_begins_with_the_remaining_journal(bench: Make) -> None:
     """Open connections and their exchanges are in the new one, also after a death; the session says what it lacks."""
     chunks = interleaved(scripted(endless(80), 1), scripted(streaming("t-2", chunks=30), 2)[:-3])
     one = bench(limits=TINY)
@@ -141,7 +141,7 @@ def test_a_recording_deleted_late_begins_late(bench: Make) -> None:
     assert stored["tasks"] == whole["tasks"]
 
 
-def test_a_recording_moved_away_is_whole_and_a_new_one_begins(bench: Make, tmp_path: Path) -> None:
+def test_a_moved_recording_is_complete_and_a_new_one_starts(bench: Make, tmp_path: Path) -> None:
     """The log of the moved one is written into it, and does not get into the new one."""
     one = bench()
     one.start()
@@ -189,7 +189,7 @@ def test_a_recording_replaced_by_another_gets_the_session_too(bench: Make) -> No
     assert "was replaced by another file" in told(one)[0].message
 
 
-def test_a_recording_replaced_by_something_else_is_waited_for(bench: Make) -> None:
+def test_a_recording_replaced_by_a_foreign_file_is_retried(bench: Make) -> None:
     """It is never touched; the user is told once; once it is gone all is recorded."""
     one = bench()
     one.start()
@@ -206,7 +206,7 @@ def test_a_recording_replaced_by_something_else_is_waited_for(bench: Make) -> No
     assert [exchange.connection for exchange in contents(one.recording)["exchanges"]] == [1, 3]
 
 
-def test_a_recording_that_stays_unwritable_is_given_up_after_the_relay(bench: Make) -> None:
+def test_an_unwritable_recording_is_abandoned_after_the_relay_ends(bench: Make) -> None:
     """In bounded time, with a hint; the journal stays, and a later recorder finishes it once."""
     one = bench(patience=0.2)
     one.start()
@@ -233,7 +233,7 @@ def test_a_recording_that_stays_unwritable_is_given_up_after_the_relay(bench: Ma
     assert not file_layout.find_leftovers()
 
 
-def test_a_recorder_that_always_fails_is_given_up_after_the_relay(bench: Make) -> None:
+def test_a_failing_recorder_is_abandoned_after_the_relay_ends(bench: Make) -> None:
     """Also where it cannot even open the recording."""
     one = bench(patience=0.2)
     one.start()
@@ -266,7 +266,7 @@ def test_a_journal_without_room_for_a_snapshot_keeps_its_segments(bench: Make, t
     assert one.keeper.restarts == 0
 
 
-def test_a_dead_recorder_is_told(bench: Make) -> None:
+def test_a_dead_recorder_is_reported(bench: Make) -> None:
     """How it died, and that nothing is lost."""
     one = bench()
     one.start()
@@ -281,7 +281,7 @@ def test_a_dead_recorder_is_told(bench: Make) -> None:
     assert said.hint.startswith("if it happens again, report it with ")
 
 
-def test_a_journal_that_is_deleted_goes_on(bench: Make) -> None:
+def test_a_deleted_journal_folder_is_recreated(bench: Make) -> None:
     """The relay makes its folder again, the recorder reads what it had open, and both end as ever."""
     chunks = scripted(streaming("t-1", chunks=40), 1)
     one = bench()

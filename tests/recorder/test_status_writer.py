@@ -53,7 +53,7 @@ def drained(reader: int) -> list[Status]:
     return [status.decode(line) for line in data.splitlines()]
 
 
-def test_more_lines_than_one_reads_are_counted() -> None:
+def test_lines_over_the_rate_limit_are_counted() -> None:
     """At most 200 a second, then their number."""
     reader, writer = os.pipe()
     speaker = StatusWriter(writer)
@@ -102,7 +102,7 @@ def test_the_last_line_waits_for_a_full_pipe() -> None:
     assert not ending.is_alive()
 
 
-def test_nobody_listens() -> None:
+def test_a_closed_pipe_is_ignored() -> None:
     """The relay is gone: saying is nothing."""
     reader, writer = os.pipe()
     os.close(reader)
@@ -116,7 +116,7 @@ def found(severity: Severity, number: int) -> FindingStatus:
     return FindingStatus(Finding("R", severity, number, "x"))
 
 
-def test_findings_have_room_of_their_own() -> None:
+def test_findings_have_their_own_rate_limit() -> None:
     """However many exchanges, and however many findings that are less grave: an error is said."""
     reader, writer = os.pipe()
     speaker = StatusWriter(writer)
@@ -133,7 +133,7 @@ def test_findings_have_room_of_their_own() -> None:
     assert len([each for each in heard if isinstance(each, ExchangeStatus)]) == 200
 
 
-def test_where_errors_are_too_many_nothing_less_grave_is_said() -> None:
+def test_errors_take_precedence_over_lower_severities() -> None:
     """An error is never skipped before an info."""
     reader, writer = os.pipe()
     speaker = StatusWriter(writer)
@@ -145,7 +145,7 @@ def test_where_errors_are_too_many_nothing_less_grave_is_said() -> None:
     assert heard == [found(Severity.ERROR, number) for number in range(200)]
 
 
-def test_something_is_done_once_before_it_is_ready() -> None:
+def test_the_callback_runs_once_before_ready() -> None:
     """What opens the recording again is no first time."""
     heard: list[object] = []
     say = call_before_ready(lambda message, at: heard.append(message), lambda: heard.append("done"))

@@ -10,12 +10,12 @@ import pytest
 from a2a_proxy.recording.names import newest_recording, recording_name, suggest_names
 
 
-def test_a_name_tells_when_it_began():
+def test_names_contain_the_start_time_in_utc():
     """In UTC, sorting by time."""
     assert recording_name(1_795_242_600_123_456_789) == "a2a-20261121-063000.123.a2a.db"
 
 
-def test_the_newest_is_the_one_written_last(tmp_path: Path):
+def test_the_newest_recording_is_the_one_written_last(tmp_path: Path):
     """By its write-ahead log where it is being written; no folder is no recording."""
     assert newest_recording(tmp_path / "nothing") is None
     assert newest_recording(tmp_path) is None
@@ -39,7 +39,7 @@ def test_the_newest_is_the_one_written_last(tmp_path: Path):
         ("", "check the name"),
     ],
 )
-def test_what_was_meant(tmp_path: Path, missing: str, hint: str) -> None:
+def test_similar_names_are_suggested(tmp_path: Path, missing: str, hint: str) -> None:
     """Recordings and cassettes whose names begin so, or are nearly the same; what they end with does not count."""
     for name in ("lossy.a2a.jsonl", "demo.a2a.db", "demo.a2a.jsonl", "lossy.txt"):
         (tmp_path / name).touch()

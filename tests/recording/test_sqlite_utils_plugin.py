@@ -28,7 +28,7 @@ def test_the_plugin_registers_payload(tmp_path: Path):
     db.close()
 
 
-def test_message_ids_are_found_where_they_stand(tmp_path: Path):
+def test_message_ids_are_found_in_payload_or_row(tmp_path: Path):
     """`message_id(id)`: in the payload, in the row, or none; the view `frames` needs no function."""
     base = event_frames(1)[0]
     inside = f'{{"messageId":"{UUID}"}}'.encode()

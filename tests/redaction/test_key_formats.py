@@ -59,7 +59,7 @@ def test_every_form_is_found(form: KeyFormat, prefix: str, data: st.DataObject) 
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.what)
-def test_the_length_of_a_string_is_no_part_of_a_word(key: Key) -> None:
+def test_a_protobuf_length_byte_does_not_hide_a_key(key: Key) -> None:
     """In protobuf the byte before a key is its length, often a letter or a digit."""
     made = key.made(Random(7))
     for more in (0, 1, *range(3, 60, 7)):
@@ -73,7 +73,7 @@ def test_the_length_of_a_string_is_no_part_of_a_word(key: Key) -> None:
 @pytest.mark.parametrize(
     "key", [key for key in KEYS if not re.match("aB38Q|MTk4|AbCdEfGhIjKlMn|[0-9]", key.prefix)], ids=lambda k: k.what
 )
-def test_a_key_without_its_end_is_found(key: Key) -> None:
+def test_a_truncated_key_is_found(key: Key) -> None:
     """A payload cut within a key shows at most its prefix. Keys that begin with random characters are exempt."""
     made = key.made(Random(7))
     for end in {len(key.prefix) + 3, (len(key.prefix) + len(made)) // 2, len(made) - 1}:
@@ -87,7 +87,7 @@ def test_a_key_without_its_end_is_found(key: Key) -> None:
     "unit", ["sk-", "hf_", "eyJ", "AKIA", "glpat-", "SG.", "xoxb-", "1//0", "pat.", ".", "%41", "\\n", "--token "]
 )
 @pytest.mark.parametrize("end", ["", " ", "!" * 20, "a" * 50])
-def test_hostile_text_costs_no_square(unit: str, end: str) -> None:
+def test_hostile_text_takes_linear_time(unit: str, end: str) -> None:
     """100,000 bytes of beginnings of keys take milliseconds; with quadratic time, this test would not end."""
     text = (unit * (100_000 // len(unit)) + end).encode()
     for schema in ("json", "text"):
@@ -114,7 +114,7 @@ def test_hostile_text_costs_no_square(unit: str, end: str) -> None:
         "PW=",
     ],
 )
-def test_hostile_commands_cost_no_square(unit: str) -> None:
+def test_hostile_commands_take_linear_time(unit: str) -> None:
     text = ("token=x mysql curl " + unit * (100_000 // len(unit))).encode()
     for truncated in (False, True):
         Redactor(SECRET).frame(frame(text, "text", truncated=truncated), None)

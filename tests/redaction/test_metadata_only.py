@@ -38,7 +38,7 @@ def found(out: list[Observation]) -> Counter[tuple[str, int, int]]:
 
 
 @pytest.mark.parametrize("ident", thin(all_rules(), 6))
-def test_no_rule_finds_more_than_with_payloads(ident: str) -> None:
+def test_rules_find_no_more_without_payloads(ident: str) -> None:
     """In the examples of every rule, rules that need a payload are silent, and no other rule reports more."""
     for script in (all_rules()[ident].flagged, all_rules()[ident].clean):
         assert not found(observed(script, "metadata-only")) - found(observed(script))

@@ -17,7 +17,7 @@ def updated(page: str) -> str:
     return "\n".join((f"{before}{BEGIN}", "", *markdown(), "", "")) + END + rest.partition(END)[2]
 
 
-def test_the_manual_lists_what_the_code_knows() -> None:
+def test_the_manual_equals_the_generated_page() -> None:
     """After a change, run `python tests/redaction/test_page.py`."""
     page = PAGE.read_text("utf-8")
     assert BEGIN in page

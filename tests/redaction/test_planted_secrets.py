@@ -168,34 +168,34 @@ def readable(plants: list[Plant], data: bytes) -> list[str]:
     return canaries.found_in(data)
 
 
-def test_there_are_many() -> None:
+def test_planted_secrets_are_many_and_distinct() -> None:
     """Each secret is unique, and every place has several."""
     assert len(SECRETS) > 350
     assert len({each.secret for each in SECRETS}) == len(SECRETS)
     assert all(sum(each.place == place for each in SECRETS) >= 10 for place in support_planted.PLACES)
 
 
-def test_all_are_recorded_without_redaction(kept: Leak) -> None:
+def test_all_secrets_are_recorded_without_redaction(kept: Leak) -> None:
     """Without redaction each secret is in the recording, so each was really sent."""
     assert {each.what for each in SECRETS} - set(readable(SECRETS, kept.stored)) == set()
 
 
-def test_none_is_in_the_files(leak: Leak) -> None:
+def test_no_secret_is_in_the_files(leak: Leak) -> None:
     assert readable(SECRETS, leak.files) == []
 
 
-def test_none_is_in_the_recording(leak: Leak) -> None:
+def test_no_secret_is_in_the_recording(leak: Leak) -> None:
     """No secret is in frames, heads, errors, tasks, cards and findings."""
     assert leak.stored.count(b"redacted-") > len(SECRETS)
     assert readable(SECRETS, leak.stored) == []
 
 
-def test_none_is_on_the_console(leak: Leak) -> None:
+def test_no_secret_is_on_the_console(leak: Leak) -> None:
     assert leak.console.count(b"redacted-") >= len(SECRETS)
     assert readable(SECRETS, leak.console) == []
 
 
 @pytest.mark.parametrize("rest", REMAINS, ids=lambda rest: rest.why)
-def test_what_the_manual_says_remains(leak: Leak, rest: Rest) -> None:
+def test_documented_exceptions_remain(leak: Leak, rest: Rest) -> None:
     assert rest.secret.encode() in leak.stored
     assert json.dumps(rest.line)[1:-1].encode() in leak.stored

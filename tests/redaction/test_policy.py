@@ -82,7 +82,7 @@ def test_a_path_reaches_both_encodings(one: Frame, path: str) -> None:
     assert clean.size == one.size
 
 
-def test_a_path_takes_all_that_is_inside(one: Frame) -> None:
+def test_a_path_redacts_everything_below_it(one: Frame) -> None:
     """Strings and numbers are replaced; names, true and null stay. A number has the same label as its text."""
     message = message_of(made("member:ssn", "$..homeAddress").frame(one, None))
     home = {"city": named("Lisbon"), "flat": named("4.5"), "own": True}
@@ -90,14 +90,14 @@ def test_a_path_takes_all_that_is_inside(one: Frame) -> None:
     assert message["parts"][0] == {"text": TEXT}
 
 
-def test_an_index_means_one_element() -> None:
+def test_an_index_selects_one_element() -> None:
     """In JSON only: elements of protobuf fields are not distinguished, so all of them are replaced."""
     call = as_json()
     assert message_of(made("$.params.message.parts[1].text").frame(call, None)) == MESSAGE
     assert message_of(made("$.params.message.parts[0].text").frame(call, None))["parts"][0] == {"text": named(TEXT)}
 
 
-def test_a_pattern_and_what_may_stay(one: Frame) -> None:
+def test_patterns_and_exceptions(one: Frame) -> None:
     """A pattern matches anywhere in texts; its first group, if any, is replaced. `keep` makes exceptions."""
     clean = message_of(made("regex:acme-\\d+").frame(one, None))
     assert clean["metadata"] == {"customer": named("acme-4711"), "plan": "gold"}
@@ -107,7 +107,7 @@ def test_a_pattern_and_what_may_stay(one: Frame) -> None:
         assert message_of(made("regex:acme-\\d+", f"keep:{kept}").frame(one, None)) == MESSAGE
 
 
-def test_a_label_is_the_same_in_every_column(one: Frame) -> None:
+def test_labels_are_the_same_in_every_column(one: Frame) -> None:
     """An id replaced in a payload has the same label in the columns of the frame and of its exchange."""
     redact = made("path:message.contextId", "member:messageId")
     clean = redact.frame(one, None)
@@ -116,7 +116,7 @@ def test_a_label_is_the_same_in_every_column(one: Frame) -> None:
     assert (redact.exchange(exchange).context_id, redact.exchange(exchange).task_id) == (named("c-1"), "t-1")
 
 
-def test_a_second_time_changes_nothing(one: Frame) -> None:
+def test_a_second_redaction_changes_nothing(one: Frame) -> None:
     """Labels stay: the same policy changes nothing at export."""
     redact = made("pii", "strict", "$..text", "member:customer", "regex:gold")
     clean = redact.frame(one, None)
@@ -125,7 +125,7 @@ def test_a_second_time_changes_nothing(one: Frame) -> None:
     assert again.payload == clean.payload
 
 
-def test_credentials_go_with_every_policy_but_none(one: Frame) -> None:
+def test_credentials_are_redacted_by_every_policy_except_none(one: Frame) -> None:
     """A policy adds to the default; only `keep` removes something from it."""
     call = frame(b'{"params":{"token":"cAnary7f3Qx9Zk2w","houseKey":"cAnary-house-key-1"}}')
     assert b"cAnary7" not in made("regex:zzz").frame(call, None).payload
@@ -169,7 +169,7 @@ def test_headers() -> None:
         ("ssn 536-90-4399", "536-90-4399"),
     ],
 )
-def test_what_tells_of_persons(text: str, taken: str) -> None:
+def test_personal_data_is_found(text: str, taken: str) -> None:
     """Personal data is found by its form, if its check digits are valid."""
     assert made("pii").text(text) == text.replace(taken, named(taken))
     assert made().text(text) == text
@@ -188,12 +188,12 @@ def test_what_tells_of_persons(text: str, taken: str) -> None:
         "grpc://127.0.0.1:50051",
     ],
 )
-def test_what_does_not(text: str) -> None:
+def test_lookalikes_of_personal_data_stay(text: str) -> None:
     """Wrong check digits, times, ids and addresses stay."""
     assert made("pii").text(text) == text
 
 
-def test_strict_takes_words_of_machines() -> None:
+def test_strict_redacts_random_looking_words() -> None:
     """Keys without a revealing name are replaced, but not ids, digests, paths and names in camel case."""
     key = "Zq8Rk3VtY0pLw7Hs2Nd5Xb9Mc4"
     assert made("strict").text(f"use {key} here") == f"use {named(key)} here"
@@ -224,14 +224,14 @@ def test_strict_takes_words_of_machines() -> None:
         (["keep:none"], "'keep:none' is not a redaction policy"),
     ],
 )
-def test_what_is_no_policy(words: list[str], said: str) -> None:
+def test_invalid_policies_are_refused(words: list[str], said: str) -> None:
     """The error has a clear message and a hint with valid input."""
     with pytest.raises(PolicyError, match=said) as caught:
         policy_of(words)
     assert caught.value.hint
 
 
-def test_words_and_tables_say_the_same() -> None:
+def test_policy_files_and_words_are_equivalent() -> None:
     """A file is converted to words; the policy returns its words in a fixed order."""
     tables = {
         "preset": ["pii", "strict"],
@@ -256,7 +256,7 @@ def test_words_and_tables_say_the_same() -> None:
 @pytest.mark.parametrize(
     "payload", [b"[" * 100_000, b'{"a":' * 50_000, b'["x"' * 50_000, b'"' * 99_999, b"{" + b"9" * 99_999]
 )
-def test_hostile_payloads_cost_no_more_than_their_length(payload: bytes) -> None:
+def test_hostile_payloads_take_linear_time(payload: bytes) -> None:
     """With deep nesting and unfinished texts, the walk is bounded and raises nothing."""
     clean = made("$..a", "keep:path:$.b").frame(frame(payload), None)
     assert clean.note == ""
@@ -271,7 +271,7 @@ def test_places() -> None:
     assert {each: bool(deep.match(place(each))) for each in told} == told
 
 
-def test_a_snapshot_carries_what_was_learned() -> None:
+def test_a_snapshot_keeps_known_secrets() -> None:
     """A recorder that continues a session knows the secrets of the previous recorder."""
     first = made("header:x-tenant")
     first.exchange(Exchange(1, 1, 0, Binding.JSONRPC, 1, request_headers=((b"X-Tenant", b"acme-4711"),)))

@@ -196,7 +196,7 @@ def test_protobuf_cut(line: Any, schema: str, value: dict[str, Any]) -> None:
         assert CANARY[:4].encode() not in done.payload
 
 
-def test_bytes_that_no_schema_explains() -> None:
+def test_unparsable_bytes_are_searched_as_text() -> None:
     """Bytes that cannot be parsed are searched with the text patterns."""
     head = f"POST / HTTP/1.1\r\nAuthorization: Bearer {CANARY}\r\nX-Api-Key: {CANARY}\r\n\r\n"
     wire = f"{head}a=1&password={quote(CANARY, safe='')}"
@@ -268,7 +268,7 @@ def test_basic_credentials_teach_the_password() -> None:
     ],
 )
 @pytest.mark.parametrize("others", [0, 50])
-def test_echoes(echo: str, others: int) -> None:
+def test_echoed_secrets_are_redacted(echo: str, others: int) -> None:
     """A secret from a header is then found in any payload, encoding and field, even among many other secrets."""
     redactor = Redactor(KEY)
     for number in range(others):
@@ -283,7 +283,7 @@ def test_echoes(echo: str, others: int) -> None:
     assert_gone(redactor.text(f"cannot reach {echo}"))
 
 
-def test_a_frame_is_clean_of_the_secrets_of_its_request_target() -> None:
+def test_secrets_of_the_request_target_are_redacted_in_the_payload() -> None:
     """They are learned before the payload that repeats them, even if no header has them and the exchange is open."""
     head = exchange(target=f"/rpc?api_key={PLAIN}")
     assert_gone(Redactor(KEY).frame(frame(json.dumps({"text": f"you sent {PLAIN}"}).encode()), head), PLAIN)
@@ -349,7 +349,7 @@ def test_command_lines(line: str) -> None:
     assert text == line.format(label(KEY, PLAIN))
 
 
-def test_a_command_in_words() -> None:
+def test_secrets_in_separate_command_words_are_found() -> None:
     """A flag and its secret may be two words."""
     words = ("a2a-proxy", "stdio", "--", "agent", "--token", PLAIN, "--name=x", f"API_KEY={PLAIN}", "--verbose", "yes")
     made = label(KEY, PLAIN)
@@ -409,7 +409,7 @@ def test_connection_finding_task() -> None:
         "password: hunter22",
     ],
 )
-def test_look_of_secrets(text: str) -> None:
+def test_secrets_are_found_by_their_form(text: str) -> None:
     """Secrets are found by their form in any text: command lines, error texts, payloads."""
     secret = text.replace(": ", " ").replace("=", " ").split()[-1]
     for whole in (text, f"x {text}", f'failed: "{text}"'):
@@ -441,7 +441,7 @@ CLEAN = [
 
 
 @pytest.mark.parametrize("value", CLEAN)
-def test_look_alikes(value: Any) -> None:
+def test_look_alikes_stay(value: Any) -> None:
     """A value that only looks like a secret stays, as the same object."""
     for clean in (
         frame(json.dumps(value).encode()),
@@ -450,7 +450,7 @@ def test_look_alikes(value: Any) -> None:
         assert Redactor(KEY).frame(clean, exchange()) is clean
 
 
-def test_protocol_words_are_no_secrets_to_look_for() -> None:
+def test_protocol_words_are_not_searched_for() -> None:
     """With `working` as a password, the state of all tasks stays."""
     redactor = Redactor(KEY)
     redactor.frame(frame(b'{"password":"working"}'), None)
@@ -531,7 +531,7 @@ _STARTS = ("token", '{"authorization":"a', '{"cookie":"a', "bearer ", "")
 
 
 @pytest.mark.parametrize("hostile", thin(product(_STARTS, _UNITS), len(_STARTS)), ids="".join)
-def test_hostile_text_costs_no_square(hostile: tuple[str, str]) -> None:
+def test_hostile_text_takes_linear_time(hostile: tuple[str, str]) -> None:
     """100,000 bytes that provoke backtracking take milliseconds; with quadratic time, this test would not end.
 
     CI has every unit with one of the starts.
@@ -543,7 +543,7 @@ def test_hostile_text_costs_no_square(hostile: tuple[str, str]) -> None:
         Redactor(KEY).frame(frame(text.encode(), schema, truncated=True), None)
 
 
-def test_words_of_everybody_are_not_hunted() -> None:
+def test_common_words_are_redacted_only_in_their_own_field() -> None:
     """A plain word with a secret's name is replaced there, and stays in all other text."""
     redactor = Redactor(KEY)
     assert b"because" not in redactor.frame(frame(b'{"token":"because"}'), None).payload
@@ -552,7 +552,7 @@ def test_words_of_everybody_are_not_hunted() -> None:
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "192.0.2.17:8080", "::1", "[2001:db8::1]:443"])
-def test_an_address_sent_as_a_password_does_not_hide_other_addresses(address: str) -> None:
+def test_addresses_used_as_passwords_are_not_searched_for(address: str) -> None:
     redactor = Redactor(KEY)
     assert address.encode() not in redactor.frame(frame(b'{"password":"%b"}' % address.encode()), None).payload
     clean = frame(b'{"text":"connected to %b"}' % address.encode())

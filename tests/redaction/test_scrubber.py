@@ -37,7 +37,7 @@ def redacted(frames: list[Frame], redactor: Redactor | None = None) -> list[Fram
     return [redactor.frame(each, None, sieved) for each in frames]
 
 
-def test_clean_payloads_are_clean_together() -> None:
+def test_clean_payloads_are_clean_in_a_batch() -> None:
     frames = [frame(b'{"text":"a word"}'), frame(b"plain", "text"), frame(b"")]
     assert all(after is before for after, before in zip(redacted(frames), frames, strict=True))
 
@@ -51,7 +51,7 @@ def test_one_secret_among_clean_payloads_is_found(place: int) -> None:
     assert [each.redacted for each in done] == [("$.token",) if n == place else () for n in range(3)]
 
 
-def test_what_an_exchange_teaches_after_the_look_is_found() -> None:
+def test_secrets_learned_after_the_batch_check_are_found() -> None:
     redactor = Redactor(b"k" * 32)
     frames = [frame(b'{"text":"echo: %b"}' % SECRET.encode())]
     sieved = redactor.sieve(frames)
@@ -59,7 +59,7 @@ def test_what_an_exchange_teaches_after_the_look_is_found() -> None:
     assert SECRET.encode() not in redactor.frame(frames[0], None, sieved).payload
 
 
-def test_a_secret_that_is_known_is_found_in_every_payload() -> None:
+def test_a_known_secret_is_found_in_every_payload() -> None:
     redactor = Redactor(b"k" * 32)
     redactor.frame(frame(b'{"password":"%b"}' % SECRET.encode()), None)
     for shift in range(9):
@@ -67,7 +67,7 @@ def test_a_secret_that_is_known_is_found_in_every_payload() -> None:
         assert SECRET.encode() not in b"".join(each.payload for each in redacted(frames, redactor))
 
 
-def test_a_secret_that_only_its_field_tells_is_found() -> None:
+def test_a_secret_known_only_by_its_field_is_found() -> None:
     push = {"url": "http://127.0.0.1/hook", "token": SECRET}
     message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
     value = {"message": message, "configuration": {"taskPushNotificationConfig": push}}
@@ -82,12 +82,12 @@ def test_a_secret_that_only_its_field_tells_is_found() -> None:
     assert done.redacted == ("configuration.task_push_notification_config.token",)
 
 
-def test_bytes_that_are_no_message_have_no_fields() -> None:
+def test_unparsable_protobuf_is_unchanged() -> None:
     broken = frame(b"\x12\xff", SEND)
     assert redacted([broken])[0] is broken
 
 
-def test_findings_between_frames_are_passed_over() -> None:
+def test_findings_between_frames_are_skipped() -> None:
     redactor = Redactor(b"k" * 32)
     frames: list[Frame | Finding] = [Finding("X", Severity.INFO, 1, "text"), frame(b"plain", "text")]
     assert redactor.sieve(frames) >= 0

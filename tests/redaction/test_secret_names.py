@@ -116,7 +116,7 @@ def is_gone(payload: bytes) -> bool:
 
 @pytest.mark.parametrize("place", HIDDEN)
 @pytest.mark.parametrize("how", ["plain", "indented", "cut", "broken", "protobuf"])
-def test_hidden(place: str, how: str) -> None:
+def test_values_of_secret_names_are_hidden(place: str, how: str) -> None:
     """In JSON, also without its end or with one end too many, and in a Struct."""
     text = json.dumps({"a": HIDDEN[place]}, indent=1 if how == "indented" else None).encode()
     before = {
@@ -162,7 +162,7 @@ CLEAN: list[Any] = [
 
 
 @pytest.mark.parametrize("value", CLEAN)
-def test_innocent(value: Any) -> None:
+def test_values_of_innocent_names_stay(value: Any) -> None:
     """The same object is returned."""
     wrapped = {"jsonrpc": "2.0", "id": 1, "result": {"artifacts": [{"parts": [{"data": value}]}]}}
     for clean in (frame(json.dumps(value).encode()), frame(json.dumps(wrapped).encode()), protobuf(value)):
@@ -178,7 +178,7 @@ def test_innocent(value: Any) -> None:
         {"id": "t", "sessionId": "s-12345678"},
     ],
 )
-def test_sessions_of_0_1_stay(value: Any) -> None:
+def test_session_ids_of_0_1_stay(value: Any) -> None:
     """They are hidden in other objects, but not learned, because the same id may be a context's."""
     redactor = Redactor(KEY)
     hidden = json.dumps({"params": {"sessionId": "s-12345678", "metadata": {"sessionId": "s-12345678"}}}).encode()
@@ -243,7 +243,7 @@ def test_queries(name: str) -> None:
     assert done.target == f"/x?{name}={label(KEY, SHORT)}&a=1"
 
 
-def test_a_long_number_is_known_elsewhere_a_short_one_is_not() -> None:
+def test_only_long_numbers_are_searched_for_elsewhere() -> None:
     """As with strings, common numbers are hidden in their place only."""
     redactor = Redactor(KEY)
     done = redactor.frame(frame(f'{{"apiKey": {NUMBER}, "secret": 123456, "pin": 4711}}'.encode()), None)
@@ -285,7 +285,7 @@ def test_names_of_a_card_hide_no_object() -> None:
         '"token":1,',
     ],
 )
-def test_hostile_payloads_cost_no_square(unit: str) -> None:
+def test_hostile_payloads_take_linear_time(unit: str) -> None:
     """Hundreds of thousands of bytes: with quadratic time, this test would not end."""
     text = ("{" if unit.startswith('"') else "") + "grant value" + unit * (300_000 // len(unit))
     for start in ("", '["jwt",'):

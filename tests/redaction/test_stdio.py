@@ -35,7 +35,7 @@ def session(canary: Canaries) -> Stdio:
     return found.eof(UP).exit(3).closed()
 
 
-def test_nothing_that_comes_out_has_a_secret() -> None:
+def test_no_output_has_a_secret() -> None:
     """No secret is in frames with their framing, exchanges, connections, tasks and findings."""
     canary = Canaries()
     seen = observe(session(canary).session())
@@ -47,7 +47,7 @@ def test_nothing_that_comes_out_has_a_secret() -> None:
     assert b"redacted-" in payloads
 
 
-def test_no_byte_of_the_recording_has_one(tmp_path: Path) -> None:
+def test_the_recording_has_no_secret(tmp_path: Path) -> None:
     """Neither the file nor its write-ahead log has a secret, even if bytes of a message are missing."""
     canary = Canaries()
     chunks = (

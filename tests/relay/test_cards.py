@@ -28,7 +28,7 @@ def edits(bench: Bench) -> list[dict[str, object]]:
     return [msgspec.json.decode(chunk.data) for chunk in bench.journal.chunks if chunk.kind is ChunkKind.EDIT]
 
 
-def test_a_card_is_rewritten_and_the_copy_is_not(play: Play) -> None:
+def test_a_card_is_rewritten_and_recorded_as_received(play: Play) -> None:
     """The client gets the proxy's URL; the journal holds the agent's card, and an EDIT record with both URLs."""
 
     async def story() -> None:
@@ -129,7 +129,7 @@ def test_further_interfaces_get_listeners(play: Play) -> None:
     play(story())
 
 
-def test_a_card_that_names_the_proxy_itself(play: Play) -> None:
+def test_a_card_that_names_the_proxy_creates_no_loop(play: Play) -> None:
     """An agent that was told its public address: what its card says leads here already, no connection goes round."""
     listed: list[dict[str, str]] = []
 
@@ -154,7 +154,7 @@ def test_a_card_that_names_the_proxy_itself(play: Play) -> None:
     play(story())
 
 
-async def test_a_card_teaches_the_way_for_grpc() -> None:
+async def test_the_grpc_port_is_learned_from_the_card() -> None:
     """Before the card is seen a gRPC call ends with UNAVAILABLE that names --upstream-grpc; after it, it arrives."""
     async with (
         grpc_server() as grpc_port,
@@ -184,7 +184,7 @@ async def test_the_flag_wins_over_the_card() -> None:
         assert await call(bench.port) == b"hi"
 
 
-async def test_other_hosts_are_not_learned() -> None:
+async def test_routes_to_other_hosts_are_not_learned() -> None:
     """A card must not open a way into someone's network."""
     async with (
         card_agent(("http://10.1.2.3:80/", "JSONRPC"), ("10.1.2.3:50051", "GRPC")) as port,
@@ -219,7 +219,7 @@ async def test_host_toward_a_remote_upstream(monkeypatch: pytest.MonkeyPatch, ke
         assert f"Host: {mine}".encode() in bench.journal.data(Direction.TO_AGENT)
 
 
-def test_held_bytes_leave_when_a_peer_does(play: Play) -> None:
+def test_held_bytes_are_released_when_a_peer_closes(play: Play) -> None:
     """FIN in the middle of a held head or card passes what was held."""
 
     async def story() -> None:
@@ -242,7 +242,7 @@ def test_held_bytes_leave_when_a_peer_does(play: Play) -> None:
     play(story())
 
 
-def test_a_slow_card_passes_after_a_while(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_card_is_released_unchanged(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is held too long is released by the relay's own timer, and said."""
     monkeypatch.setattr("a2a_proxy.relay.edits.http1.HOLD_SECONDS", 0.05)
 

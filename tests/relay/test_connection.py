@@ -20,7 +20,7 @@ TO_AGENT, TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 MEBI = 1 << 20
 
 
-def test_bytes_pass_and_are_captured(play: Play) -> None:
+def test_bytes_are_forwarded_and_captured(play: Play) -> None:
     """Each side receives what the other sent, in odd sizes, and the copy is equal."""
 
     async def story() -> None:
@@ -46,7 +46,7 @@ def test_bytes_pass_and_are_captured(play: Play) -> None:
     play(story())
 
 
-def test_a_time_is_never_later_than_the_receipt(play: Play) -> None:
+def test_timestamps_are_not_later_than_receipt(play: Play) -> None:
     """The recorded time of bytes is taken before they are sent on, so nobody can have acted on them earlier."""
 
     async def story() -> None:
@@ -65,7 +65,7 @@ def test_a_time_is_never_later_than_the_receipt(play: Play) -> None:
     play(story())
 
 
-def test_one_byte_at_a_time(play: Play) -> None:
+def test_single_bytes_are_forwarded_at_once(play: Play) -> None:
     """Bytes that come one by one leave one by one: nothing waits for more."""
 
     async def story() -> None:
@@ -79,7 +79,7 @@ def test_one_byte_at_a_time(play: Play) -> None:
     play(story())
 
 
-def test_much_in_both_directions_at_once(play: Play) -> None:
+def test_bulk_data_in_both_directions(play: Play) -> None:
     """64 MiB each way at the same time arrive unchanged."""
     block = os.urandom(MEBI)
 
@@ -143,7 +143,7 @@ def test_many_connections(play: Play) -> None:
 
 
 @pytest.mark.parametrize("slow", [TO_AGENT, TO_CLIENT])
-def test_a_slow_reader_holds_up_its_sender(play: Play, slow: Direction) -> None:
+def test_a_slow_reader_applies_back_pressure(play: Play, slow: Direction) -> None:
     """While a peer does not read, the relay keeps less than 1 MiB of 64; later everything arrives."""
     block = bytes(range(256)) * 4096
     go = asyncio.Event()
@@ -241,7 +241,7 @@ def test_the_agent_half_closes_first(play: Play) -> None:
     play(story())
 
 
-def test_a_client_that_half_closes_before_the_upstream_stands(play: Play) -> None:
+def test_a_half_close_before_the_upstream_is_connected_is_forwarded(play: Play) -> None:
     """Bytes and FIN that arrive in one go with the connection are not lost."""
 
     async def story() -> None:
@@ -305,7 +305,7 @@ def test_a_reset_of_the_agent_reaches_the_client(play: Play, size: int) -> None:
     play(story())
 
 
-def test_a_reset_waits_for_a_reader_that_is_slow(play: Play) -> None:
+def test_a_reset_follows_delayed_bytes(play: Play) -> None:
     """Bytes that wait in the relay when the agent breaks off are delivered before the reset follows."""
 
     async def story() -> None:
@@ -332,7 +332,7 @@ def test_a_reset_waits_for_a_reader_that_is_slow(play: Play) -> None:
     play(story())
 
 
-def test_an_answer_given_before_breaking_off_still_arrives(play: Play) -> None:
+def test_a_response_before_an_early_close_is_delivered(play: Play) -> None:
     """An agent that refuses a large request answers and closes without reading: the client gets the answer."""
     answer = b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n"
 
@@ -386,7 +386,7 @@ def test_events_are_not_delayed(play: Play) -> None:
     play(story())
 
 
-def test_small_writes_are_not_held_together(play: Play) -> None:
+def test_small_writes_are_not_coalesced(play: Play) -> None:
     """TCP_NODELAY is set on both sides."""
 
     async def story() -> None:

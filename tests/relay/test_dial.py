@@ -63,7 +63,7 @@ class silent_address:
             sock.close()
 
 
-def test_nobody_answers_in_time(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dialling_times_out(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     """The time is bounded as a whole, and the reason says how long it was."""
 
     async def story() -> None:
@@ -76,7 +76,7 @@ def test_nobody_answers_in_time(play: Play, monkeypatch: pytest.MonkeyPatch) -> 
     play(story())
 
 
-def test_the_reason_of_the_last_address_is_told(play: Play) -> None:
+def test_the_error_names_the_reason_of_the_last_address(play: Play) -> None:
     """In words for people, without errno and addresses."""
 
     async def story() -> None:

@@ -161,7 +161,7 @@ def played(story: str, plan: str, cuts: list[int], *, drained: bool = True) -> L
 
 @pytest.mark.parametrize("plan", ["cards", "authority", "trace"])
 @pytest.mark.parametrize("story", STORIES)
-def test_every_budget_and_split_gives_the_same(story: str, plan: str) -> None:
+def test_every_budget_and_split_yields_the_same_bytes(story: str, plan: str) -> None:
     """The bytes and the edits are those of an editor without a budget, whatever a turn may do, in whatever pieces."""
 
     @settings(max_examples=25)
@@ -183,7 +183,7 @@ def test_every_budget_and_split_gives_the_same(story: str, plan: str) -> None:
 
 
 @pytest.mark.parametrize("story", ["requests and answers", "chunks", "streams", "a card in pieces"])
-def test_a_turn_does_no_more_than_its_budget(story: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_turn_stays_within_its_budget(story: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the smallest budget every message and frame has a turn of its own, and reading stops meanwhile."""
     for name in BUDGETS:
         monkeypatch.setattr(connection_editing, name, 1)
@@ -238,7 +238,7 @@ REQUESTS = b"".join(b"GET /%d HTTP/1.1\r\n\r\n" % number for number in range(500
 
 @pytest.mark.usefixtures("one_at_a_time")
 @pytest.mark.parametrize("end", ["eof", "reset", "eof and reset"])
-def test_the_end_follows_what_is_delayed(play: Play, end: str) -> None:
+def test_the_end_of_a_stream_follows_delayed_bytes(play: Play, end: str) -> None:
     """FIN or RST of a client whose requests still wait reaches the agent after the last of them."""
 
     async def story() -> None:
@@ -282,7 +282,7 @@ def test_the_end_follows_what_is_delayed(play: Play, end: str) -> None:
 
 
 @pytest.mark.usefixtures("one_at_a_time")
-def test_both_ends_while_both_are_delayed(play: Play) -> None:
+def test_both_sides_end_while_edits_are_delayed(play: Play) -> None:
     """Each side gets all of the other's bytes before the FIN, and the connection closes."""
 
     async def story() -> None:
@@ -307,7 +307,7 @@ def test_both_ends_while_both_are_delayed(play: Play) -> None:
 
 
 @pytest.mark.usefixtures("one_at_a_time")
-def test_what_is_delayed_is_dropped_when_nobody_is_left_to_read_it(play: Play) -> None:
+def test_delayed_bytes_are_dropped_when_the_reader_is_gone(play: Play) -> None:
     """An agent that breaks off while requests wait ends the connection at once."""
 
     async def story() -> None:
@@ -325,7 +325,7 @@ def test_what_is_delayed_is_dropped_when_nobody_is_left_to_read_it(play: Play) -
 
 
 @pytest.mark.usefixtures("one_at_a_time")
-def test_reading_goes_on_when_neither_side_is_behind(play: Play) -> None:
+def test_reading_resumes_when_neither_side_is_behind(play: Play) -> None:
     """A slow agent and delayed edits stop reading for reasons of their own; both over, all bytes arrive."""
 
     async def story() -> None:
@@ -449,7 +449,7 @@ def beside(kinds: list[str], messages: int, most: float = TURN_SECONDS) -> None:
 
 
 @pytest.mark.parametrize("kind", FLOODS)
-def test_a_hostile_connection_leaves_the_others_their_turns(kind: str) -> None:
+def test_a_hostile_connection_does_not_starve_others(kind: str) -> None:
     """A flood is handled in many short turns; without a budget one turn takes as long as all that was received."""
     beside([kind], 300_000 if kind in CHEAP else 60_000)
 

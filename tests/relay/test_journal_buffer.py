@@ -28,7 +28,7 @@ def _tape() -> tuple[JournalBuffer, _Journal]:
     return JournalBuffer(journal, itertools.count(1).__next__), journal
 
 
-def test_a_request_stands_before_the_answer_that_another_thread_wrote_down() -> None:
+def test_a_request_precedes_an_answer_noted_by_another_thread() -> None:
     tape, journal = _tape()
     tape.note(_DATA, _TO_AGENT, b"request")
     assert not journal.chunks  # not before it is forwarded
@@ -41,7 +41,7 @@ def test_a_request_stands_before_the_answer_that_another_thread_wrote_down() -> 
     assert journal.flushed == 1
 
 
-def test_threads_lose_nothing_and_time_never_turns_back() -> None:
+def test_concurrent_notes_are_complete_and_ordered_by_time() -> None:
     tape, journal = _tape()
 
     def work(name: int) -> None:
@@ -60,7 +60,7 @@ def test_threads_lose_nothing_and_time_never_turns_back() -> None:
         assert own == [b"%d %d" % (name, number) for number in range(500)]
 
 
-def test_nothing_follows_the_end() -> None:
+def test_nothing_is_written_after_the_end() -> None:
     tape, journal = _tape()
     tape.note(ChunkKind.CLOSED, _TO_AGENT)
     tape.note(_DATA, _TO_AGENT, b"late")

@@ -92,7 +92,7 @@ async def test_a_card_redirects_no_grpc_beyond_loopback(listen: str, line: str) 
         assert note.hint.endswith(f"--upstream-grpc 127.0.0.1:{other}")
 
 
-async def test_a_signed_card_redirects_no_grpc_either() -> None:
+async def test_a_signed_card_redirects_no_grpc_beyond_loopback() -> None:
     """A signed card is not rewritten, but teaches the way for gRPC on loopback."""
     async with (
         grpc_server() as other,
@@ -139,7 +139,7 @@ async def test_a_card_over_grpc_opens_no_port(line: str, method: str) -> None:
 
 
 @pytest.mark.parametrize("listen", BEYOND)
-async def test_a_port_that_the_user_allows(listen: str) -> None:
+async def test_an_allowed_port_is_opened(listen: str) -> None:
     """Its listener is on the address of the one beside it; the card's other ports stay closed."""
     async with card_agent() as wanted, card_agent() as other:
         urls = [f"http://localhost:{port}/" for port in (wanted, other)]
@@ -160,7 +160,7 @@ async def test_a_port_that_the_user_allows(listen: str) -> None:
             assert note.hint.endswith(f"--learn-ports {wanted},{other}")
 
 
-async def test_a_grpc_port_that_the_user_allows() -> None:
+async def test_an_allowed_grpc_port_is_used() -> None:
     """HTTP/2 of the listener's port goes there."""
     async with (
         grpc_server() as other,
@@ -202,7 +202,9 @@ async def test_on_loopback_ports_are_offered_on_loopback_only(listen: str) -> No
 
 
 @pytest.mark.parametrize(("address", "learns"), [("127.0.0.1", True), ("0.0.0.0", False)])
-async def test_a_listener_given_by_name(monkeypatch: pytest.MonkeyPatch, address: str, learns: bool) -> None:
+async def test_learning_depends_on_the_resolved_listener_address(
+    monkeypatch: pytest.MonkeyPatch, address: str, learns: bool
+) -> None:
     """What the name resolves to decides."""
     loop = asyncio.get_running_loop()
     resolve = loop.getaddrinfo
@@ -236,7 +238,7 @@ async def several(*pairs: tuple[str, int]) -> AsyncIterator[list[Bench]]:
         await relay.stop()
 
 
-async def test_each_listener_by_itself() -> None:
+async def test_each_listener_learns_separately() -> None:
     """One on loopback learns, one beyond does not, whichever reads the card first; nor is it given the other's port."""
     async with (
         card_agent() as other,
@@ -253,7 +255,7 @@ async def test_each_listener_by_itself() -> None:
         assert "0.0.0.0:0" in note.text
 
 
-async def test_a_port_that_has_a_listener_of_the_users() -> None:
+async def test_a_port_with_its_own_listener_is_reused() -> None:
     """The user offers it beyond loopback already: the card's URL leads there."""
     async with (
         card_agent() as other,
@@ -264,7 +266,7 @@ async def test_a_port_that_has_a_listener_of_the_users() -> None:
         assert main.notes == []
 
 
-async def test_a_card_with_many_ports_fills_no_console() -> None:
+async def test_notes_about_many_ports_are_bounded() -> None:
     """So many interfaces get a line of their own, the rest one line, however often a card comes."""
     listed = [(f"http://localhost:{port}/", "HTTP+JSON") for port in range(1, 3 * MOST_NAMED)]
     async with (
@@ -278,7 +280,7 @@ async def test_a_card_with_many_ports_fills_no_console() -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "always"])
-async def test_no_name_of_a_card_is_resolved(monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
+async def test_host_names_of_cards_are_not_resolved(monkeypatch: pytest.MonkeyPatch, mode: Any) -> None:
     """The resolver sees the upstream's name and those of this machine, never a card's, whatever the card lists."""
     asked: set[str] = set()
 

@@ -85,7 +85,7 @@ def test_grpc_and_http_on_one_port(play: Play) -> None:
     play(story())
 
 
-def test_the_journal_holds_what_passed(play: Play, tmp_path: Path) -> None:
+def test_the_journal_contains_all_forwarded_bytes(play: Play, tmp_path: Path) -> None:
     """With the journal on disk: the bytes of eight connections, each direction, are in it once and in order."""
 
     async def story() -> None:

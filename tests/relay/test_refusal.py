@@ -79,7 +79,7 @@ def test_http1_in_every_split(method: str) -> None:
         (b"\0", SilentRefusal),
     ],
 )
-def test_who_answers(begin: bytes, kind: type | None) -> None:
+def test_the_first_bytes_select_the_responder(begin: bytes, kind: type | None) -> None:
     """The first bytes tell the protocol, or are not enough to tell."""
     found = make_refusal(begin, UPSTREAM, WHY)
     assert found is None if kind is None else type(found) is kind
@@ -118,7 +118,7 @@ def test_http2_in_every_split() -> None:
         assert any(isinstance(event, h2.events.ConnectionTerminated) for event in events)
 
 
-def test_http2_settings_come_at_once() -> None:
+def test_http2_settings_are_sent_at_once() -> None:
     """A client that waits for SETTINGS before it sends HEADERS gets them, and its SETTINGS and PING are answered."""
     refusal = Http2Refusal(UPSTREAM, WHY)
     assert refusal.feed(PREFACE) == encode_frame(4, 0, 0, b"")
@@ -166,7 +166,7 @@ def test_http2_headers_in_pieces_with_padding_and_priority() -> None:
         (encode_frame(1, 0, 1, b"a") + encode_frame(9, 0, 1, bytes(70_000)), 11),
     ],
 )
-def test_http2_nonsense_ends_in_goaway(wire: bytes, code: int) -> None:
+def test_invalid_http2_ends_in_goaway(wire: bytes, code: int) -> None:
     """What cannot be read ends the connection with the matching error, not with an exception."""
     refusal = Http2Refusal(UPSTREAM, WHY)
     out = refusal.feed(PREFACE + wire)
@@ -190,7 +190,7 @@ def test_grpc_message_encoding() -> None:
     assert percent_encode("a b%ü\n~") == b"a b%25%C3%BC%0A~"
 
 
-def test_aiohttp_hears_502(play: Play) -> None:
+def test_aiohttp_gets_502(play: Play) -> None:
     """An HTTP client gets the problem document, also for a POST with a body; the copy tells ours from theirs."""
     port = refusing_port()
 
@@ -215,7 +215,7 @@ def test_aiohttp_hears_502(play: Play) -> None:
     play(story())
 
 
-def test_a_large_upload_hears_502(play: Play) -> None:
+def test_a_large_upload_gets_502(play: Play) -> None:
     """A client that is still sending reads the answer instead of a reset."""
 
     async def story() -> None:
@@ -231,7 +231,7 @@ def test_a_large_upload_hears_502(play: Play) -> None:
     play(story())
 
 
-def test_a_name_that_does_not_resolve(play: Play) -> None:
+def test_an_unresolvable_upstream_is_named(play: Play) -> None:
     """The answer says that the name cannot be resolved."""
 
     async def story() -> None:
@@ -260,7 +260,7 @@ def test_an_unknown_protocol_is_closed(play: Play) -> None:
     play(story())
 
 
-def test_grpc_hears_unavailable(play: Play) -> None:
+def test_grpc_gets_unavailable(play: Play) -> None:
     """A grpcio client gets UNAVAILABLE with the upstream's name, for unary and streaming calls alike."""
     port = refusing_port()
 
@@ -310,7 +310,7 @@ def test_grpc_reaches_an_agent_that_comes_up_later(play: Play) -> None:
     play(story())
 
 
-def test_http2_json_hears_502(play: Play) -> None:
+def test_http2_json_gets_502(play: Play) -> None:
     """An HTTP/2 client without gRPC gets 502 and the problem document."""
 
     async def story() -> None:

@@ -16,7 +16,7 @@ from a2a_proxy.relay.route import Listen, PortRanges, RouteError, Upstream, is_l
         ("localhost:9000", "localhost", 9000, ("localhost",)),
     ],
 )
-def test_listen(text: str, host: str, port: int, hosts: tuple[str, ...]) -> None:
+def test_listen_addresses_are_parsed(text: str, host: str, port: int, hosts: tuple[str, ...]) -> None:
     """A bare port means this machine only; a host means what it says."""
     listen = Listen.parse(text)
     assert (listen.host, listen.port, listen.hosts) == (host, port, hosts)
@@ -25,7 +25,7 @@ def test_listen(text: str, host: str, port: int, hosts: tuple[str, ...]) -> None
 @pytest.mark.parametrize(
     "text", ["", "9000", "host", "[::1]", ":", ":x", ":65536", ":-1", "::1:9000", "[::1", "[a]:1", ":٣"]
 )
-def test_listen_mistakes(text: str) -> None:
+def test_invalid_listen_addresses_are_refused(text: str) -> None:
     """A mistake is told in one line, with a hint of what to write."""
     with pytest.raises(RouteError) as caught:
         Listen.parse(text)
@@ -34,7 +34,7 @@ def test_listen_mistakes(text: str) -> None:
         assert "\n" not in line
 
 
-def test_the_hint_for_a_bare_number_is_that_port() -> None:
+def test_the_hint_for_a_bare_number_is_a_port() -> None:
     """`9000` is meant as `:9000`."""
     with pytest.raises(RouteError) as caught:
         Listen.parse("9000")
@@ -54,7 +54,7 @@ def test_the_hint_for_a_bare_number_is_that_port() -> None:
         ("http://[::1]:9001", "::1", 9001, "[::1]:9001"),
     ],
 )
-def test_upstream(text: str, host: str, port: int, address: str) -> None:
+def test_upstreams_are_parsed(text: str, host: str, port: int, address: str) -> None:
     """Host, port and URL forms; 80 is the port where none is given."""
     upstream = Upstream.parse(text)
     assert (upstream.host, upstream.port, upstream.address) == (host, port, address)
@@ -95,7 +95,7 @@ def test_tls_and_the_authority(text: str, port: int, authority: str) -> None:
         ("a b", "cannot read"),
     ],
 )
-def test_upstream_mistakes(text: str, said: str) -> None:
+def test_invalid_upstreams_are_refused(text: str, said: str) -> None:
     """Each mistake is named; a path cannot be added by a proxy that relays bytes."""
     with pytest.raises(RouteError) as caught:
         Upstream.parse(text)
@@ -120,7 +120,7 @@ def test_user_information_is_refused_and_not_repeated(text: str) -> None:
         ("1-65535", {1, 5432, 65535}, {0, 65536}),
     ],
 )
-def test_port_ranges(text: str, inside: set[int], outside: set[int]) -> None:
+def test_port_ranges_are_parsed(text: str, inside: set[int], outside: set[int]) -> None:
     """Ports and ranges with both ends; what a user would type to add one."""
     ports = PortRanges.parse(text)
     assert {port for port in inside | outside if port in ports} == inside
@@ -138,7 +138,7 @@ def test_port_ranges(text: str, inside: set[int], outside: set[int]) -> None:
         ("8001;9000", "8001;9000"),
     ],
 )
-def test_port_ranges_mistakes(text: str, part: str) -> None:
+def test_invalid_port_ranges_are_refused(text: str, part: str) -> None:
     """The part that cannot be read is named, with an example; there is no word for every port."""
     with pytest.raises(RouteError) as caught:
         PortRanges.parse(text)
@@ -155,6 +155,6 @@ def test_loopback_addresses(host: str) -> None:
 @pytest.mark.parametrize(
     "host", ["", "localhost", "0.0.0.0", "::", "192.0.2.1", "::ffff:192.0.2.1", "127.0.0.1.example"]
 )
-def test_other_addresses(host: str) -> None:
+def test_other_addresses_are_not_loopback(host: str) -> None:
     """Neither the unspecified address, on which everybody can connect, nor a name."""
     assert not is_loopback(host)

@@ -31,7 +31,7 @@ def test_the_relay_imports_little() -> None:
     assert result.stdout == "[]\n"
 
 
-def test_run_gives_the_result_on_uvloop_where_it_is() -> None:
+def test_run_uses_uvloop_if_installed() -> None:
     """`run` drives a coroutine to its result."""
 
     async def which() -> str:
@@ -45,7 +45,7 @@ def test_run_gives_the_result_on_uvloop_where_it_is() -> None:
         assert run(which()).startswith("uvloop")
 
 
-def test_the_clock_never_goes_back() -> None:
+def test_the_session_clock_is_monotonic() -> None:
     """Times of a session are in order even when read as fast as possible."""
     clock = session_clock()
     times = [clock() for _ in range(10_000)]

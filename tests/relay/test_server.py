@@ -45,7 +45,7 @@ def test_loopback_means_both_families(play: Play) -> None:
 
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "localhost:0"])
-def test_other_hosts(play: Play, listen: str) -> None:
+def test_named_hosts_are_bound(play: Play, listen: str) -> None:
     """What a user names is what is bound; `[::]` takes IPv4 as well."""
 
     async def story() -> None:
@@ -94,7 +94,7 @@ def test_several_routes(play: Play) -> None:
     play(story())
 
 
-def test_who_connects_before_there_is_a_journal_waits(play: Play) -> None:
+def test_connections_before_the_journal_is_ready_wait(play: Play) -> None:
     """Listening is not accepting: a client that comes in between is served, and copied, once there is a journal."""
 
     async def story() -> None:
@@ -149,7 +149,7 @@ def test_a_busy_port(play: Play, host: str) -> None:
 
 
 @pytest.mark.parametrize("listen", ["192.0.2.1:9000", f"{UNKNOWN}:9000"], ids=["not ours", "no such host"])
-def test_an_address_that_is_not_ours(play: Play, listen: str) -> None:
+def test_a_foreign_address_is_an_error(play: Play, listen: str) -> None:
     """An address of another machine, or a name that does not resolve, is an error with a hint."""
 
     async def story() -> None:
@@ -161,7 +161,7 @@ def test_an_address_that_is_not_ours(play: Play, listen: str) -> None:
     play(story())
 
 
-def test_running_out_of_descriptors(play: Play) -> None:
+def test_running_out_of_descriptors_is_survived(play: Play) -> None:
     """EMFILE while accepting does not end the relay: it accepts again when connections have closed."""
 
     async def story() -> None:
@@ -193,7 +193,7 @@ def few_descriptors(left: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_stopping_closes_what_is_idle_at_once(play: Play) -> None:
+def test_stopping_closes_idle_connections_at_once(play: Play) -> None:
     """A connection whose answer has been read long ago does not hold up the stop; one that waits for the agent does,
     until it is broken."""
 

@@ -22,7 +22,7 @@ from support_stdio import agent
 from support_stdio_relay import PYTHON, both, child_of, data, journal, of_kind, relayed, spawn, story
 
 
-def test_the_journal_tells_the_whole_story(tmp_path: Path) -> None:
+def test_the_journal_contains_the_whole_session(tmp_path: Path) -> None:
     code = "import os; os.write(2, b'log'); d = os.read(0, 9); os.write(1, d.upper()); os.read(0, 9); os._exit(3)"
     process = spawn(relayed(tmp_path, [*PYTHON, code]))
     assert process.communicate(b"hello", SECONDS) == (b"HELLO", b"log")
@@ -61,7 +61,7 @@ def test_a_signal_reaches_the_agent_once_and_its_death_the_client(tmp_path: Path
     assert of_kind(chunks, ChunkKind.EXITED) == [{"code": None, "signal": number.name}]
 
 
-def test_a_signal_that_comes_too_late_changes_nothing(tmp_path: Path) -> None:
+def test_a_signal_after_the_exit_changes_nothing(tmp_path: Path) -> None:
     """The agent ends before the relay takes the signal up; the exit code stays the agent's."""
     code = "import os, signal as s; s.signal(s.SIGUSR1, s.SIG_IGN); os.kill(os.getppid(), s.SIGUSR1); os._exit(4)"
     process = spawn(relayed(tmp_path, [*PYTHON, code]))
@@ -89,7 +89,7 @@ def test_the_agent_is_treated_as_its_client_treats_the_proxy(tmp_path: Path) -> 
     assert not seen[0][1]
 
 
-def test_the_environment_is_the_clients(tmp_path: Path) -> None:
+def test_the_agent_gets_the_environment_of_the_client(tmp_path: Path) -> None:
     """Also in the C locale, where an interpreter sets a variable of its own."""
     given = {b"PATH": os.environb[b"PATH"], b"X": b"\xff", b"EMPTY": b""}
     bare, relay = (
@@ -100,7 +100,7 @@ def test_the_environment_is_the_clients(tmp_path: Path) -> None:
     assert b"X=\xff" in relay
 
 
-def test_exit_codes_come_though_the_client_ignores_its_children(tmp_path: Path) -> None:
+def test_exit_codes_are_passed_on_if_sigchld_is_ignored(tmp_path: Path) -> None:
     """An ignored SIGCHLD is inherited, and with it nobody can wait for a child."""
     code = "import os, signal; print(signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN, flush=True); os._exit(9)"
     for command in both(tmp_path, [*PYTHON, code]):
@@ -109,7 +109,7 @@ def test_exit_codes_come_though_the_client_ignores_its_children(tmp_path: Path) 
         assert process.returncode == 9
 
 
-def test_the_proxy_killed_leaves_no_agent(tmp_path: Path) -> None:
+def test_a_killed_proxy_leaves_no_agent(tmp_path: Path) -> None:
     """Not even one that ignores everything and reads nothing."""
     code = "import signal, time; [signal.signal(n, signal.SIG_IGN) for n in (1, 2, 15)]; time.sleep(1000)"
     process = spawn(relayed(tmp_path, [*PYTHON, code]))
@@ -150,7 +150,7 @@ def test_the_interrupt_key_of_a_terminal_reaches_the_agent_once(tmp_path: Path, 
 
 @pytest.mark.parametrize("leads", [False, True])
 @pytest.mark.parametrize("proxied", [False, True])
-def test_a_terminal_that_hangs_up_tells_the_agent_once(tmp_path: Path, proxied: bool, leads: bool) -> None:
+def test_a_terminal_hangup_reaches_the_agent_once(tmp_path: Path, proxied: bool, leads: bool) -> None:
     """Behind a shell that leads the session, and where the agent, or the proxy, leads it."""
     command = _counting(tmp_path, "SIGHUP", proxied=proxied)
     main, process = _on_terminal(command if leads else ["sh", "-c", '"$@"; exit', "sh", *command])
@@ -179,7 +179,7 @@ os.rename(sys.argv[1] + ".new", sys.argv[1])
         ("kill", True, (signal.SIGINT, True)),
     ],
 )
-def test_what_a_terminal_sends_to_the_group_is_not_sent_on(
+def test_signals_to_the_process_group_are_not_forwarded(
     tmp_path: Path, how: str, leads: bool, wanted: tuple[signal.Signals, bool]
 ) -> None:
     """The agent has got it already; what only the proxy got is sent on."""
@@ -227,7 +227,7 @@ def _check_one(folder: Path, process: subprocess.Popen[bytes]) -> None:
     process.wait(SECONDS)
 
 
-def test_a_stop_stops_both_and_both_go_on(tmp_path: Path) -> None:
+def test_stop_and_continue_apply_to_proxy_and_agent(tmp_path: Path) -> None:
     # A group of its own: the kernel stops none whose members all have parents elsewhere, as under nohup.
     process = spawn(relayed(tmp_path, agent("plain")), start_new_session=False, process_group=0)
     child = child_of(process.pid)

@@ -19,7 +19,7 @@ from support_stdio import agent
 from support_stdio_relay import PYTHON, blocked, both, child_of, data, journal, relayed, spawn, story
 
 
-def test_a_descriptor_that_the_agent_closes_ends_for_its_client(tmp_path: Path) -> None:
+def test_a_descriptor_closed_by_the_agent_ends_for_its_client(tmp_path: Path) -> None:
     """The proxy keeps no end of a pipe that was meant for the agent."""
     read_end, write_end = os.pipe()
     code = f"import os; os.close({write_end}); os.read(0, 1)"
@@ -64,7 +64,7 @@ def test_non_blocking_sockets_of_the_client_lose_nothing(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("stdout", ["file", "/dev/null"])
-def test_files_do(tmp_path: Path, stdout: str) -> None:
+def test_files_as_standard_streams_are_complete(tmp_path: Path, stdout: str) -> None:
     given = tmp_path / "in"
     given.write_bytes(b"x" * 200_000)
     target = tmp_path / "out" if stdout == "file" else Path(stdout)
@@ -74,7 +74,7 @@ def test_files_do(tmp_path: Path, stdout: str) -> None:
     assert data(journal(tmp_path), ChunkKind.DATA, Direction.TO_CLIENT) == given.read_bytes()
 
 
-def test_closed_standard_streams_hurt_nobody(tmp_path: Path) -> None:
+def test_closed_standard_streams_are_accepted(tmp_path: Path) -> None:
     line = ["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *relayed(tmp_path, ["sh", "-c", "echo hello; exit 5"])]
     assert spawn(line).wait(SECONDS) == 5
 
@@ -89,7 +89,7 @@ def test_one_pipe_for_stdout_and_stderr_keeps_its_order(tmp_path: Path) -> None:
     assert data(journal(tmp_path), ChunkKind.DATA, Direction.TO_CLIENT) == bare
 
 
-def test_a_client_that_reads_no_more_breaks_the_agents_pipe(tmp_path: Path) -> None:
+def test_a_client_that_stops_reading_breaks_the_pipe_of_the_agent(tmp_path: Path) -> None:
     """Before the agent writes: its first write fails, as it would without the proxy."""
     code = "import os, sys; os.read(0, 1); os.write(1, b'x'); os._exit(4)"
     code = "import signal; signal.signal(signal.SIGPIPE, signal.SIG_DFL);" + code
@@ -119,7 +119,7 @@ def _reader_of_stdout(relay: int, child: int) -> bool:
     return pipe in found
 
 
-def test_an_agent_that_reads_no_more_breaks_the_clients_pipe(tmp_path: Path) -> None:
+def test_an_agent_that_stops_reading_breaks_the_pipe_of_the_client(tmp_path: Path) -> None:
     code = "import os, time; os.close(0); os.write(1, b'x'); time.sleep(1000)"
     for command in both(tmp_path, [*PYTHON, code]):
         process = spawn(command)
@@ -142,7 +142,7 @@ def test_an_agent_that_reads_no_more_breaks_the_clients_pipe(tmp_path: Path) -> 
         process.communicate(timeout=SECONDS)
 
 
-def test_a_client_that_reads_nothing_stops_the_agent(tmp_path: Path) -> None:
+def test_a_client_that_reads_nothing_blocks_the_agent(tmp_path: Path) -> None:
     """The memory of the relay stays small, and a signal still ends both."""
     progress = tmp_path / "progress"
     code = f"import os; f = os.open({str(progress)!r}, 65, 384)\nwhile 1: os.write(1, b'x' * 65536); os.write(f, b'.')"
@@ -155,7 +155,7 @@ def test_a_client_that_reads_nothing_stops_the_agent(tmp_path: Path) -> None:
     process.communicate(timeout=SECONDS)
 
 
-def test_what_an_agent_left_is_delivered_to_a_slow_client(tmp_path: Path) -> None:
+def test_remaining_output_is_delivered_to_a_slow_client(tmp_path: Path) -> None:
     """It has ended long before its client begins to read; a signal that did not tell it to end changes nothing."""
     code = "import os; os.read(0, 1); os.write(1, b'x' * 150_000); os.write(2, b'y' * 60_000); os._exit(6)"
     process = spawn(relayed(tmp_path, [*PYTHON, code]))
@@ -184,7 +184,7 @@ def test_a_client_that_ends_its_agent_and_reads_nothing_is_not_waited_for(tmp_pa
     assert 65_536 <= len(out) < 150_000
 
 
-def test_what_is_left_at_the_agents_end_is_the_last_that_is_waited_for(tmp_path: Path) -> None:
+def test_the_proxy_waits_only_for_output_left_at_the_end_of_the_agent(tmp_path: Path) -> None:
     """Its end is noticed while bytes of it wait for the client; a child of it holds the pipe."""
     ended = tmp_path / "ended"
     code = f"import os, time; os.write(1, b'x' * 170_000); pid = os.fork(); open({str(ended)!r}, 'w') if pid else 0; "

@@ -148,7 +148,7 @@ def test_insecure_takes_any_certificate(play: Play) -> None:
     play(story())
 
 
-def test_no_tls_there(play: Play) -> None:
+def test_an_agent_without_tls_is_named(play: Play) -> None:
     """An agent that speaks plain HTTP where TLS is expected is said to be one."""
 
     async def story() -> None:
@@ -252,7 +252,7 @@ def test_ends_over_tls(play: Play, ca: trustme.CA, ca_file: Path) -> None:
     play(story())
 
 
-def test_half_close_still_gets_its_answer(play: Play, ca: trustme.CA, ca_file: Path) -> None:
+def test_a_half_close_over_tls_gets_its_response(play: Play, ca: trustme.CA, ca_file: Path) -> None:
     """A client that sends FIN after its request reads the answer, although TLS cannot carry the FIN alone."""
 
     async def story() -> None:
@@ -270,7 +270,7 @@ def test_half_close_still_gets_its_answer(play: Play, ca: trustme.CA, ca_file: P
     play(story())
 
 
-def test_a_ca_file_that_is_none(tmp_path: Path) -> None:
+def test_an_invalid_ca_file_is_refused(tmp_path: Path) -> None:
     """A missing file and one without certificates are the user's mistakes."""
     for path in (tmp_path / "missing.pem", tmp_path / "empty.pem"):
         if path.name == "empty.pem":

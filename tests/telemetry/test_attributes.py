@@ -44,7 +44,7 @@ def known(**more: Any) -> CallFacts:
     )
 
 
-def test_a_stream_says_who_what_and_how() -> None:
+def test_a_stream_has_client_operation_and_outcome_attributes() -> None:
     said = call_attributes(known(rpc_id='"7"', bytes_to_agent=300, half_close="agent"), CallEvents())
     assert said == {
         "a2a.method.name": "SendStreamingMessage",
@@ -97,7 +97,7 @@ def test_a_stream_says_who_what_and_how() -> None:
         ({"ours": True, "status": 502, "error": "HTTP 502: no agent"}, "refused"),
     ],
 )
-def test_an_error_has_one_word_of_few(more: dict[str, Any], word: str) -> None:
+def test_error_types_are_a_small_set(more: dict[str, Any], word: str) -> None:
     assert error_type(exchange(1, **more)) == word
     assert bool(call_span(known(**more), CallEvents()).error) is bool(word)
 
@@ -113,7 +113,7 @@ def test_an_error_has_one_word_of_few(more: dict[str, Any], word: str) -> None:
         ("GET", "/favicon.ico", "/favicon.ico"),
     ],
 )
-def test_a_path_has_no_ids(method: str, target: str, template: str) -> None:
+def test_path_templates_have_no_ids(method: str, target: str, template: str) -> None:
     assert path_template(exchange(1, binding=Binding.REST, method=method, target=target)) == template
 
 
@@ -133,13 +133,13 @@ SECOND = 1_000_000_000
         ("proxy killed", 60, "proxy_stop"),
     ],
 )
-def test_how_a_stream_was_over_and_whether_silence_ended_it(how: str, silent: int, reason: str) -> None:
+def test_close_reason_distinguishes_idle_timeouts(how: str, silent: int, reason: str) -> None:
     ended = exchange(1, how=how, closed=exchange(1).started + (100 + silent) * SECOND)
     assert close_reason(ended, exchange(1).started + 100 * SECOND) == reason
     assert close_reason(exchange(1, closed=0, how=""), 0) == ""
 
 
-def test_cards_pushes_and_subscriptions_say_what_others_do_not() -> None:
+def test_cards_pushes_and_subscriptions_have_their_own_attributes() -> None:
     card = CardIdentity("Desk", "2", signed=True)
     first, later = (
         call_attributes(
@@ -157,7 +157,7 @@ def test_cards_pushes_and_subscriptions_say_what_others_do_not() -> None:
     assert resumed["a2a_proxy.stream.resumed_from"] == 7
 
 
-def test_other_tools_find_the_names_they_look_for() -> None:
+def test_compat_options_add_the_names_of_other_tools() -> None:
     said = MessageContent(DirectionContent(text="Plan a day"), DirectionContent(text="Done"))
     facts = msgspec.structs.replace(known(context_id="c"), content=said)
     plain = call_span(facts, CallEvents()).attributes
@@ -182,14 +182,14 @@ def test_other_tools_find_the_names_they_look_for() -> None:
     }
 
 
-def test_names_are_few_and_a_push_is_consumed() -> None:
+def test_span_names_are_few_and_a_push_is_a_consumer_span() -> None:
     assert span_name(exchange(1, operation="", method="tools/list")) == "unknown"
     pushed = call_span(known(binding=Binding.WEBHOOK, operation=""), CallEvents(), SpanOptions("server"))
     assert (pushed.name, pushed.kind) == ("push_notification", SpanKind.CONSUMER)
     assert call_span(known(), CallEvents(), SpanOptions("server")).kind is SpanKind.SERVER
 
 
-def test_the_request_says_the_rest() -> None:
+def test_request_fields_are_attributes() -> None:
     parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     message = {"referenceTaskIds": ["a", 1, "b"], "metadata": {"traceparent": parent}}
     said = parse_request({"message": message, "tenant": "acme"}, "m1")
@@ -212,7 +212,7 @@ def test_the_request_says_the_rest() -> None:
     assert (told["gen_ai.agent.name"], told["gen_ai.agent.version"]) == ("Desk", "2")
 
 
-def test_the_callers_tracestate_is_kept_where_its_traceparent_is_one() -> None:
+def test_tracestate_is_kept_only_with_a_valid_traceparent() -> None:
     parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     headers = ((b"TraceState", b"a=1"), (b"tracestate", b"b=2"))
     found = context_of_headers(exchange(1, traceparent=parent, request_headers=headers))
@@ -235,7 +235,7 @@ def test_the_standard_variables_name_the_service() -> None:
     assert (named["service.name"], named["team"]) == ("desk", "a b")
 
 
-def test_an_address_may_be_anything() -> None:
+def test_any_address_is_accepted() -> None:
     """Of an agent or of a client, as a recording has it; where it is none, it is told as it is."""
     facts = known()
     assert facts.connection is not None

@@ -39,20 +39,20 @@ def sent(path: Path, open_backend: Callable[[], AbstractContextManager[Received]
     return found
 
 
-def test_the_spans_of_agents_that_pass_a_trace_on_and_ours_are_one_tree() -> None:
+def test_spans_of_propagating_agents_and_the_proxy_form_one_tree() -> None:
     theirs = msgspec.json.decode(AGENTS_SPANS.read_bytes(), type=list[Seen])
     found = sent(TRACED, grpc_backend)
     check_one_tree([*theirs, *found])
     check_links(found)
 
 
-def test_where_agents_pass_no_trace_on_links_join_the_calls() -> None:
+def test_calls_of_agents_without_propagation_are_joined_by_links() -> None:
     found = sent(UNTRACED, http_backend)
     check_apart(found)
     check_links(found)
 
 
-def test_a_tree_with_a_span_at_a_wrong_place_is_told_from_the_right_one() -> None:
+def test_a_misplaced_span_is_detected() -> None:
     theirs = msgspec.json.decode(AGENTS_SPANS.read_bytes(), type=list[Seen])
     found = sent(TRACED, http_backend)
     moved = msgspec.structs.replace(found[-1], parent=found[0].span)

@@ -49,7 +49,7 @@ def exported(path: Path, call: Exchange, shape: SpanOptions = DEFAULT_SPAN_OPTIO
     return kept
 
 
-def test_the_callers_span_is_above_both_and_the_agent_knows_the_lower_one(tmp_path: Path) -> None:
+def test_the_client_span_is_a_child_of_the_server_span(tmp_path: Path) -> None:
     call = exchange(1, traceparent=CAME, sent_traceparent=SENT, request_headers=((b"tracestate", b"a=b"),))
     kept = exported(tmp_path / "r", call, SpanOptions(content=True, compat=("openinference",)))
     server, client = kept.got
@@ -66,7 +66,7 @@ def test_the_callers_span_is_above_both_and_the_agent_knows_the_lower_one(tmp_pa
     assert {log.context for log in kept.told} == {server.context}
 
 
-def test_where_the_proxy_began_the_trace_it_has_the_id_that_was_sent(tmp_path: Path) -> None:
+def test_a_trace_started_by_the_proxy_has_the_id_it_sent(tmp_path: Path) -> None:
     """Also where what the client sent was not valid, or came twice."""
     for number, came in enumerate(("", "no", CAME)):
         server, client = exported(tmp_path / f"{number}", exchange(1, traceparent=came, sent_traceparent=BEGUN)).got
@@ -74,7 +74,7 @@ def test_where_the_proxy_began_the_trace_it_has_the_id_that_was_sent(tmp_path: P
         assert (server.context.trace, client.context) == ("a" * 32, SpanContextIds("a" * 32, "c" * 16))
 
 
-def test_a_trace_that_only_the_message_names_is_linked(tmp_path: Path) -> None:
+def test_a_trace_named_only_in_the_message_is_linked(tmp_path: Path) -> None:
     asked = {"message": {"messageId": "m", "parts": [], "metadata": {"traceparent": CAME}}}
     server, _ = exported(tmp_path / "r", exchange(1, sent_traceparent=BEGUN), params=asked).got
     assert server.parent is None
@@ -83,7 +83,7 @@ def test_a_trace_that_only_the_message_names_is_linked(tmp_path: Path) -> None:
     ]
 
 
-def test_one_span_where_nothing_went_on(tmp_path: Path) -> None:
+def test_a_call_that_was_not_forwarded_has_one_span(tmp_path: Path) -> None:
     """The proxy answered itself, or the recording says no id that can be read."""
     for number, more in enumerate(({"ours": True, "how": "refused"}, {"sent_traceparent": "redacted-1234"})):
         call = exchange(1, **{"traceparent": CAME, "sent_traceparent": SENT, **more})
@@ -91,12 +91,12 @@ def test_one_span_where_nothing_went_on(tmp_path: Path) -> None:
         assert (span.kind, span.parent) == (SpanKind.INTERNAL, SpanContextIds(TRACE, SPAN))
 
 
-def test_a_push_notification_is_consumed_and_sent_on(tmp_path: Path) -> None:
+def test_a_push_notification_has_a_consumer_and_a_client_span(tmp_path: Path) -> None:
     call = exchange(1, binding=Binding.WEBHOOK, traceparent=CAME, sent_traceparent=SENT)
     assert [span.kind for span in exported(tmp_path / "r", call).got] == [SpanKind.CONSUMER, SpanKind.CLIENT]
 
 
-def test_a_long_call_in_segments_went_on_once(tmp_path: Path) -> None:
+def test_a_long_call_in_segments_has_one_client_span(tmp_path: Path) -> None:
     call = exchange(1, closed=exchange(1).started + 150 * 10**9, traceparent=CAME, sent_traceparent=SENT)
     spans = exported(tmp_path / "r", call, SpanOptions(segment=60 * 10**9)).got
     assert [span.kind for span in spans] == [SpanKind.SERVER] * 3 + [SpanKind.CLIENT]
@@ -104,7 +104,7 @@ def test_a_long_call_in_segments_went_on_once(tmp_path: Path) -> None:
     assert spans[-1].ended == call.closed
 
 
-def test_live_each_of_the_two_goes_out_once_with_the_ids_of_an_export_long_after(tmp_path: Path) -> None:
+def test_live_export_sends_both_spans_once_with_the_ids_of_a_later_export(tmp_path: Path) -> None:
     """Three processes follow the session, one after another: the call goes on, it is over, it has been told."""
     path = tmp_path / "r"
     made = writer(path)

@@ -95,7 +95,7 @@ def run(tmp_path: Path) -> Iterator[Run]:
         yield Run(tmp_path / "r.a2a.db", file.fileno())
 
 
-def test_after_a_death_each_call_is_sent_once(run: Run) -> None:
+def test_each_call_is_sent_once_after_a_crash(run: Run) -> None:
     sample(run.path)
     run.fatal = True
     with pytest.raises(Died):
@@ -109,7 +109,7 @@ def test_after_a_death_each_call_is_sent_once(run: Run) -> None:
     assert run.ledger.read_mark().calls == 3
 
 
-def test_a_recording_that_is_begun_anew_is_read_anew(run: Run) -> None:
+def test_a_recreated_recording_is_read_from_its_start(run: Run) -> None:
     made = writer(run.path)
     made.write([request(1)], changes=changes(exchange(1)))
     follower = run.process()
@@ -130,7 +130,7 @@ def test_a_recording_that_is_begun_anew_is_read_anew(run: Run) -> None:
     assert [span.attributes["a2a_proxy.exchange"] for span in run.spans] == [2]
 
 
-def test_a_long_call_is_told_before_it_is_over(run: Run) -> None:
+def test_a_long_call_is_reported_before_its_end(run: Run) -> None:
     made = writer(run.path)
     made.write([request(1)], changes=changes(live(1)))
     consumer = run.consumer()
@@ -165,7 +165,7 @@ def test_a_long_call_is_told_before_it_is_over(run: Run) -> None:
     later.close()
 
 
-def test_a_finding_made_after_the_call_is_a_log_record_once_and_no_event(run: Run) -> None:
+def test_a_late_finding_is_one_log_record_and_no_span_event(run: Run) -> None:
     over = exchange(1)
     early, late = (
         Finding("A2A-X-001", Severity.WARNING, over.closed + more, summary, exchange=1)
@@ -186,9 +186,7 @@ def test_a_finding_made_after_the_call_is_a_log_record_once_and_no_event(run: Ru
     assert told == ["early"]
 
 
-def test_a_batch_of_several_requests_goes_on_with_the_one_in_which_its_process_died(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_resumes_with_the_request_that_was_interrupted(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry_sender, "MAX_BATCH", 1)
     sample(run.path)
     for count in (1, 2):
@@ -203,7 +201,7 @@ def test_a_batch_of_several_requests_goes_on_with_the_one_in_which_its_process_d
     assert run.ledger.read_mark().calls == 3
 
 
-def test_told_to_stop_when_the_spans_are_out_nothing_is_sent_again(run: Run) -> None:
+def test_a_stop_after_sending_repeats_nothing(run: Run) -> None:
     sample(run.path)
     follower = run.process()
     run.sent = lambda: setattr(follower, "stopping", True)
@@ -217,7 +215,7 @@ def test_settings_survive_the_command_line() -> None:
     assert decode(encode(SETTINGS).decode()) == SETTINGS
 
 
-def test_segments_of_a_call_that_goes_on_are_sent_once_whatever_dies(run: Run) -> None:
+def test_segments_of_an_open_call_are_sent_once_over_crashes(run: Run) -> None:
     run.settings = msgspec.structs.replace(SETTINGS, shape=SpanOptions(segment=SEGMENT), frames=False)
     made = writer(run.path)
     made.write([request(1)], changes=changes(live(1)))
@@ -251,7 +249,7 @@ def test_segments_of_a_call_that_goes_on_are_sent_once_whatever_dies(run: Run) -
     assert list(long_after.spans) == run.spans
 
 
-def test_a_follower_that_only_looks_makes_no_call(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_polling_an_open_call_records_no_call_in_progress(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("a2a_proxy.follower.process.POLL_SECONDS", 0.001)
     made = writer(run.path)
     made.write([request(1)], changes=changes(live(1)))

@@ -37,7 +37,7 @@ def alone(path: Path) -> list[SpanValue]:
     return sink.got
 
 
-def test_a_call_leads_to_the_agent_who_handed_over_in_another_recording(tmp_path: Path) -> None:
+def test_a_call_links_to_the_hand_off_in_another_recording(tmp_path: Path) -> None:
     paths = pair(tmp_path)
     first, second = exported(*paths)
     [link] = second[0].links
@@ -49,7 +49,7 @@ def test_a_call_leads_to_the_agent_who_handed_over_in_another_recording(tmp_path
     assert first == alone(paths[0])
 
 
-def test_one_task_in_two_recordings_is_one(tmp_path: Path) -> None:
+def test_a_task_in_two_recordings_is_one_task(tmp_path: Path) -> None:
     """Two proxies in front of one agent."""
     paths = tmp_path / "a.a2a.db", tmp_path / "b.a2a.db"
     for session, path in ((1, paths[0]), (2, paths[1])):
@@ -63,7 +63,7 @@ def test_one_task_in_two_recordings_is_one(tmp_path: Path) -> None:
     assert began.links == ()
 
 
-def test_a_session_that_two_files_hold_goes_out_once(tmp_path: Path) -> None:
+def test_a_session_in_two_files_is_exported_once(tmp_path: Path) -> None:
     first, second = pair(tmp_path)
     copy = tmp_path / "copy.a2a.db"
     copy.write_bytes(first.read_bytes())

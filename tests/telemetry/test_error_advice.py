@@ -20,11 +20,11 @@ from a2a_proxy.telemetry.error_advice import explain_error
         ("connection refused", "connection refused"),
     ],
 )
-def test_it_says_what_may_be_wrong(said: str, words: str) -> None:
+def test_errors_are_explained(said: str, words: str) -> None:
     assert words in explain_error(said)
 
 
-def test_the_value_of_a_header_is_not_told() -> None:
+def test_header_values_are_not_repeated() -> None:
     said = explain_error("Invalid leading whitespace, or return character(s) in header value: 'Bearer s3cret\\r'")
     assert "OTEL_EXPORTER_OTLP_HEADERS" in said
     assert "s3cret" not in said

@@ -9,7 +9,7 @@ from support_inspect import MS, TASK, frame, request, status
 from support_recording import STARTED
 
 
-def test_states_are_told_when_they_change() -> None:
+def test_state_changes_are_events() -> None:
     passage = CallEvents("submitted")
     for each in (request(1), status(1, 1, "a"), status(1, 2, "b"), frame(1, 5, b"{}", state=3, generation=4)):
         passage.add_frame(each)
@@ -23,7 +23,7 @@ def test_states_are_told_when_they_change() -> None:
     assert (passage.max_gap, passage.gaps, dropped) == (300 * MS, [100 * MS, 300 * MS], 0)
 
 
-def test_a_gap_is_told_with_what_was_expected() -> None:
+def test_a_gap_event_has_the_expected_generations() -> None:
     passage = CallEvents()
     missing = "generations 4 to 6 are missing: 3 is followed by 7 (agent)"
     passage.add_finding(Finding("A2A-GEN-001", Severity.ERROR, 5, missing, task_id=TASK))
@@ -33,7 +33,7 @@ def test_a_gap_is_told_with_what_was_expected() -> None:
     assert (events[-1].attributes["expected"], events[-1].attributes["got"]) == (4, 7)
 
 
-def test_there_are_never_more_events_than_so_many_and_findings_come_first() -> None:
+def test_the_number_of_events_is_bounded_and_findings_have_priority() -> None:
     passage = CallEvents()
     for seq in range(1000):
         passage.add_frame(frame(1, seq, b"{}", state=2 + seq % 2))

@@ -28,11 +28,11 @@ def test_a_traceparent_names_the_callers_span(text: str) -> None:
         f"00-{TRACE}-{SPAN}-01\n00-{TRACE}-{SPAN}-01",
     ],
 )
-def test_what_the_standard_calls_invalid_names_none(text: str) -> None:
+def test_invalid_traceparents_are_ignored(text: str) -> None:
     assert parse_traceparent(text) is None
 
 
-def test_ids_are_the_same_each_time_and_differ_between_calls_and_sessions() -> None:
+def test_ids_are_stable_and_unique_per_call_and_session() -> None:
     assert span_id("s", 1) == span_id("s", 1)
     assert len({span_id("s", 1), span_id("s", 2), span_id("t", 1), trace_id("s", 1)[:16]}) == 4
     assert (len(span_id("s", 1)), len(trace_id("s", 1))) == (16, 32)
@@ -51,10 +51,10 @@ def test_ids_are_the_same_each_time_and_differ_between_calls_and_sessions() -> N
         ("", ""),
     ],
 )
-def test_a_tracestate_counts_whole_or_not_at_all(text: str, kept: str) -> None:
+def test_an_invalid_tracestate_is_ignored(text: str, kept: str) -> None:
     assert parse_tracestate(text) == kept
 
 
-def test_steps_and_segments_have_ids_of_their_own() -> None:
+def test_steps_and_segments_have_their_own_ids() -> None:
     ids = {span_id("s", 1), *(step_id("s", 1, n) for n in range(3)), *(segment_id("s", 1, n) for n in range(2, 5))}
     assert len(ids) == 7

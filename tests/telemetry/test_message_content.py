@@ -26,7 +26,7 @@ def made(name: str, attributes: dict[str, Any]) -> Any:
     return json.loads(attributes[f"gen_ai.{name}.messages"])
 
 
-def test_both_sides_are_told_by_the_convention() -> None:
+def test_input_and_output_follow_the_semantic_convention() -> None:
     asked = Message(
         role="ROLE_USER", parts=[Part(text="Plan"), Part(raw="AA==", media_type="image/png"), Part(data={"secret": 1})]
     )
@@ -53,7 +53,7 @@ def test_both_sides_are_told_by_the_convention() -> None:
     assert len(attributes) == 2
 
 
-def test_it_is_bounded_and_what_is_cut_is_counted() -> None:
+def test_content_is_bounded_and_omitted_characters_are_counted() -> None:
     events = [told(message("é" * MAX_TEXT, "m1")), told(message("more", "m2"))]
     attributes = message_content([], events, finish="stop", unread=2).attributes()
     [kept] = made("output", attributes)
@@ -63,7 +63,7 @@ def test_it_is_bounded_and_what_is_cut_is_counted() -> None:
     assert "gen_ai.input.messages" not in attributes
 
 
-def test_many_parts_and_text_that_is_no_unicode_do_no_harm() -> None:
+def test_many_parts_and_lone_surrogates_are_accepted() -> None:
     parts = [Part(text="x"), Part(data=1)] * MAX_PARTS
     attributes = message_content([Message(parts=parts)], [], finish="stop").attributes()
     [kept] = made("input", attributes)
@@ -74,6 +74,6 @@ def test_many_parts_and_text_that_is_no_unicode_do_no_harm() -> None:
     assert message_content([], [Event(), told(message(""))], finish="stop").attributes() == {}
 
 
-def test_why_it_ends_is_an_error_where_the_call_or_the_task_failed() -> None:
+def test_finish_reason_is_error_if_the_call_or_the_task_failed() -> None:
     assert finish_reason(failed=False, states=("working", "completed")) == "stop"
     assert finish_reason(failed=False, states=("failed",)) == finish_reason(failed=True, states=()) == "error"

@@ -92,7 +92,7 @@ def by_name(received: Received, name: str) -> list[Any]:
     return [span for span in received.spans() if span.name == name]
 
 
-def test_a_stream_arrives_with_its_gap_and_its_times(received: Received) -> None:
+def test_a_stream_is_exported_with_its_gap_and_times(received: Received) -> None:
     with open_recording_or_cassette(RECORDINGS / "lossy.a2a.jsonl") as recording:
         export = send(recording, received, frames=True)
         calls = [row.exchange for row in recording.exchanges()]
@@ -112,7 +112,7 @@ def test_a_stream_arrives_with_its_gap_and_its_times(received: Received) -> None
     assert {log.event_name for log in logs} == {"a2a.frame"}
 
 
-def test_exported_twice_the_spans_are_the_same(received: Received) -> None:
+def test_a_second_export_has_the_same_spans(received: Received) -> None:
     for _ in range(2):
         with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
             send(recording, received)
@@ -135,7 +135,7 @@ def test_polls_link_to_the_span_that_began_the_task(received: Received) -> None:
         assert not poll.parent_span_id
 
 
-def test_the_callers_trace_goes_on_where_it_named_one(received: Received) -> None:
+def test_the_trace_of_the_client_is_continued(received: Received) -> None:
     with open_recording_or_cassette(RECORDINGS / "stdio.a2a.jsonl") as recording:
         send(recording, received)
         parents = [
@@ -146,7 +146,7 @@ def test_the_callers_trace_goes_on_where_it_named_one(received: Received) -> Non
     assert {attributes(span)["network.transport"] for span in received.spans()} == {"pipe"}
 
 
-def test_metadata_of_the_message_and_hand_offs_join_what_headers_do_not(tmp_path: Path) -> None:
+def test_message_metadata_and_hand_offs_link_calls_without_trace_headers(tmp_path: Path) -> None:
     path = three_agents(tmp_path / "three.a2a.db")
     lines = io.BytesIO()
     with Recording(path) as recording:
@@ -166,7 +166,7 @@ def test_metadata_of_the_message_and_hand_offs_join_what_headers_do_not(tmp_path
     assert told["a2a_proxy.handoff.evidence"] == "context"
 
 
-def test_a_hand_off_that_is_told_again_is_one_link(tmp_path: Path) -> None:
+def test_a_repeated_hand_off_is_one_link(tmp_path: Path) -> None:
     """Who follows a recording is told of what was there at its start as well."""
     with Recording(three_agents(tmp_path / "three.a2a.db")) as recording:
         (session,) = recording.sessions()
@@ -178,7 +178,7 @@ def test_a_hand_off_that_is_told_again_is_one_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("others", "linked"), [({}, True), ({"context_id": ""}, False), ({"context_id": "d"}, True)])
-def test_an_agent_that_has_not_named_its_task_is_linked_to_by_its_one_open_call(
+def test_a_hand_off_without_a_task_links_to_the_only_open_call(
     tmp_path: Path, others: dict[str, Any], linked: bool
 ) -> None:
     """While one more call of the agent that may be the one is open, nobody knows which of the two it is."""
@@ -236,12 +236,12 @@ def three_agents(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["lossy", "stdio", "live-bidi"])
-def test_the_file_says_what_the_exporters_send(name: str) -> None:
+def test_the_file_has_the_same_spans_as_the_exporters(name: str) -> None:
     with open_recording_or_cassette(RECORDINGS / f"{name}.a2a.jsonl") as recording:
         assert_alike(recording, ALL)
 
 
-def test_the_file_says_whose_trace_it_is_as_the_exporters_do(tmp_path: Path) -> None:
+def test_the_file_has_the_same_parents_as_the_exporters(tmp_path: Path) -> None:
     calls = [
         exchange(1, traceparent=TRACEPARENT, request_headers=((b"tracestate", b"rojo=1, fw@acme=x y"),)),
         exchange(2, operation="GetTask"),
@@ -290,7 +290,7 @@ def _base64_ids(value: Any) -> Any:
     }
 
 
-def test_text_that_is_no_unicode_and_numbers_of_any_size_are_sent(tmp_path: Path, received: Received) -> None:
+def test_lone_surrogates_and_large_numbers_are_sent(tmp_path: Path, received: Received) -> None:
     path = tmp_path / "odd.a2a.db"
     made = writer(path)
     odd = exchange(1, task_id="\ud800", rpc_id="\udfff", error="no \ud800", error_code=10**30)
@@ -305,7 +305,7 @@ def test_text_that_is_no_unicode_and_numbers_of_any_size_are_sent(tmp_path: Path
     assert attributes(span)["a2a.task.id"] == "?"
 
 
-def test_times_before_all_and_texts_of_megabytes_are_sent(tmp_path: Path, received: Received) -> None:
+def test_zero_times_and_large_texts_are_sent(tmp_path: Path, received: Received) -> None:
     """As far as OTLP can carry them, and a backend would take them."""
     path, big = tmp_path / "odd.a2a.db", "x" * 1_000_000
     odd = exchange(1, started=-5, closed=-3, task_id=big, context_id=big, method=big, error=big, version_header=big)
@@ -326,7 +326,7 @@ def test_times_before_all_and_texts_of_megabytes_are_sent(tmp_path: Path, receiv
     assert b'TimeUnixNano":"-' not in lines.getvalue()
 
 
-def test_a_header_that_is_none_is_refused_and_not_told(
+def test_an_invalid_header_is_refused_without_printing_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The SDK leaves it out, and writes it to the log: a token, mostly, after a colon."""
@@ -337,7 +337,7 @@ def test_a_header_that_is_none_is_refused_and_not_told(
         assert "s3cret" not in f"{told.value.message}{told.value.hint}{capsys.readouterr()}"
 
 
-def test_a_call_that_goes_on_has_no_span_yet(tmp_path: Path) -> None:
+def test_an_open_call_has_no_span(tmp_path: Path) -> None:
     made = writer(tmp_path / "live.a2a.db")
     made.write([request(1)], changes=Changes([], [exchange(1, closed=0, how=""), exchange(2)], []))
     made.finish(STARTED + 10_000 * MS)
@@ -363,7 +363,7 @@ def test_a_call_that_goes_on_has_no_span_yet(tmp_path: Path) -> None:
         (http_backend, 503, RequestResult.LATER),
     ],
 )
-def test_a_backend_that_says_no_is_understood(
+def test_refusals_of_a_backend_are_classified(
     backend: Open, answer: Any, judged: RequestResult, request: pytest.FixtureRequest
 ) -> None:
     if judged is RequestResult.LATER:
@@ -378,7 +378,7 @@ def test_a_backend_that_says_no_is_understood(
 
 
 @pytest.mark.usefixtures("hasty")
-def test_a_backend_that_never_answers_is_asked_later(received: Received) -> None:
+def test_a_backend_timeout_is_retried_later(received: Received) -> None:
     well = threading.Event()
     received.before = lambda: well.wait(30)
     backend = SdkBackend(otlp_target(received.endpoint, received.protocol, {}))
@@ -391,7 +391,7 @@ def test_a_backend_that_never_answers_is_asked_later(received: Received) -> None
     assert outcome.why
 
 
-def test_what_a_backend_takes_a_part_of_is_known(received: Received) -> None:
+def test_partial_success_is_reported(received: Received) -> None:
     received.rejects = 1
     backend = SdkBackend(otlp_target(received.endpoint, received.protocol, {}))
     try:
@@ -403,7 +403,7 @@ def test_what_a_backend_takes_a_part_of_is_known(received: Received) -> None:
     assert outcomes == [RequestOutcome(RequestResult.SENT, "too old", rejected=1), RequestOutcome(RequestResult.SENT)]
 
 
-def test_more_than_a_grpc_server_takes_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_oversized_grpc_request_is_reported_as_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exporter, "_MAX_RETRYS", 1, raising=False)  # the SDK tries it again, for as long as it may
     large = msgspec.structs.replace(SPAN_VALUE, attributes={"a2a_proxy.text": "x" * (5 << 20)})
     with grpc_backend() as received:
@@ -413,7 +413,7 @@ def test_more_than_a_grpc_server_takes_is_not_waited_for(monkeypatch: pytest.Mon
     assert outcome.result is RequestResult.LARGE
 
 
-def test_too_much_at_once_is_known_as_such_where_the_last_try_has_no_time_left() -> None:
+def test_an_oversized_request_is_recognised_when_the_deadline_passes() -> None:
     backend = SdkBackend(otlp_target("localhost:4317", "", {}))
     backend._log_handler.begin()
     said = "Received message larger than max (5242880 vs. 4194304)"
@@ -425,7 +425,7 @@ def test_too_much_at_once_is_known_as_such_where_the_last_try_has_no_time_left()
     assert outcome == RequestOutcome(RequestResult.LARGE, f"RESOURCE_EXHAUSTED: {said}")
 
 
-def test_an_offline_export_sends_halves_where_all_is_too_much_and_ends_where_a_part_is_not_taken() -> None:
+def test_an_offline_export_splits_oversized_batches_and_stops_at_a_partial_refusal() -> None:
     with http_backend() as received, open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         received.answers = [413, None, 413]
         export = send(recording, received)
@@ -436,7 +436,7 @@ def test_an_offline_export_sends_halves_where_all_is_too_much_and_ends_where_a_p
             send(recording, received)
 
 
-def test_an_offline_export_ends_where_it_is_refused() -> None:
+def test_an_offline_export_stops_when_refused() -> None:
     with http_backend() as received, open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         received.answers = [403]
         with pytest.raises(TelemetryError) as told:

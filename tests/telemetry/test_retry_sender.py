@@ -57,7 +57,7 @@ class Desk:
     send_logs = send_spans
 
 
-def test_what_nobody_answers_waits_for_as_long_as_it_takes() -> None:
+def test_requests_are_retried_while_the_backend_is_down() -> None:
     desk = Desk(*[DOWN] * 100)
     assert desk.courier.send_spans({}, [SPAN] * 3)
     assert (desk.taken, desk.count) == ([3], CallTally(3, 0))
@@ -65,7 +65,7 @@ def test_what_nobody_answers_waits_for_as_long_as_it_takes() -> None:
     assert desk.told == ["OTLP: c:4318 accepts nothing: connection refused", "OTLP: c:4318 accepts spans again"]
 
 
-def test_what_is_refused_is_given_up_and_counted_and_what_comes_after_it_waits() -> None:
+def test_refused_requests_are_counted_and_later_ones_wait() -> None:
     desk = Desk(REFUSES, REFUSES)
     assert desk.courier.send_spans({}, [SPAN] * 1100)
     assert (desk.taken, desk.count) == ([76], CallTally(76, 1024))
@@ -75,7 +75,7 @@ def test_what_is_refused_is_given_up_and_counted_and_what_comes_after_it_waits()
     assert desk.now < 1.7, "one was taken"
 
 
-def test_a_backend_that_refuses_on_and_on_is_asked_each_few_seconds() -> None:
+def test_a_refusing_backend_is_retried_every_few_seconds() -> None:
     desk = Desk(*[REFUSES] * 100)
     desk.courier.is_stopping = lambda: desk.now >= 60
     settled: list[int] = []
@@ -85,21 +85,21 @@ def test_a_backend_that_refuses_on_and_on_is_asked_each_few_seconds() -> None:
     assert settled[-1] == desk.count.errors, "the rest was not given up: it goes out when somebody takes it"
 
 
-def test_a_part_that_is_not_taken_is_given_up_and_counted() -> None:
+def test_partially_rejected_spans_are_counted() -> None:
     desk = Desk(RequestOutcome(RequestResult.SENT, "too old", rejected=2))
     assert desk.courier.send_spans({}, [SPAN] * 5)
     assert (desk.asked, desk.count) == (1, CallTally(3, 2))
     assert desk.told == ["OTLP: c:4318 refuses spans: too old"]
 
 
-def test_what_is_too_much_at_once_goes_in_halves_and_one_span_alone_is_given_up() -> None:
+def test_oversized_batches_are_halved_and_a_single_oversized_span_is_dropped() -> None:
     desk = Desk(LARGE, LARGE, SENT, LARGE, SENT)
     assert desk.courier.send_spans({}, [SPAN] * 4)
     assert (desk.taken, desk.count) == ([1, 2], CallTally(3, 1))
     assert desk.told == ["OTLP: c:4318 refuses spans: HTTP 413"]
 
 
-def test_an_export_long_after_goes_in_the_same_halves() -> None:
+def test_an_offline_export_halves_batches_alike() -> None:
     """It ends where a single span is too much."""
     desk = Desk(LARGE, LARGE, SENT, SENT, LARGE, SENT, LARGE)
     with pytest.raises(TelemetryError, match="the OTLP backend c:4318 refused the request: HTTP 413"):
@@ -107,14 +107,14 @@ def test_an_export_long_after_goes_in_the_same_halves() -> None:
     assert (desk.taken, desk.asked) == ([1, 1, 1], 7)
 
 
-def test_what_fails_again_and_again_is_given_up_after_a_while() -> None:
+def test_repeated_failures_are_given_up_after_a_time() -> None:
     desk = Desk(*[FAILS] * 100)
     assert desk.courier.send_spans({}, [SPAN])
     assert desk.count == CallTally(0, 1)
     assert 120 <= desk.now < 130
 
 
-def test_told_to_stop_it_stops_and_says_that_nothing_is_settled() -> None:
+def test_stopping_leaves_the_batch_unsettled() -> None:
     desk = Desk(*[DOWN] * 100)
     desk.courier.is_stopping = lambda: desk.now > 3
     assert not desk.courier.send_spans({}, [SPAN])
@@ -122,7 +122,7 @@ def test_told_to_stop_it_stops_and_says_that_nothing_is_settled() -> None:
     assert desk.now < 4
 
 
-def test_a_backend_without_logs_is_asked_once() -> None:
+def test_a_backend_without_logs_gets_one_request() -> None:
     desk = Desk(REFUSES)
     desk.courier.send_logs({}, [LOG] * 2000)
     desk.courier.send_logs({}, [LOG])
@@ -130,7 +130,7 @@ def test_a_backend_without_logs_is_asked_once() -> None:
     assert desk.courier.send_spans({}, [SPAN])
 
 
-def test_a_request_has_room_for_so_much_text_and_a_large_span_goes_alone() -> None:
+def test_requests_are_bounded_by_size_and_a_large_span_is_sent_alone() -> None:
     def span(data: int) -> SpanValue:
         return replace(SPAN, attributes={"gen_ai.input.messages": "x" * data})
 
@@ -141,7 +141,7 @@ def test_a_request_has_room_for_so_much_text_and_a_large_span_goes_alone() -> No
     assert list(split_requests([])) == []
 
 
-def test_what_is_a_part_of_a_call_does_not_count_as_one() -> None:
+def test_partial_spans_are_not_counted_as_calls() -> None:
     desk = Desk()
     assert desk.courier.send_spans({}, [replace(SPAN, part=True), SPAN])
     assert (desk.taken, desk.count.calls) == ([2], 1)

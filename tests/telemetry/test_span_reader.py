@@ -51,7 +51,7 @@ def long_call(path: Path) -> Path:
     return recorded(path, [call], frames)
 
 
-def test_a_long_call_is_cut_and_the_first_piece_has_its_ids(tmp_path: Path) -> None:
+def test_a_long_call_is_split_and_the_first_segment_keeps_its_ids(tmp_path: Path) -> None:
     path = long_call(tmp_path / "r.a2a.db")
     [whole] = exported(path)
     first, second, last = exported(path, SpanOptions(segment=MINUTE))
@@ -78,7 +78,7 @@ def test_a_long_call_is_cut_and_the_first_piece_has_its_ids(tmp_path: Path) -> N
     assert ["gen_ai.output.messages" in each.attributes for each in spoken] == [False, False, True]
 
 
-def test_the_text_is_told_where_it_is_wanted_and_nowhere_else(tmp_path: Path) -> None:
+def test_content_is_exported_only_on_request(tmp_path: Path) -> None:
     path = recorded(tmp_path / "r.a2a.db", [exchange(1)], [request(1, "Plan a day"), status(1, 1, "Thinking")])
     [plain] = exported(path)
     assert "Plan a day" not in str(plain)
@@ -92,7 +92,7 @@ def test_the_text_is_told_where_it_is_wanted_and_nowhere_else(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("asks", [True, False])
-def test_steps_are_told_where_the_client_asked_for_them(tmp_path: Path, asks: bool) -> None:
+def test_steps_are_exported_if_the_client_activated_the_extension(tmp_path: Path, asks: bool) -> None:
     uri = "https://example.org/extensions/traceability/v1"
     report = {"trace_id": "t", "steps": [{"step_id": "1", "call_type": "TOOL"}]}
     said = {
@@ -123,7 +123,7 @@ def subscription(number: int, **more: Any) -> Exchange:
         ({"how": "agent gone", "closed": exchange(9).closed}, {}, None),
     ],
 )
-def test_a_stream_says_with_which_one_it_goes_on(
+def test_a_resubscription_links_to_the_stream_it_continues(
     tmp_path: Path, first: dict[str, Any], second: dict[str, Any], resumed: int | None
 ) -> None:
     calls = [exchange(1, **first), subscription(2, **second)]
@@ -149,7 +149,7 @@ def configured(token: str) -> Frame:
     return frame(1, 0, payload, kind=FrameKind.REQUEST, direction=Direction.TO_AGENT)
 
 
-def test_a_push_says_how_often_it_was_tried_and_leads_to_its_task(tmp_path: Path) -> None:
+def test_a_push_has_its_attempt_number_and_links_to_its_task(tmp_path: Path) -> None:
     pushes = [
         push(2, b'{"a":1}', status=503),
         push(3, b'{"b":1}'),
@@ -172,7 +172,7 @@ def test_a_push_says_how_often_it_was_tried_and_leads_to_its_task(tmp_path: Path
     ("given", "sent", "match"),
     [("redacted-1", b"redacted-1", True), ("redacted-1", b"redacted-2", False), ("x", b"", False), ("", b"", None)],
 )
-def test_of_a_token_only_whether_it_is_the_one_is_told(
+def test_only_the_validity_of_a_push_token_is_exported(
     tmp_path: Path, given: str, sent: bytes, match: bool | None
 ) -> None:
     call, told = push(2, b'{"a":1}', sent)
@@ -190,7 +190,7 @@ def card(number: int, **more: Any) -> tuple[Exchange, Frame]:
     return call, frame(number, 0, json.dumps(said).encode(), kind=FrameKind.RESPONSE, event=EventKind.CARD)
 
 
-def test_a_card_says_whether_it_is_signed_and_whether_it_changed(tmp_path: Path) -> None:
+def test_a_card_span_has_signed_and_changed_attributes(tmp_path: Path) -> None:
     signed = [{"protected": "e30", "signature": "AA"}]
     fetched = [card(1), card(2, signatures=signed), card(3, description="New"), card(4, description="New")]
     made = exported(recorded(tmp_path / "r.a2a.db", [call for call, _ in fetched], [told for _, told in fetched]))
@@ -201,7 +201,7 @@ def test_a_card_says_whether_it_is_signed_and_whether_it_changed(tmp_path: Path)
     assert told == [("1", "unsigned", None), ("1", "signed", False), ("1", "unsigned", True), ("1", "unsigned", False)]
 
 
-def test_a_call_has_so_many_segments_at_most() -> None:
+def test_the_number_of_segments_is_bounded() -> None:
     """One that lasts for centuries, by clocks that were wrong; the last segment has all that is left."""
     call = exchange(1, started=-(1 << 62), closed=1 << 62)
 

@@ -64,7 +64,7 @@ def test_steps_become_spans_below_the_call() -> None:
         ((-(10**30), 10**30), (5 * MS, 5 * MS, False)),
     ],
 )
-def test_times_are_taken_where_they_can_be_true(times: tuple[Any, Any], expected: tuple[int, int, bool]) -> None:
+def test_only_plausible_times_of_steps_are_used(times: tuple[Any, Any], expected: tuple[int, int, bool]) -> None:
     def said(at: int | None) -> Any:
         return {} if at is None else {"seconds": str(at // 10**9), "nanos": at % 10**9}
 
@@ -82,7 +82,7 @@ def test_times_as_text_are_read() -> None:
         assert made.attributes["a2a_proxy.step.timed"] is False
 
 
-def test_circles_end_at_the_call_and_an_id_counts_once() -> None:
+def test_cyclic_parents_end_at_the_call_and_ids_count_once() -> None:
     made = spans(step("a", "b"), step("b", "c"), step("c", "a"), step("d", "d"), step("e", "nobody"), step("a"))
     assert len(made) == 5
     above = {each.context: each.parent for each in made}
@@ -94,7 +94,7 @@ def test_circles_end_at_the_call_and_an_id_counts_once() -> None:
     assert made[3].parent == made[4].parent == CALL.context
 
 
-def test_there_are_never_more_than_so_many() -> None:
+def test_the_number_of_steps_is_bounded() -> None:
     nested: dict[str, Any] = {"trace_id": "0", "steps": []}
     for depth in range(1, 100):
         action = {"agent_invocation": {"response_trace": nested}}
@@ -106,7 +106,7 @@ def test_there_are_never_more_than_so_many() -> None:
     assert len({each.context.span for each in made}) == MAX_STEPS
 
 
-def test_what_is_no_step_is_none() -> None:
+def test_invalid_steps_are_ignored() -> None:
     assert spans(1, None, "x", [], {"step_action": 1, "call_type": []}) != []
     odd_numbers = {
         "cost": 10**4000,
@@ -120,7 +120,7 @@ def test_what_is_no_step_is_none() -> None:
         assert list(step_reports(STARTED, Event(message=Message(metadata={"k": odd})))) == []
 
 
-def test_reports_are_found_where_the_extension_puts_them() -> None:
+def test_reports_are_found_in_metadata_and_data_parts() -> None:
     report = {"trace_id": "t", "steps": [step("a")]}
     key = f"{URI}/traceability"
     holders = (

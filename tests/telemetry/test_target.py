@@ -23,14 +23,14 @@ from a2a_proxy.telemetry.target import bypass_proxies, otlp_target
         (" http://[::1]:4317 ", "", {}, ("grpc", "http://[::1]:4317", "[::1]:4317")),
     ],
 )
-def test_what_was_typed_goes_before_the_variables(
+def test_options_precede_environment_variables(
     typed: str, protocol: str, environ: dict[str, str], found: tuple[str, str | None, str]
 ) -> None:
     made = otlp_target(typed, protocol, environ)
     assert (made.protocol, made.endpoint_of_signal("traces"), made.shown) == found
 
 
-def test_signals_have_their_own_paths() -> None:
+def test_each_signal_has_its_own_path() -> None:
     made = otlp_target("http://c:1/v1/traces", "", {})
     assert (made.endpoint_of_signal("logs"), made.endpoint_of_signal("metrics")) == (
         "http://c:1/v1/logs",
@@ -42,14 +42,14 @@ def test_signals_have_their_own_paths() -> None:
     ("typed", "environ"),
     [("ftp://c", {}), ("http://", {}), ("c:port", {}), ("c:1", {"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"})],
 )
-def test_what_is_no_endpoint_is_told(typed: str, environ: dict[str, str]) -> None:
+def test_an_invalid_endpoint_is_refused_with_a_hint(typed: str, environ: dict[str, str]) -> None:
     with pytest.raises(TelemetryError) as told:
         otlp_target(typed, "", environ)
     assert told.value.hint
 
 
 @pytest.mark.parametrize("typed", ["http://me:s3cret@c:port", "ftp://me:s3cret@c"])
-def test_a_password_is_not_told(typed: str) -> None:
+def test_errors_do_not_repeat_a_password(typed: str) -> None:
     with pytest.raises(TelemetryError) as told:
         otlp_target(typed, "", {})
     assert "s3cret" not in told.value.message
@@ -64,6 +64,6 @@ def test_a_password_is_not_told(typed: str) -> None:
         ({"http_proxy": "http://p:1", "no_proxy": "*"}, "*"),
     ],
 )
-def test_no_proxy_stands_between_programs_of_one_machine(environ: dict[str, str], without: str | None) -> None:
+def test_loopback_bypasses_http_proxies(environ: dict[str, str], without: str | None) -> None:
     bypass_proxies(environ)
     assert environ.get("no_proxy") == without

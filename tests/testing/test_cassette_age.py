@@ -29,12 +29,12 @@ def cassette(folder: Path, *started: int) -> Path:
         (5, 5),
     ],
 )
-def test_ages(age: object, expected: float) -> None:
+def test_ages_are_parsed(age: object, expected: float) -> None:
     assert parse_age(age) == expected
 
 
 @pytest.mark.parametrize("age", ["", "30", "30 days", "-1d", 0, -5, True, None, "d"])
-def test_what_is_no_age(age: object) -> None:
+def test_invalid_ages_are_refused(age: object) -> None:
     with pytest.raises(ValueError, match="is not an age: write '30d'"):
         parse_age(age)
 
@@ -48,7 +48,7 @@ def test_the_oldest_session_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "nothing", "[]", '{"sessions":[]}', '{"sessions":[{"started":"x"}]}'])
-def test_a_file_that_does_not_say_is_not_old(tmp_path: Path, text: str) -> None:
+def test_a_file_without_a_time_is_not_old(tmp_path: Path, text: str) -> None:
     """What it is instead is said by whoever plays it."""
     path = tmp_path / "odd.a2a.jsonl"
     path.write_text(text)

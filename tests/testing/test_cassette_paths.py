@@ -10,13 +10,13 @@ from a2a_proxy.testing.cassette_paths import default_cassette, file_name, named_
 HERE = Path("tests/test_booking.py")
 
 
-def test_a_cassette_lies_by_module_and_test() -> None:
+def test_default_paths_are_by_module_and_test() -> None:
     assert default_cassette(HERE, ["test_table[four-19:30]"]).parent == Path("tests/cassettes/test_booking")
     assert default_cassette(HERE, ["test_table"]).name == "test_table.a2a.jsonl"
     assert default_cassette(HERE, ["TestTables", "test_table[4]"]).name == "TestTables.test_table[4].a2a.jsonl"
 
 
-def test_a_named_one_lies_beside_the_test() -> None:
+def test_a_named_cassette_is_beside_the_test() -> None:
     assert named_cassette(HERE, "shared/hello.a2a.jsonl") == Path("tests/shared/hello.a2a.jsonl")
     assert named_cassette(HERE, "/elsewhere/hello.a2a.jsonl") == Path("/elsewhere/hello.a2a.jsonl")
 

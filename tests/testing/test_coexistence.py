@@ -100,7 +100,7 @@ class TestNested:
 """
 
 
-def test_beside_others(pytester: pytest.Pytester) -> None:
+def test_works_with_other_plugins_and_workers(pytester: pytest.Pytester) -> None:
     """In strict mode of pytest-asyncio, with fixtures of anyio and aiohttp, by two workers, the network blocked."""
     quick = "addopts = -p no:hypothesispytest -p no:cacheprovider"
     pytester.makeini(f"[pytest]\nasyncio_mode = strict\nasyncio_default_fixture_loop_scope = function\n{quick}")
@@ -164,7 +164,7 @@ async def test_plans_a_day(a2a_agent, a2a_recording, binding):
 
 
 @pytest.mark.peers
-def test_beside_the_sdk(pytester: pytest.Pytester) -> None:
+def test_works_in_one_process_with_the_sdk(pytester: pytest.Pytester) -> None:
     """The SDK itself, both its generations of messages, in the process that decodes the recording: on all bindings."""
     if reason := missing("sdk1"):
         pytest.skip(reason)

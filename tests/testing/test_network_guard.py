@@ -80,6 +80,6 @@ _SCRIPT = """
 """
 
 
-def test_what_it_blocks_and_what_it_lets_through() -> None:
+def test_the_guard_blocks_remote_addresses_only() -> None:
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(_SCRIPT)], capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.stderr) == ("all as it should be\n", "")

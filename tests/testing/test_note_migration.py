@@ -49,7 +49,7 @@ def test_a_pinned_gate_survives(tmp_path: Path) -> None:
     assert (number, said) in after
 
 
-def test_a_cassette_that_cannot_be_read_is_replaced(tmp_path: Path) -> None:
+def test_an_unreadable_cassette_is_replaced(tmp_path: Path) -> None:
     """To record it again is what mends it."""
     cassette, now = tmp_path / "c.a2a.jsonl", tmp_path / "now.a2a.db"
     cassette.write_bytes(LIVE.read_bytes()[:3000])

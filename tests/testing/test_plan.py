@@ -37,7 +37,7 @@ def test_each_mode_without() -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_old_cassette_is_told_where_it_is_replayed(mode: str) -> None:
+def test_replaying_an_old_cassette_warns(mode: str) -> None:
     warned = bool(planned(mode, too_old="is old").warning)
     assert warned == planned(mode).replay
     if planned(mode).replay:
@@ -45,7 +45,7 @@ def test_an_old_cassette_is_told_where_it_is_replayed(mode: str) -> None:
             planned(mode, too_old="is old", on_expiry="fail")
 
 
-def test_only_the_modes_that_record_record_an_old_one_again() -> None:
+def test_only_recording_modes_rerecord_an_old_cassette() -> None:
     """`none` never needs an agent."""
     again = {mode for mode in MODES if planned(mode, too_old="is old", on_expiry="rerecord") == RECORDED}
     assert again == {"once", "new_episodes", "rewrite"}

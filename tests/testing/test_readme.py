@@ -37,7 +37,7 @@ def test_the_example_of_the_readme(pytester: pytest.Pytester) -> None:
     pytester.runpytest_subprocess(*replay, "--a2a-block-network").assert_outcomes(passed=1)
 
 
-def test_the_sample_has_the_same_example() -> None:
+def test_the_readme_example_is_in_the_sample() -> None:
     """Who looks for the whole finds it in the tests."""
     [code] = re.findall(r"```python\n(.*?)```", _SECTION, re.DOTALL)
     body = code.rpartition(":\n")[2]

@@ -48,14 +48,14 @@ def test_the_narrower_layer_wins() -> None:
         ({"policies": {"GetTask": "often"}}, "policy 'often' is not one of sequence, last-sticky, by-progress"),
     ],
 )
-def test_a_wrong_setting_is_told_with_where_it_stands(layer: dict[str, Any], said: str) -> None:
+def test_an_invalid_setting_is_named_with_its_source(layer: dict[str, Any], said: str) -> None:
     with pytest.raises(WrongSetting) as wrong:
         merge_settings([("the marker", layer)])
     assert str(wrong.value).startswith("the marker")
     assert said in str(wrong.value)
 
 
-def test_the_replay_is_told_what_is_its_own() -> None:
+def test_replay_settings_are_passed_to_the_replay() -> None:
     assert set(REPLAY_SETTINGS) < set(SETTING_NAMES)
     assert merge_settings([("", {"speed": 2})]).replay()["speed"] == 2
 

@@ -11,7 +11,7 @@ from a2a_proxy.testing.teardown import append_session, count_calls, list_differe
 SAMPLES = Path(__file__).parents[2] / "recordings"
 
 
-def test_what_is_on_one_side_only_is_said_so(tmp_path: Path) -> None:
+def test_values_on_one_side_only_are_named(tmp_path: Path) -> None:
     """Not as a value that is now another one."""
     now = tmp_path / "now.a2a.db"
     read_cassette(SAMPLES / "lossy.a2a.jsonl", now)

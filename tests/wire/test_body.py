@@ -34,13 +34,13 @@ def test_any_split_gives_the_same_body(data: bytes, cuts: list[int], restart: bo
     assert body.sha256 == (b"" if not long or restart else hashlib.sha256(data).digest())
 
 
-def test_nothing() -> None:
+def test_an_empty_body_has_no_time() -> None:
     """An empty body has no time."""
     body = BodyCollector()
     assert (body.data, body.size, body.began, body.at, body.truncated, body.sha256) == (b"", 0, 0, 0, False, b"")
 
 
-def test_the_last_piece_gives_the_time() -> None:
+def test_a_body_ends_at_the_time_of_its_last_piece() -> None:
     """`began` is the first piece's time, `at` the last one's, and `data` may be asked in between."""
     body = BodyCollector()
     body.add(b"a", 5, 10, 12)

@@ -30,7 +30,7 @@ HELLO = bytes.fromhex("1603010200010001fc0303")
         ([("S", SETTINGS), ("C", PREFACE + SETTINGS)], Http2Decoder, "h2c"),
     ],
 )
-def test_everything_reaches_the_right_decoder_in_order(
+def test_bytes_reach_the_right_decoder_in_order(
     steps: list[Step], inner: type[Http1Decoder] | type[Http2Decoder], kind: str
 ) -> None:
     """Also what the agent said before the client was recognised (gRPC servers send SETTINGS at once)."""
@@ -53,7 +53,7 @@ def test_everything_reaches_the_right_decoder_in_order(
         ([("C", b"GE"), ("c-lost", b"")], "opaque", "lost"),
     ],
 )
-def test_what_is_not_http_is_counted_and_said_once(steps: list[Step], kind: str, looks: str) -> None:
+def test_bytes_that_are_not_http_are_counted_and_reported_once(steps: list[Step], kind: str, looks: str) -> None:
     """One Control, bytes of both directions counted, nothing else."""
     total = sum(len(raw) for _, raw in steps)
     for size in (1 << 20, 7):
@@ -66,14 +66,14 @@ def test_what_is_not_http_is_counted_and_said_once(steps: list[Step], kind: str,
             assert sum(decoder.counters.values()) == total
 
 
-def test_a_connection_that_says_nothing() -> None:
+def test_a_connection_without_bytes_has_no_event() -> None:
     """Health checks connect and leave: no kind, no event."""
     decoder = ConnectionDecoder()
     assert play(decoder, [("c-eof", b""), ("s-eof", b"")]) == []
     assert (decoder.kind, decoder.counters) == ("", {})
 
 
-def test_the_time_of_held_bytes_is_their_own() -> None:
+def test_held_bytes_keep_their_time() -> None:
     """A head that began before the connection was recognised began then."""
     (head, _) = play(ConnectionDecoder(), [("C", GET[:2]), ("C", GET[2:])])
     assert isinstance(head, Head)

@@ -69,7 +69,7 @@ def test_every_split_decodes_to_the_same(coding, plain):
 
 
 @pytest.mark.parametrize("coding", [b"gzip", b"zstd"])
-def test_members_and_frames_in_a_row_are_one_body(coding):
+def test_concatenated_members_are_one_body(coding):
     wire = CODINGS[coding](b"one ") + CODINGS[coding](b"two")
     single = ContentDecoder(coding)
     assert ContentDecoder(coding).feed(wire) == b"one two"
@@ -112,7 +112,7 @@ def test_broken_bytes_are_a_problem():
 
 
 @pytest.mark.parametrize("coding", [b"gzip", b"deflate", b"zstd", b"zstd, gzip"])
-def test_a_bomb_is_a_problem_and_its_output_is_bounded(coding):
+def test_a_compression_bomb_is_reported_and_bounded(coding):
     """What comes out stays within the slack and the ratio."""
     wire = CODINGS[coding if coding in CODINGS else b"zstd"](bytes(content.RATIO_SLACK * 3))
     wire = gzip.compress(wire) if coding == b"zstd, gzip" else wire
@@ -123,13 +123,13 @@ def test_a_bomb_is_a_problem_and_its_output_is_bounded(coding):
 
 
 @pytest.mark.parametrize("coding", [b"snappy", b"gzip, unheard-of", b"\xff"])
-def test_an_unknown_coding_leaves_the_bytes_as_they_are(coding):
+def test_an_unknown_coding_leaves_the_bytes_unchanged(coding):
     decoder = rebuilt(ContentDecoder(coding))
     assert decoder.problem.startswith("no decoder for content coding")
     assert decoder.feed(b"as sent") == b"as sent"
 
 
-def test_a_restart_that_comes_too_late_is_a_problem(monkeypatch):
+def test_a_late_restart_is_a_problem(monkeypatch):
     """Encoded bytes are kept up to a limit; beyond it the decoder goes on, but cannot be restored."""
     monkeypatch.setattr(content, "MAX_REPLAYED", 50)
     wire = gzip.compress(bytes(range(256)))
@@ -141,7 +141,7 @@ def test_a_restart_that_comes_too_late_is_a_problem(monkeypatch):
     assert first + decoder.feed(wire[60:]) == bytes(range(256))
 
 
-def test_one_message_is_decompressed_up_to_the_limit():
+def test_messages_are_decompressed_up_to_the_limit():
     """A larger one keeps its beginning, its true size and its hash."""
     plain, problem = decompress_message(b"gzip", gzip.compress(b"m" * 100), limit=100, keep=10)
     assert (plain.data, plain.size, plain.truncated, problem) == (b"m" * 100, 100, False, "")
@@ -174,7 +174,7 @@ class FakeBrotli:
             return not self.rest
 
 
-def test_brotli_is_used_where_it_is_installed(monkeypatch):
+def test_brotli_is_used_if_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "brotli", FakeBrotli)
     decoder = ContentDecoder(b"br")
     assert decoder.feed(b"ab") == b"aabb"

@@ -80,7 +80,7 @@ def test_spans_do_not_depend_on_how_the_bytes_came(messages, pads, step):
     assert [each.data for each in told[0]] == messages
 
 
-def test_the_span_begins_with_the_frame_where_the_message_does():
+def test_byte_ranges_start_with_the_frame_of_the_message():
     wire = upstream(frame(1, 4, 1, b"\x83"))
     first = len(wire)
     _, events = decode([(UP, wire + frame(0, 0, 1, message(b"one") + message(b"two")))])
@@ -89,7 +89,7 @@ def test_the_span_begins_with_the_frame_where_the_message_does():
     assert (two.start, two.end) == (one.end, one.end + 8)
 
 
-def test_a_message_began_with_its_first_byte():
+def test_a_message_begins_at_the_time_of_its_first_byte():
     wire = message(b"ab")
     _, (only,) = read([piece(wire[:2], 0, at=10), piece(wire[2:], 2, at=20)])
     assert (only.began, only.at, only.start, only.end) == (10, 20, 0, 7)
@@ -110,7 +110,7 @@ def test_a_large_message_is_truncated_with_its_size_and_hash():
     assert large.sha256 == hashlib.sha256(plain).digest()
 
 
-def test_a_compressed_message_beyond_the_limit_is_counted_as_it_came():
+def test_an_oversized_compressed_message_has_its_compressed_size_and_hash():
     """It cannot be decompressed whole: its beginning is, size and hash are those of the compressed bytes."""
     packed = zlib.compress(bytes(range(256)) * 4, 0)
     _, (large, following) = read(
@@ -121,7 +121,7 @@ def test_a_compressed_message_beyond_the_limit_is_counted_as_it_came():
     assert following.data == b"next"
 
 
-def test_a_bomb_is_stored_truncated_and_told():
+def test_a_compression_bomb_is_truncated_and_reported():
     wire = message(gzip.compress(bytes(80 << 20)), 1) + message(b"next")
     _, (bomb, wrong) = read([piece(wire)])
     assert (bomb.truncated, len(bomb.data)) == (True, 64 << 10)
@@ -140,7 +140,7 @@ def test_a_bomb_is_stored_truncated_and_told():
     ],
     ids=["flag", "no encoding", "no gzip", "cut gzip", "unknown encoding"],
 )
-def test_what_cannot_be_read_makes_the_stream_opaque(encoding, wire, expected):
+def test_undecodable_messages_make_the_stream_opaque(encoding, wire, expected):
     """One Undecodable naming the message's offset, nothing after it, the same in every split."""
     data = message(b"good") + wire + message(b"after")
     for pieces in ([piece(data)], cuts(data, *range(1, len(data)))):
@@ -157,7 +157,7 @@ ENDS = [(3, "message prefix of 5 bytes", 3), (7, "message of 4 bytes", 2)]
 
 
 @pytest.mark.parametrize(("cut", "expected", "got"), ENDS)
-def test_an_incomplete_message_at_the_end_is_told(cut, expected, got):
+def test_an_incomplete_message_at_the_end_is_reported(cut, expected, got):
     parts, out = read([piece(message(b"full") + message(b"half")[:cut], 100)], restart=True)
     parts.finish(9, out)
     assert (out[-1].offset, out[-1].expected, out[-1].got) == (109, expected, f"end after {got} bytes")

@@ -48,7 +48,7 @@ def brief(events: list[WireEvent]) -> list[Any]:
     return short
 
 
-def test_a_request_and_its_response_with_all_their_facts() -> None:
+def test_a_request_and_its_response() -> None:
     """Heads keep names, case, order and duplicates; spans and times are those of the bytes."""
     request = b"POST /v1/x%20y?z HTTP/1.1\r\nhost: h:1\r\nX-A: 1\r\nx-a:  2 \t\r\nContent-Length: 3\r\n\r\n"
     events = told([("C", request), ("C", b"abc"), ("S", OK)])
@@ -87,7 +87,7 @@ def test_a_request_and_its_response_with_all_their_facts() -> None:
     ]
 
 
-def test_a_head_in_two_pieces_began_with_the_first() -> None:
+def test_a_head_begins_at_the_time_of_its_first_byte() -> None:
     """`began` is the time of the first byte, `at` that of the last; empty lines before it count for neither."""
     head = told([("C", b"\r\n\r\n"), ("C", GET[:9]), ("C", GET[9:])])[0]
     assert isinstance(head, Head)
@@ -209,7 +209,7 @@ def test_upgrade_makes_both_directions_opaque() -> None:
     assert reload(decoder).counters == decoder.counters
 
 
-def test_an_upgrade_that_is_not_answered_goes_on_as_http() -> None:
+def test_an_ignored_upgrade_continues_as_http() -> None:
     """Java clients send `Upgrade: h2c` with a body; an agent that does not care answers 200."""
     ask = b"POST / HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nContent-Length: 2\r\n\r\n{}"
     assert brief(told([("C", ask), ("S", OK), ("C", GET), ("S", OK)]))[:8] == [
@@ -262,7 +262,7 @@ def test_absolute_form() -> None:
     assert (head.target, head.scheme, head.authority) == (b"http://h:1/a?b", b"http", b"other")
 
 
-def test_a_response_that_nobody_asked_for() -> None:
+def test_an_unrequested_response_is_decoded() -> None:
     """An agent may answer 408 on an idle connection: it gets the next number."""
     assert brief(told([("C", GET), ("S", OK + OK), ("C", GET)]))[5:] == [
         ("S", 2, 200),
@@ -322,7 +322,7 @@ GARBAGE = [
 
 
 @pytest.mark.parametrize("step", GARBAGE)
-def test_garbage_is_told_once_and_the_rest_is_silence(step: Step) -> None:
+def test_garbage_is_reported_once(step: Step) -> None:
     """One finding for that direction, nothing of it after, and the other direction still read."""
     events = told(
         [step, (step[0], b"GET / HTTP/1.1\r\n\r\nHTTP/1.1 200 OK\r\n\r\n\x00"), (step[0].lower() + "-eof", b"")]
@@ -333,7 +333,7 @@ def test_garbage_is_told_once_and_the_rest_is_silence(step: Step) -> None:
     assert brief(told([step, other]))[-1][2] == "end"
 
 
-def test_a_finding_says_where_and_what() -> None:
+def test_findings_have_offset_expected_and_received() -> None:
     """Offset, expected and got, and the stream that suffers; of the bytes no more than a few are quoted."""
     events = told([("C", GET), ("S", STREAM + b"3\r\nabc\r\nsecret-token-0123456789\r\n")])
     assert events[-1] == Undecodable(
@@ -365,7 +365,7 @@ LENIENT = [
 
 
 @pytest.mark.parametrize(("side", "wire", "what"), LENIENT)
-def test_what_peers_tolerate_is_read_and_said_once(side: str, wire: bytes, what: str) -> None:
+def test_tolerated_deviations_are_decoded_and_reported_once(side: str, wire: bytes, what: str) -> None:
     """A recorder is as lenient as the peers; the first time in each direction it says so."""
     events = told([("C", GET + GET), (side, wire + wire)])
     assert [e.detail["what"] for e in events if isinstance(e, Control)] == [what]
@@ -414,7 +414,7 @@ CUTS: list[tuple[list[Step], list[Any]]] = [
 
 
 @pytest.mark.parametrize(("steps", "cuts"), CUTS)
-def test_who_broke_off_what(steps: list[Step], cuts: list[Any]) -> None:
+def test_cuts_name_the_side_that_broke_off(steps: list[Step], cuts: list[Any]) -> None:
     """Each stream that was open at a break gets one Cut, with the direction of the side that broke off first."""
     assert [b for b in brief(told(steps)) if str(b[-1]).startswith("cut")] == cuts
 
@@ -426,7 +426,7 @@ def test_an_early_answer_and_fin_do_not_end_the_upload() -> None:
     assert brief(told(steps))[5:] == [("C", 1, b"c"), ("C", 1, "cut eof")]
 
 
-def test_a_half_closed_client_still_gets_its_answer() -> None:
+def test_a_response_after_a_half_close_is_decoded() -> None:
     """FIN counts as leaving, but what the agent sends after it is still read to its end."""
     steps: list[Step] = [("C", GET), ("c-eof", b""), ("S", OK), ("s-eof", b"")]
     assert brief(told(steps))[2:] == [("C", 1, "cut eof"), ("S", 1, 200), ("S", 1, b"ok"), ("S", 1, "end")]

@@ -61,7 +61,7 @@ def test_httptools_reads_the_same_request(conversation: list[tuple[bytes, bytes,
         assert ours.version == parser.get_http_version()
 
 
-def test_what_decides_about_the_body_is_picked_out() -> None:
+def test_fields_that_determine_the_body_are_read() -> None:
     """Names in any case, codings over several fields, the first Host."""
     head = parse_request(
         b"POST / HTTP/1.0\r\ntransfer-Encoding: Gzip ,\tx\r\nTRANSFER-ENCODING: chunked\r\nhost: a\r\nHost: b\r\n\r\n"
@@ -70,7 +70,7 @@ def test_what_decides_about_the_body_is_picked_out() -> None:
     assert (head.host, head.version, head.lengths) == (b"a", "1.0", [])
 
 
-def test_a_complaint_quotes_nothing() -> None:
+def test_errors_do_not_quote_the_head() -> None:
     """A head holds credentials; what is said about it must not."""
     with pytest.raises(HeadError) as caught:
         parse_request(b"GET / HTTP/1.1\r\nAuthorization Bearer secret\r\n\r\n")

@@ -227,7 +227,7 @@ def test_byte_by_byte_gives_the_same_events():
     assert merged(out) == merged(expected)
 
 
-def test_the_story_is_told_with_its_spans():
+def test_events_have_roles_and_byte_ranges():
     """Roles, pseudo-fields, spans with framing, padding as an empty piece, controls and counters."""
     decoder, events = decode(STORY)
     names = [event.name if isinstance(event, Control) else type(event).__name__ for event in events]
@@ -261,7 +261,7 @@ def test_the_story_is_told_with_its_spans():
     assert decoder.save()["streams"] == []
 
 
-def test_a_frame_began_with_its_first_byte():
+def test_a_frame_begins_at_the_time_of_its_first_byte():
     """`began` is the arrival of the first byte of the block, `at` of the last."""
     decoder, out = Http2Decoder(), []
     wire = frame(1, 0, 1, BLOCK[:3]) + frame(9, 5, 1, BLOCK[3:])
@@ -316,7 +316,7 @@ def test_late_header_blocks_keep_the_table_in_step():
     assert [(head.stream, head.headers[-1]) for head in heads] == [(1, (b"x-n", b"1")), (3, (b"x-n", b"2"))]
 
 
-def test_goaway_cuts_the_streams_that_the_server_will_not_serve():
+def test_goaway_cuts_unserved_streams():
     decoder, out = decode([(UP, frame(1, 4, 1, BLOCK) + frame(1, 4, 3, b"\x83"))], start=upstream())
     decoder.feed(DOWN, frame(7, 0, 0, b"\0\0\0\x01\0\0\0\x0bcalm \xff"), 7, out)
     control, cut = out[-2:]
@@ -324,7 +324,7 @@ def test_goaway_cuts_the_streams_that_the_server_will_not_serve():
     assert (cut.stream, cut.how, cut.direction, cut.code) == (3, "goaway", DOWN, 11)
 
 
-def test_the_end_of_the_bytes_cuts_open_streams_once():
+def test_the_end_cuts_open_streams_once():
     """A stream that is open in either direction is cut by the first FIN; the other direction is decoded on."""
     requests = frame(1, 5, 1, BLOCK) + frame(1, 4, 3, b"\x83")
     decoder, out = decode([(UP, requests), (DOWN, frame(1, 4, 1, b"\x88"))], start=upstream())
@@ -337,7 +337,7 @@ def test_the_end_of_the_bytes_cuts_open_streams_once():
     assert isinstance(out[-1], End)
 
 
-def test_the_end_of_the_bytes_within_a_frame_is_told():
+def test_an_end_within_a_frame_is_reported():
     for rest in (b"\0\0", frame(1, 4, 1, BLOCK)[:-1], frame(1, 0, 1, BLOCK)):
         decoder, out = decode([(UP, rest)], start=upstream())
         decoder.eof(UP, 8, out)
@@ -383,7 +383,7 @@ VIOLATIONS = {
 
 
 @pytest.mark.parametrize("wrong", VIOLATIONS.values(), ids=VIOLATIONS)
-def test_a_violation_makes_its_direction_opaque_and_no_more(wrong):
+def test_a_violation_makes_only_its_direction_opaque(wrong):
     """One Undecodable at the frame (or block) that cannot be read, silence after it; the other direction goes on."""
     before = upstream()
     decoder, out = decode([(UP, wrong + frame(1, 5, 5, BLOCK)), (UP, frame(1, 5, 7, BLOCK))], start=before)
@@ -400,7 +400,7 @@ def test_a_violation_makes_its_direction_opaque_and_no_more(wrong):
         assert [event for event in again if isinstance(event, Undecodable)] == undecodable
 
 
-def test_a_client_that_does_not_speak_http2():
+def test_bytes_that_are_not_http2_are_reported():
     _, out = decode([(UP, b"GET / HTTP/1.1\r\n"), (UP, b"Host: example\r\n\r\n")])
     assert [(event.offset, event.expected) for event in out] == [(0, "HTTP/2 connection preface")]
 
@@ -447,7 +447,7 @@ def test_the_frame_loop_sees_what_hyperframe_sees(frames):
     assert [(body.stream, body.data) for body in out if isinstance(body, Body) and body.data] == expected
 
 
-def test_pseudo_fields_that_cannot_be_lifted_stay_visible():
+def test_invalid_pseudo_fields_stay_in_the_headers():
     """Repeated, unknown and unreadable pseudo-fields are evidence for a rule."""
     odd = literal(b":status", b"2x0") + literal(b":protocol", b"ws") + b"\x82\x83" + literal(b"-bin", b"\0\xff")
     _, out = decode([(UP, frame(1, 4, 1, odd))], start=upstream())

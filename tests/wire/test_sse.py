@@ -51,7 +51,7 @@ def told(wire: bytes) -> list[SseEvent]:
     return whole
 
 
-def test_one_event() -> None:
+def test_an_event_has_all_its_fields() -> None:
     """What an SDK sends, with every field told."""
     wire = b'data: {"a":1}\r\n\r\n'
     assert told(wire) == [
@@ -93,13 +93,13 @@ def test_line_ends_may_be_mixed() -> None:
     ]
 
 
-def test_other_line_separators_are_data() -> None:
+def test_other_unicode_line_separators_are_data() -> None:
     """U+2028, U+0085, form feed and vertical tab do not end a line (1.6)."""
     text = "a\u2028b\u0085c\x0bd\x0ce\x1cf".encode()
     assert [event.data for event in told(b"data: " + text + b"\n\n")] == [text]
 
 
-def test_values_lose_one_space() -> None:
+def test_values_lose_one_leading_space() -> None:
     """Exactly one, and only a space."""
     assert [e.data for e in told(b"data:a\n\ndata:  a\n\ndata:\ta\n\ndata: a \n\n")] == [b"a", b" a", b"\ta", b"a "]
 
@@ -113,7 +113,7 @@ def test_a_bom_is_dropped_once() -> None:
     assert [event.dispatched for event in told(b"\xef\xbb\xbf\r\ndata: a\n\n")] == [False, True]
 
 
-def test_a_block_without_data_is_told_but_not_dispatched() -> None:
+def test_a_block_without_data_is_reported_but_not_dispatched() -> None:
     """Comments, a lone event field, an empty line."""
     events = told(b": ping\r\n\r\nevent: a\n\n\ndata: x\n\n")
     assert [(e.dispatched, e.comment, e.event) for e in events] == [
@@ -137,14 +137,14 @@ def test_names_are_whole_and_case_sensitive() -> None:
     assert [e.dispatched for e in told(b"Data: a\n\ndata : a\n\ndataset: a\n\n data: a\n\n")] == [False] * 4
 
 
-def test_id_and_retry_that_do_not_count() -> None:
+def test_invalid_id_and_retry_are_ignored() -> None:
     """An id with NUL and a retry that is not all digits are ignored, their bytes are not lost."""
     (event,) = told(b"id: a\0b\nretry: 1x\nretry:\nretry: -1\ndata: \0\n\n")
     assert (event.id, event.retry, event.data) == (None, None, b"\0")
     assert [e.id for e in told(b"id\n\nid: 1\nid: \0\n\n")] == ["", "1"]
 
 
-def test_the_unfinished_last_event_is_told() -> None:
+def test_an_unfinished_last_event_is_reported() -> None:
     """Clients drop it; a recorder keeps its bytes (rule 8)."""
     events = told(b"data: a\n\ndata: b\n")
     assert [(event.data, event.complete) for event in events] == [(b"a", True), (b"b", False)]
@@ -152,7 +152,7 @@ def test_the_unfinished_last_event_is_told() -> None:
     assert [(event.data, event.complete) for event in told(b"dat")] == [(b"", False)]
 
 
-def test_times_are_those_of_the_first_and_last_byte() -> None:
+def test_times_are_of_the_first_and_last_byte() -> None:
     """An event that ends in CR was complete then, although it is told later."""
     splitter = SseSplitter()
     out: list[SseEvent] = []
@@ -161,7 +161,7 @@ def test_times_are_those_of_the_first_and_last_byte() -> None:
     assert [(event.began, event.at) for event in out] == [(1, 2), (3, 4)]
 
 
-def test_spans_include_the_framing_of_the_carrier() -> None:
+def test_byte_ranges_include_the_framing_of_the_carrier() -> None:
     """A piece whose span is longer than its bytes carries its framing in front."""
     splitter = SseSplitter()
     out: list[SseEvent] = []
@@ -170,7 +170,7 @@ def test_spans_include_the_framing_of_the_carrier() -> None:
     assert [(event.start, event.end) for event in out] == [(100, 114), (114, 128), (128, 133)]
 
 
-def test_spans_of_compressed_pieces_are_those_of_the_pieces() -> None:
+def test_byte_ranges_of_compressed_pieces_cover_the_pieces() -> None:
     """A piece that is longer than its span was compressed: nothing finer can be said."""
     splitter = SseSplitter()
     out: list[SseEvent] = []
@@ -194,7 +194,7 @@ def test_an_event_over_the_limit_is_cut() -> None:
         assert (whole.data, whole.truncated) == (b"x", False)
 
 
-def test_a_restart_within_a_long_event_loses_its_hash_only() -> None:
+def test_a_restart_within_a_long_event_loses_only_its_hash() -> None:
     """A hash is no plain value."""
     expected = [msgspec.structs.replace(event, sha256=b"") for event in split(LONG, limit=24)]
     assert split(LONG, range(len(LONG)), restart=True, limit=24) == expected

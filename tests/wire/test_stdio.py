@@ -47,7 +47,7 @@ def read(*data: bytes, eof: bool = True) -> list[WireEvent]:
     return in_every_split(StdioDecoder, [*steps, *([("c-eof", b"")] if eof else [])])
 
 
-def test_messages_in_one_write_and_their_places() -> None:
+def test_messages_in_one_write_have_their_byte_ranges() -> None:
     """Spans with the header block, times, headers and framing."""
     first, second = framed(CALL), framed(TEXT)
     events = read(first + second)
@@ -107,7 +107,7 @@ def test_stray_output(data: bytes, expected: list[tuple[str, bytes]]) -> None:
     assert said(read(data)) == expected
 
 
-def test_a_stray_line_has_its_place() -> None:
+def test_a_stray_line_has_its_byte_range() -> None:
     """Bytes of the pipe, its line end in them."""
     line = next(each for each in read(framed(TEXT) + b"oops\r\n" + framed(TEXT)) if isinstance(each, Line))
     start = len(framed(TEXT))
@@ -144,7 +144,7 @@ def test_wrong_lengths(data: bytes, expected: list[tuple[str, bytes]]) -> None:
     assert ("\x01" in wrong.framing) == right
 
 
-def test_a_content_with_blanks_at_its_end_has_the_right_length() -> None:
+def test_trailing_blanks_may_be_counted_in_the_length() -> None:
     """`print(json.dumps(...))` adds a line end, and it may be counted."""
     found = [each for each in read(framed(TEXT + b"\n") + framed(CALL)) if isinstance(each, Framed)]
     assert [(each.data, each.framing) for each in found] == [(TEXT + b"\n", PLAIN), (CALL, PLAIN)]
@@ -170,7 +170,7 @@ def test_a_block_over_the_limit_is_stray() -> None:
 
 
 @pytest.mark.parametrize("lines", [False, True])
-def test_of_a_large_message_the_beginning_is_kept(lines: bool) -> None:
+def test_the_beginning_of_a_large_message_is_kept(lines: bool) -> None:
     """With its true size and hash; the next one is read."""
     content = b'{"a":"' + b"x" * 3000 + b'"}'
     raw = content + b"\n" + TEXT + b"\n" if lines else framed(content) + framed(TEXT)
@@ -205,14 +205,14 @@ def test_stderr_is_read_by_lines() -> None:
         assert decoder.counters == {"stderr_bytes": len(raw)}
 
 
-def test_nothing_is_read_after_a_loss() -> None:
+def test_decoding_stops_after_lost_bytes() -> None:
     """Where bytes are missing nobody knows where messages begin."""
     steps: list[Step] = [("S", framed(TEXT)[:30]), ("s-lost", b""), ("S", framed(TEXT)), ("s-eof", b"")]
     events = in_every_split(StdioDecoder, steps)
     assert [type(each) for each in events] == [Line, Line, Cut]
 
 
-def test_what_the_client_had_begun_is_told_when_the_agent_is_gone() -> None:
+def test_partial_input_is_reported_when_the_agent_exits() -> None:
     """Half a message, half a line: the connection ends without an end of the client's side."""
     for data in (framed(TEXT)[:-3], b"half a line"):
         events = in_every_split(StdioDecoder, [("C", data), ("s-lost", b"")])
@@ -222,7 +222,7 @@ def test_what_the_client_had_begun_is_told_when_the_agent_is_gone() -> None:
         ]
 
 
-def test_a_connection_is_told_that_it_is_a_pipe() -> None:
+def test_the_connection_kind_may_be_preset_to_a_pipe() -> None:
     """Its bytes are not asked."""
     decoder = ConnectionDecoder("stdio")
     assert decoder.kind == "stdio"
@@ -261,7 +261,7 @@ def test_hostile_bytes_are_read_alike_in_any_split(pieces: list[bytes], data: st
     [b"{}" * 400_000, b"{}" * 400_000 + b"\n", b"{" * 800_000 + b"\n", b'{"' + b"x" * 800_000, b"[INFO] x\n" * 80_000],
     ids=["values", "a line of values", "brackets", "a string", "log"],
 )
-def test_hostile_lines_cost_no_square(data: bytes) -> None:
+def test_hostile_lines_take_linear_time(data: bytes) -> None:
     """In whatever pieces they come: a CPU second is far more than they take."""
     began = time.process_time()
     decoder, out = StdioDecoder(), list[WireEvent]()

@@ -55,7 +55,7 @@ def test_a_message_ends_a_block() -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_places_of_a_block() -> None:
+def test_blocks_have_byte_ranges() -> None:
     """It has its bytes, from its first line to its last, and is told when that came."""
     raw = b"one\ntwo\n" + b"three\n" * 5
     found = [each for each in read(raw) if isinstance(each, Line)]
@@ -66,7 +66,7 @@ def test_places_of_a_block() -> None:
     assert b"".join(lines(list(found))) == raw
 
 
-def test_a_flood_of_lines_is_few_frames() -> None:
+def test_a_flood_of_lines_yields_few_frames() -> None:
     """A megabyte of two bytes a line: the first hundred, and some blocks more."""
     out: list[WireEvent] = []
     decoder = StdioDecoder()

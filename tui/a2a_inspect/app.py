@@ -1,4 +1,4 @@
-"""The Textual application: opens a recording, shows its screen, and gives an exit code."""
+"""The Textual application: opens a recording, shows its screen, and returns an exit code."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import asyncio
 import gc
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from rich.console import Console
 from textual.app import SystemCommand
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.driver import Driver
 from textual.screen import Screen
 
@@ -20,10 +20,10 @@ from a2a_inspect.data.source import RecordingSource
 from a2a_inspect.dialogs.help import Help
 from a2a_inspect.dialogs.palette import ActionProvider
 from a2a_inspect.keys.actions import Keymap, list_actions
+from a2a_inspect.keys.app_keys import APP_KEYS
 from a2a_inspect.keys.keymap import keys_file, read_keymap
 from a2a_inspect.screens.main import MainScreen
-from a2a_inspect.screens.theme import ThemedApp, theme_for_console
-from a2a_inspect.screens.themes import NIGHT, ThemeMemory
+from a2a_inspect.screens.themes import NIGHT, ThemedApp, ThemeMemory, theme_for_console
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.end_signals import INTERRUPTED, end_signals
 from a2a_proxy.cli.errors import UserError, state_directory_errors
@@ -32,35 +32,20 @@ from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
 
 _FIRST_ROWS_TIMEOUT = 10.0
-"""Seconds for which keys wait for the first rows of a recording, or for why there are none."""
+"""Seconds for which keys wait for the first rows of a recording, or for an error."""
 _THREAD_SWITCH_INTERVAL = 0.0005
-"""Seconds that a thread keeps others from running Python: the ten rows that one thread reads while another paints
-would each wait for Python's own 5 ms."""
+"""Seconds before a thread that runs Python lets another one run. With Python's default of 5 ms, each of the ten rows
+that one thread reads while another paints would wait that long."""
 
 
 class InspectApp(ThemedApp):
-    """One recording on a screen. The source is closed when the app ends."""
+    """One recording on a screen. Closes the source when it ends."""
 
     TITLE = "a2a-inspect"
     ENABLE_COMMAND_PALETTE = True
     COMMANDS = ThemedApp.COMMANDS | {ActionProvider}
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark,f1", "keys", "Keys", key_display="?", id="app.keys", tooltip="this page of keys"),
-        Binding(
-            "ctrl+p",
-            "command_palette",
-            "Commands",
-            show=False,
-            priority=True,
-            id="app.palette",
-            tooltip="all that can be done now, and themes",
-        ),
-        Binding(
-            "T", "next_theme", "Theme", show=False, id="app.theme", tooltip="other colours: night, day, the terminal's"
-        ),
-        Binding("ctrl+q", "quit", "Quit", show=False, priority=True, id="app.quit", tooltip="quit at once"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*APP_KEYS]
 
     def __init__(
         self,
@@ -75,16 +60,16 @@ class InspectApp(ThemedApp):
     ) -> None:
         super().__init__(driver_class, memory or ThemeMemory(), theme)
         self.read_only = read_only
-        """Nothing may be written from here: no note, no bookmark, no export."""
+        """Whether the application may not write: no note, no bookmark, no export."""
         self._source = source
-        self._main_screen = MainScreen(source)
+        self._main_screen = MainScreen(source, self._open_replay)
         self._initial_screen = initial_screen
         self._user_keymap = keymap or {}
         self._signals: tuple[signal.Signals, ...] = ()
-        """Those that end the app."""
+        """Signals that end the application."""
 
     def on_mount(self) -> None:
-        """Use the user's keys."""
+        """Put the keys of the user and the signal handlers in force."""
         self.set_keymap(self._user_keymap)
         for number in self._signals:
             asyncio.get_running_loop().add_signal_handler(number, self._end, number)
@@ -94,18 +79,14 @@ class InspectApp(ThemedApp):
             self.hold_keys(_FIRST_ROWS_TIMEOUT)  # until the first rows are there
 
     def get_default_screen(self) -> Screen[None]:
-        """The one screen under all others."""
+        """Return the screen below all others."""
         return self._main_screen
 
     def get_system_commands(self, screen: Screen[object]) -> Iterator[SystemCommand]:
-        """What the palette offers besides actions that have keys."""
+        """Yield the commands of the palette that have no keys."""
         offered = ("Theme",) if self.read_only else ("Theme", "Screenshot")
-        if (
-            screen is self._main_screen and not self.read_only
-        ):  # who may only look on has been given this recording alone
-            yield SystemCommand(
-                "Compare", "What differs between this recording and another one", self._compare_with_another
-            )
+        if screen is self._main_screen and not self.read_only:  # a read-only screen may show this recording alone
+            yield SystemCommand("Compare", "Compare this recording with another one", self._compare_with_another)
         yield from (each for each in super().get_system_commands(screen) if each.title in offered)
 
     def _compare_with_another(self) -> None:
@@ -113,18 +94,22 @@ class InspectApp(ThemedApp):
 
         compare_with_another(self._main_screen, self._source.path)
 
+    def _open_replay(self, keys: Sequence[int] | None, start_time: int) -> None:
+        from a2a_inspect.screens.replay_screen import ReplayScreen
+
+        self.push_screen(ReplayScreen(self._source, keys, start_time))
+
     def action_keys(self) -> None:
-        """All keys, those of this place first."""
-        from a2a_inspect.keys.places import KEY_SCOPES  # it knows all screens, and this class
+        """Show all keys, those in force first."""
+        from a2a_inspect.keys.places import KEY_SCOPES  # imports all screens, which the first one need not wait for
 
         here = {found.binding.id for found in self.screen.active_bindings.values() if found.binding.id}
         self.push_screen(Help(list_actions(KEY_SCOPES, self._user_keymap), here))
 
     def run(self, *given: Any, **options: Any) -> int | None:
-        """As always; what is loaded by now is never looked through for garbage: that kept keys waiting for 60 ms.
+        """Run the application, with modules that are loaded by now exempt from garbage collection.
 
-        Nor does a thread that reads rows wait for the one that paints as long as it would: see
-        `_THREAD_SWITCH_INTERVAL`.
+        Collecting them delayed keys by 60 ms. Threads also switch more often: see `_THREAD_SWITCH_INTERVAL`.
         """
         gc.freeze()
         self._signals = end_signals()
@@ -132,22 +117,22 @@ class InspectApp(ThemedApp):
         return super().run(*given, **options)
 
     def _end(self, number: int) -> None:
-        """End as by Ctrl-C. After SIGHUP there is no terminal: what is read from it or written to it would fail."""
+        """End as after Ctrl-C. After SIGHUP the terminal is gone, so its streams are discarded first."""
         if number == signal.SIGHUP:
             for stream in filter(None, (sys.__stdin__, sys.__stdout__, sys.__stderr__)):
                 discard(stream)
         self.exit(INTERRUPTED)
 
     def on_unmount(self) -> None:
-        """Close the file."""
+        """Close the recording."""
         self._source.close()
 
 
 def open_source(path: Path) -> tuple[RecordingSource, Keymap]:
-    """A recording, also one that is yet to be written, and the user's keys.
+    """Return a recording, which may not exist yet, and the keys of the user.
 
     Raises:
-        UserError: it cannot be opened, or the user's keys are wrong.
+        UserError: the recording cannot be opened, or the file of keys is wrong.
     """
     keymap = read_user_keymap()
     try:
@@ -157,20 +142,20 @@ def open_source(path: Path) -> tuple[RecordingSource, Keymap]:
 
 
 def read_user_keymap() -> Keymap:
-    """The user's keys. Raises UserError where they are wrong."""
+    """Return the keys of the user. Raises UserError if the file of keys is wrong."""
     file = keys_file()
     if not file.exists():
-        return {}  # to know what may be bound, all screens are imported, which the first one need not wait for
+        return {}  # do not import all screens, which checking the keys needs, before the first one is shown
     from a2a_inspect.keys.places import KEY_SCOPES
 
     return read_keymap(file, KEY_SCOPES)
 
 
 def run_app(*paths: Path, make_initial_screen: Screen[None] | None = None) -> int:
-    """Show a recording, or several as one, until the user quits, with another screen over it at first; the exit code.
+    """Show a recording, or several as one, until the user quits, and return the exit code.
 
     Raises:
-        UserError: see `open_source`, or there is no terminal to show it on.
+        UserError: see `open_source`, or there is no terminal.
     """
     if not (sys.__stdin__ and sys.__stdin__.isatty() and sys.__stderr__ and sys.__stderr__.isatty()):
         listing = shell_line("a2a-inspect", "ls", *map(str, paths))
@@ -188,7 +173,7 @@ def run_app(*paths: Path, make_initial_screen: Screen[None] | None = None) -> in
 
     keymap = read_user_keymap()
     with joined_source(paths) as source:
-        # A note would be lost with the joined recording.
+        # read-only, because a note would be lost with the joined recording
         return (
             InspectApp(
                 source, keymap, read_only=True, initial_screen=make_initial_screen, memory=memory, theme=theme

@@ -1,24 +1,22 @@
 """Reading of recordings from Python: `from a2a_proxy import Recording` and the classes of its results (manual: python).
 
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+
 Entry point:
 - `recording`: `Recording`, which reads one recording, or several as one
 
-Files and sessions:
-- `file`: one file, with the lookups between its rows
+Sessions and tasks:
 - `session`: one run of a proxy
-
-Results:
-- `handover`: a conversation that moves from one agent to another
 - `task`: a task, joined over the sessions and files that recorded it
-- `exchange`: an exchange and its frames
-- `finding`: a finding of a rule, and its place
-- `stored`: base classes of the objects that represent a row
+- `handover`: a conversation that moves from one agent to another
+
+Rows:
+- `rows`: exchanges, their frames, and findings of one file
 """
 
-from a2a_proxy.api.exchange import Exchange, Frame
-from a2a_proxy.api.finding import Finding
 from a2a_proxy.api.handover import Handover
 from a2a_proxy.api.recording import Recording
+from a2a_proxy.api.rows import Exchange, Finding, Frame
 from a2a_proxy.api.session import Session
 from a2a_proxy.api.task import Task
 from a2a_proxy.model.chunk import Direction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.api.exchange import Exchange
+from a2a_proxy.api.rows import Exchange
 
 
 class Handover(msgspec.Struct, frozen=True, kw_only=True):

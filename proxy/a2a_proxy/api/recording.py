@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from a2a_proxy.api.exchange import Exchange, Frame
-from a2a_proxy.api.file import RecordingFile
-from a2a_proxy.api.finding import Finding
 from a2a_proxy.api.handover import Handover
+from a2a_proxy.api.rows import Exchange, Finding, Frame, RecordingFile
 from a2a_proxy.api.session import Session
 from a2a_proxy.api.task import Task
 from a2a_proxy.model.segment import Handoff
@@ -52,7 +50,7 @@ class Recording:
 
     def sessions(self) -> list[Session]:
         """Return the runs of proxies in order of their start."""
-        return [self._files[member.number].session(row) for member, row in self._reader.sessions()]
+        return [Session(self._files[member.number], row) for member, row in self._reader.sessions()]
 
     def exchanges(self, where: str = "") -> Iterator[Exchange]:
         """Yield calls in order of their first byte, all or those that match an expression of the filter language.

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from a2a_proxy.api.finding import Finding
-from a2a_proxy.api.stored import StoredRow
+from a2a_proxy.api.rows import Exchange, Finding, RecordingFile, StoredRow
 from a2a_proxy.api.task import Task
 from a2a_proxy.model.note import Note
 from a2a_proxy.recording.read.conversations import Conversations, read_conversations
 from a2a_proxy.recording.read.multi_reader import TaskSighting
 from a2a_proxy.recording.read.rows import SessionFacts, SessionRow, make_key
-
-if TYPE_CHECKING:
-    from a2a_proxy.api.exchange import Exchange
-    from a2a_proxy.api.file import RecordingFile
 
 
 class Session(StoredRow[SessionRow]):

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
-from a2a_proxy.api.exchange import state_label
+from a2a_proxy.api.rows import Exchange, RecordingFile, state_label
 from a2a_proxy.model.event import Artifact
 from a2a_proxy.model.task import MissedGenerations, Support
 from a2a_proxy.model.task import Task as TaskFacts
 from a2a_proxy.recording.read.artifacts import artifacts_of
 from a2a_proxy.recording.read.multi_reader import TaskSighting
-
-if TYPE_CHECKING:
-    from a2a_proxy.api.exchange import Exchange
-    from a2a_proxy.api.file import RecordingFile
 
 
 class Task:

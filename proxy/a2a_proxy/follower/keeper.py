@@ -11,7 +11,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
 
@@ -23,6 +22,7 @@ from a2a_proxy.follower.checkpoint import CheckpointFile
 from a2a_proxy.follower.status import FollowerDone, FollowerFailed, FollowerLag, FollowerNotice, HookCallFailed
 from a2a_proxy.follower.throttle import IDLE_SECONDS, Throttle
 from a2a_proxy.recorder.priority import restore_priority_of
+from a2a_proxy.recorder.supervisor import ProcessEnd, ProcessSupervisor, RestartPolicy
 
 NoticeCallback = Callable[[str, str], None]
 """Takes a message and a hint."""
@@ -64,7 +64,7 @@ class FollowerProgram(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds a call may take before it is reported."""
 
 
-class HookKeeper:
+class HookKeeper(ProcessSupervisor):
     """Keeps one follower process alive, for a hook or another program."""
 
     def __init__(
@@ -87,13 +87,13 @@ class HookKeeper:
         """
         self.name = name
         self.label = program.label if program is not None else f"hook {name}"
+        super().__init__(self.label, RestartPolicy(pauses, max_deaths=MAX_STARTS, exit_seconds=_EXIT_SECONDS))
         self._module = program.module if program is not None else "a2a_proxy.follower"
         wanted = program.arguments if program is not None else ("--hook", name)
         self._arguments = [recording, *wanted, "--session", session]
         self._arguments += [word for word, given in (("--follow", follow), ("--prints", prints)) if given]
         self._prints = prints
         self._notify = notify
-        self._pauses = pauses
         self._stuck = program.stuck_seconds if program is not None else stuck
         self._is_throttled = follow and sys.platform == "linux"
         self._throttle: Throttle | None = None
@@ -103,30 +103,16 @@ class HookKeeper:
         self._checkpoint_descriptor = program.checkpoint if program is not None else open_unnamed_file()
         self._checkpoint = CheckpointFile(self._checkpoint_descriptor)
         self._life_read, self._life = os.pipe()
-        self._starting = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._leaving = threading.Event()
-        self._ended = threading.Event()
         self._outcome = ""
         self._report: HookReport | None = None
-        self._thread = threading.Thread(target=self._supervise, name=self.label, daemon=True)
 
     def start(self) -> None:
         """Start following. Returns at once."""
         self._thread.start()
 
-    @property
-    def pid(self) -> int:
-        """Process id of the current or last follower; 0 before the first."""
-        return self._process.pid if self._process is not None else 0
-
-    def wait(self, seconds: float | None = None) -> bool:
-        """Wait for its end; return False if it has not ended after `seconds`."""
-        return self._ended.wait(seconds)
-
     def hurry(self) -> None:
         """Raise the follower's priority, because a caller waits for it."""
-        with self._starting:
+        with self._start_lock:
             self._is_urgent = True
             self._release_throttle()
         if self._process is not None and not self._ended.is_set():
@@ -135,14 +121,14 @@ class HookKeeper:
     def stop(self) -> None:
         """Make it end after the current call."""
         self.hurry()
-        self._send_signal(signal.SIGTERM)
+        self.stop_process(signal.SIGTERM)
 
     def finish(self) -> HookReport:
         """Kill it if it has not ended, and return its result."""
         if self._report is None:
             ended = self._ended.is_set()
             if not ended:
-                self._send_signal(signal.SIGKILL)
+                self.stop_process(signal.SIGKILL)
             mark = self._checkpoint.read_mark()
             self._report = HookReport(
                 name=self.name,
@@ -152,81 +138,61 @@ class HookKeeper:
                 frame=mark.frame,
                 log=str(self.log),
             )
-            if self._ended.wait(_EXIT_SECONDS):  # otherwise its thread still needs them
+            if self.wait(_EXIT_SECONDS):  # otherwise its thread still needs them
                 os.close(self._life)
                 os.close(self._life_read)
                 os.close(self._checkpoint_descriptor)
         return self._report
 
-    def _send_signal(self, number: signal.Signals) -> None:
-        self._leaving.set()
-        with self._starting:
-            if self._process is not None:
-                self._process.send_signal(number)
+    def _is_finished(self) -> bool:
+        return bool(self._outcome)
 
-    def _supervise(self) -> None:
-        try:
-            for start in range(1, MAX_STARTS + 1):
-                how = self._run_once()
-                if self._outcome or self._leaving.is_set():
-                    self._outcome = self._outcome or "stopped"
-                    return
-                if start < MAX_STARTS:
-                    self._report_death(start, how)
-                    self._leaving.wait(self._pauses[min(start, len(self._pauses)) - 1])
-            self._outcome = "died"
-            message = f"{self.label} died {MAX_STARTS} times ({how}), given up; traffic and recording continue"
-            self._notify(message, f"see {self.log}")
-        finally:
-            self._ended.set()
-
-    def _report_death(self, start: int, how: str) -> None:
-        if start == 1:
-            message = f"{self.label} died ({how}); it is restarted and repeats the call in which it died"
+    def _on_death(self, end: ProcessEnd, deaths: int) -> None:
+        if deaths == 1:
+            message = f"{self.label} died ({end.description}); it is restarted and repeats the call in which it died"
             self._notify(message, f"see {self.log}")
 
-    def _run_once(self) -> str:
-        """Run one process from start to end and return its end in words."""
-        read_end, write_end = os.pipe()
-        try:
-            self._spawn_process(write_end)
-        except OSError as wrong:
-            os.close(read_end)
-            return f"it cannot be started: {(wrong.strerror or str(wrong)).lower()}"
-        finally:
-            os.close(write_end)
-        self._read_statuses(read_end)
-        os.close(read_end)
-        return self._wait_for_exit()
+    def _on_given_up(self, end: ProcessEnd) -> None:
+        self._outcome = "died"
+        how = f"{MAX_STARTS} times ({end.description})"
+        self._notify(f"{self.label} died {how}, given up; traffic and recording continue", f"see {self.log}")
 
-    def _spawn_process(self, status_pipe: int) -> None:
-        with self._starting:
-            if self._leaving.is_set():
-                return
-            out = hook_log.open_log(self.log)
-            inherited = (self._life_read, status_pipe, self._checkpoint_descriptor)
-            numbers = ["--life", str(inherited[0]), "--say", str(inherited[1]), "--ledger", str(inherited[2])]
-            try:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-P", "-m", self._module, *self._arguments, *numbers],
-                    stdin=subprocess.DEVNULL,
-                    stdout=None if self._prints else subprocess.DEVNULL,
-                    stderr=out,
-                    pass_fds=inherited,
-                    start_new_session=True,
-                )
-            finally:
-                os.close(out)
-            if self._is_throttled:
-                self._throttle = Throttle(self._process, lambda: self._checkpoint.read_mark().since / 1e9)
-                if self._is_urgent:
-                    self._release_throttle()
+    def _on_end(self) -> None:
+        if self._stopping.is_set():
+            self._outcome = self._outcome or "stopped"
+
+    def _spawn_process(self, status_fd: int) -> subprocess.Popen[bytes]:
+        out = hook_log.open_log(self.log)
+        inherited = (self._life_read, status_fd, self._checkpoint_descriptor)
+        numbers = ["--life", str(inherited[0]), "--say", str(inherited[1]), "--ledger", str(inherited[2])]
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", self._module, *self._arguments, *numbers],
+                stdin=subprocess.DEVNULL,
+                stdout=None if self._prints else subprocess.DEVNULL,
+                stderr=out,
+                pass_fds=inherited,
+                start_new_session=True,
+            )
+        finally:
+            os.close(out)
+        if self._is_throttled:
+            self._throttle = Throttle(process, lambda: self._checkpoint.read_mark().since / 1e9)
+            if self._is_urgent:
+                self._release_throttle()
+        return process
 
     def _release_throttle(self) -> None:
         if self._throttle is not None:
             self._throttle.release()
 
-    def _read_statuses(self, pipe: int) -> None:
+    def _read_statuses(self, status_fd: int) -> None:
+        try:
+            self._read_until_done(status_fd)
+        finally:
+            self._release_throttle()
+
+    def _read_until_done(self, pipe: int) -> None:
         """Read statuses until the final one, or until the process has ended."""
         rest = b""
         while True:
@@ -251,7 +217,7 @@ class HookKeeper:
         except msgspec.DecodeError:
             return  # not a status: the hook has written to the pipe
         if isinstance(message, FollowerDone):
-            self._outcome = "stopped" if self._leaving.is_set() else "done"
+            self._outcome = "stopped" if self._stopping.is_set() else "done"
         elif isinstance(message, FollowerFailed):
             self._outcome = "failed"
             self._notify(message.message, message.hint or f"the traceback is in {self.log}")
@@ -268,18 +234,6 @@ class HookKeeper:
             self._reported_stuck = True
             message = f"a call of {self.label} has not returned for {self._stuck:.0f} s; traffic and recording continue"
             self._notify(message, "")
-
-    def _wait_for_exit(self) -> str:
-        process = self._process
-        if process is None:
-            return ""
-        self._release_throttle()
-        try:
-            code = process.wait(_EXIT_SECONDS)
-        except subprocess.TimeoutExpired:  # a thread of the hook keeps the process alive
-            process.kill()
-            code = process.wait()
-        return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
 
 
 def open_unnamed_file() -> int:

@@ -19,4 +19,5 @@ The process:
 - `status`: messages on the status pipe
 - `priority`: priorities of the processes
 - `garbage_collection`: garbage-collection settings
+- `supervisor`: restarts processes: the recorder, and processes of other packages
 """

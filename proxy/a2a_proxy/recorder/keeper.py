@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -28,6 +29,7 @@ from a2a_proxy.recorder.status import (
     Status,
     TroubleStarted,
 )
+from a2a_proxy.recorder.supervisor import ProcessEnd, ProcessSupervisor, RestartPolicy
 
 RESTART_PAUSES = (0.1, 0.5, 2.0, 5.0)
 """Seconds before the n-th restart in a row; the last value repeats."""
@@ -39,7 +41,7 @@ _MAX_START_TRIES = 3
 """Recorders that may die before the first one is ready; after that the failure is not taken for an accident."""
 
 
-class RecorderKeeper:
+class RecorderKeeper(ProcessSupervisor):
     """Keeps one recorder process alive for one journal folder."""
 
     def __init__(
@@ -55,10 +57,10 @@ class RecorderKeeper:
         After `release`, writing the recording is retried for `patience` seconds. Recorders inherit the descriptors
         `kept_fds` and keep them open as long as they live.
         """
+        super().__init__("recorder-keeper", RestartPolicy(pauses, max_deaths_before_ready=_MAX_START_TRIES))
         self._kept_fds = kept_fds
         self._patience = patience
         self._released_at = 0.0
-        self._pauses = pauses
         self._folder = folder
         self._on_status = on_status
         self._wake_read, self.wake_write = os.pipe()
@@ -67,21 +69,15 @@ class RecorderKeeper:
         self._answer: RecorderReady | RecorderFailed | None = None
         self._is_start_awaited = False
         """Whether a caller of `start` waits for the first recorder to be ready."""
-        self._finished = threading.Event()
-        self._launched = threading.Event()
-        self._stopping = threading.Event()
-        self._start_lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
         self._reported_failure = ""
         """The last failure that was reported."""
         self._failure = ""
         """The failure of the current or last recorder; empty if it reported none."""
-        self.restarts = 0
         self.progress: RecorderProgress | None = None
         """The last progress message."""
+        self._progress_at_death: RecorderProgress | None = None
         self.outcome: RecorderDone | RecorderFailed | None = None
         """The final message; None while the recorder runs."""
-        self._thread = threading.Thread(target=self._supervise, name="recorder-keeper", daemon=True)
 
     def start(self, timeout: float | None = 30.0) -> RecorderReady | RecorderFailed:
         """Start the recorder and wait until the recording is open or the recorder reports why it cannot be.
@@ -113,7 +109,7 @@ class RecorderKeeper:
 
     def drain(self, timeout: float | None = None) -> bool:
         """Wait until the whole journal is recorded; return False if it is not after `timeout` seconds."""
-        return self._finished.wait(timeout)
+        return self.wait(timeout)
 
     def release(self) -> None:
         """Close the wake-up pipe: the recorder exits when it has read the journal to its end."""
@@ -124,34 +120,28 @@ class RecorderKeeper:
 
     def kill(self) -> None:
         """Kill the recorder now; the unrecorded rest stays in the journal."""
-        self._stopping.set()
-        with self._start_lock:
-            if self._process is not None:
-                self._process.kill()
+        self.stop_process(signal.SIGKILL)
 
-    @property
-    def pid(self) -> int:
-        """Process id of the current recorder, 0 if none was started."""
-        return self._process.pid if self._process is not None else 0
+    def _is_finished(self) -> bool:
+        return self.outcome is not None
 
-    def _supervise(self) -> None:
-        deaths = 0
-        try:
-            while not self._stopping.is_set():
-                before = self.progress
-                self._run_recorder()
-                if self.outcome is not None or self._stopping.is_set():
-                    break
-                deaths = deaths + 1 if _is_same_position(before, self.progress) else 1
-                if (self._answer is None and deaths == _MAX_START_TRIES) or self._has_run_out_of_time():
-                    break
-                self.restarts += 1
-                self._stopping.wait(self._pauses[min(deaths, len(self._pauses)) - 1])
-        finally:
-            self._first_answer.set()
-            self._finished.set()
+    def _is_ready(self) -> bool:
+        return self._answer is not None
 
-    def _has_run_out_of_time(self) -> bool:
+    def _has_progressed(self) -> bool:
+        before, self._progress_at_death = self._progress_at_death, self.progress
+        return not _is_same_position(before, self.progress)
+
+    def _on_death(self, end: ProcessEnd, deaths: int) -> None:  # noqa: ARG002 - every death is reported
+        if end.error is not None:
+            self._report_start_failure(end.error)
+        else:
+            self._report_death(end)
+
+    def _on_end(self) -> None:
+        self._first_answer.set()
+
+    def _gives_up(self) -> bool:
         """Whether the relay has released the recorder and retries took too long: the session can be finished later."""
         if not self._released_at or time.monotonic() - self._released_at < self._patience:
             return False
@@ -160,29 +150,6 @@ class RecorderKeeper:
         self._on_status(self.outcome)
         return True
 
-    def _run_recorder(self) -> None:
-        self._failure = ""
-        try:
-            read_end, write_end = os.pipe()
-        except OSError as wrong:  # too many open files: some connections will close
-            self._launched.set()
-            self._report_start_failure(wrong)
-            return
-        try:
-            self._spawn_recorder(write_end)
-        except OSError as wrong:
-            os.close(read_end)
-            self._report_start_failure(wrong)
-            return
-        finally:
-            os.close(write_end)
-            self._launched.set()
-        with os.fdopen(read_end, "rb") as pipe:
-            for line in pipe:
-                self._handle_line(line)
-        if self._process is not None:
-            self._report_death(self._process.wait())
-
     def _report_start_failure(self, wrong: OSError) -> None:
         where = f"{wrong.filename}: " if wrong.filename else ""
         reason = (wrong.strerror or str(wrong)).lower()
@@ -190,20 +157,18 @@ class RecorderKeeper:
             RecorderFailed(f"the recorder cannot be started: {where}{reason}", "a2a-proxy tries again", permanent=False)
         )
 
-    def _report_death(self, code: int) -> None:
+    def _report_death(self, end: ProcessEnd) -> None:
         """Report a recorder that exited without a reason."""
-        if self.outcome is not None or self._failure or self._answer is None or self._stopping.is_set():
+        if self._failure or self._answer is None:
             return
-        how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-        message = f"the recorder died ({how}); a new one continues from its position, nothing is lost"
+        message = f"the recorder died ({end.description}); a new one continues from its position, nothing is lost"
         self._on_status(TroubleStarted(message, f"if it happens again, report it with {self._folder / 'recorder.log'}"))
 
-    def _spawn_recorder(self, status_fd: int) -> None:
-        with self._start_lock, open(self._folder / "recorder.log", "ab", opener=_open_private) as log:
-            if self._stopping.is_set():
-                return
-            awaited = self._is_start_awaited and self._answer is None
-            self._process = subprocess.Popen(
+    def _spawn_process(self, status_fd: int) -> subprocess.Popen[bytes]:
+        self._failure = ""
+        awaited = self._is_start_awaited and self._answer is None
+        with open(self._folder / "recorder.log", "ab", opener=_open_private) as log:
+            return subprocess.Popen(
                 _recorder_command(self._folder, self._wake_read, status_fd, self._patience, awaited=awaited),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -212,6 +177,11 @@ class RecorderKeeper:
                 pass_fds=(self._wake_read, status_fd, *self._kept_fds),
                 start_new_session=True,
             )
+
+    def _read_statuses(self, status_fd: int) -> None:
+        with open(status_fd, "rb", closefd=False) as pipe:
+            for line in pipe:
+                self._handle_line(line)
 
     def _handle_line(self, line: bytes) -> None:
         try:

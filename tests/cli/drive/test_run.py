@@ -58,7 +58,7 @@ def drive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agent: Ports) -> Call
     return lambda sample="demo", **more: run_drive(options(sample, **{**agent.words, **more}))
 
 
-def test_the_same_agent_answers_the_same(
+def test_driving_the_same_agent_finds_no_difference(
     drive: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On three bindings; the recording of the drive holds the label of the credential, not the credential."""
@@ -78,7 +78,7 @@ def test_the_same_agent_answers_the_same(
     assert all(b"redacted-" in headers.get(b"authorization", b"") for headers in sent)
 
 
-def test_another_agent_is_told_apart(
+def test_driving_another_agent_finds_differences(
     drive: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """One that knows nothing of generations, nor of the words it is asked with."""
@@ -91,7 +91,7 @@ def test_another_agent_is_told_apart(
     assert "different: of" in out
 
 
-def test_json_says_it_for_programs(
+def test_json_output_lists_calls_differences_and_what_is_missing(
     drive: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Also of a recording that lacks something, where that is wanted. The credential that went missing is named, with
@@ -111,7 +111,7 @@ def test_json_says_it_for_programs(
     assert HEADERS_VARIABLE in note
 
 
-def test_over_one_binding_what_was_recorded_on_three(
+def test_a_recording_of_three_bindings_is_driven_over_one(
     drive: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Ids, artifacts and errors arrive all the same; how the binding carries them does not count."""
@@ -119,7 +119,7 @@ def test_over_one_binding_what_was_recorded_on_three(
     assert "same: 7 calls compared" in capsys.readouterr().out
 
 
-def test_a_stdio_agent(drive: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_stdio_agent_is_driven(drive: Callable[..., int], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Is started for it, behind the proxy, and ended."""
     command = (sys.executable, str(STORY))
     kept = tmp_path / "live.a2a.db"
@@ -140,7 +140,7 @@ def test_a_stdio_agent(drive: Callable[..., int], capsys: pytest.CaptureFixture[
         ({"where": "op:Nothing"}, "there is no operation"),
     ],
 )
-def test_agents_and_calls_that_do_not_go_together(
+def test_incompatible_agent_and_recording_are_refused(
     drive: Callable[..., int], more: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UserError, match=message) as wrong:
@@ -171,7 +171,7 @@ def test_a_stdio_agent_has_no_card_to_fetch(drive: Callable[..., int], capsys: p
     )
 
 
-def test_an_agent_that_is_not_there(drive: Callable[..., int]) -> None:
+def test_an_unreachable_agent_is_an_error(drive: Callable[..., int]) -> None:
     with pytest.raises(UserError, match=r"cannot reach 127\.0\.0\.1:1: connection refused") as wrong:
         drive(upstream="127.0.0.1:1")
     assert wrong.value.code == 2
@@ -189,25 +189,25 @@ def test_an_agent_that_is_not_there(drive: Callable[..., int]) -> None:
         ({"upstream": ""}, "--upstream is missing"),
     ],
 )
-def test_wrong_use(drive: Callable[..., int], more: dict[str, Any], message: str) -> None:
+def test_invalid_arguments_are_refused(drive: Callable[..., int], more: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message) as wrong:
         drive(**more)
     assert "secret" not in wrong.value.message
 
 
-def test_headers_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """One a line; those that were typed go after."""
     monkeypatch.setenv(HEADERS_VARIABLE, "Authorization: Bearer a\nX-Api-Key: b")
     made = options(upstream="a:1", header=("X-Other: c",)).credentials.headers
     assert made == ((b"Authorization", b"Bearer a"), (b"X-Api-Key", b"b"), (b"X-Other", b"c"))
 
 
-def test_what_is_driven_is_not_overwritten(drive: Callable[..., int]) -> None:
+def test_the_driven_recording_is_not_overwritten(drive: Callable[..., int]) -> None:
     with pytest.raises(UserError, match="is the recording that is driven"):
         drive(output=SAMPLES / "demo.a2a.jsonl")
 
 
-def test_a_drive_that_was_broken_off_leaves_nothing_to_recover(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_interrupted_drive_leaves_nothing_to_recover(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Its recording was a temporary one. Those of others stay."""
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
 

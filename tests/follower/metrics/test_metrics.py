@@ -24,6 +24,7 @@ from a2a_proxy.follower.metrics.readiness import RecorderLag
 from a2a_proxy.follower.metrics.server import MetricsPages
 from a2a_proxy.follower.metrics.session_reader import MetricsSession
 from a2a_proxy.model.event import TaskState
+from a2a_proxy.recorder.supervisor import ProcessEnd
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette
 from a2a_proxy.relay.route import Listen
 
@@ -57,7 +58,7 @@ def total(found: list[tuple[dict[str, str], float]], **labels: str) -> float:
     return sum(value for own, value in found if labels.items() <= own.items())
 
 
-def test_numbers_are_those_of_the_recording() -> None:
+def test_metrics_equal_the_counts_of_the_recording() -> None:
     """Counted once, however often one looks."""
     found = counted(LOSSY)
     with open_recording_or_cassette(LOSSY) as recording:
@@ -82,7 +83,7 @@ def test_numbers_are_those_of_the_recording() -> None:
     assert "a2a_proxy_open_calls" not in found
 
 
-def test_labels_are_few() -> None:
+def test_label_values_are_bounded() -> None:
     """No label names a task, a context, a message or a session."""
     known = {"method", "binding", "upstream", "direction", "status", "state", "rule", "severity", "le"}
     found = counted(RECORDINGS / "sdk-1.x-jsonrpc.a2a.jsonl")
@@ -92,7 +93,7 @@ def test_labels_are_few() -> None:
     assert not ids & {value for each in found.values() for labels, _ in each for value in labels.values()}
 
 
-def test_what_stands_at_nothing_is_told_and_what_was_lost_only_grows() -> None:
+def test_zero_series_are_exported_and_losses_never_decrease() -> None:
     """A series that vanishes looks like a proxy that does; a clock that was set back makes no sum smaller."""
     numbers = SessionMetrics()
     call = ("SendMessage", "rest", "agent:1")
@@ -116,7 +117,7 @@ def test_pages() -> None:
     assert pages.page("/readyz") == (503, "text/plain; charset=utf-8", b"7 bytes were relayed but not captured\n")
 
 
-def test_how_far_the_recorder_is_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recorder_lag_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the journal has beyond the position of a running session; segments before it do not count."""
     for number, size in ((1, 100), (2, 50), (3, 7)):
         (tmp_path / f"{number:06d}.a2aj").write_bytes(bytes(size))
@@ -134,7 +135,7 @@ def test_how_far_the_recorder_is_behind(tmp_path: Path, monkeypatch: pytest.Monk
         assert session.capture_gaps() == "7 bytes were relayed but not captured"
 
 
-def test_a_recorder_that_does_not_get_on() -> None:
+def test_a_stuck_recorder_is_not_ready() -> None:
     """Little behind and moving is well; much for long is not, nor is anything for long without a step."""
     progress = RecorderLag(0.0)
     assert [progress.describe_lag(7, (1, at), float(at)) for at in (1, 20, 40)] == ["", "", ""]
@@ -147,14 +148,14 @@ def test_a_recorder_that_does_not_get_on() -> None:
     assert progress.describe_lag(5 << 20, (1, 60), 110.0) == "the recorder is 5242880 bytes behind"
 
 
-def test_where_it_was_given_up_nobody_waits_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_port_is_closed_once_the_process_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The port is closed as soon as no process will come; before, it is open for the next one."""
     sock = socket.create_server(("127.0.0.1", 0))
     port = sock.getsockname()[1]
     open_then: list[bool] = []
     told: list[str] = []
     keeper = MetricsKeeper([sock], lambda message, _: told.append(message), pauses=(0.0,))
-    monkeypatch.setattr(keeper, "_run_once", lambda: open_then.append(sock.fileno() >= 0) or 1)
+    monkeypatch.setattr(keeper, "_run_once", lambda: open_then.append(sock.fileno() >= 0) or ProcessEnd(1))
     keeper.start("r.a2a.db", "uuid", Path("journal"))
     until(lambda: len(told) == 2)
     assert open_then == [True] * MAX_STARTS
@@ -164,21 +165,21 @@ def test_where_it_was_given_up_nobody_waits_for_an_answer(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("typed", ["9464", "host:x", "a@b:1", "[::1:9"])
-def test_no_address(typed: str) -> None:
+def test_invalid_addresses_are_refused(typed: str) -> None:
     """One line that names the option, and an example."""
     with pytest.raises(UserError, match="--metrics") as told:
         metrics_listen(typed)
     assert told.value.hint == "for example: --metrics :9464"
 
 
-def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_an_error_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(UserError, match="needs prometheus_client") as told:
         metrics_listen(":9464")
     assert "a2a-proxy[metrics]" in told.value.hint
 
 
-async def test_a_port_in_use() -> None:
+async def test_a_port_in_use_is_an_error() -> None:
     """Told before anything begins; nothing stays open."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         metrics = MetricsFollower(Listen("127.0.0.1", taken.getsockname()[1]), make_console("text", quiet=True))
@@ -206,7 +207,7 @@ def until(true: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def test_the_process_serves_and_comes_again(tmp_path: Path) -> None:
+def test_a_killed_metrics_process_is_restarted_on_the_same_port(tmp_path: Path) -> None:
     """Killed, it is started again on the same port and counts from the start; closed, the port is free."""
     read_cassette(LOSSY, tmp_path / "r.a2a.db")
     with open_recording_or_cassette(tmp_path / "r.a2a.db") as recording:

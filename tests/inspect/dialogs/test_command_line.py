@@ -23,12 +23,12 @@ async def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
             await person.types("enter")
 
         await person.types("colon")
-        await person.sees("explain", "what SQLite is asked", "go NUMBER")
+        await person.sees("explain", "the SQL query of the filter", "go NUMBER")
         await person.types("escape")
         await does("filter dur<1h err")
         await person.lists(2)
         await person.types("colon", *"ex", "enter")
-        await person.sees("What SQLite is asked", "filter  dur<1h err:yes", "SELECT e.id FROM exchange e", "plan")
+        await person.sees("SQL query of the filter", "filter  dur<1h err:yes", "SELECT e.id FROM exchange e", "plan")
         await person.types("escape")
         await does("save bad ones")
         await does("filter")
@@ -38,11 +38,11 @@ async def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         await does("view bad ones")
         await person.lists(2)
         for text, words in (
-            ("explian", 'no command "explian"; did you mean "explain"'),
-            ("view bad one", 'no view "bad one"; did you mean "bad ones"'),
+            ("explian", 'no command is named "explian"; did you mean "explain"'),
+            ("view bad one", 'no view is named "bad one"; did you mean "bad ones"'),
             ("view", "write :view NAME"),
-            ("go x", "is no number of an exchange"),
-            ("go 1", "no such exchange in the list"),
+            ("go x", "is not the number of an exchange"),
+            ("go 1", "the list has no such exchange"),
             ("filter tsk:1", "the filter is wrong: unknown field"),
         ):
             await does(text)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 
 import pytest
+from textual.actions import parse
 
 from a2a_inspect.app import InspectApp
 from a2a_inspect.data.source import RecordingSource
 from a2a_inspect.keys.actions import list_actions, own_bindings
 from a2a_inspect.keys.keymap import read_keymap
+from a2a_inspect.keys.main_keys import MAIN_KEYS, REPLAY_CALLS
 from a2a_inspect.keys.places import KEY_SCOPES
+from a2a_inspect.screens.main import MainScreen
 from a2a_proxy.cli.errors import UserError
 from support_inspect import sample
 from support_screen import LARGE, Person
@@ -19,11 +23,29 @@ from support_screen import LARGE, Person
 def test_every_key_can_be_rebound_and_says_what_it_does() -> None:
     """Each binding of each place has an id and words; an id is never the beginning of another: TOML needs that."""
     for place in KEY_SCOPES:
-        for binding in own_bindings(place.owner):
+        for binding in own_bindings(place):
             assert binding.id, binding
             assert binding.description, binding
     known = [each.id for each in list_actions(KEY_SCOPES)]
     assert not [(one, other) for one in known for other in known if other.startswith(f"{one}.")]
+
+
+def test_every_key_of_the_main_screen_calls_a_method_that_exists(tmp_path: Path) -> None:
+    """The method of a controller, with as many arguments as the key gives it."""
+    source = RecordingSource(sample(tmp_path / "r.db"))
+    screen = MainScreen(source)
+    called = set()
+    for binding in MAIN_KEYS:
+        _, action, arguments = parse(binding.action)
+        if action == "call":
+            name, *rest = arguments
+            signature(screen.find_method(str(name))).bind(*rest)
+            called.add(name)
+        else:
+            assert callable(getattr(screen, f"action_{action}")), binding
+    assert called > REPLAY_CALLS
+    screen.filter.close()
+    source.close()
 
 
 def read(folder: Path, text: str) -> dict[str, str]:
@@ -45,12 +67,12 @@ def test_the_file_of_keys(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("frame.next = ", "is not TOML"),
-        ('frame.nxt = "f2"', 'there is no action "frame.nxt"; did you mean "frame.next"'),
-        ("frame.next = 3", "frame.next is no key"),
-        ("frame.next = []", "frame.next is no key"),
-        ('frame.next = ""', "frame.next is no key"),
-        ('frame.next = "f99"', 'there is no key "f99"'),
-        ('frame.next = "hyp+x"', 'there is no key "hyp+x"'),
+        ('frame.nxt = "f2"', 'unknown action "frame.nxt"; did you mean "frame.next"'),
+        ("frame.next = 3", "frame.next is not a key"),
+        ("frame.next = []", "frame.next is not a key"),
+        ('frame.next = ""', "frame.next is not a key"),
+        ('frame.next = "f99"', 'unknown key "f99"'),
+        ('frame.next = "hyp+x"', 'unknown key "hyp+x"'),
         ('list.down = "k"', '"k" is both list.down and list.up'),
         ('list.down = "p"', '"p" is both view.pause and list.down'),
         ('view.pause = "ctrl+q"', '"ctrl+q" is both app.quit and view.pause'),

@@ -67,7 +67,7 @@ async def test_another_recording_from_the_palette(tmp_path: Path) -> None:
     async with looking(tmp_path / "r.db", SMALL) as person:
         await person.sees("3 exchanges")
         await person.types("ctrl+p", *"compare")
-        await person.sees("What differs between this recording")
+        await person.sees("Compare this recording with another one")
         await person.types("enter")
         await person.sees("Compare with", "other.db", "none.db")
         await names(person, tmp_path / "other.db")

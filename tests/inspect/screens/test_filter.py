@@ -67,7 +67,7 @@ async def test_enter_gives_up_what_was_asked_for_suggestions(tmp_path: Path, mon
 
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("3 exchanges")
-        monkeypatch.setattr(person.app.screen._box, "_complete", endless)
+        monkeypatch.setattr(person.app.screen.widgets.filter_box, "_complete", endless)
         await person.types("slash", *"err")
         await asyncio.wait_for(asked.wait(), PATIENCE)
         await person.types("enter")
@@ -119,7 +119,7 @@ async def test_a_pause_holds_what_is_found(tmp_path: Path) -> None:
         await person.types("p", "o")
         screen = person.app.screen
         assert isinstance(screen, MainScreen)
-        await person.until(lambda: screen._search is not None and screen._search.is_done)
+        await person.until(lambda: screen.filter.search is not None and screen.filter.search.is_done)
         assert person.exchanges.total == 0
         await person.types("p")
         await person.until(lambda: shown(person) == [1, 2, 3])
@@ -204,7 +204,7 @@ async def test_a_search_that_finds_nothing_or_goes_wrong(tmp_path: Path) -> None
         await person.told("nothing matches")
         screen = person.app.screen
         assert isinstance(screen, MainScreen)
-        screen.use_expression('text~"(a+)+$"')
+        screen.filter.use_expression('text~"(a+)+$"')
         await person.sees("takes longer than 0.25 s")
 
 

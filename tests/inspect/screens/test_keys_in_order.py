@@ -53,11 +53,11 @@ async def test_a_filter_typed_at_once(tmp_path: Path) -> None:
         await person.sees("OPERATION")
         for _ in range(3):
             at_once(person, "/err dmT\n")
-            await person.until(lambda: person.app.screen.narrowing.text == "err dmT")
+            await person.until(lambda: person.app.screen.filter.current.text == "err dmT")
             await person.sees("nothing matches")
             at_once(person, "\x1b")
-            await person.until(lambda: not person.app.screen.narrowing.text)
-        assert not person.app.screen.marked_rows()
+            await person.until(lambda: not person.app.screen.filter.current.text)
+        assert not person.app.screen.widgets.marks.marked_rows()
         assert person.app.theme == NIGHT.name
 
 
@@ -65,7 +65,7 @@ async def test_a_key_waits_for_the_first_rows(tmp_path: Path) -> None:
     """It is about the row under the cursor, which has not been read when the program has just begun."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         at_once(person, "m")
-        await person.until(lambda: len(person.app.screen.marked_rows()) == 1)
+        await person.until(lambda: len(person.app.screen.widgets.marks.marked_rows()) == 1)
 
 
 async def test_keys_after_enter_go_to_the_list(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ async def test_keys_after_enter_go_to_the_list(tmp_path: Path) -> None:
         await person.sees("OPERATION", "following  3")
         at_once(person, "/ok\ngg")
         await person.until(lambda: person.exchanges.cursor == 0 and person.app.focused is person.exchanges)
-        assert person.app.screen.narrowing.text == "ok"
+        assert person.app.screen.filter.current.text == "ok"
 
 
 async def test_a_menu_that_closes_holds_nothing_back(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ async def test_a_note_typed_at_once(tmp_path: Path) -> None:
         await person.sees("OPERATION")
         at_once(person, ";lost here\n")
         await person.sees("note: lost here")
-        assert not person.app.screen.narrowing.text
+        assert not person.app.screen.filter.current.text
 
 
 async def test_keys_and_what_is_pasted_keep_their_order(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ async def test_keys_and_what_is_pasted_keep_their_order(tmp_path: Path) -> None:
         at_once(person, "/op:")
         person.app.post_message(events.Paste("GetTask"))
         at_once(person, " x\n")
-        await person.until(lambda: person.app.screen.narrowing.text == "op:GetTask x")
+        await person.until(lambda: person.app.screen.filter.current.text == "op:GetTask x")
 
 
 async def test_a_key_is_about_the_row_of_the_key_before_it(tmp_path: Path) -> None:
@@ -124,10 +124,10 @@ async def test_a_key_in_a_pane_whose_rows_are_yet_to_be_read(tmp_path: Path) -> 
             at_once(person, "gg\njm")
             await person.until(lambda: person.app.focused is person.frames)
             await person.pilot.pause()
-        await person.until(lambda: person.app.screen.marked_rows())
+        await person.until(lambda: person.app.screen.widgets.marks.marked_rows())
         frame = person.frames.current_row
         assert (frame.row.frame.exchange, frame.row.frame.seq) == (1, 1)
-        assert [each.frame for each in person.app.screen.marked_rows()] == [frame.row.id]
+        assert [each.frame for each in person.app.screen.widgets.marks.marked_rows()] == [frame.row.id]
 
 
 async def test_a_key_about_a_row_whose_frames_are_yet_to_be_read(tmp_path: Path) -> None:
@@ -139,8 +139,8 @@ async def test_a_key_about_a_row_whose_frames_are_yet_to_be_read(tmp_path: Path)
         await person.sees("OPERATION", '"text": "Plan a day"')
         with nothing_is_read(person):
             at_once(person, "ko")
-            await person.until(lambda: person.app.screen.narrowing.task)
-        assert person.app.screen.narrowing.task == "first"
+            await person.until(lambda: person.app.screen.filter.current.task)
+        assert person.app.screen.filter.current.task == "first"
 
 
 async def test_a_key_about_rows_that_are_yet_to_be_found(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ async def test_a_key_about_rows_that_are_yet_to_be_found(tmp_path: Path) -> None
         screen = person.app.screen
         assert isinstance(screen, MainScreen)
         free = Event()
-        screen._finder._thread.submit(free.wait)  # the search has to wait for it
+        screen.filter.finder._thread.submit(free.wait)  # the search has to wait for it
         try:
             at_once(person, "/nearly\ngg")
             await person.until(lambda: not person.exchanges.follow)

@@ -18,7 +18,7 @@ async def test_a_view_is_saved_used_and_deleted(tmp_path: Path, monkeypatch: pyt
         await person.types("v")
         await person.sees("No views yet")
         await person.types("s")
-        await person.sees("there is nothing to save")
+        await person.sees("Nothing to save")
         await person.types("escape", "slash", *"err", "enter")
         await person.lists(2)
         await person.types("v", "s", *"went wrong", "enter")

@@ -37,13 +37,13 @@ async def test_exchanges_and_frames_are_marked(tmp_path: Path) -> None:
         await person.types("tab", "j")
         await person.until(lambda: person.frames.current_row is not None)
         await person.types("m")
-        await person.until(lambda: len(screen(person.app).marked_rows()) == 3)
-        first, second, third = screen(person.app).marked_rows()
+        await person.until(lambda: len(screen(person.app).widgets.marks.marked_rows()) == 3)
+        first, second, third = screen(person.app).widgets.marks.marked_rows()
         assert (first, second) == (MarkedRow(make_key(1, 3)), MarkedRow(make_key(1, 1)))
         assert third.exchange == make_key(1, 1)
         assert third.frame == person.frames.current_row.row.id
         await person.types("m")
-        assert len(screen(person.app).marked_rows()) == 2
+        assert len(screen(person.app).widgets.marks.marked_rows()) == 2
 
 
 def screen(app: InspectApp) -> MainScreen:

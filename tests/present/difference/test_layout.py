@@ -45,7 +45,7 @@ def test_two_columns() -> None:
 
 
 @pytest.mark.parametrize("width", [20, 80, 119, 120, 161])
-def test_no_row_is_wider_than_the_screen(width: int) -> None:
+def test_rows_fit_the_width(width: int) -> None:
     """Also of wide characters, long words, and nothing at all; no word gets lost."""
     said = "ein sehr " + "l" * 300 + "anges Wort 日本語" + "語" * 200 + " end"
     made = [DifferenceBlock(kind, said, other, "~") for kind in BlockKind for other in (None, "", said)]
@@ -63,7 +63,7 @@ def test_without_a_width_nothing_is_cut() -> None:
     assert rows([DifferenceBlock(BlockKind.NOTE, "word " * 500)], 0) == ["word " * 499 + "word"]
 
 
-def test_only_what_differs_is_shown_of_long_texts() -> None:
+def test_long_texts_show_only_their_differences() -> None:
     before = "word " * 100 + "old" + " word" * 100
     left, right = excerpts(compare_texts(before, before.replace("old", "new")))
 
@@ -71,7 +71,7 @@ def test_only_what_differs_is_shown_of_long_texts() -> None:
     assert right == left.replace("old", "new")
 
 
-def test_a_text_that_is_another_one_has_no_brackets() -> None:
+def test_an_unrelated_text_has_no_brackets() -> None:
     assert excerpts(compare_texts("left", "right")) == ("left", "right")
 
 

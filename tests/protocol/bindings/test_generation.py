@@ -50,7 +50,7 @@ def got(binding: str, wish: dict[str, Any], answer: dict[str, Any]) -> Played:
 
 @EVERY
 @pytest.mark.parametrize("number", NUMBERS)
-def test_an_event_and_a_snapshot_have_it(binding: str, number: int) -> None:
+def test_events_and_snapshots_have_a_generation(binding: str, number: int) -> None:
     """Beyond 2^53 exactly, also where a JavaScript agent would have rounded it; below 0 as it is."""
     told = str(number)
     played = play(
@@ -88,7 +88,7 @@ def test_an_event_and_a_snapshot_have_it(binding: str, number: int) -> None:
         ({"value": 7}, 0),
     ],
 )
-def test_numbers_and_what_is_none(binding: str, written: object, number: int) -> None:
+def test_invalid_generations_are_ignored(binding: str, written: object, number: int) -> None:
     """A number as well as a string; what is no int64 is no generation, and keeps nothing else from being read."""
     played = play(streamed(binding, status("WORKING", "on it", generation=written)))
     (event,) = [each for each in played.frames if each.task_id and each.direction]
@@ -97,7 +97,7 @@ def test_numbers_and_what_is_none(binding: str, written: object, number: int) ->
 
 @EVERY
 @pytest.mark.parametrize("number", [0, 1, 2**53 + 1, -1])
-def test_a_long_poll_says_for_what_it_waits(binding: str, number: int) -> None:
+def test_a_long_poll_has_its_current_generation(binding: str, number: int) -> None:
     """0 is a number too: the client knows nothing yet."""
     exchange = got(binding, {"currentGeneration": str(number)}, task(generation="9")).exchange
     assert (exchange.current_generation, exchange.generation_match, exchange.generation) == (number, None, 9)
@@ -107,13 +107,13 @@ def test_a_long_poll_says_for_what_it_waits(binding: str, number: int) -> None:
 
 @JSON
 @pytest.mark.parametrize("written", ["", "x", "7.5", str(2**63)])
-def test_a_wish_that_is_no_number(binding: str, written: str) -> None:
+def test_an_invalid_current_generation_is_ignored(binding: str, written: str) -> None:
     exchange = got(binding, {"currentGeneration": written}, task()).exchange
     assert (exchange.current_generation, exchange.task_id) == (None, "t1")
 
 
 @EVERY
-def test_a_poll_waits_until_it_is_answered(binding: str) -> None:
+def test_a_poll_is_open_until_answered(binding: str) -> None:
     if binding == "grpc":
         script: Script = (
             Grpc().open(SERVICE + "GetTask").send(v1("GetTaskRequest", {"id": "t1", "currentGeneration": "5"}))

@@ -112,7 +112,7 @@ def test_old_packages() -> None:
     ]
 
 
-def test_generation_makes_it_the_draft() -> None:
+def test_generations_imply_the_draft_dialect() -> None:
     """`generation` on an event, or If-Generation-Match on a request, is the 1.1 draft."""
     script = Grpc().open(_STREAM).send(v1("SendMessageRequest", ask())).respond()
     script.give(v1("StreamResponse", status(generation="7"))).trailers()
@@ -188,7 +188,7 @@ def test_live_payloads() -> None:
 LIVE = "/lf.a2a.v1.A2AService/SendLiveMessage"
 
 
-def test_a_live_payload_that_shows_late() -> None:
+def test_a_live_payload_is_recognised_late() -> None:
     """A plain message is read as BIDI until the agent proves another proposal; what was given stays."""
     update = {"messageUpdate": {"taskId": "t1", "contextId": "c1", "message": {"messageId": "m3"}, "generation": "2"}}
     script = Grpc().open(LIVE).send(v1("SendMessageRequest", ask()), end=False).respond()
@@ -280,7 +280,7 @@ def test_wrong_bytes_are_found_once_a_direction() -> None:
     ]
 
 
-def test_a_message_that_ends_early_is_found() -> None:
+def test_an_incomplete_message_is_a_finding() -> None:
     """A stream that ends properly in mid-message is a finding; one that is cut there is not: the cut says it."""
     whole = prefixed(v1("StreamResponse", status()))
     ends, cut = (Grpc().open(_STREAM).send(v1("SendMessageRequest", ask())).respond() for _ in range(2))
@@ -305,7 +305,7 @@ def test_plain_http_answer() -> None:
     assert played.exchange.error == "HTTP 502 instead of gRPC"
 
 
-def test_other_services() -> None:
+def test_other_services_are_kept_as_bytes() -> None:
     """A gRPC service that is not A2A is carried as bytes; an unknown method of A2A's service stays A2A."""
     other = play(Grpc().open("/grpc.health.v1.Health/Check").send(b"x").respond().give(b"y").trailers())
     unknown = play(Grpc().open("/lf.a2a.v1.A2AService/Dance").send(b"x").trailers_only(12))

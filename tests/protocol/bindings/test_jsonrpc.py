@@ -234,7 +234,7 @@ def test_batch() -> None:
         (b"{}", -32600, "INVALID_REQUEST -32600: no", False),
     ],
 )
-def test_refused_request_that_is_no_call(body: bytes, code: int, error: str, batch: bool) -> None:
+def test_a_json_rpc_error_settles_the_binding(body: bytes, code: int, error: str, batch: bool) -> None:
     """An answer in JSON-RPC settles the binding where the request was no call; its error is the exchange's."""
     answer = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": "no"}}
     played = play(Http().request("POST /", body).answer([answer] if batch else answer))
@@ -316,7 +316,7 @@ def test_content_coding() -> None:
     assert (found.exchange, found.seq) == (3, 1)
 
 
-def test_content_whose_coding_ends_early_is_a_fault() -> None:
+def test_a_truncated_content_coding_is_a_finding() -> None:
     """Of the stream's agent; what came before is read. A coding that is only unknown here is nobody's fault."""
     script = (
         Http().call("GetTask", {"id": "t1"}).answer(gzip.compress(b'{"jsonrpc": "2.0"}')[:-9], content_encoding="gzip")

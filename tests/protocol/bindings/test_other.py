@@ -4,7 +4,7 @@ from a2a_proxy.model.frame import FrameKind
 from support_conversation import Http, play
 
 
-def test_other_http() -> None:
+def test_other_http_is_kept_up_to_a_limit() -> None:
     """HTTP that is not A2A is kept: text and JSON as they are, other bodies cut at 64 KiB, with size and hash."""
     script = Http().request("GET /health").answer({"ok": True})
     script.request("POST /upload", b"x" * 100_000, content_type="application/octet-stream").answer(
@@ -26,7 +26,7 @@ def test_other_http() -> None:
     assert played.exchanges[0].binding == "other"
 
 
-def test_other_streams() -> None:
+def test_other_event_streams_are_kept_by_event() -> None:
     """An event stream that is not A2A's is kept event by event."""
     played = play(Http().request("GET /feed").stream().chunk(b"data: hello\n\nid: 1\n\n").done())
 
@@ -37,7 +37,7 @@ def test_other_streams() -> None:
     ]
 
 
-def test_unasked_answer() -> None:
+def test_an_unrequested_response_is_kept() -> None:
     """An answer on an idle connection is an exchange without a request."""
     script = Http().request("GET /health").answer({"ok": True}).answer(b"", "408 Request Timeout")
     played = play(script)
@@ -46,7 +46,7 @@ def test_unasked_answer() -> None:
     assert played.frames[-1].kind is FrameKind.OTHER
 
 
-def test_brotli_without_a_decoder_is_told() -> None:
+def test_brotli_without_a_decoder_is_reported() -> None:
     """A body whose coding nobody here can take off is kept as bytes."""
     played = play(Http().request("GET /tasks/t1").answer(b"\x01\x02", content_encoding="exotic"))
 

@@ -61,7 +61,7 @@ def loose(seen: Seen) -> list[tuple[FrameKind, str]]:
     return [(each.kind, each.note) for each in frames(seen, 0)]
 
 
-def test_one_call() -> None:
+def test_a_call_has_its_method_dialect_ids_and_times() -> None:
     """Its method, dialect and header fields; binding, ids and times."""
     fields = {"A2A_Version": "1.0", "A2A_Extensions": "https://x/1", "traceparent": "00-1-2-01"}
     session = Stdio().call("SendMessage", SEND, "a", **fields).result({"task": task("COMPLETED")}, "a")
@@ -105,7 +105,7 @@ def test_interleaved_calls_and_a_stream() -> None:
         {"result": {"kind": "status-update", "taskId": "t", "status": {"state": "working"}, "final": True}},
     ],
 )
-def test_what_ends_a_stream(last: dict[str, Any]) -> None:
+def test_the_end_of_a_stream_is_inferred(last: dict[str, Any]) -> None:
     """Nothing on the wire says so: it is inferred (manual/protocol.md "Stdio streams"). What comes then belongs to
     nobody."""
     session = Stdio().call("SendStreamingMessage", SEND)
@@ -118,7 +118,7 @@ def test_what_ends_a_stream(last: dict[str, Any]) -> None:
     assert loose(seen) == [(FrameKind.OTHER, stdio.NOTE_AFTER_END)]
 
 
-def test_a_message_among_the_events_of_a_task_ends_nothing() -> None:
+def test_a_message_in_a_task_stream_does_not_end_it() -> None:
     """It is a fault; what ends a stream of a task is the task's end. Some agents repeat the task then."""
     message = {"message": {"messageId": "r", "role": "ROLE_AGENT", "parts": [{"text": "half way"}]}}
     session = Stdio().call("SendStreamingMessage", SEND).result({"task": task("WORKING")}).result(message)
@@ -128,7 +128,7 @@ def test_a_message_among_the_events_of_a_task_ends_nothing() -> None:
     assert loose(seen) == [(FrameKind.OTHER, stdio.NOTE_REPEATED_SNAPSHOT), (FrameKind.OTHER, stdio.NOTE_AFTER_END)]
 
 
-def test_an_id_may_be_used_again_when_its_call_is_over() -> None:
+def test_ids_are_reusable_after_the_call_has_ended() -> None:
     """But not before."""
     session = Stdio().call("GetTask", {"id": "t-1"}).result(task("WORKING")).call("GetTask", {"id": "t-1"})
     session.call("GetTask", {"id": "t-2"}).result(task("WORKING", "t-2")).result(task("WORKING")).closed()
@@ -139,7 +139,7 @@ def test_an_id_may_be_used_again_when_its_call_is_over() -> None:
     assert loose(seen) == [(FrameKind.OTHER, stdio.NOTE_UNCLEAR_ID)]
 
 
-def test_an_interrupted_stream_rests() -> None:
+def test_an_interrupted_stream_ends_without_fault() -> None:
     """It goes on, or it was over: the end of the pipe is no fault of it."""
     session = Stdio().call("SendStreamingMessage", SEND).result(state("AUTH_REQUIRED")).result(state("WORKING"))
     session.result(state("INPUT_REQUIRED")).call("SendMessage", SEND, 2).result({"task": task("INPUT_REQUIRED")}, 2)
@@ -173,7 +173,7 @@ def test_an_interrupted_stream_rests() -> None:
         (lambda s: s, "proxy stopped", "proxy stopped", "closed"),
     ],
 )
-def test_open_calls_end_with_the_agent(ends: Any, how: str, note: str, connection: str) -> None:
+def test_open_calls_are_cut_when_the_agent_exits(ends: Any, how: str, note: str, connection: str) -> None:
     """Who ended it, and in what words."""
     session = Stdio().call("SendStreamingMessage", SEND).result(state("WORKING"))
     seen = look(ends(session).closed())
@@ -183,7 +183,7 @@ def test_open_calls_end_with_the_agent(ends: Any, how: str, note: str, connectio
     assert seen.connections[1].how == connection
 
 
-def test_what_the_agent_writes_before_its_exit_is_told_may_come_after_it() -> None:
+def test_output_may_follow_the_exit_record() -> None:
     """The process is waited for while its output still stands in the pipe."""
     session = Stdio().call("GetTask", {"id": "t-1"})
     session.exit(0)
@@ -196,7 +196,7 @@ def test_what_the_agent_writes_before_its_exit_is_told_may_come_after_it() -> No
     assert hows(look(session)) == ["complete"]
 
 
-def test_the_proxy_dies() -> None:
+def test_a_death_of_the_proxy_cuts_open_calls() -> None:
     """Nobody ended these calls."""
     from support_observer import fresh
 
@@ -228,14 +228,14 @@ def test_ids_are_compared_by_value(asked: str, answered: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "answered"), [("1", '"1"'), ("1.5", "1"), ("1e400", "1"), ("1e300", "1"), ("{}", "[]")]
 )
-def test_other_ids_are_others(asked: str, answered: str) -> None:
+def test_unusual_ids_are_distinct(asked: str, answered: str) -> None:
     """Also ids that JSON-RPC does not allow, and numbers that nobody can hold."""
     session = Stdio().write(framed(f'{{"jsonrpc":"2.0","id":{asked},"method":"GetTask"}}'.encode()))
     session.read(framed(f'{{"jsonrpc":"2.0","id":{answered},"result":{{"id":"t"}}}}'.encode()))
     assert loose(look(session.closed()))[0] == (FrameKind.OTHER, stdio.NOTE_UNKNOWN_ID)
 
 
-def test_what_belongs_to_no_call() -> None:
+def test_frames_outside_calls_are_kept() -> None:
     """Unknown ids, the agent's own requests, handshakes, other JSON, stray output, logs, signals."""
     session = Stdio().result({}, 9).answer({"jsonrpc": "2.0", "id": 3, "method": "ping"})
     session.answer({"type": "handshake", "sessionId": "s"}).say({"type": "handshakeAck", "accept": True})
@@ -340,7 +340,7 @@ def test_the_extended_card_is_learned() -> None:
     assert [frames(seen, number)[1].event for number in (1, 2)] == [EventKind.CARD, EventKind.PUSH_CONFIG]
 
 
-def test_the_oldest_of_too_many_calls_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_open_calls_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is held is bounded."""
     monkeypatch.setattr(stdio, "MAX_OPEN_CALLS", 2)
     monkeypatch.setattr(stdio, "MAX_FINISHED_CALLS", 1)

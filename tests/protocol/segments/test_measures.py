@@ -50,7 +50,7 @@ def test_each_measure() -> None:
     assert (second.human_wait, second.longest_gap, second.idle_share) == (None, 0, 0)
 
 
-def test_the_response_counts_from_the_end_of_activity_that_the_client_tells() -> None:
+def test_response_time_counts_from_the_end_of_client_activity() -> None:
     """Sound until 500, the client's stop at 400 within it; output at 700."""
     line = Timeline().ask(0, "SendLiveMessage")
     stop = b'{"message":{"parts":[{"text":"x"}],"metadata":{"activity_end":true}}}'
@@ -64,14 +64,14 @@ def test_a_turn_without_an_answer_has_no_measures() -> None:
     assert turn.first_event is turn.first_output is turn.response is turn.duration is turn.close is None
 
 
-def test_what_an_agent_says_before_any_client_is_turn_0() -> None:
+def test_agent_output_before_any_request_is_turn_0() -> None:
     (turn,) = of(Timeline().ask(0, "SubscribeToTask", task_id="t").task(10, "WORKING").chunk(20).end(30))
     assert turn.client is None
     assert turn.segments[0].turn == 0
     assert turn.first_event is None
 
 
-def test_tasks_of_one_session_do_not_mix() -> None:
+def test_tasks_of_a_session_are_measured_separately() -> None:
     line = (
         Timeline().ask(0).ask(5, exchange=2).state(10, "WORKING", task="a").state(12, "WORKING", exchange=2, task="b")
     )

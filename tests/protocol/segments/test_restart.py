@@ -102,7 +102,7 @@ def test_segments_are_in_order_and_whole(seed: int) -> None:
         assert handoff.segment in ids
 
 
-def test_where_another_tracker_was_lost_its_open_segments_are_over_and_numbers_go_on() -> None:
+def test_open_segments_of_a_lost_tracker_end_and_numbers_continue() -> None:
     line = Timeline().ask(0).state(10, "WORKING").chunk(20, append=True).ask(30, exchange=2, task_id="t")
     lost = run(line.ask(40, exchange=3, agent="agent:2", context_id="c"))
     changes = Changes([], [], [])
@@ -121,7 +121,7 @@ def test_where_another_tracker_was_lost_its_open_segments_are_over_and_numbers_g
     assert [each.ended for each in (*interruptions, *handoffs)] == [ZERO + 50 * MS] * 2
 
 
-def test_the_tasks_that_are_followed_are_so_many_and_small() -> None:
+def test_the_number_and_size_of_tracked_tasks_are_bounded() -> None:
     line, tracker = Timeline(), SegmentTracker()
     for number in range(1, index.MAX_CONVERSATIONS + 501):
         line.ask(number, "SendMessage", exchange=number).task(number, "COMPLETED", exchange=number, task=f"d{number}")
@@ -139,7 +139,7 @@ def test_the_tasks_that_are_followed_are_so_many_and_small() -> None:
     assert len(msgspec.msgpack.encode(tracker.save()["book"])) < 1000 * 200
 
 
-def test_of_too_many_tasks_the_one_idle_for_longest_goes_unless_a_call_is_open() -> None:
+def test_the_longest_idle_task_without_open_calls_is_evicted() -> None:
     kept = index.ConversationIndex(limit=2)
     for name in "abcd":
         talk = kept.make_conversation("agent", name, "")

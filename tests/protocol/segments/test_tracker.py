@@ -21,7 +21,7 @@ from support_segments import MS, Cut, Timeline, ms, run
 @pytest.mark.parametrize(
     ("state", "model"), [(SegmentState, Segment), (InterruptionState, Interruption), (HandoffState, Handoff)]
 )
-def test_states_have_the_fields_of_the_model_in_its_order(state: type, model: type) -> None:
+def test_tracker_states_start_with_the_fields_of_the_model(state: type, model: type) -> None:
     names = model.__struct_fields__  # type: ignore[attr-defined]
     assert state.__struct_fields__[: len(names)] == names  # type: ignore[attr-defined]
 
@@ -48,7 +48,7 @@ def test_a_streamed_answer_is_one_turn() -> None:
     assert ms(last.closed) == 150
 
 
-def test_an_artifact_ends_no_segment_while_another_one_is_appended_to() -> None:
+def test_the_end_of_one_artifact_does_not_end_the_segment_of_another() -> None:
     line = stream().chunk(60, "a").chunk(70, "b").chunk(80, "b", append=True).chunk(90, "a", last_chunk=True)
     cut = run(line.chunk(100, "b", append=True, last_chunk=True).end(110))
     assert cut.line()[1:] == ["agent 1 20-100 artifact"]
@@ -70,7 +70,7 @@ def test_a_state_that_ends_the_turn_ends_the_segment(state: str, reason: str) ->
     assert cut.line() == ["client 1 0-0 speaker", f"agent 1 30-30 {reason}"]
 
 
-def test_silence_ends_segments_at_the_same_time_whoever_notices() -> None:
+def test_silence_ends_segments_at_the_same_time_whatever_notices_it() -> None:
     """The client waits 5 s, the agent pauses for 2 s: cut 800 ms after the one, 1500 ms after the other."""
     line = Timeline().ask(0).state(5000, "WORKING").chunk(7000)
     ticked = Timeline().ask(0).tick(900).tick(4000).state(5000, "WORKING").tick(6501).chunk(7000)
@@ -79,7 +79,7 @@ def test_silence_ends_segments_at_the_same_time_whoever_notices() -> None:
         assert [ms(each.ended) for each in cut.segments] == [GAP_CLIENT / MS, 5000 + GAP_AGENT / MS, 8500]
 
 
-def test_at_the_limit_it_is_no_silence_yet() -> None:
+def test_silence_of_exactly_the_limit_does_not_end_a_segment() -> None:
     cut = run(Timeline().ask(0).state(800, "WORKING").chunk(2300), 2400)
     assert cut.line() == ["client 1 0-0 speaker", "agent 1 800-2300 closed"]
 
@@ -117,7 +117,7 @@ def test_generations_of_a_segment() -> None:
     assert (agent.generation_first, agent.generation_last) == (3, 6)
 
 
-def test_a_poll_counts_only_where_it_tells_something_new() -> None:
+def test_a_poll_counts_only_with_news() -> None:
     line = Timeline().ask(0, "SendMessage").task(10, "WORKING")
     for number, (at, state) in enumerate(
         [(100, "WORKING"), (200, "WORKING"), (300, "COMPLETED"), (400, "COMPLETED")], 2
@@ -135,13 +135,13 @@ def subscribed() -> Timeline:
     return line.state(90, "COMPLETED", exchange=2).state(91, "COMPLETED").end(95, exchange=2).end(96)
 
 
-def test_what_two_streams_show_counts_once() -> None:
+def test_events_on_two_streams_count_once() -> None:
     cut = run(subscribed())
     assert cut.line() == ["client 1 0-0 speaker", "agent 1 20-90 completed"]
     assert (cut.segments[1].frames, cut.segments[1].outputs) == (6, 4)  # two states, three chunks, the last state
 
 
-def test_a_stream_that_lags_behind_one_that_is_over_shows_nothing_new() -> None:
+def test_a_lagging_stream_adds_nothing() -> None:
     line = stream().ask(50, "SubscribeToTask", exchange=2, task_id="t").task(55, "WORKING", exchange=2)
     line.chunk(60).chunk(70, append=True).state(80, "COMPLETED").end(85)
     line.chunk(90, exchange=2).chunk(95, append=True, exchange=2).state(100, "COMPLETED", exchange=2).end(
@@ -150,7 +150,7 @@ def test_a_stream_that_lags_behind_one_that_is_over_shows_nothing_new() -> None:
     assert run(line).line() == ["client 1 0-0 speaker", "agent 1 20-80 completed"]
 
 
-def test_a_stream_goes_on_alone_where_another_one_broke() -> None:
+def test_a_stream_continues_the_segment_of_a_broken_one() -> None:
     line = stream().ask(50, "SubscribeToTask", exchange=2, task_id="t").task(55, "WORKING", exchange=2)
     line.chunk(60).chunk(62, exchange=2).end(65, kind=FrameKind.CUT).chunk(70, append=True, exchange=2)
     cut = run(line.state(90, "COMPLETED", exchange=2).end(95, exchange=2))
@@ -158,7 +158,7 @@ def test_a_stream_goes_on_alone_where_another_one_broke() -> None:
     assert cut.segments[1].frames == 5  # two states, two chunks, the last state
 
 
-def test_a_push_counts_only_where_no_stream_shows_it() -> None:
+def test_a_push_counts_only_without_an_open_stream() -> None:
     """The same event at a webhook while the stream is open; later ones when it is closed."""
     from a2a_proxy.model.exchange import Binding
     from support_segments import View
@@ -175,7 +175,7 @@ def test_a_push_counts_only_where_no_stream_shows_it() -> None:
     assert run(line).line() == ["client 1 0-0 speaker", "agent 1 20-40 closed", "agent 1 80-80 completed"]
 
 
-def test_turns_of_one_unary_call_are_not_told_of_by_a_recorder() -> None:
+def test_unary_turns_are_omitted_on_request() -> None:
     line = Timeline().ask(0, "SendMessage").task(30, "INPUT_REQUIRED")
     line.ask(100, exchange=2, task_id="t").state(130, "COMPLETED", exchange=2).end(140, exchange=2)
     assert [each.id for each in run(line, whole=False).segments] == [3, 4]
@@ -216,19 +216,19 @@ def test_a_message_into_open_output_interrupts_it() -> None:
     assert ms(broken.ended) == 300
 
 
-def test_output_that_goes_on_for_more_than_a_second_overlaps() -> None:
+def test_residual_output_longer_than_a_second_is_overlap() -> None:
     line = talking().ask(150, "SendMessage", exchange=2, task_id="t").chunk(600, append=True).chunk(1151, append=True)
     _, broken = interrupted(line.state(1200, "COMPLETED"))
     assert (broken.outcome, broken.latency, broken.residual_frames) == ("overlapped", 1001 * MS, 2)
 
 
-def test_without_residual_output_there_is_a_reaction_time_only() -> None:
+def test_an_interruption_without_residual_output_has_only_a_reaction_time() -> None:
     line = talking().ask(150, "SendMessage", exchange=2, task_id="t").state(240, "WORKING", said="other")
     _, broken = interrupted(line.state(300, "INPUT_REQUIRED"))
     assert (broken.latency, broken.reaction_time, broken.outcome) == (None, 90 * MS, "yielded")
 
 
-def test_a_cancel_that_is_heard() -> None:
+def test_a_cancel_is_an_interruption() -> None:
     line = (
         talking()
         .ask(150, "CancelTask", exchange=2, task_id="t")
@@ -240,7 +240,7 @@ def test_a_cancel_that_is_heard() -> None:
     assert cut.line()[1:] == ["agent 1 20-140 interrupted", "agent 1 170-170 canceled"]
 
 
-def test_an_interruption_that_is_refused() -> None:
+def test_a_refused_message_is_a_refused_interruption() -> None:
     line = talking().ask(150, "SendMessage", exchange=2, task_id="t").end(160, exchange=2, kind=FrameKind.ERROR)
     cut, broken = interrupted(line.chunk(200, append=True).state(220, "COMPLETED").end(230))
     assert (broken.outcome, ms(broken.ended)) == ("rejected", 160)
@@ -257,7 +257,7 @@ def test_a_message_of_a_live_stream_interrupts_too() -> None:
     assert [each.turn for each in cut.segments] == [1, 1, 2, 2, 2]
 
 
-def test_one_who_goes_on_speaking_interrupts_once() -> None:
+def test_continuous_client_messages_interrupt_once() -> None:
     line = Timeline().ask(0, "SendLiveMessage").state(20, "WORKING").chunk(40).chunk(60, append=True)
     for at in (80, 90, 100):
         line.ask(at, "SendLiveMessage")
@@ -273,13 +273,13 @@ def test_a_new_task_in_the_context_of_open_output_is_a_weak_interruption() -> No
 
 
 @pytest.mark.parametrize("late", [1500, 1501])
-def test_output_is_open_for_a_while_after_the_last_of_it(late: int) -> None:
+def test_output_stays_open_for_a_time(late: int) -> None:
     """A message of the agent at 40, no artifact: open until 40 + 1500."""
     line = stream().ask(40 + late, "SendMessage", exchange=2, task_id="t")
     assert len(run(line).interruptions) == (late == 1500)
 
 
-def test_nothing_is_interrupted_where_the_agent_waits_or_is_done() -> None:
+def test_waiting_and_finished_agents_are_not_interrupted() -> None:
     for state in ("INPUT_REQUIRED", "COMPLETED"):
         line = (
             talking()
@@ -329,7 +329,7 @@ def test_a_call_of_an_agent_at_work_is_a_delegation(
 
 
 @pytest.mark.parametrize("restore_at", [(), (2,), (4,)])
-def test_who_hands_over_before_it_answers_is_named_when_it_does(restore_at: tuple[int, ...]) -> None:
+def test_a_hand_off_before_the_own_answer_is_attributed_later(restore_at: tuple[int, ...]) -> None:
     """The agent asks the next one first, and tells its own task when that one has answered."""
     line = Timeline().ask(0, "SendMessage", agent="agent:1", traceparent=_TRACE)
     line.ask(100, exchange=2, agent="agent:2", traceparent=_CHILD).state(110, "WORKING", exchange=2, task="k")
@@ -367,14 +367,12 @@ _CHAIN = [("agent:1", "agent:2"), ("agent:2", "agent:3"), ("agent:3", "agent:4")
     ],
     ids=["spans of their own", "one traceparent passed on", "context", "content"],
 )
-def test_in_a_chain_of_agents_each_is_handed_over_to_by_the_one_before(
-    requests: list[dict[str, Any]], evidence: str
-) -> None:
+def test_each_agent_of_a_chain_is_called_by_the_previous_one(requests: list[dict[str, Any]], evidence: str) -> None:
     assert asked(*requests) == [(*pair, evidence) for pair in _CHAIN]
 
 
 @pytest.mark.parametrize("told_at", [110, 190])
-def test_in_a_chain_whose_context_the_first_agent_uses_before_it_tells_it(told_at: int) -> None:
+def test_a_chain_is_found_by_a_context_used_before_it_is_returned(told_at: int) -> None:
     """Agent 1 asks 2 in a context that it has not named to its own client yet; 2 asks 3 in it."""
     order: dict[str, Any] = {"schema": "json", "payload": b'{"message": {"parts": [{"text": "the same order"}]}}'}
     line = Timeline().ask(0, agent="agent:1", **order)
@@ -395,7 +393,7 @@ def test_in_a_chain_whose_context_the_first_agent_uses_before_it_tells_it(told_a
     ],
     ids=["in one span", "over one connection"],
 )
-def test_agents_that_one_sender_asks_at_once_are_not_each_others_callers(requests: list[dict[str, Any]]) -> None:
+def test_agents_called_in_parallel_are_not_each_others_callers(requests: list[dict[str, Any]]) -> None:
     """Agent 1 asks 2 and 3; the last one that is at work, 3, asks 4."""
     assert [pair[:2] for pair in asked(*requests)] == [
         ("agent:1", "agent:2"),
@@ -404,7 +402,7 @@ def test_agents_that_one_sender_asks_at_once_are_not_each_others_callers(request
     ]
 
 
-def test_a_chain_goes_on_from_the_agent_that_is_still_at_work() -> None:
+def test_a_chain_continues_from_the_agent_still_working() -> None:
     """Agent 2 is done when 3 is asked: so agent 1 asks."""
     line = Timeline().ask(0, **trace(1)).state(10, "WORKING")
     line.ask(20, exchange=2, agent="agent:2", **trace(2)).state(30, "COMPLETED", exchange=2, task="k")
@@ -415,13 +413,13 @@ def test_a_chain_goes_on_from_the_agent_that_is_still_at_work() -> None:
     ]
 
 
-def test_a_client_that_goes_on_within_its_trace_is_seen() -> None:
+def test_a_client_that_continues_its_trace_is_recognised() -> None:
     line = stream(**trace(1)).state(100, "COMPLETED").end(110)
     line.ask(200, "SendMessage", exchange=2, agent="agent:2", context_id="c", **trace(2))
     assert [(each.kind, each.evidence) for each in run(line, 300).handoffs] == [("next", "context")]
 
 
-def test_the_same_content_asked_of_another_agent_is_evidence() -> None:
+def test_repeated_content_is_evidence_of_a_hand_off() -> None:
     text = json.dumps({"message": {"parts": [{"text": "the order of Mr Smith"}]}}).encode()
     cut = delegated({"payload": text, "schema": "json"}, {"payload": text, "schema": "json"})
     assert [each.evidence for each in cut.handoffs] == ["content"]
@@ -429,12 +427,12 @@ def test_the_same_content_asked_of_another_agent_is_evidence() -> None:
     assert delegated({"payload": text, "schema": "json"}, {"payload": other, "schema": "json"}).handoffs == []
 
 
-def test_a_call_on_the_clients_own_connection_is_no_delegation() -> None:
+def test_a_call_on_the_connection_of_the_client_is_no_delegation() -> None:
     cut = delegated({}, {"context_id": "c"}, connection=1)
     assert [each.kind for each in cut.handoffs] == ["next"]
 
 
-def test_a_client_that_goes_on_with_another_agent() -> None:
+def test_a_client_that_continues_with_another_agent_is_a_hand_off() -> None:
     line = stream().state(100, "COMPLETED").end(110)
     line.ask(200, "SendMessage", exchange=2, agent="agent:2", context_id="c").task(
         290, "COMPLETED", exchange=2, task="k", message_id="x"
@@ -466,7 +464,7 @@ def calls_transfer(author: str = "") -> dict[str, object]:
     return {"payload": json.dumps({"result": {"statusUpdate": update}}).encode(), "schema": "json"}
 
 
-def test_another_author_within_a_task() -> None:
+def test_an_author_change_within_a_task_is_a_hand_off() -> None:
     """The writer's first frame at 90 is evidence and output at once: the latency is 0."""
     line = (
         Timeline()
@@ -496,7 +494,7 @@ def test_the_transfer_tool_without_authors() -> None:
     assert [(each.to_agent, each.latency) for each in cut.handoffs] == [("writer", 40 * MS)]
 
 
-def test_evidence_late_in_a_long_stream_is_seen_where_the_agent_names_itself_early() -> None:
+def test_late_evidence_counts_if_the_author_is_known_early() -> None:
     line = Timeline().ask(0)
     for number in range(40):
         line.state(10 + number, "WORKING", said=str(number), **by("planner"))
@@ -529,7 +527,7 @@ def test_media_frames_are_output_and_their_marks_count() -> None:
     assert cut.segments[1].outputs == 2
 
 
-def test_the_agent_tells_the_context_of_a_message_and_of_a_task_that_was_asked_for() -> None:
+def test_contexts_are_learned_from_agent_responses() -> None:
     """An answer without a task, and a subscription: the request named no context. The client goes on with it."""
     line = Timeline().ask(0, "SendMessage").message(10, context_id="c9", kind=FrameKind.RESPONSE)
     line.ask(30, exchange=2, agent="agent:2", context_id="c9").chunk(50, exchange=2, task="k", context_id="c9")
@@ -539,7 +537,7 @@ def test_the_agent_tells_the_context_of_a_message_and_of_a_task_that_was_asked_f
     assert [(each.kind, each.evidence, each.latency) for each in cut.handoffs] == [("next", "context", 20 * MS)]
 
 
-def test_a_negative_generation_is_none() -> None:
+def test_negative_generations_are_ignored() -> None:
     line = Timeline().ask(0).task(10, "SUBMITTED", generation=1).state(20, "WORKING", generation=-3)
     (_, agent) = run(line.state(30, "WORKING", generation=2).state(40, "WORKING", generation=-4).end(50)).segments
     assert (agent.generation_first, agent.generation_last) == (1, 2)
@@ -549,7 +547,7 @@ def heard_sound(line: Timeline, at: float, event: str) -> Timeline:
     return line.message(at, kind=FrameKind.EVENT, **media("LiveResponse", event))
 
 
-def test_sound_that_goes_on_after_an_interruption_is_residual() -> None:
+def test_continued_audio_after_an_interruption_is_residual() -> None:
     """manual/protocol.md "Interruptions": the output is open from START to STOP, so what comes until STOP is residual.
 
     Interrupted at 100, deltas at 120 and 180, STOP at 200: latency = 180 - 100, reaction = 200 - 100.
@@ -564,7 +562,7 @@ def test_sound_that_goes_on_after_an_interruption_is_residual() -> None:
     assert (broken.residual_frames, broken.residual_bytes, broken.wasted) == (2, 100, 10)
 
 
-def test_a_client_whose_sound_goes_on_interrupts_nobody() -> None:
+def test_continuous_client_audio_does_not_interrupt() -> None:
     """An open microphone: the client's flow began before the agent's. A new flow, or one after a pause, interrupts."""
     line = Timeline().ask(0, "SendLiveMessage", **media("LiveRequest", "EVENT_MEDIA_START"))
     heard_sound(line, 10, "EVENT_MEDIA_START")
@@ -583,7 +581,7 @@ def test_a_client_whose_sound_goes_on_interrupts_nobody() -> None:
     assert [(each.kind, ms(each.at)) for each in run(line).interruptions] == [("message", 420), ("message", 1400)]
 
 
-def test_what_a_stream_still_brings_after_the_cancel_is_answered_is_residual() -> None:
+def test_output_after_the_cancel_response_is_residual() -> None:
     """The answer to CancelTask, at 160, overtakes the last chunk of the stream, at 170."""
     line = talking().ask(150, "CancelTask", exchange=2, task_id="t").task(160, "CANCELED", exchange=2)
     cut, broken = interrupted(line.chunk(170, append=True).state(180, "CANCELED").end(190))

@@ -109,7 +109,7 @@ def _cassette(path: Path) -> list[bytes]:
     return path.read_bytes().splitlines(keepends=True)
 
 
-def test_a_person_can_read_it(tmp_path: Path):
+def test_cassettes_are_readable_json_lines(tmp_path: Path):
     """Each thing has its line, before the first that needs it; payloads are JSON where that is exact, else what is."""
     lines = [json.loads(line) for line in _cassette(tmp_path / "s.a2a.jsonl")]
     assert [next(iter(line)) for line in lines] == (
@@ -175,7 +175,7 @@ def _refused(path: Path, data: bytes) -> RecordingError:
         (lambda lines: [], "line 1: truncated"),
     ],
 )
-def test_a_wrong_cassette_is_refused_with_its_line(tmp_path: Path, change, said: str):
+def test_an_invalid_cassette_is_refused_with_its_line(tmp_path: Path, change, said: str):
     """The message names file, line and what is wrong; no recording is made."""
     path = tmp_path / "s.a2a.jsonl"
     lines = _cassette(path)
@@ -191,7 +191,7 @@ def test_every_truncation_is_noticed(tmp_path: Path):
         _refused(path, data[:size])
 
 
-def test_one_edited_by_hand_can_be_read(tmp_path: Path):
+def test_a_cassette_edited_by_hand_is_read_without_verification(tmp_path: Path):
     """`verify=False` takes what the lines say."""
     path = tmp_path / "s.a2a.jsonl"
     lines = _cassette(path)
@@ -201,7 +201,7 @@ def test_one_edited_by_hand_can_be_read(tmp_path: Path):
         assert next(recording.frames_after(0)).frame.payload == b'{"id":2}'
 
 
-def test_big_payloads_may_lie_beside_it(tmp_path: Path):
+def test_large_payloads_may_be_separate_files(tmp_path: Path):
     """With `blobs` a big payload is a file named by its hash; a missing or changed one is noticed."""
     path = tmp_path / "s.a2a.jsonl"
     db = open_private()
@@ -219,7 +219,7 @@ def test_big_payloads_may_lie_beside_it(tmp_path: Path):
         open_recording_or_cassette(path)
 
 
-def test_some_sessions_only(tmp_path: Path):
+def test_selected_sessions_are_exported(tmp_path: Path):
     """A session can be taken out of a recording of several."""
     db = open_private()
     for number in (1, 2):
@@ -230,7 +230,7 @@ def test_some_sessions_only(tmp_path: Path):
         assert [row.frame for row in recording.frames_after(0)] == event_frames(3, seed=2)
 
 
-def test_files_are_never_overwritten_unasked(tmp_path: Path):
+def test_files_are_not_overwritten_without_force(tmp_path: Path):
     """Neither a cassette nor a recording."""
     path = tmp_path / "s.a2a.jsonl"
     before = b"".join(_cassette(path))
@@ -245,7 +245,7 @@ def test_files_are_never_overwritten_unasked(tmp_path: Path):
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_recording_is_no_cassette(tmp_path: Path):
+def test_a_recording_is_not_taken_for_a_cassette(tmp_path: Path):
     """`open_recording_or_cassette` tells them by their first bytes."""
     path = tmp_path / "r.a2a.db"
     Writer(path, facts()).open()
@@ -255,7 +255,7 @@ def test_a_recording_is_no_cassette(tmp_path: Path):
         assert recording.counts().sessions == 1
 
 
-def test_memory_stays_flat(tmp_path: Path):
+def test_memory_of_export_and_import_is_bounded(tmp_path: Path):
     """Writing and reading a cassette of 16,000 frames takes no more memory than one of 4,000, but for filling caches.
 
     To hold the frames would take 16 MiB more.
@@ -292,7 +292,7 @@ _HIDDEN = (
 """Characters that act on a terminal, reorder a line or cannot be seen."""
 
 
-def test_nothing_hidden_stands_in_it(tmp_path: Path) -> None:
+def test_hidden_characters_are_escaped(tmp_path: Path) -> None:
     """Whatever peers have said, in payloads, members, headers, findings: escaped, and read back as it was."""
     hidden = "".join(map(chr, _HIDDEN))
     payloads = (json.dumps({f"k{hidden}": hidden}, ensure_ascii=False, separators=(",", ":")), f"text {hidden} é 🤖")
@@ -321,7 +321,7 @@ def test_nothing_hidden_stands_in_it(tmp_path: Path) -> None:
     assert not rewrite_cassette(path, check=True).changed
 
 
-def test_an_older_one_with_hidden_characters_is_read(tmp_path: Path) -> None:
+def test_older_cassettes_with_hidden_characters_are_read(tmp_path: Path) -> None:
     """As it is; `fmt` escapes them, which changes nothing that is recorded."""
     path = Path(__file__).parent / "hidden.a2a.jsonl"
     assert "\x9b" in path.read_text("utf-8")

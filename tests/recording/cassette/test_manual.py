@@ -30,13 +30,13 @@ TABLES = {
 
 
 @pytest.mark.parametrize("title", TABLES)
-def test_every_member_is_described(title: str) -> None:
+def test_the_manual_describes_every_member(title: str) -> None:
     """Each member has its row, in the order of the file, and no row describes what is not there."""
     table = PAGE.partition(f"\n{title}\n")[2].lstrip("\n").partition("\n\n")[0]
     assert re.findall(r"^\| `(\w+)` \| .+ \|$", table, re.MULTILINE) == list(TABLES[title])
 
 
-def test_its_numbers_are_those_of_the_code() -> None:
+def test_numbers_in_the_manual_equal_the_code() -> None:
     """Versions, limits and the kinds that are counted."""
     assert f"of the format, 1 to {FORMAT_VERSION}" in PAGE
     assert f"A line has {MAX_LINE_BYTES >> 20} MiB at most" in PAGE

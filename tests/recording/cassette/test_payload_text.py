@@ -60,7 +60,7 @@ def test_an_unknown_style_is_refused():
         payload_text.read_payload({"data": 1, "json": "pretty"}, "json")
 
 
-def test_protobuf_is_data_only_where_that_is_exact():
+def test_protobuf_is_rendered_as_json_only_if_that_is_exact():
     """Fields out of order or unknown are kept as bytes, with a view for people."""
     message = from_dict(
         "1.0", "Message", {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": {"b": 1, "a": [2.5]}}]}

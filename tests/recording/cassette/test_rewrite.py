@@ -19,12 +19,12 @@ DEMO = ROOT / "recordings" / "demo.a2a.jsonl"
 
 
 @pytest.mark.parametrize("sample", thin(SAMPLES, 4), ids=lambda path: path.name.partition(".a2a")[0])
-def test_the_samples_are_as_they_should_be(sample: Path) -> None:
+def test_the_samples_are_formatted(sample: Path) -> None:
     """What is committed here is in the one form."""
     assert not rewrite_cassette(sample, check=True).changed
 
 
-def test_one_edited_by_hand_is_taken_over(tmp_path: Path) -> None:
+def test_a_cassette_edited_by_hand_is_accepted(tmp_path: Path) -> None:
     """Its digests are made anew, all else stays; a second time nothing changes, and `check` never writes."""
     path = tmp_path / "e.a2a.jsonl"
     edited = DEMO.read_bytes().replace(b"Lisbon", b"Porto")
@@ -44,7 +44,7 @@ def test_one_edited_by_hand_is_taken_over(tmp_path: Path) -> None:
         assert recording.sessions()[0].how == before.sessions()[0].how == "clean"
 
 
-def test_lines_in_another_order_and_spacing_are_set_right(tmp_path: Path) -> None:
+def test_order_and_spacing_of_lines_are_normalized(tmp_path: Path) -> None:
     """A finding that was put first, members in another order, spaces: it is written as it was before."""
     path = tmp_path / "f.a2a.jsonl"
     lines = DEMO.read_bytes().splitlines(keepends=True)
@@ -70,7 +70,7 @@ def test_an_older_format_becomes_the_newest(tmp_path: Path) -> None:
         assert [row.task for row in recording.tasks()] == before
 
 
-def test_large_payloads_go_out_and_come_back(tmp_path: Path) -> None:
+def test_large_payloads_move_out_of_and_into_the_file(tmp_path: Path) -> None:
     """`blobs` puts them beside the file, its opposite into it; without either they stay where they are."""
     path = tmp_path / "b.a2a.jsonl"
     path.write_bytes(DEMO.read_bytes().replace(b"Lisbon", b"L" * 70_000))
@@ -99,7 +99,7 @@ def test_large_payloads_go_out_and_come_back(tmp_path: Path) -> None:
         (b'{"cassette":"a2a","version":' + b"9" * 5000 + b"}\n", "not a JSON object"),
     ],
 )
-def test_what_is_no_sound_cassette_is_refused(tmp_path: Path, data: bytes, said: str) -> None:
+def test_invalid_cassettes_are_refused_and_unchanged(tmp_path: Path, data: bytes, said: str) -> None:
     """Foreign, newer, truncated and hostile files: one message with a hint, and the file stays as it was."""
     path = tmp_path / "x.a2a.jsonl"
     path.write_bytes(data)
@@ -136,7 +136,7 @@ def test_a_hostile_line_is_refused_with_its_number(tmp_path: Path, line: bytes) 
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
 
 
-def test_a_number_that_no_recording_holds(tmp_path: Path) -> None:
+def test_numbers_out_of_range_are_refused(tmp_path: Path) -> None:
     """It is found when lines are stored, so many at once; the message says so."""
     path = tmp_path / "n.a2a.jsonl"
     path.write_bytes(
@@ -146,7 +146,7 @@ def test_a_number_that_no_recording_holds(tmp_path: Path) -> None:
         read_cassette(path, tmp_path / "r.a2a.db")
 
 
-def test_an_endless_line_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_have_a_length_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No line takes more memory than the longest that a recording can have."""
     assert MAX_LINE_BYTES >= 6 * 64 << 20
     monkeypatch.setattr("a2a_proxy.recording.cassette.importer.MAX_LINE_BYTES", 1 << 14)

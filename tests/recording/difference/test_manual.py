@@ -14,7 +14,9 @@ _SAMPLES = Path(__file__).parents[3] / "recordings"
 _PAGE = (Path(a2a_proxy.__file__).parent / "manual" / "diff.md").read_text()
 
 
-def test_the_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_manual_example_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", _PAGE, re.DOTALL)
     for name, sample in (("before", "sdk-1.x-rest"), ("after", "sdk-1.x-grpc")):
         shutil.copy(_SAMPLES / f"{sample}.a2a.jsonl", tmp_path / f"{name}.a2a.db")

@@ -61,7 +61,7 @@ def test_a_run_does_not_differ_from_itself(sample: Callable[[str], Recording], n
     assert all(match.change is None for match in found.matches)
 
 
-def test_bindings_and_dialects_are_not_in_the_way(sample: Callable[[str], Recording]) -> None:
+def test_runs_over_different_bindings_and_dialects_are_compared(sample: Callable[[str], Recording]) -> None:
     """One client program of two SDK generations over two bindings: half of all calls are the same."""
     found = runs(sample("sdk-0.3-jsonrpc"), sample("sdk-1.x-grpc"))
     changes_of = [match.change for match in found.matches]
@@ -80,7 +80,7 @@ def test_bindings_and_dialects_are_not_in_the_way(sample: Callable[[str], Record
 @pytest.mark.parametrize(
     ("left", "right"), [("sdk-0.3-rest", "sdk-1.x-grpc"), ("dialect-0.2", "stdio"), ("live-bidi", "live-1975")]
 )
-def test_neither_run_is_preferred(sample: Callable[[str], Recording], left: str, right: str) -> None:
+def test_comparing_runs_is_symmetric(sample: Callable[[str], Recording], left: str, right: str) -> None:
     """The same calls are matched, and as much differs, whichever is called left."""
     there, back = runs(sample(left), sample(right)), runs(sample(right), sample(left))
 
@@ -93,14 +93,14 @@ def number(row: ExchangeRow | None) -> int:
     return 0 if row is None else row.exchange.id
 
 
-def test_rest_calls_tell_in_their_path_what_others_tell_in_their_body(sample: Callable[[str], Recording]) -> None:
+def test_rest_paths_are_compared_with_bodies_of_other_bindings(sample: Callable[[str], Recording]) -> None:
     found = runs(sample("sdk-1.x-rest"), sample("sdk-1.x-grpc"))
     rows = [row for match in found.matches if match.difference for row in match.difference.rows if row.counts]
 
     assert not [row for row in rows if row.part is ExchangePart.REQUEST]
 
 
-def test_one_difference_is_told_as_one(sample: Callable[[str], Recording]) -> None:
+def test_a_repeated_difference_is_reported_once(sample: Callable[[str], Recording]) -> None:
     """The demo asks for two cities over two bindings."""
     assert told(pair(sample("demo"), 2, sample("demo"), 6)) == [("request", "changed", "$.message.parts[0].text")]
 
@@ -127,7 +127,7 @@ def made(path: Path, texts: list[list[str]], chunks: list[str] | None = None, **
     return Recording(path)
 
 
-def test_calls_are_matched_by_what_they_ask(tmp_path: Path) -> None:
+def test_calls_are_matched_by_request(tmp_path: Path) -> None:
     """A call in between does not shift the others; one that came earlier has moved."""
     with (
         made(tmp_path / "a.db", [["one", "x"], ["two", "y"], ["three", "z"]]) as left,
@@ -144,7 +144,7 @@ def test_calls_are_matched_by_what_they_ask(tmp_path: Path) -> None:
     )
 
 
-def test_the_order_of_calls_at_one_time_does_not_count(tmp_path: Path) -> None:
+def test_the_order_of_concurrent_calls_does_not_count(tmp_path: Path) -> None:
     long = {"closed": STARTED + 90_000 * MS}
     with (
         made(tmp_path / "a.db", [["one", "x"], ["two", "y"]], **long) as left,
@@ -156,7 +156,7 @@ def test_the_order_of_calls_at_one_time_does_not_count(tmp_path: Path) -> None:
     assert any(match.moved for match in found.matches)
 
 
-def test_an_event_more_is_one_difference(tmp_path: Path) -> None:
+def test_an_additional_event_is_one_difference(tmp_path: Path) -> None:
     with (
         made(tmp_path / "a.db", [["go", "one", "two", "three"]]) as left,
         made(tmp_path / "b.db", [["go", "one", "between", "two", "three"]]) as right,
@@ -167,7 +167,7 @@ def test_an_event_more_is_one_difference(tmp_path: Path) -> None:
     assert (row.part, row.change, row.frames) == (ExchangePart.EVENTS, ValueChange.RIGHT, (-1, 2))
 
 
-def test_an_artifact_is_one_text_however_it_was_cut(tmp_path: Path) -> None:
+def test_artifact_texts_are_compared_whatever_the_chunks(tmp_path: Path) -> None:
     """Other chunks do not count; other words do, once."""
     with (
         made(tmp_path / "a.db", [["go", "x"]], ["the old ", "town on foot"]) as left,
@@ -195,7 +195,7 @@ def test_a_chunk_that_replaces_the_others_is_an_event(tmp_path: Path) -> None:
     assert told(alone) == [("artifacts", "only left", "$.plan")]
 
 
-def test_whoever_watches_may_end_it(sample: Callable[[str], Recording]) -> None:
+def test_a_comparison_can_be_cancelled(sample: Callable[[str], Recording]) -> None:
     """Also while calls are read; else it is told how far it is, and that it is done."""
     seen: list[tuple[int, int]] = []
     runs(sample("demo"), sample("demo"), watch=lambda *told: not seen.append(told))

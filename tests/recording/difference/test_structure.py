@@ -114,7 +114,7 @@ def told(left: Any, right: Any, **more: Any) -> list[tuple[str, ValueChange, Ign
     ]
 
 
-def test_an_item_that_is_new_does_not_shift_the_others() -> None:
+def test_an_inserted_item_does_not_shift_the_others() -> None:
     left = {"parts": [{"text": "one"}, {"text": "two"}, {"text": "three"}]}
     right = {"parts": [{"text": "zero"}, *left["parts"]]}
 
@@ -122,7 +122,7 @@ def test_an_item_that_is_new_does_not_shift_the_others() -> None:
     assert told(right, left) == [("$.parts[0]", ValueChange.LEFT, Ignored.NOT)]
 
 
-def test_what_moved_did_not_change() -> None:
+def test_a_moved_item_is_not_a_change() -> None:
     tasks = [{"artifacts": [{"name": name}]} for name in "abc"]
 
     (row,) = compare_values({"tasks": tasks}, {"tasks": [tasks[2], tasks[0], tasks[1]]}).rows
@@ -130,7 +130,7 @@ def test_what_moved_did_not_change() -> None:
     assert (row.change, row.left, row.right) == (ValueChange.MOVED, ("tasks", 2), ("tasks", 0))
 
 
-def test_an_identifier_stands_for_one() -> None:
+def test_identifiers_are_mapped_one_to_one() -> None:
     """The same wherever it stands, as a member or in a text. Another one in its place is a difference."""
     left = {"message": {"taskId": "task-0001", "parts": [{"text": "see task-0001!"}]}, "task": {"id": "task-0001"}}
     right = {"message": {"taskId": "task-9999", "parts": [{"text": "see task-9999!"}]}, "task": {"id": "task-9999"}}
@@ -168,7 +168,7 @@ def test_identifiers_are_remembered_from_value_to_value() -> None:
         ({"parts": []}, {"parts": None}, Ignored.DEFAULT),
     ],
 )
-def test_what_does_not_count(left: Any, right: Any, why: Ignored) -> None:
+def test_ignored_differences_have_a_reason(left: Any, right: Any, why: Ignored) -> None:
     assert [row.ignored for row in compare_values(left, right).rows] == [why]
 
 
@@ -183,12 +183,12 @@ def test_what_does_not_count(left: Any, right: Any, why: Ignored) -> None:
         ({"a": True}, {"a": 1}),
     ],
 )
-def test_what_counts(left: Any, right: Any) -> None:
+def test_differences_in_data_and_metadata_count(left: Any, right: Any) -> None:
     """What peers put into data and metadata is theirs."""
     assert [row.ignored for row in compare_values(left, right).rows] == [Ignored.NOT]
 
 
-def test_lines_of_the_protocol_have_their_own_members() -> None:
+def test_members_of_one_dialect_only_are_ignored_across_dialects() -> None:
     """Where the sides speak different ones, ids that only one has and `final` do not count; else they do."""
     left, right = {"message": {"messageId": "m"}, "final": True}, {"message": {}}
 
@@ -202,7 +202,7 @@ def test_a_skill_of_a_card_is_no_identifier() -> None:
     ).same
 
 
-def test_limits_are_told() -> None:
+def test_exceeded_limits_are_reported() -> None:
     """Rows, values and depth are bounded, and what was left out is said."""
     many = compare_values({str(n): n for n in range(1, 50)}, {}, limits=CompareLimits(rows=10))
     assert (len(many.rows), many.cut) == (10, ("more than 10 differences: the others are not shown",))

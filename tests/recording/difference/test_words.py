@@ -31,7 +31,7 @@ def test_a_text_is_one_piece_of_itself(text: str) -> None:
     assert [piece.change for piece in compare_texts(text, text)] == ([None] if text else [])
 
 
-def test_words() -> None:
+def test_adjacent_changed_words_are_one_difference() -> None:
     """Neighbouring words that differ are one difference; an identifier is one word."""
     pieces = compare_texts("see 4b3a-600d by the old town.", "see 4b3a-0000 by a new town.")
 
@@ -46,7 +46,7 @@ def test_words() -> None:
     ]
 
 
-def test_texts_that_differ_late() -> None:
+def test_differences_beyond_the_word_limit_are_kept() -> None:
     """Further on than words are looked at: they differ all the same, and nothing of them is lost."""
     start = "word " * (MAX_CHARS // 5 + 1)
 

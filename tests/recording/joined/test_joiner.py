@@ -45,7 +45,7 @@ def told(tmp_path: Path) -> Iterator[Recording]:
         yield recording
 
 
-def test_calls_are_in_one_order_with_the_file_of_each(tmp_path: Path) -> None:
+def test_calls_are_ordered_by_time_and_name_their_file(tmp_path: Path) -> None:
     """And so are their frames; a task that both saw at one agent is one, one of another agent another."""
     filling(tmp_path, *pair(tmp_path)).copy_new_rows()
 
@@ -66,7 +66,7 @@ def test_calls_are_in_one_order_with_the_file_of_each(tmp_path: Path) -> None:
         assert session.ended == STARTED + 11_000 * MS
 
 
-def test_nothing_of_a_real_sample_is_lost(tmp_path: Path) -> None:
+def test_joining_samples_loses_nothing(tmp_path: Path) -> None:
     """Counted per kind, and what points at an exchange still points at the same one."""
     names = ("generations", "sdk-1.x-jsonrpc", "live-2153")
     files = [ROOT / "recordings" / f"{name}.a2a.jsonl" for name in names]
@@ -102,7 +102,7 @@ def about(recording: Recording) -> list[str]:
     ]
 
 
-def test_what_comes_later_is_added(tmp_path: Path) -> None:
+def test_later_rows_are_added_once(tmp_path: Path) -> None:
     """A call that ends, a frame, a finding, a file that was not there, a run after all had ended; each once."""
     one, two = tmp_path / "one.a2a.db", tmp_path / "two.a2a.db"
     first = begin(one, 1)
@@ -138,7 +138,7 @@ def test_what_comes_later_is_added(tmp_path: Path) -> None:
         assert recording.sessions()[0].how == "clean"
 
 
-def test_a_damaged_file_is_told_on_the_screen(tmp_path: Path) -> None:
+def test_a_damaged_file_is_reported_in_the_session(tmp_path: Path) -> None:
     """What could be read stays."""
     first, second = pair(tmp_path)
     with contextlib.closing(sqlite3.connect(second)) as db:
@@ -152,7 +152,7 @@ def test_a_damaged_file_is_told_on_the_screen(tmp_path: Path) -> None:
         assert "cannot be read" in recording.sessions()[0].complete
 
 
-def test_a_session_that_two_files_hold_is_taken_from_the_one_with_more_of_it(tmp_path: Path) -> None:
+def test_a_session_in_two_files_is_read_from_the_more_complete_one(tmp_path: Path) -> None:
     """An old copy, named first, hides nothing."""
     writer = begin(tmp_path / "live.a2a.db", 1)
     call(writer, 1, 1, 1)
@@ -166,7 +166,7 @@ def test_a_session_that_two_files_hold_is_taken_from_the_one_with_more_of_it(tmp
         assert recording.counts().frames == 4
 
 
-def test_what_is_pruned_meanwhile_stays_and_its_numbers_mean_something_else(tmp_path: Path) -> None:
+def test_pruned_rows_stay_and_reused_numbers_are_new_rows(tmp_path: Path) -> None:
     """A session that gets the number of one that has gone, and rows that get theirs, are new."""
     path = tmp_path / "a.a2a.db"
     for number in (1, 2):
@@ -188,7 +188,7 @@ def test_what_is_pruned_meanwhile_stays_and_its_numbers_mean_something_else(tmp_
     writer.finish(STARTED + 10_000 * MS)
 
 
-def test_notes_come_along(tmp_path: Path) -> None:
+def test_notes_are_copied(tmp_path: Path) -> None:
     """With their calls; also one that is written later."""
     first, second = pair(tmp_path)
     annotate(second, NotePlace(1, 2), STARTED, text="of its own")

@@ -68,7 +68,7 @@ def test_any_condition(path: Path, node: Node) -> None:
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
-def test_what_is_there_is_found(path: Path) -> None:
+def test_values_of_the_samples_are_found(path: Path) -> None:
     """Values taken from the sample itself: ids whole and begun, states, codes, words of payloads."""
     _, world = sample(path)
     texts = {"err", "-err", "sev:*", "trace:*", "$.result.kind:*", "req.part:text", "resp.part:*"}
@@ -101,7 +101,7 @@ HITS = {
 """For each field a condition that holds for something."""
 
 
-def test_every_field_is_here() -> None:
+def test_every_field_is_tested() -> None:
     """None was forgotten."""
     assert HITS.keys() == FIELDS.keys()
 

@@ -41,7 +41,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recording]:
         ("a) b:c (sev:w", 12, ["warning"]),
     ],
 )
-def test_words(text: str, start: int, first: list[str]) -> None:
+def test_words_are_completed_without_a_recording(text: str, start: int, first: list[str]) -> None:
     """Without a recording: fields and closed lists, in the place of what is being typed."""
     found = complete(text, len(text))
     assert (found.start, found.end) == (start, len(text))
@@ -49,7 +49,7 @@ def test_words(text: str, start: int, first: list[str]) -> None:
     assert [each.text for each in found.items][: len(first)] == first
 
 
-def test_the_cursor_may_stand_anywhere() -> None:
+def test_completion_keeps_the_text_after_the_cursor() -> None:
     """What follows it is left alone."""
     found = complete("sta task:b2", 3)
     assert (found.start, found.end, [each.text for each in found.items]) == (0, 3, ["state:", "status:"])
@@ -77,7 +77,9 @@ def test_the_cursor_may_stand_anywhere() -> None:
         ("peer:", None),
     ],
 )
-def test_values_with_their_number(recording: Recording, text: str, first: list[tuple[str, int]] | None) -> None:
+def test_values_are_completed_with_their_counts(
+    recording: Recording, text: str, first: list[tuple[str, int]] | None
+) -> None:
     """From the recording, the frequent ones first; each can be typed as it is, and finds something where it counts."""
     found = complete(text, len(text), recording.db)
     told = [(each.text, each.count) for each in found.items]
@@ -98,7 +100,7 @@ def test_every_closed_list_is_offered() -> None:
             parse(f"{field.name}:{word}")
 
 
-def test_what_cannot_be_read_is_completed_all_the_same() -> None:
+def test_invalid_expressions_are_completed() -> None:
     """An open quote, a parenthesis too many: completion never fails."""
     for text in ('task:"a b', ")) st", '"', "~~", "$.a", "\\u", "-", "req.", "a:b:c", "~"):
         found = complete(text, len(text))

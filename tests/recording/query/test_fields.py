@@ -25,21 +25,21 @@ def rows() -> list[str]:
     ]
 
 
-def test_the_manual_has_every_field_as_it_is() -> None:
+def test_the_manual_lists_every_field() -> None:
     """No line missing, none too many, in the same order."""
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     assert [line for line in lines if line.startswith("| `") and line.count("|") == 7] == rows()
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_every_example_asks_for_its_field(name: str) -> None:
+def test_every_example_uses_its_field(name: str) -> None:
     """It can be typed as it stands in the manual."""
     node = parse(FIELDS[name].example)
     assert isinstance(node, Match)
     assert node.field == name
 
 
-def test_the_examples_of_the_manual_can_be_typed() -> None:
+def test_manual_examples_parse() -> None:
     """Each line of its blocks: what stands after -f or --filter, and the expressions in the list."""
     text = PAGE.read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if line.startswith("a2a-inspect ")]
@@ -51,7 +51,7 @@ def test_the_examples_of_the_manual_can_be_typed() -> None:
         parse(expression)
 
 
-def test_closed_lists_know_no_other_words() -> None:
+def test_unknown_words_of_closed_lists_are_refused() -> None:
     """A word that a field does not know is an error for every one of them."""
     for field in FIELDS.values():
         if field.kind.words:

@@ -164,7 +164,7 @@ def test_a_tree_survives_its_text(tree: Node) -> None:
         ("a" * 10_001, "the expression is longer than 10000 characters", 10_000, False),
     ],
 )  # fmt: skip
-def test_what_is_wrong(text: str, message: str, at: int, incomplete: bool) -> None:
+def test_errors_have_message_position_and_completeness(text: str, message: str, at: int, incomplete: bool) -> None:
     """Message, place, and whether typing on may mend it."""
     with pytest.raises(QueryError) as caught:
         parse(text)
@@ -172,7 +172,7 @@ def test_what_is_wrong(text: str, message: str, at: int, incomplete: bool) -> No
     assert (wrong.message.startswith(message), wrong.at, wrong.incomplete) == (True, at, incomplete), wrong.message
 
 
-def test_the_caret_stands_under_what_is_wrong() -> None:
+def test_the_caret_points_at_the_error() -> None:
     """Also in a long expression, and where characters could act on a terminal."""
     for text, at in (("a \x1b[2J taks:1", 7), ("word " * 40 + "taks:1 " + "b" * 90, 200)):
         with pytest.raises(QueryError) as caught:

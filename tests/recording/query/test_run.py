@@ -51,7 +51,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recording]:
         yield opened
 
 
-def test_few_rows_are_asked_by_themselves(path: Path, small: Recording) -> None:
+def test_queries_may_be_limited_to_some_rows(path: Path, small: Recording) -> None:
     """The same answer as for all, for those alone; more of them than go into one query."""
     for expression in ("state:working", "needle", "-gap", "binding:grpc", "finding:*", "dur>1ms OR err"):
         for rows in Rows:
@@ -65,7 +65,7 @@ def test_few_rows_are_asked_by_themselves(path: Path, small: Recording) -> None:
         assert recording.queryable().filter_ids("needle", Rows.FRAMES, range(1, 1001)) == [101]
 
 
-def test_pages_follow_each_other(path: Path) -> None:
+def test_pages_are_consecutive(path: Path) -> None:
     """By id, of all sessions or of one; a limit is a limit."""
     with Recording(path) as recording:
         first = [row.id for row in recording.find_frames("state:working", limit=100)]
@@ -104,7 +104,7 @@ def test_the_first_hit_does_not_wait_for_the_last_row(path: Path) -> None:
         assert every[-1] == (COUNT, COUNT)
 
 
-def test_nothing_is_held_between_windows(path: Path) -> None:
+def test_no_statement_stays_open_between_windows(path: Path) -> None:
     """No statement stays open while the caller works."""
     with Recording(path) as recording:
         found = recording.find_frames("needle")
@@ -115,7 +115,7 @@ def test_nothing_is_held_between_windows(path: Path) -> None:
         other.close()
 
 
-def test_a_slow_pattern_is_an_error_that_says_so(path: Path) -> None:
+def test_a_slow_pattern_is_a_clear_error(path: Path) -> None:
     """On hostile bytes, not a search that stands still; the recording can be asked on."""
     with Recording(path) as recording:
         with pytest.raises(QueryError, match=r"takes longer than 0.25 s on one text: \(a\+\)\+\$") as caught:
@@ -124,7 +124,7 @@ def test_a_slow_pattern_is_an_error_that_says_so(path: Path) -> None:
         assert len(list(recording.find_frames("text~Needle"))) == 2
 
 
-def test_a_damaged_block_hides_its_payloads_alone(path: Path, tmp_path: Path) -> None:
+def test_a_damaged_block_hides_only_its_own_payloads(path: Path, tmp_path: Path) -> None:
     """The rest is still found."""
     copy = tmp_path / "copy.a2a.db"
     copy.write_bytes(path.read_bytes())
@@ -141,7 +141,7 @@ EVIL = ("'; DROP TABLE frame; --", "x' OR '1'='1", "{}", ":after", "@a", "$1", "
 
 
 @pytest.mark.parametrize("rows", Rows)
-def test_whoever_waits_for_the_first_rows_waits_for_no_other_table(
+def test_the_first_window_is_read_row_by_row(
     rows: Rows, path: Path, small: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first window is small and asked row by row, the others are not: the answer is the same."""
@@ -168,7 +168,7 @@ def test_whoever_waits_for_the_first_rows_waits_for_no_other_table(
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_what_was_typed_is_bound(name: str, small: Recording) -> None:
+def test_values_are_bound_parameters(name: str, small: Recording) -> None:
     """For every field and operator: the SQL is the same whatever the value, and has a mark for each parameter."""
     for op in FIELDS[name].kind.ops:
         made: dict[Rows, set[str]] = {rows: set() for rows in Rows}
@@ -186,14 +186,14 @@ def test_what_was_typed_is_bound(name: str, small: Recording) -> None:
         assert all(len(texts) <= 1 for texts in made.values()), made
 
 
-def test_a_path_is_bound(small: Recording) -> None:
+def test_paths_are_bound_parameters(small: Recording) -> None:
     """As a value, whatever it says."""
     node = parse("""$["'); DROP TABLE frame; --"].a:*""")
     assert "DROP" not in where(node, Rows.FRAMES).text
     assert list(small.find_frames(node)) == []
 
 
-def test_columns_are_asked_all_at_once_payloads_by_windows(path: Path) -> None:
+def test_columns_are_queried_at_once_and_payloads_by_window(path: Path) -> None:
     """What is told in `explain`: the regular spelling, the SQL with a mark for each value, the plan."""
     with Recording(path) as recording:
         told = recording.queryable().explain("(state:Working)  AND op:message/send", Rows.EXCHANGES)
@@ -217,7 +217,7 @@ def test_a_closed_recording_is_a_recording_error(path: Path) -> None:
     "text",
     [" OR ".join(["size<0"] * 200), " ".join(["state:working"] * 200), "-" * 50 + "err", "(" * 50 + "err" + ")" * 50],
 )
-def test_many_conditions_are_no_trouble(text: str, small: Recording) -> None:
+def test_many_conditions_are_accepted(text: str, small: Recording) -> None:
     """As many as may be typed, and as deep."""
     for rows in Rows:
         list(small.queryable().ids(text, rows))

@@ -29,7 +29,7 @@ def test_chunks_become_one_artifact() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in _RECORDINGS.glob("*.a2a.jsonl")))
-def test_the_parts_are_as_many_as_the_task_has_counted(name: str) -> None:
+def test_part_counts_equal_those_of_the_task(name: str) -> None:
     """For every task of every sample: what is put together agrees with what the recorder counted as it passed."""
     with open_recording_or_cassette(_RECORDINGS / name) as recording:
         for row in recording.tasks():
@@ -38,7 +38,7 @@ def test_the_parts_are_as_many_as_the_task_has_counted(name: str) -> None:
             assert {each: len(one.artifact.parts) for each, one in found.items()} == counted
 
 
-def test_show_prints_them(capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_artifacts(capsys: pytest.CaptureFixture[str]) -> None:
     """`show --artifacts` has their content below the task's line."""
     with open_recording_or_cassette(_RECORDINGS / "demo.a2a.jsonl") as recording:
         show_conversation(recording, ShowSelection(("#3",), artifacts=True), as_json=False)

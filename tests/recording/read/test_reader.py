@@ -30,7 +30,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "r.a2a.db"
 
 
-def test_things_are_found_by_key(path: Path):
+def test_rows_are_found_by_key(path: Path):
     """Two sessions of one file: exchanges, frames, findings and tasks of each, by key and in order."""
     for number in (1, 2):
         writer = Writer(path, facts(number))
@@ -67,7 +67,7 @@ def test_things_are_found_by_key(path: Path):
         assert recording.counts(2) == Counts(1, 1, 3, 60, 2, 3)
 
 
-def test_frames_of_a_connection_are_its_own(path: Path):
+def test_frames_outside_exchanges_are_found_by_connection(path: Path):
     """Frames outside any exchange are found by their connection."""
     base = event_frames(1)[0]
     own = [msgspec.structs.replace(base, exchange=0, connection=n, seq=s) for s in (0, 1) for n in (1, 2)]
@@ -128,7 +128,7 @@ def test_text_is_found_in_blocks_and_blobs(path: Path):
         assert with_text(recording, "no such text") == []
 
 
-def test_text_is_found_as_json_may_spell_it(path: Path):
+def test_text_is_found_in_any_json_spelling(path: Path):
     """Quotes and characters outside ASCII, escaped or not."""
     base = event_frames(1)[0]
     spellings = (b'{"t":"say \\"\\u00e4\\""}', '{"t":"say \\"ä\\""}'.encode(), 'say "ä"'.encode(), b"say a")
@@ -150,7 +150,7 @@ def test_sql_can_read_payloads(path: Path):
         assert recording.db.execute("SELECT payload(77)").fetchone() == (None,)
 
 
-def test_damage_is_said_and_the_rest_can_be_read(path: Path):
+def test_damage_is_reported_and_the_rest_is_readable(path: Path):
     """A block that cannot be decompressed is an error of that frame, and NULL in SQL."""
     writer = Writer(path, facts())
     writer.write(event_frames(2))
@@ -164,7 +164,7 @@ def test_damage_is_said_and_the_rest_can_be_read(path: Path):
         assert recording.db.execute("SELECT payload(id) FROM frame").fetchall() == [(None,), (None,)]
 
 
-def test_a_folder_where_nothing_may_be_written(path: Path):
+def test_a_finished_recording_opens_in_a_read_only_folder(path: Path):
     """A finished recording opens from a read-only folder (nothing is made beside it)."""
     writer = Writer(path, facts())
     writer.write(event_frames(2))
@@ -179,7 +179,7 @@ def test_a_folder_where_nothing_may_be_written(path: Path):
         os.chmod(path.parent, 0o700)
 
 
-def test_a_look_leaves_nothing_beside_a_finished_recording(path: Path):
+def test_reading_leaves_no_file_beside_a_finished_recording(path: Path):
     """SQLite makes a write-ahead log for readers too; one that was there before stays, for it is somebody's."""
     writer = Writer(path, facts())
     writer.write(event_frames(10), [], Changes([], [_exchange(1)], []))
@@ -195,7 +195,7 @@ def test_a_look_leaves_nothing_beside_a_finished_recording(path: Path):
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_no_page_of_a_session_is_sorted(path: Path):
+def test_pages_are_read_without_sorting(path: Path):
     """Frames of a session come in the order of storing: with a sort for each page, a long one took hours to check."""
     writer = Writer(path, facts(1))
     writer.write(event_frames(60, seed=1), [], Changes([], [_exchange(n) for n in (1, 2, 3)], []))

@@ -94,7 +94,7 @@ def test_a_newer_schema_still_in_the_log(tmp_path: Path):
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="file names are UTF-8 there")
-def test_a_name_that_is_no_text(tmp_path: Path):
+def test_a_file_name_that_is_not_utf_8_is_opened(tmp_path: Path):
     """File names are bytes; what is no UTF-8 can be read and closed as any other."""
     path = tmp_path / os.fsdecode(b"\xff run?#%.a2a.db")
     made = Writer(tmp_path / "run.a2a.db", facts(1))
@@ -171,7 +171,7 @@ def test_a_locked_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         assert [row.frame for row in recording.frames_after(0)] == event_frames(3)
 
 
-def test_a_session_that_is_not_there(tmp_path: Path):
+def test_resuming_a_missing_session_is_an_error(tmp_path: Path):
     """Resuming says which one."""
     path = tmp_path / "r.a2a.db"
     _make(path)
@@ -184,7 +184,7 @@ def test_the_steps_count_up_to_the_version():
     assert len(STEPS) == schema.SCHEMA_VERSION
 
 
-def test_without_strict_tables_nothing_is_converted(monkeypatch: pytest.MonkeyPatch):
+def test_text_columns_are_not_converted_without_strict_tables(monkeypatch: pytest.MonkeyPatch):
     """SQLite before 3.37: texts that look like numbers stay texts."""
     monkeypatch.setattr(migrations, "_STRICT_SINCE", (99,))
     db = open_private()
@@ -198,7 +198,7 @@ def test_without_strict_tables_nothing_is_converted(monkeypatch: pytest.MonkeyPa
     assert db.execute("SELECT typeof(value) FROM text ORDER BY id DESC").fetchone() == ("text",)
 
 
-def test_tables_are_strict_where_they_can_be():
+def test_tables_are_strict_if_sqlite_supports_it():
     """A wrong type is refused."""
     if sqlite3.sqlite_version_info < (3, 37):
         pytest.skip("this SQLite knows no STRICT")
@@ -208,7 +208,7 @@ def test_tables_are_strict_where_they_can_be():
         )
 
 
-def test_a_log_without_its_database_is_not_played_into_a_new_one(tmp_path: Path) -> None:
+def test_a_stale_wal_is_not_replayed_into_a_new_database(tmp_path: Path) -> None:
     """SQLite cannot tell that `-wal` belonged to a recording that was deleted."""
     path = tmp_path / "r.db"
     first = open_writable(path)
@@ -222,7 +222,7 @@ def test_a_log_without_its_database_is_not_played_into_a_new_one(tmp_path: Path)
     second.close()
 
 
-def test_a_new_recording_is_named_by_one_process_at_a_time(tmp_path: Path) -> None:
+def test_creating_a_recording_is_exclusive(tmp_path: Path) -> None:
     """Who finds no file throws away the log of a deleted one; that log may be of a file that appeared meanwhile."""
     path = tmp_path / "r.a2a.db"
     folder = os.open(tmp_path, os.O_RDONLY)

@@ -52,7 +52,7 @@ def test_long_fields_of_protobuf_are_cut_whole():
     assert [len(piece) for piece in pieces] == [MIN_PIECE_BYTES, MIN_PIECE_BYTES * 2 * 3 // 4]
 
 
-def test_nothing_long_is_nothing_to_cut():
+def test_payloads_of_short_texts_are_not_cut():
     """A big payload of small texts stays whole."""
     assert find_long_runs(b'{"a":"' + b'b","c":"' * 2000 + b'"}') == []
     assert find_long_runs(b"") == []

@@ -45,7 +45,7 @@ def only(recording: Recording) -> Task:
     return row.task
 
 
-def test_it_is_read_and_left_as_it_is(old: Path) -> None:
+def test_an_old_recording_is_read_without_changing_it(old: Path) -> None:
     """Numbers that nobody had seen were kept then, not which stream left them out."""
     with Recording(old) as recording:
         task, exchanges = only(recording), [row.exchange for row in recording.exchanges()]
@@ -55,7 +55,7 @@ def test_it_is_read_and_left_as_it_is(old: Path) -> None:
     assert version(old) == 1
 
 
-def test_whoever_writes_brings_it_to_the_newest_schema(old: Path) -> None:
+def test_writing_migrates_to_the_newest_schema(old: Path) -> None:
     """What it held is read as before, and there is room for what is new."""
     with Recording(old) as recording:
         before = content(recording)
@@ -71,14 +71,14 @@ def test_whoever_writes_brings_it_to_the_newest_schema(old: Path) -> None:
         assert len(steps) == SCHEMA_VERSION
 
 
-def test_what_it_cannot_know_is_asked_of_it(old: Path) -> None:
+def test_filters_on_newer_columns_work_on_an_old_recording(old: Path) -> None:
     """A filter that looks at a column that came later, in a file that is only read."""
     with Recording(old) as recording:
         assert list(recording.find_exchanges("trace:4bf9")) == []
     assert version(old) == 1
 
 
-def test_it_has_the_tables_of_a_new_one(old: Path, tmp_path: Path) -> None:
+def test_a_migrated_recording_has_the_tables_of_a_new_one(old: Path, tmp_path: Path) -> None:
     """Column by column, in order: rows are read by position. And its indexes."""
     open_writable(old).close()
     open_writable(tmp_path / "new.a2a.db").close()
@@ -92,7 +92,7 @@ def tables(path: Path) -> dict[str, list[object]]:
         return {"": indexes} | {name: db.execute(f"PRAGMA table_info({name})").fetchall() for name in names}
 
 
-def test_a_cassette_of_version_1() -> None:
+def test_a_cassette_of_version_1_is_read() -> None:
     with open_recording_or_cassette(DATA / "version_1.a2a.jsonl") as recording:
         task = only(recording)
     assert (task.seen, task.missed, task.support) == (((3, 3), (5, 5), (8, 8)), (), Support.YES)
@@ -107,5 +107,7 @@ def test_a_cassette_of_version_1() -> None:
         (9, [5, 6, 8], [(4, 4), (7, 7), (9, 9)]),
     ],
 )
-def test_what_version_1_knew(highest: int, missed: list[int], ranges: list[tuple[int, int]]) -> None:
+def test_generation_ranges_of_version_1_are_derived(
+    highest: int, missed: list[int], ranges: list[tuple[int, int]]
+) -> None:
     assert generation_ranges(highest, missed) == ranges

@@ -34,7 +34,7 @@ def test_the_declared_columns_are_those_of_a_fresh_database():
             assert list(declared_types()[table]) == fresh, table
 
 
-def test_the_trace_that_was_sent_on_is_checked(tmp_path: Path):
+def test_columns_of_later_versions_are_checked(tmp_path: Path):
     """A column that came with a later version is checked like the others."""
     path = tmp_path / "hostile.a2a.db"
     writer = Writer(path, facts())

@@ -92,7 +92,7 @@ def _segment(number: int, **fields: Any) -> Segment:
     return Segment(number, "agent:1", "t", "c", "agent", **members)
 
 
-def test_a_later_snapshot_replaces_the_one_before() -> None:
+def test_a_later_snapshot_replaces_the_earlier_one() -> None:
     db = open_private()
     writer = Writer.on_connection(db, FACTS)
     writer.write([], [], Changes([], [], [], segments=[_segment(1), _segment(2)]))
@@ -104,7 +104,7 @@ def test_a_later_snapshot_replaces_the_one_before() -> None:
     db.close()
 
 
-def test_the_views_say_it_in_plain_words() -> None:
+def test_views_show_segments_in_words() -> None:
     db = open_private()
     segment = _segment(1, ended=STARTED + 50, reason="completed", first_output=STARTED + 12, last_output=STARTED + 25)
     broken = Interruption(1, "agent:1", "t", "c", "message", 1, 5, 0, STARTED + 20, outcome="yielded")
@@ -125,7 +125,7 @@ def test_the_views_say_it_in_plain_words() -> None:
     db.close()
 
 
-def test_they_go_with_their_session_and_keep_the_names_of_others(tmp_path: Path) -> None:
+def test_deleting_a_session_deletes_its_segments_and_keeps_shared_names(tmp_path: Path) -> None:
     handoff = Handoff(1, "transfer", "author", "a", "task-1", "context-1", 1, "b", "task-2", 1, 1, 0, STARTED)
     broken = Interruption(1, "a", "task-3", "context-3", "message", 1, 5, 0, STARTED + 20)
     for uuid in ("one", "two"):
@@ -144,7 +144,7 @@ def test_they_go_with_their_session_and_keep_the_names_of_others(tmp_path: Path)
         assert "context-one" not in values
 
 
-def test_a_recording_of_an_older_schema_has_none() -> None:
+def test_a_recording_of_an_older_schema_has_no_segments() -> None:
     db = open_private()
     Writer.on_connection(db, FACTS).write([], [], Changes([], [], []))
     for table in ("segment", "interruption", "handoff"):

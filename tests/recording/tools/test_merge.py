@@ -60,7 +60,7 @@ def merged(out: Path, *sources: Path) -> dict[str, list[object]]:
         return by_uuid(recording)
 
 
-def test_whole_sessions_come_over_as_they_were(tmp_path: Path) -> None:
+def test_sessions_are_copied_unchanged(tmp_path: Path) -> None:
     """Of recordings and of cassettes: artifacts, blobs, findings, redaction marks, notes and segments too."""
     files = [*pair(tmp_path), *SAMPLES]
     annotate(files[0], NotePlace(1, 2, 1), STARTED, text="look here", bookmark=True)
@@ -85,7 +85,7 @@ def test_sessions_and_frames_are_in_the_order_of_their_times(tmp_path: Path) -> 
         ]
 
 
-def test_frames_are_stored_by_time_where_sessions_overlap(tmp_path: Path) -> None:
+def test_frames_of_overlapping_sessions_are_stored_by_time(tmp_path: Path) -> None:
     """A follower of the new file sees both conversations go on side by side."""
     writers = [begin(tmp_path / f"{number}.a2a.db", number) for number in (1, 2)]
     for second in range(1, 701):
@@ -100,7 +100,7 @@ def test_frames_are_stored_by_time_where_sessions_overlap(tmp_path: Path) -> Non
     assert set(sessions[:1000]) == {1, 2} == set(sessions[-400:])
 
 
-def test_a_payload_that_both_have_is_stored_once(tmp_path: Path) -> None:
+def test_a_shared_payload_is_stored_once(tmp_path: Path) -> None:
     """By content."""
     big = b'{"a":"' + b"x" * 50_000 + b'"}'
     for number in (1, 2):
@@ -114,7 +114,7 @@ def test_a_payload_that_both_have_is_stored_once(tmp_path: Path) -> None:
         assert [row.frame.payload for row in recording.frames_after(0)] == [big, big]
 
 
-def test_a_session_goes_in_once_from_the_file_that_has_most_of_it(tmp_path: Path) -> None:
+def test_a_session_in_two_files_is_copied_from_the_more_complete_one(tmp_path: Path) -> None:
     """An older copy of a recording that went on adds nothing."""
     writer = begin(tmp_path / "live.a2a.db", 1)
     call(writer, 1, 1, 1)
@@ -135,7 +135,7 @@ def test_a_session_goes_in_once_from_the_file_that_has_most_of_it(tmp_path: Path
         assert told == content(recording, 1)
 
 
-def test_what_is_being_recorded_is_merged_as_it_is_and_says_so(tmp_path: Path) -> None:
+def test_an_open_session_is_merged_and_marked_incomplete(tmp_path: Path) -> None:
     """Nobody takes the copy for the session itself: it has ended, and is not whole."""
     writer = begin(tmp_path / "live.a2a.db", 1)
     call(writer, 1, 1, 1)
@@ -151,9 +151,7 @@ def test_what_is_being_recorded_is_merged_as_it_is_and_says_so(tmp_path: Path) -
     writer.finish(STARTED)
 
 
-def test_the_source_is_one_moment_though_it_is_written_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_source_is_read_as_one_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted first and read later: the frames that come in between stay out, and none is missed."""
     writer = begin(tmp_path / "live.a2a.db", 1)
     call(writer, 1, 1, 1)
@@ -173,7 +171,7 @@ def test_the_source_is_one_moment_though_it_is_written_meanwhile(
         assert recording.counts().exchanges == 1
 
 
-def test_an_old_recording_comes_over_in_the_newest_schema(tmp_path: Path) -> None:
+def test_an_old_recording_is_merged_into_the_newest_schema(tmp_path: Path) -> None:
     """Its segments, which it did not have, are cut; it stays as old as it was."""
     old = tmp_path / "old.a2a.db"
     with closing(sqlite3.connect(old)) as db:
@@ -192,7 +190,7 @@ def test_an_old_recording_comes_over_in_the_newest_schema(tmp_path: Path) -> Non
         assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
 
 
-def test_nothing_is_overwritten_unasked_nor_a_source_at_all(tmp_path: Path) -> None:
+def test_existing_files_and_sources_are_not_overwritten(tmp_path: Path) -> None:
     """Nor a recording that somebody has open; and nothing half made is left."""
     first, second = pair(tmp_path)
     taken = tmp_path / "taken.a2a.db"

@@ -32,7 +32,7 @@ def told(path: Path, session: int) -> list[tuple[object, ...]]:
         return [(each.frame,) for each in recording.frames(row.key)] + [(row.exchange,)]
 
 
-def test_the_others_stay(tmp_path: Path) -> None:
+def test_other_sessions_are_unchanged(tmp_path: Path) -> None:
     """Byte for byte; and nothing of those that went is left in any table."""
     path = filled(tmp_path / "a.db", 4)
     before = {session: told(path, session) for session in (1, 3)}
@@ -47,7 +47,7 @@ def test_the_others_stay(tmp_path: Path) -> None:
         assert recording.db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_the_disk_is_given_back(tmp_path: Path) -> None:
+def test_the_file_shrinks(tmp_path: Path) -> None:
     """Identifiers that nobody names any more go too."""
     path = filled(tmp_path / "a.db", 3, frames=3000)
     one = filled(tmp_path / "b.db", 1, frames=3000)
@@ -75,7 +75,7 @@ def test_sessions_of_real_samples(tmp_path: Path) -> None:
     assert (tmp_path / "again.a2a.jsonl").read_text().splitlines()[1:-1] == original[1:-1]
 
 
-def test_beside_a_writer(tmp_path: Path) -> None:
+def test_pruning_does_not_disturb_a_writer(tmp_path: Path) -> None:
     """A session that is being written goes on as if nothing had happened, with the identifiers that it remembers."""
     path = filled(tmp_path / "a.db", 1)
     busy = writer(path, 2)

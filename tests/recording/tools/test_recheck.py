@@ -26,7 +26,7 @@ def in_order(live: list[Finding]) -> list[Finding]:
 
 
 @pytest.mark.parametrize("rule", thin(all_rules().values(), 3), ids=lambda rule: rule.id)
-def test_the_example_of_a_rule(rule: Rule, tmp_path: Path) -> None:
+def test_rechecking_a_rule_example_finds_the_same(rule: Rule, tmp_path: Path) -> None:
     """What was found live is found again, in the same order, with the same evidence."""
     live = record(tmp_path / "r.db", rule.flagged.chunks())
     with Recording(tmp_path / "r.db") as recording:
@@ -35,7 +35,7 @@ def test_the_example_of_a_rule(rule: Rule, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sample", sorted(path.name.removesuffix(".a2a.jsonl") for path in SAMPLES.glob("*.jsonl")))
-def test_a_sample(sample: str, tmp_path: Path) -> None:
+def test_rechecking_a_sample_finds_the_same(sample: str, tmp_path: Path) -> None:
     """The bytes of real conversations: what their rules say as they pass, they say over the recording."""
     live = record(tmp_path / "r.db", chunks(loaded(sample)))
     with Recording(tmp_path / "r.db") as recording:

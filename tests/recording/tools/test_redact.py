@@ -22,14 +22,14 @@ def findings(path: Path, *words: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("ident", "quoted"), [("A2A-ART-007", "other"), ("A2A-CAP-002", "streaming is not supported")])
-def test_a_finding_may_have_quoted_a_payload(ident: str, quoted: str, tmp_path: Path) -> None:
+def test_findings_that_may_quote_a_payload_are_removed(ident: str, quoted: str, tmp_path: Path) -> None:
     """It goes with the payload; with another policy it stays."""
     record(tmp_path / "r.db", all_rules()[ident].flagged.chunks())
     assert quoted in findings(tmp_path / "r.db", "pii")[ident]
     assert quoted not in str(findings(tmp_path / "r.db", "metadata-only"))
 
 
-def test_what_needs_no_payload_is_found_in_the_copy(tmp_path: Path) -> None:
+def test_rules_without_payloads_find_the_same_in_the_copy(tmp_path: Path) -> None:
     """As often as before; what was not found before is not found now."""
     record(tmp_path / "r.db", all_rules()["A2A-STATE-001"].flagged.chunks())
     before = findings(tmp_path / "r.db", "pii")

@@ -58,7 +58,7 @@ JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlc2lnbg"
         ("sk-abcdefgh12345678abcd it is", "sk-abcdefgh12345678abcd", Clue.LOOK),
     ],
 )
-def test_a_credential_in_a_message(tmp_path: Path, text: str, secret: str, clue: Clue) -> None:
+def test_a_credential_in_a_message_is_found(tmp_path: Path, text: str, secret: str, clue: Clue) -> None:
     """In JSON and in protobuf, with its place, what gave it away, and an excerpt that does not tell it."""
     for sample, old in ((DEMO, b"Lisbon"), (GRPC, b'"unary"')):
         new = json.dumps(text).encode() if old.startswith(b'"') else text.encode()
@@ -71,7 +71,7 @@ def test_a_credential_in_a_message(tmp_path: Path, text: str, secret: str, clue:
         assert str(len(secret)) in found.excerpt
 
 
-def test_it_is_found_again_elsewhere(tmp_path: Path) -> None:
+def test_a_known_secret_is_found_elsewhere(tmp_path: Path) -> None:
     """A secret of a header that is repeated in a text, though before it and in base64."""
     path = tmp_path / "two.a2a.jsonl"
     data = DEMO.read_bytes().replace(b"Lisbon", b"say aHVudGVyMi1odW50ZXIy now", 1)
@@ -84,7 +84,7 @@ def test_it_is_found_again_elsewhere(tmp_path: Path) -> None:
     assert any("text" in where for where in wheres)
 
 
-def test_what_no_import_reads_is_looked_at_too(tmp_path: Path) -> None:
+def test_unknown_members_and_notes_are_scanned(tmp_path: Path) -> None:
     """A member that a newer version, or a person, put into a line; and a note."""
     path = tmp_path / "extra.a2a.jsonl"
     lines = DEMO.read_bytes().splitlines(keepends=True)
@@ -101,7 +101,7 @@ def test_what_no_import_reads_is_looked_at_too(tmp_path: Path) -> None:
     assert (found.place, found.where, found.secret) == ("line 3", '$["x-debug"].password', b"hunter2-hunter2")
 
 
-def test_a_policy_adds_and_leaves(tmp_path: Path) -> None:
+def test_a_policy_adds_and_removes_patterns(tmp_path: Path) -> None:
     """Absence of personal data is proved the same way; what may be there is said."""
     path = put(tmp_path, DEMO, b"Lisbon", b"write to ana@example.org")
     assert scanned(path).secrets == []

@@ -48,14 +48,14 @@ def test_a_place_has_one_note(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [NotePlace(2), NotePlace(1, 9), NotePlace(1, 2, 7)])
-def test_of_what_is_not_there(tmp_path: Path, place: NotePlace) -> None:
+def test_a_note_on_a_missing_place_is_an_error(tmp_path: Path, place: NotePlace) -> None:
     path = sample(tmp_path / "a.db")
     with pytest.raises(RecordingError, match=r"has no (session|exchange|frame)"):
         annotate(path, place, AT, text="look")
     assert noted(path) == {}
 
 
-def test_while_a_recorder_writes(tmp_path: Path) -> None:
+def test_notes_are_written_beside_a_recorder(tmp_path: Path) -> None:
     """Its connection stays open; it reads nothing of the notes and goes on."""
     path = tmp_path / "a.db"
     recorder = writer(path)
@@ -69,7 +69,7 @@ def test_while_a_recorder_writes(tmp_path: Path) -> None:
         assert recording.counts().frames == 2
 
 
-def test_a_cassette_keeps_them(tmp_path: Path) -> None:
+def test_a_cassette_keeps_notes(tmp_path: Path) -> None:
     """There and back, with the session that they belong to; of sessions left out none is kept."""
     path = sample(tmp_path / "a.db")
     second = writer(path, 2)
@@ -98,7 +98,7 @@ def test_a_cassette_without_notes_says_version_1(tmp_path: Path) -> None:
     assert heads == ['{"cassette":"a2a","version":1', '{"cassette":"a2a","version":2']
 
 
-def test_a_cassette_is_not_written_to(tmp_path: Path) -> None:
+def test_a_cassette_takes_no_notes(tmp_path: Path) -> None:
     path = tmp_path / "a.a2a.jsonl"
     with Recording(sample(tmp_path / "a.db")) as recording:
         write_cassette(recording, path)
@@ -109,7 +109,7 @@ def test_a_cassette_is_not_written_to(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_what_may_not_be_written_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unwritable_recording_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One clear error, whoever asks: root may write everything, so it is told here that it may not."""
     path = sample(tmp_path / "a.db")
     before = path.read_bytes()
@@ -119,7 +119,7 @@ def test_what_may_not_be_written_is_left(tmp_path: Path, monkeypatch: pytest.Mon
     assert path.read_bytes() == before
 
 
-def test_they_go_with_their_session(tmp_path: Path) -> None:
+def test_notes_are_deleted_with_their_session(tmp_path: Path) -> None:
     path = sample(tmp_path / "a.db")
     second = writer(path, 2)
     second.finish(AT)
@@ -145,7 +145,7 @@ def test_a_recording_of_an_older_version(tmp_path: Path) -> None:
         assert reader.db.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION
 
 
-def test_an_older_version_in_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
+def test_an_older_version_in_a_read_only_folder_is_unchanged(tmp_path: Path) -> None:
     """It is read as it is: nothing is left beside it, nothing changed in it."""
     path = tmp_path / "old.db"
     with closing(sqlite3.connect(path)) as db:

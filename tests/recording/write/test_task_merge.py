@@ -55,12 +55,12 @@ def stored(db: Connection, *snapshots: Task) -> Task:
     return row.task
 
 
-def test_a_late_call_is_added(db: Connection) -> None:
+def test_a_late_call_is_added_to_the_task(db: Connection) -> None:
     made = stored(db, RICH, LATER)
     assert made == msgspec.structs.replace(RICH, last=STARTED + 50, exchanges=(1, 2, 9))
 
 
-def test_later_snapshots_of_it_are_added_once(db: Connection) -> None:
+def test_repeated_snapshots_are_added_once(db: Connection) -> None:
     """A commit may tell of it again and again."""
     more = msgspec.structs.replace(LATER, states=(*LATER.states, (STARTED + 60, 2)), state=2, last=STARTED + 60)
     made = stored(db, RICH, LATER, LATER, more, more)
@@ -68,7 +68,7 @@ def test_later_snapshots_of_it_are_added_once(db: Connection) -> None:
     assert (made.state, made.messages, made.artifacts) == (2, 12, (REPORT,))
 
 
-def test_it_is_looked_up_where_the_writer_forgot_it_too(db: Connection) -> None:
+def test_a_task_forgotten_by_the_writer_is_looked_up(db: Connection) -> None:
     others = [msgspec.structs.replace(RICH, task_id=f"other {n}") for n in range(4097)]
     writer = Writer.on_connection(db, facts())
     for tasks in ([RICH], others, [LATER], [LATER]):
@@ -77,7 +77,7 @@ def test_it_is_looked_up_where_the_writer_forgot_it_too(db: Connection) -> None:
     assert (made.states, made.artifacts, made.exchanges) == (RICH.states, RICH.artifacts, (1, 2, 9))
 
 
-def test_the_same_task_is_replaced(db: Connection) -> None:
+def test_a_task_followed_throughout_is_replaced(db: Connection) -> None:
     """It was followed all the time: what it says is all there is to say."""
     fewer = msgspec.structs.replace(RICH, artifacts=(), missed=())
     assert stored(db, RICH, fewer) == fewer

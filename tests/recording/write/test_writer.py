@@ -102,7 +102,7 @@ def test_a_repeated_big_payload_is_stored_once(tmp_path: Path):
     assert path.stat().st_size < 800_000
 
 
-def test_artifacts_that_change_or_go_are_replaced():
+def test_changed_and_removed_artifacts_are_replaced():
     """A task's artifacts are those of its last snapshot."""
     db = open_private()
     writer = Writer.on_connection(db, facts())
@@ -114,7 +114,7 @@ def test_artifacts_that_change_or_go_are_replaced():
         assert [row.task for row in Recording.from_connection(db, "x").tasks()] == [task]
 
 
-def test_construction_creates_nothing(tmp_path: Path):
+def test_constructing_a_writer_creates_no_file(tmp_path: Path):
     """A start that fails elsewhere leaves no file."""
     path = tmp_path / "r.a2a.db"
     writer = Writer(path, facts())
@@ -148,7 +148,7 @@ def test_the_position_moves_with_the_rows(tmp_path: Path):
         assert (session.position, session.snapshot) == ((2, 0), "two")
 
 
-def test_a_failed_write_leaves_nothing_and_can_be_tried_again(tmp_path: Path):
+def test_a_failed_write_is_rolled_back_and_can_be_repeated(tmp_path: Path):
     """After a rollback the writer believes only the file: identifiers and blocks it had handed out are not used."""
     path = tmp_path / "r.a2a.db"
     stored = event_frames(1500)
@@ -242,7 +242,7 @@ def test_eight_processes_create_one_file_at_once(tmp_path: Path):
             assert read == event_frames(200, seed=number)
 
 
-def test_memory_stays_flat(tmp_path: Path):
+def test_memory_of_a_writer_is_bounded(tmp_path: Path):
     """120,000 frames with fresh identifiers: the writer holds caches of a bounded size, not the recording.
 
     The caches are full after 35 rounds; without a bound the rest would take 8 MiB more.
@@ -295,7 +295,7 @@ def test_the_file_is_a_plain_sqlite_database(tmp_path: Path):
     db.close()
 
 
-def test_the_views_name_what_the_tables_number(tmp_path: Path):
+def test_views_show_names_for_numbers(tmp_path: Path):
     """Kinds, events and states are words, for every member; an unknown number stays; what is absent is NULL."""
     path = tmp_path / "r.a2a.db"
     base = event_frames(1)[0]

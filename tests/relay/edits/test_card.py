@@ -60,7 +60,7 @@ NO_CARDS = [b"", b"{", b"[]", b"null", b'"x"', b'{"url":1}', b"\xff", b'{"name":
 
 @pytest.mark.parametrize("form", ["json", "jsonrpc", "lf.a2a.v1", "a2a.v1", "b.c"])
 @pytest.mark.parametrize("payload", NO_CARDS)
-def test_what_is_no_card_stays(payload: bytes, form: str) -> None:
+def test_other_bodies_are_unchanged(payload: bytes, form: str) -> None:
     """Anything else is left alone and raises nothing."""
     assert rewrite_card_urls(payload, form, "p:1", AGENT, "always", on_same_port).payload is None
 
@@ -89,7 +89,7 @@ def test_protobuf_cards(line: str, package: str) -> None:
 SIGNED = json.dumps({"name": "s", "url": "http://localhost:8000/", "signatures": [{"signature": "x"}]}).encode()
 
 
-def test_a_signed_card_is_untouched_and_said_so() -> None:
+def test_a_signed_card_is_unchanged_with_a_note() -> None:
     """Its JWS would break: a loud note names the way out, and `always` is that way."""
     outcome = rewrite_card_urls(SIGNED, "json", "p:1", AGENT, "auto", on_same_port)
     assert outcome.payload is None
@@ -102,14 +102,14 @@ def test_a_signed_card_is_untouched_and_said_so() -> None:
     assert outcome.notes
 
 
-def test_never_changes_nothing() -> None:
+def test_mode_never_changes_no_byte() -> None:
     """With `never` there is neither change nor note."""
     outcome = rewrite_card_urls(CARD, "json", "p:1", AGENT, "never", on_same_port)
     assert (outcome.payload, outcome.notes) == (None, ())
 
 
 @pytest.mark.parametrize("mode", ["auto", "always"])
-def test_other_hosts(mode: RewriteMode) -> None:
+def test_urls_of_other_hosts_are_reported_or_rewritten_by_mode(mode: RewriteMode) -> None:
     """URLs that lead elsewhere are listed with the hint in `auto`; `always` rewrites them, and learns no route."""
     card = b'{"url":"https://other.example/a","name":"n"}'
     outcome = rewrite_card_urls(card, "json", "p:1", AGENT, mode, on_same_port)
@@ -122,7 +122,7 @@ def test_other_hosts(mode: RewriteMode) -> None:
         assert outcome.payload == b'{"url":"http://p:1/a","name":"n"}'
 
 
-def test_a_port_that_nothing_carries() -> None:
+def test_an_interface_without_a_listener_keeps_its_url() -> None:
     """An interface for which there is no listener keeps its URL; whoever refused it says why."""
     outcome = rewrite_card_urls(b'{"url":"http://localhost:1/"}', "json", "p:1", AGENT, "auto", nowhere)
     assert (outcome.payload, outcome.notes) == (None, ())
@@ -152,7 +152,7 @@ def test_urls_are_taken_apart(url: tuple[str, str]) -> None:
     ("text", "transport"),
     [("agent --stdio", "stdio"), ("/a2a", "JSONRPC"), ("h:1", "JSONRPC"), ("http://u:p@h/", ""), ("http://h:0/", "")],
 )
-def test_what_no_client_connects_to(text: str, transport: str) -> None:
+def test_unusable_urls_are_unchanged(text: str, transport: str) -> None:
     """Commands, relative references, user information and nonsense are left alone."""
     assert parse_card_url(CardUrl(text, transport)) is None
 
@@ -174,7 +174,7 @@ def test_local_spellings(host: str, local: bool) -> None:
     assert is_local(host) is local
 
 
-def test_an_authority_without_port_gets_one_where_grpc_needs_it() -> None:
+def test_bare_grpc_targets_get_a_port() -> None:
     """A bare target needs a port; a URL does not."""
     card = b'{"url":"http://localhost:8000/","additionalInterfaces":[{"url":"localhost:8000","transport":"GRPC"}]}'
     payload = rewrite_card_urls(card, "json", "proxy", AGENT, "auto", on_same_port).payload

@@ -51,6 +51,6 @@ def test_what_is_never_indexed_is_found_in_blocks_of_the_library(fields, huffman
         }
 
 
-def test_fields_of_the_static_table_are_one_byte():
+def test_static_table_fields_are_one_byte():
     """Nobody pays for `:method POST` in full."""
     assert encode_literals([(b":method", b"POST"), (b":scheme", b"http")]) == b"\x83\x86"

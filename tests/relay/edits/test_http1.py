@@ -110,13 +110,13 @@ def test_card_paths(prefix: bytes, end: bytes, query: bytes) -> None:
 
 
 @pytest.mark.parametrize("path", [b"/", b"/.well-known/agent-card.jsonx", b"/x?/v1/card", b"/v1/cards", b"/v1/card/"])
-def test_other_paths_pass(path: bytes) -> None:
+def test_other_paths_are_unchanged(path: bytes) -> None:
     """Nothing else is touched."""
     steps = [(C, get(path, b"If-None-Match: x", b"Accept-Encoding: gzip")), (S, response(CARD, b'ETag: "1"'))]
     assert play(AUTO, steps).out == [steps[0][1], steps[1][1]]
 
 
-def test_a_card_request_is_made_plain_and_unconditional() -> None:
+def test_card_requests_ask_for_identity_without_conditions() -> None:
     """Identity is asked, conditions are dropped, all else stays; the new response has its own length and ETag."""
     asked = get(CARD_PATHS[0], b"accept-encoding: gzip, br", b"IF-None-Match: W/x", b"If-Modified-Since: y", b"X: y")
     played = play(AUTO, [(C, asked), (S, response(CARD, b'ETag: W/"1"', b"X: z"))])
@@ -151,7 +151,7 @@ def test_chunked_gzipped_and_until_close() -> None:
         chunked(b"nothing"),
     ],
 )
-def test_other_answers_pass(answer: bytes) -> None:
+def test_responses_that_are_no_card_are_unchanged(answer: bytes) -> None:
     """Other statuses, and what is no card, reach the client as they are; then the next card is rewritten."""
     played = play(AUTO, [(C, get()), (S, answer), (C, get()), (S, response(CARD))])
     assert played.out[S] == answer + response(NEW)
@@ -197,7 +197,7 @@ def test_the_extended_card_over_jsonrpc(method: str) -> None:
     "body",
     [b'{"method":"SendMessage","params":"GetExtendedAgentCard"}', b'"GetExtendedAgentCard"', b"GetExtendedAgentCard{"],
 )
-def test_the_name_alone_is_not_a_call(body: bytes) -> None:
+def test_the_method_name_in_a_body_is_not_a_call(body: bytes) -> None:
     """The method's name elsewhere in a body changes nothing."""
     asked = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
     assert play(AUTO, [(C, asked), (S, response(CARD))]).out == [asked, response(CARD)]
@@ -240,7 +240,7 @@ NOT_UNDERSTOOD = {
 
 @pytest.mark.parametrize("plan", [AUTO, HOST, BOTH], ids=["auto", "host", "both"])
 @pytest.mark.parametrize("case", NOT_UNDERSTOOD)
-def test_what_is_not_understood_ends_editing(case: str, plan: EditPlan) -> None:
+def test_unparsable_bytes_end_editing(case: str, plan: EditPlan) -> None:
     """The bytes flow on, in both directions, and nothing is changed any more."""
     data = NOT_UNDERSTOOD[case] + get()
     for size in (0, 1, 1000):
@@ -250,7 +250,7 @@ def test_what_is_not_understood_ends_editing(case: str, plan: EditPlan) -> None:
         assert played.facts[-1].kind == "ended"
 
 
-def test_an_upgrade_that_is_taken_ends_editing() -> None:
+def test_an_accepted_upgrade_ends_editing() -> None:
     """After 101 everything passes; an Upgrade that is not taken (`h2c` of some clients) changes nothing."""
     upgrade = get(CARD_PATHS[0], b"Connection: Upgrade", b"Upgrade: h2c")
     taken = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n\r\n\0\0\0\4\0\0\0\0\0" + response(CARD)
@@ -260,7 +260,7 @@ def test_an_upgrade_that_is_taken_ends_editing() -> None:
     assert play(AUTO, [(C, upgrade), (S, response(CARD))]).out[S] == response(NEW)
 
 
-def test_a_response_to_nothing_ends_editing() -> None:
+def test_an_unrequested_response_ends_editing() -> None:
     """A 408 that nobody asked for passes, and what was held goes on."""
     played = play(AUTO, [(C, get()[:20]), (S, response(b"", status=b"408 Request Timeout"))])
     assert played.out == [get()[:20], response(b"", status=b"408 Request Timeout")]
@@ -274,7 +274,7 @@ def test_a_response_to_nothing_ends_editing() -> None:
         (response(CARD[:-1] + b',"x":[' + b"1," * 50_000 + b"1]}"), "it has too many members"),
     ],
 )
-def test_a_card_that_is_expensive_to_read_is_passed_on(answer: bytes, reason: str) -> None:
+def test_an_expensive_card_is_forwarded_unchanged(answer: bytes, reason: str) -> None:
     """Reading it in one go would hold up other connections; the next card is rewritten."""
     played = Played(AUTO, [(C, get() * 2), (S, answer), (S, response(CARD))])
     assert played.out[1] == answer + response(NEW)
@@ -322,7 +322,7 @@ def test_unknown_compression_is_released() -> None:
     assert play(AUTO, [(C, get()), (S, answer)]).out[S] == answer
 
 
-def test_a_bomb_is_released() -> None:
+def test_a_compression_bomb_is_released() -> None:
     """A small body that unpacks to more than 1 MiB stays packed."""
     answer = response(gzip.compress(b" " * 10_000_000), b"Content-Encoding: gzip")
     assert play(AUTO, [(C, get()), (S, answer)]).out[S] == answer

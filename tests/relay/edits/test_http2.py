@@ -181,7 +181,7 @@ def test_both_peers_hold_any_conversation(plan, steps, bytewise):
 
 
 @pytest.mark.parametrize("limit", [16_384, 1 << 20])
-def test_blocks_that_grow_too_large_for_a_frame_are_continued(limit):
+def test_oversized_header_blocks_use_continuation_frames(limit):
     """64 KB of headers, in frames as large as the receiver takes from everybody, or has taken from this client."""
     encoder = Encoder()
     fields = [*request(), *((b"x-%d" % number, bytes([65 + number % 26]) * 6000) for number in range(11))]
@@ -194,7 +194,7 @@ def test_blocks_that_grow_too_large_for_a_frame_are_continued(limit):
     assert len(out) > 64 << 10
 
 
-def test_the_table_is_given_up_once_and_repeated_blocks_are_not_read_again(monkeypatch):
+def test_the_dynamic_table_is_disabled_once_and_repeated_blocks_are_cached(monkeypatch):
     """One size update at the very first block; a block that repeats while the table stands still costs a look-up."""
     encoder = Encoder()
     blocks = [encoder.encode(request()) for _ in range(50)]
@@ -218,7 +218,7 @@ def test_raw_binary_metadata_and_both_names_of_the_host():
     assert [fact.kind for fact in editor.take_edits()] == ["authority", "host"]
 
 
-def test_the_agents_table_size_holds_for_the_client():
+def test_the_table_size_of_the_agent_applies_to_the_client():
     """An agent that allows a large table gets its use of it understood."""
     encoder = Encoder()
     encoder.header_table_size = 60_000
@@ -251,7 +251,7 @@ def test_the_agents_table_size_holds_for_the_client():
         frame(1, 4, 1, b"\x83" * 10_001),
     ],
 )
-def test_nonsense_before_any_rewriting_passes_byte_for_byte(plan, wrong):
+def test_invalid_bytes_before_any_edit_are_unchanged(plan, wrong):
     """The agent judges it, as it would without us; editing is over and the splice goes on alone."""
     for data in (wrong, START[:24] + wrong + b"more"):
         editor, out = fed(plan, data, single(data))
@@ -261,7 +261,7 @@ def test_nonsense_before_any_rewriting_passes_byte_for_byte(plan, wrong):
 
 
 @pytest.mark.parametrize("wrong", [frame(1, 4, 3, b"\x80"), frame(1, 0, 3, b"\x83") + frame(0, 0, 1, b"data")])
-def test_nonsense_after_rewriting_makes_the_agent_close(wrong):
+def test_invalid_bytes_after_an_edit_make_the_agent_close(wrong):
     """The agent has no dynamic table to read the rest with: it gets a block nobody can read, and nothing after it."""
     pair = Pair(HERE)
     pair.client.send_headers(1, request())
@@ -279,7 +279,7 @@ def test_nonsense_after_rewriting_makes_the_agent_close(wrong):
     assert pair.editor.take_edits()[-1].kind == "ended"
 
 
-def test_an_agent_that_talks_nonsense_does_not_stop_the_renaming():
+def test_an_invalid_agent_stream_does_not_stop_request_editing():
     """Its bytes pass for good; what the client sends is renamed on."""
     for plan in (HERE, BOTH):
         editor = Http2Editor(plan)
@@ -290,14 +290,14 @@ def test_an_agent_that_talks_nonsense_does_not_stop_the_renaming():
         assert AGENT in editor.feed(UP, frame(1, 5, 1, Encoder().encode(request())), 0.0)[0].data
 
 
-def test_nothing_to_edit_means_nothing_is_looked_at():
+def test_without_edits_nothing_is_parsed():
     """The splice may forward by itself from the start."""
     editor = Http2Editor(EditPlan())
     assert not editor.is_active
     assert editor.feed(UP, b"\x00", 0.0)[0].data == b"\x00"
 
 
-def test_fin_in_mid_frame_lets_the_rest_out():
+def test_a_fin_in_mid_frame_releases_held_bytes():
     """Also of a header block that was never finished."""
     for plan in (HERE, CARDS, BOTH, TRACED):
         rest = frame(1, 0, 1, b"\x83") + frame(9, 0, 1, b"\x86")[:-1]

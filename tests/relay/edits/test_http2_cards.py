@@ -59,7 +59,7 @@ def reasons(pair):
 @pytest.mark.parametrize("cut", [whole, single])
 @pytest.mark.parametrize("authority", [None, AGENT])
 @pytest.mark.parametrize("cards", [LONGER, SHORTER, rewriter(lambda payload: payload[::-1])])
-def test_a_card_is_rewritten_and_the_windows_come_out_even(cards, authority, cut):
+def test_rewriting_a_card_keeps_flow_control_windows_consistent(cards, authority, cut):
     """Whatever the split; the fact says where, what and how long."""
     pair = Pair(plan(cards, authority), cut)
     pair.move()
@@ -91,7 +91,7 @@ def test_a_card_is_rewritten_and_the_windows_come_out_even(cards, authority, cut
     ],
 )
 @pytest.mark.parametrize(("authority", "called"), [(b"proxy:9000", "proxy:9000"), (b"", LISTEN)])
-def test_the_rewriter_is_told_what_it_needs(path, form, authority, called):
+def test_the_rewriter_gets_package_and_authority(path, form, authority, called):
     """Package of the service, and what the client called us; other calls are none of its business."""
     asked = []
 
@@ -112,7 +112,7 @@ def test_the_rewriter_is_told_what_it_needs(path, form, authority, called):
     assert reasons(pair) == []
 
 
-def test_a_compressed_card_is_sent_on_uncompressed_where_it_changes():
+def test_a_changed_compressed_card_is_sent_uncompressed():
     """GRPC lets every message be uncompressed; one that stays is not touched."""
     packed = gzip.compress(CARD)
     for cards, expected in ((SHORTER, message(CARD[:-100])), (rewriter(lambda payload: None), message(packed, 1))):
@@ -134,7 +134,7 @@ def test_a_compressed_card_is_sent_on_uncompressed_where_it_changes():
         (message(CARD, 7), "unknown compression"),
     ],
 )
-def test_what_is_not_rewritten_goes_out_as_it_came(data, reason):
+def test_cards_that_are_not_rewritten_are_unchanged(data, reason):
     """Byte for byte, and said."""
     for cut in (whole, single):
         pair = Pair(plan(SHORTER), cut)
@@ -152,7 +152,7 @@ def test_what_is_not_rewritten_goes_out_as_it_came(data, reason):
 @pytest.mark.parametrize(
     "head", [[*RESPONSE, (b"content-length", b"455")], [(b":status", b"200"), (b"content-type", b"text/html")]]
 )
-def test_answers_that_are_no_plain_grpc_are_not_held(head):
+def test_responses_that_are_not_plain_grpc_are_not_held(head):
     """A length that was announced would be wrong; a web page is no card."""
     pair = Pair(plan(SHORTER))
     pair.move()
@@ -189,7 +189,7 @@ def test_a_card_in_pieces_with_padding_among_other_streams():
 
 
 @pytest.mark.parametrize("cut", [0, 3, 5, 9, 12, 100])
-def test_after_a_second_the_card_goes_out_as_it_came(cut):
+def test_a_card_held_for_a_second_is_released_unchanged(cut):
     """Also in the middle of a frame, whose rest then passes as it arrives."""
     pair = Pair(plan(SHORTER))
     pair.move()
@@ -224,7 +224,7 @@ def full(pair):
     pair.move()
 
 
-def test_a_longer_card_waits_for_the_windows_and_nothing_waits_for_it():
+def test_a_longer_card_waits_for_window_without_blocking_other_streams():
     """Header blocks of other streams overtake the held trailers, and still mean what they meant."""
     pair = Pair(plan(LONGER))
     pair.move()
@@ -252,7 +252,7 @@ def test_a_longer_card_waits_for_the_windows_and_nothing_waits_for_it():
     assert pair.windows() == (WINDOW, WINDOW)
 
 
-def test_a_longer_card_without_a_window_goes_out_untouched_after_a_second():
+def test_a_longer_card_without_window_is_released_unchanged_after_a_second():
     """The agent kept to the windows, so its own bytes fit."""
     pair = Pair(plan(LONGER))
     pair.move()
@@ -268,7 +268,7 @@ def test_a_longer_card_without_a_window_goes_out_untouched_after_a_second():
 
 @pytest.mark.parametrize("who", ["client resets", "agent resets", "client ends", "agent ends", "smaller windows"])
 @pytest.mark.parametrize("complete", [True, False])
-def test_a_held_card_is_let_go_when_something_happens(who, complete):
+def test_resets_fins_and_smaller_windows_release_a_held_card(who, complete):
     """A reset, a FIN or smaller windows: what the agent sent arrives before it, or behind a complete answer."""
     pair = Pair(plan(LONGER))
     pair.move()
@@ -296,7 +296,7 @@ def test_a_held_card_is_let_go_when_something_happens(who, complete):
         assert pair.windows()[0] == pair.windows()[1]
 
 
-def test_a_reset_after_a_complete_answer_stays_behind_it():
+def test_a_reset_after_a_complete_response_follows_it():
     """RST_STREAM(NO_ERROR) of gRPC servers, where the client has not said all."""
     pair = Pair(plan(LONGER))
     pair.move()
@@ -328,7 +328,7 @@ def beyond(pair):
     pair.agent.send_data(3, bytes(290), pad_length=9)
 
 
-def test_what_the_agent_sends_into_a_window_that_is_not_there_waits():
+def test_agent_data_beyond_the_client_window_waits():
     """After a longer card the agent thinks too much of the client's window: the excess waits, to the byte."""
     pair = Pair(plan(LONGER))
     beyond(pair)
@@ -346,7 +346,7 @@ def test_what_the_agent_sends_into_a_window_that_is_not_there_waits():
 
 
 @pytest.mark.parametrize("direction", [UP, DOWN])
-def test_nothing_is_sent_behind_a_fin(direction):
+def test_nothing_is_sent_after_a_fin(direction):
     """Neither a window to an agent that got the client's FIN, nor DATA to a client that got the agent's."""
     pair = Pair(plan(LONGER))
     beyond(pair)

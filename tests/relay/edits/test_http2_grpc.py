@@ -83,7 +83,7 @@ class Between:
 
 @pytest.mark.parametrize("authority", [None, b"agent.example:8443"])
 @pytest.mark.parametrize("compression", [grpc.Compression.NoCompression, grpc.Compression.Gzip])
-async def test_a_thousand_cards_and_ten_megabytes_over_one_channel(authority, compression):
+async def test_a_thousand_cards_share_a_grpc_channel_with_bulk_data(authority, compression):
     """With a window of 65,535, longer and shorter by turns: every call is answered, every card is a rewritten one."""
     turns = itertools.cycle([160, -90, 300, -500, 40])
 

@@ -41,7 +41,7 @@ _MARK = "a2a-proxy stdio --"
         ("stdio:///agent?", "stdio:///opt/a%20b/a2a-proxy?stdio&--&/agent&"),
     ],
 )
-def test_the_proxy_goes_before_the_command(text: str, wanted: str | None) -> None:
+def test_the_proxy_is_inserted_before_the_command(text: str, wanted: str | None) -> None:
     wrapped = wrap_command(text, _WORDS, _PROGRAM)
     assert wrapped == (wanted or f"{text.removesuffix('cmd')}{_MARK} cmd")
     assert is_wrapped(wrapped, _WORDS[:2])
@@ -51,7 +51,7 @@ def test_the_proxy_goes_before_the_command(text: str, wanted: str | None) -> Non
 @pytest.mark.parametrize(
     ("text", "found"), [("A=1 b", True), ("b", True), ("stdio:///b", True), ("A=1", False), (" A='b c' ", False)]
 )
-def test_assignments_alone_run_nothing(text: str, found: bool) -> None:
+def test_assignments_alone_have_no_program(text: str, found: bool) -> None:
     assert has_program(text) is found
 
 
@@ -76,7 +76,7 @@ def test_no_text_is_too_odd(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["A='x y' printenv A", "A=1 B=$(echo two words) sh -c 'echo $A $B'", "cd /; pwd", "A=1 exec printenv A"]
 )
-def test_a_shell_runs_the_same(tmp_path: Path, text: str) -> None:
+def test_a_shell_runs_the_same_words(tmp_path: Path, text: str) -> None:
     """`env` stands for the proxy: it runs the words behind it."""
 
     def ran(line: str) -> bytes:

@@ -110,7 +110,7 @@ def test_pipelined_chunked_and_trailers() -> None:
 @pytest.mark.parametrize(
     "odd", [b"traceparent: a\r\n b: c", b"traceparent : a", b"X: 1\nY: 2", b"Content-Length: 1, 1"]
 )
-def test_what_is_not_understood_passes_untouched(odd: bytes) -> None:
+def test_unparsable_requests_are_unchanged(odd: bytes) -> None:
     """Folded lines, spaces before the colon, bare line ends: from there on nothing changes, and no edit is told."""
     rest = ask(odd) + ask(b"traceparent: " + CAME)
     out, facts = everywhere_cut(ask() + rest)
@@ -172,7 +172,7 @@ ALIKE = {
 
 @pytest.mark.parametrize("plan", [PLAN, EditPlan(b"agent", rewriter(lambda _: None), "p:1", same)])
 @pytest.mark.parametrize("alike", ALIKE.values(), ids=ALIKE)
-def test_requests_that_are_alike_are_read_once(alike: list[bytes], plan: EditPlan) -> None:
+def test_repeated_requests_are_parsed_once(alike: list[bytes], plan: EditPlan) -> None:
     """They become what they become in pieces, byte for byte, and the answers still belong to them."""
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
     made = []
@@ -188,7 +188,7 @@ def test_requests_that_are_alike_are_read_once(alike: list[bytes], plan: EditPla
     assert made[0][0][1::2] == [answer] * len(alike)
 
 
-def test_a_request_like_the_one_before_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_repeated_request_head_is_not_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
     editor = Http1Editor(PLAN)
     editor.feed(C, named(1), 0.0)
     monkeypatch.setattr("a2a_proxy.relay.edits.http1.parse_request_head", None)
@@ -197,7 +197,7 @@ def test_a_request_like_the_one_before_is_not_parsed(monkeypatch: pytest.MonkeyP
     assert sent.data == named(2).replace(b"TraceParent:  00-%s-%016x-01" % (TRACE.encode(), 2), goes_on)
 
 
-def test_a_thousand_requests_of_a_connection_have_ids_of_their_own() -> None:
+def test_a_thousand_requests_have_distinct_span_ids() -> None:
     editor = Http1Editor(EditPlan(trace=Random(1).getrandbits))
     plain, named = ask(b"Content-Length: 0"), ask(b"traceparent: " + CAME)
     sent = [editor.feed(C, named if at % 2 else plain, 0.0)[0].data for at in range(1000)]
@@ -249,7 +249,7 @@ def test_a_head_of_http2(fields: Fields, after: Any, more: dict[str, Any], autho
         assert replayed(pair.log, plan, cut) == {way: bytes(data) for way, data in pair.sent.items()}
 
 
-def test_calls_that_are_alike_have_ids_of_their_own() -> None:
+def test_repeated_http2_calls_have_distinct_span_ids() -> None:
     """The client says the same bytes each time; cards are still found."""
     pair = Pair(EditPlan(None, rewriter(lambda payload: payload + b"!"), "p:1", Random(1).getrandbits))
     for number in range(200):
@@ -274,7 +274,7 @@ def test_a_tunnel_over_http2_has_no_trace() -> None:
     assert pair.editor.take_edits() == []
 
 
-def test_an_agent_that_talks_nonsense_does_not_break_the_requests() -> None:
+def test_an_invalid_agent_stream_does_not_break_requests() -> None:
     """The agent's table does not know what the client's has: its calls are still sent as literals, and edited."""
     pair = Pair(PLAN)
     pair.client.send_headers(1, request())

@@ -20,5 +20,5 @@ IN = "(in @pytest.mark.a2a_cassette)"
         ("deliver them: --allow-redacted", f"deliver them: allow_redacted=True {IN}"),
     ],
 )
-def test_an_option_is_said_as_a_setting(hint: str, said: str) -> None:
+def test_hints_name_settings_instead_of_options(hint: str, said: str) -> None:
     assert translate_options(hint) == said

@@ -1,1 +1,1 @@
-"""Keys: every action with its id, what the user bound it to, and how both are listed."""
+"""Keys: the tables of keys, the scopes in which they are in force, the file of keys of the user."""

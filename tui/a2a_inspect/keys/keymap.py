@@ -1,4 +1,4 @@
-"""The user's keys: a TOML file of action ids and keys, read and checked before any screen is shown.
+"""The keys of the user: a TOML file of action ids and keys, which is checked before any screen is shown.
 
 frame.next = "n"
 exchanges.filter = ["/", "ctrl+f"]
@@ -28,20 +28,20 @@ _LIST_HINT = "a2a-inspect keys lists all actions"
 
 
 def config_dir() -> Path:
-    """`$A2A_PROXY_CONFIG`, else the platform's directory for configuration. It need not exist."""
+    """Return `$A2A_PROXY_CONFIG`, or else the platform's directory for configuration, which may not exist."""
     return Path(os.environ.get(CONFIG_VARIABLE) or user_config_dir("a2a-proxy"))
 
 
 def keys_file() -> Path:
-    """Where the user's keys are, if there are any."""
+    """Return the path of the file of keys, which may not exist."""
     return config_dir() / "keys.toml"
 
 
 def read_keymap(path: Path, scopes: tuple[KeyScope, ...]) -> dict[str, str]:
-    """What the file binds, for Textual; nothing where there is no file.
+    """Return the keys of a file in the form that Textual takes; no keys if the file does not exist.
 
     Raises:
-        UserError: it cannot be read, names an action or a key that there is not, or binds one key twice in one place.
+        UserError: the file cannot be read, has an unknown action or key, or binds a key twice in one scope.
     """
     try:
         values = tomllib.loads(path.read_text("utf-8"))
@@ -57,13 +57,13 @@ def read_keymap(path: Path, scopes: tuple[KeyScope, ...]) -> dict[str, str]:
     keymap = {name: ",".join(_parse_keys(path, name, value)) for name, value in _flatten_names(values)}
     for name in keymap:
         if name not in known:
-            raise UserError(f'{path}: there is no action "{name}"{suggest_word(name, known)}', _LIST_HINT)
+            raise UserError(f'{path}: unknown action "{name}"{suggest_word(name, known)}', _LIST_HINT)
     _check_clashes(path, scopes, keymap)
     return keymap
 
 
 def _flatten_names(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted names without quotes are nested tables to TOML."""
+    """Yield dotted names and their values: without quotes, TOML reads a dotted name as nested tables."""
     for name, value in values.items():
         if isinstance(value, dict):
             yield from _flatten_names(value, f"{prefix}{name}.")
@@ -75,7 +75,7 @@ def _parse_keys(path: Path, name: str, value: object) -> list[str]:
     listed = value if isinstance(value, list) else [value]
     words = [each for each in listed if isinstance(each, str) and each]
     if not words or len(words) < len(listed):
-        raise UserError(f"{path}: {name} is no key", f'write {name} = "x", or a list: {name} = ["x", "f2"]')
+        raise UserError(f"{path}: {name} is not a key", f'write {name} = "x", or a list: {name} = ["x", "f2"]')
     keys = [normalize_key(key) for key in words]
     for key, written in zip(keys, words, strict=True):
         *modifiers, last = key.split("+")
@@ -83,12 +83,12 @@ def _parse_keys(path: Path, name: str, value: object) -> list[str]:
             len(last) != 1 and last not in _KEY_NAMES and len(display_key(last)) != 1
         ):
             hint = "a key is a character, or a name like f2, space, pageup; ctrl+, alt+ or shift+ may go before it"
-            raise UserError(f'{path}: {name}: there is no key "{written}"', hint)
+            raise UserError(f'{path}: {name}: unknown key "{written}"', hint)
     return keys
 
 
 def _check_clashes(path: Path, scopes: tuple[KeyScope, ...], keymap: dict[str, str]) -> None:
-    """One key has one action, wherever two places are in force together; what clashes by default is meant so."""
+    """Raise UserError if a key has two actions in scopes that are in force together, unless it has both by default."""
     for place in scopes:
         pairs = combinations(default_keys(place), 2)
         _check_pairs(path, pairs, keymap, (place, place))
@@ -121,5 +121,5 @@ def _are_active_together(first: KeyScope, second: KeyScope) -> bool:
 
 
 def _is_active_in(outer: KeyScope, inner: KeyScope) -> bool:
-    """The keys of `outer` are in force in `inner` too."""
+    """Return whether the keys of `outer` are in force in `inner` too."""
     return issubclass(outer.owner, App) or any(issubclass(each, outer.owner) for each in (inner.owner, *inner.nested))

@@ -1,8 +1,9 @@
-"""All places that have keys. A new screen or widget with bindings of its own gets a line here."""
+"""All scopes that have keys. Add a line for a new screen or widget that has bindings."""
 
 from __future__ import annotations
 
-from a2a_inspect.app import InspectApp
+from textual.app import App
+
 from a2a_inspect.dialogs.choose_recording import ChooseRecording
 from a2a_inspect.dialogs.command_line import CommandLine
 from a2a_inspect.dialogs.copy_menu import CopyMenu
@@ -13,16 +14,13 @@ from a2a_inspect.dialogs.note_box import NoteBox
 from a2a_inspect.dialogs.seek_box import SeekBox
 from a2a_inspect.dialogs.text_page import TextPage
 from a2a_inspect.keys.actions import KeyScope
-from a2a_inspect.screens.actions import ActionScreen
-from a2a_inspect.screens.commands import CommandScreen
+from a2a_inspect.keys.app_keys import APP_KEYS
+from a2a_inspect.keys.main_keys import COMMAND_KEYS, FILTER_KEYS, MATCH_KEYS, PANE_KEYS, RECORDING_KEYS, ROW_KEYS
 from a2a_inspect.screens.diff_screen import DiffScreen
-from a2a_inspect.screens.filter import FilterScreen
 from a2a_inspect.screens.lane_screen import LaneScreen
 from a2a_inspect.screens.main import MainScreen
-from a2a_inspect.screens.navigation import NavigationScreen
 from a2a_inspect.screens.plot_screen import PlotScreen
 from a2a_inspect.screens.replay_screen import JumpTo, ReplayScreen
-from a2a_inspect.screens.tree import TreeScreen
 from a2a_inspect.screens.views_screen import ViewsScreen
 from a2a_inspect.widgets.detail import Detail
 from a2a_inspect.widgets.diff_view import DiffView
@@ -32,14 +30,14 @@ from a2a_inspect.widgets.recording_tree import RecordingTree
 from a2a_inspect.widgets.text_view import TextView
 
 KEY_SCOPES = (
-    KeyScope("Everywhere", InspectApp),
-    KeyScope("The recording", MainScreen),
-    KeyScope("Panes", TreeScreen),
+    KeyScope("Everywhere", App, bindings=APP_KEYS),
+    KeyScope("The recording", MainScreen, bindings=RECORDING_KEYS),
+    KeyScope("Panes", MainScreen, bindings=PANE_KEYS),
     KeyScope("The tree", RecordingTree, (MainScreen,)),
-    KeyScope("Finding things", FilterScreen),
-    KeyScope("Finding things", NavigationScreen),
-    KeyScope("What is under the cursor", ActionScreen),
-    KeyScope("Finding things", CommandScreen),
+    KeyScope("Finding things", MainScreen, bindings=FILTER_KEYS),
+    KeyScope("Finding things", MainScreen, bindings=MATCH_KEYS),
+    KeyScope("What is under the cursor", MainScreen, bindings=ROW_KEYS),
+    KeyScope("Finding things", MainScreen, bindings=COMMAND_KEYS),
     KeyScope("The filter's line", FilterBox, (MainScreen,)),
     KeyScope("A list", LazyList, (MainScreen,)),
     KeyScope("A frame", Detail, (MainScreen,)),

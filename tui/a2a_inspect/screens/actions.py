@@ -1,14 +1,12 @@
-"""What is done with the row under the cursor: copied, exported, noted, bookmarked."""
+"""Actions on the row under the cursor: mark it, compare it, copy it, export it, annotate it."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from pathlib import Path
-from typing import ClassVar
 
-from textual import work
-from textual.binding import Binding, BindingType
+from textual.screen import Screen
 
 from a2a_inspect.clipboard import copy_to_clipboard
 from a2a_inspect.data.references import format_place
@@ -16,7 +14,13 @@ from a2a_inspect.data.source import FrameLine
 from a2a_inspect.dialogs.copy_menu import CopyMenu
 from a2a_inspect.dialogs.export_menu import ALL, FILTERED, SELECTED, ExportMenu, FormatMenu
 from a2a_inspect.dialogs.note_box import NoteBox
-from a2a_inspect.screens.commands import CommandScreen
+from a2a_inspect.screens.controller import Controller, background
+from a2a_inspect.screens.filter import FilterController
+from a2a_inspect.screens.panes import Panes
+from a2a_inspect.screens.reader import RecordingReader
+from a2a_inspect.screens.state import MainState, MainWidgets
+from a2a_inspect.widgets.lazy_list import LazyList
+from a2a_inspect.widgets.marks import MarkedRow
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
@@ -24,56 +28,94 @@ from a2a_proxy.recording.read.rows import ExchangeRow, make_key, split_key
 from a2a_proxy.recording.write.note_writer import NotePlace, annotate
 
 _SUFFIXES = {"json": "call.json", "raw": "payload", "python": "call.py", "pytest": "test_call.py"}
-"""How a file is called that takes what no clipboard takes; others are text."""
+"""Name of the file that is written when no clipboard takes a form; other forms are text files."""
 
 
-class ActionScreen(CommandScreen):
-    """See the module."""
+class RowActions(Controller):
+    """Acts on the exchange or frame under the cursor."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "copy", "Copy", id="view.copy", tooltip="copy it: JSON, raw, curl, grpcurl, Python, pytest, ids"),
-        Binding("x", "export", "Export", show=False, id="view.export", tooltip="write it, or what matches, to a file"),
-        Binding("semicolon", "note", "Note", show=False, key_display=";", id="view.note", tooltip="write a note here"),
-        Binding("b", "bookmark", "Bookmark", show=False, id="view.bookmark", tooltip="bookmark it, or take that away"),
-    ]
+    def __init__(
+        self,
+        screen: Screen[None],
+        reader: RecordingReader,
+        state: MainState,
+        widgets: MainWidgets,
+        panes: Panes,
+        list_filter: FilterController,
+    ) -> None:
+        super().__init__(screen)
+        self._reader = reader
+        self._source = reader.source
+        self._state = state
+        self._widgets = widgets
+        self._marks = widgets.marks
+        self._panes = panes
+        self._filter = list_filter
+
+    def _focused_list(self) -> LazyList:
+        return self._widgets.frames if self._panes.focused_index() else self._widgets.exchanges
+
+    def _row_under_cursor(self) -> MarkedRow | None:
+        row = self._focused_list().current_row
+        if isinstance(row, ExchangeRow):
+            return MarkedRow(row.key)
+        return MarkedRow(row.row.exchange_key, row.row.id) if isinstance(row, FrameLine) else None
 
     def _cursor_place(self) -> NotePlace | None:
-        """The exchange under the first pane's cursor, else the frame: what the panes below show may lag behind."""
-        row = self._frames.current_row if self._focused_pane_index() else self._exchanges.current_row
+        """Return the place under the cursor. In the list it is the exchange there: the panes below may lag behind."""
+        row = self._focused_list().current_row
         if isinstance(row, FrameLine):
             return NotePlace(row.row.session, row.row.frame.exchange, row.row.frame.seq)
         if isinstance(row, ExchangeRow):
             return NotePlace(row.session, row.exchange.id)
-        return NotePlace(*split_key(self._selected_exchange)) if self._selected_exchange else None
+        selected = self._state.selected_exchange
+        return NotePlace(*split_key(selected)) if selected else None
 
     def _is_read_only(self, subject: str) -> bool:
-        """Whether this app may not write; then it says so."""
+        """Return whether nothing can be written from this screen, and say so if that is the case."""
         if self._source.files:
-            self.notify(f"several recordings are shown as one: {subject} is for one of them alone", severity="warning")
+            self.screen.notify(
+                f"several recordings are shown as one: {subject} needs one of them opened alone", severity="warning"
+            )
             return True
-        if getattr(self.app, "read_only", False):
-            self.notify(f"this screen is read-only: {subject} is for the one who opened it", severity="warning")
+        if getattr(self.screen.app, "read_only", False):
+            self.screen.notify(f"this screen is read-only: {subject} is not possible here", severity="warning")
             return True
         return False
 
+    # Marks.
+
+    def toggle_mark(self) -> None:
+        """Mark the row under the cursor, or remove its mark."""
+        row = self._row_under_cursor()
+        if row is not None:
+            self._marks.toggle(row)
+        self._focused_list().refresh()
+
+    def compare(self) -> None:
+        """Compare the two marked rows, the marked row with this one, or this call with the one like it before."""
+        from a2a_inspect.screens.compare import compare_from
+
+        compare_from(self.screen, self._source, self._marks.marked_rows(), self._row_under_cursor())
+
     # Notes.
 
-    def action_note(self) -> None:
-        """Type a note at this place."""
+    def note(self) -> None:
+        """Let the user type a note on the row under the cursor."""
         place = self._cursor_place()
         if place is not None and not self._is_read_only("a note"):
             known = self._marks.notes.get(place)
             self._type_note(place, known.text if known is not None else "")
 
-    @work(group="note")
+    @background(group="note")
     async def _type_note(self, place: NotePlace, old_text: str) -> None:
-        typed = await self.app.push_screen_wait(NoteBox(format_place(place), old_text))
+        typed = await self.screen.app.push_screen_wait(NoteBox(format_place(place), old_text))
         if typed is not None and typed != old_text:
             await self._write_annotation(place, text=typed)
 
-    @work(group="note")
-    async def action_bookmark(self) -> None:
-        """Bookmark this place, or take its bookmark away."""
+    @background(group="note")
+    async def toggle_bookmark(self) -> None:
+        """Bookmark the row under the cursor, or remove its bookmark."""
         place = self._cursor_place()
         if place is not None and not self._is_read_only("a bookmark"):
             known = self._marks.notes.get(place)
@@ -84,78 +126,76 @@ class ActionScreen(CommandScreen):
     ) -> None:
         try:
             await asyncio.to_thread(annotate, self._source.path, place, time.time_ns(), text=text, bookmark=bookmark)
-        except RecordingError as wrong:
-            self.notify(f"{wrong.message}\n{wrong.hint}", severity="error", markup=False)
+        except RecordingError as error:
+            self.screen.notify(f"{error.message}\n{error.hint}", severity="error", markup=False)
 
     # Copying.
 
-    @work(group="copy", exclusive=True)
-    async def action_copy(self) -> None:
-        """Choose a form, and copy it."""
+    @background(group="copy", exclusive=True)
+    async def copy(self) -> None:
+        """Let the user choose a form of the row, and copy it."""
         place = self._cursor_place()
         if place is None:
             return
         from a2a_inspect.formats.copying.forms import make_forms
 
         none: dict[str, bytes | str] = {}
-        forms = await self._await_answer(
-            "copy", self._source.ask(lambda recording: make_forms(recording, place), none), none
-        )
+        forms = await self._reader.ask("copy", lambda recording: make_forms(recording, place), none)
         refused = {name: str(form) for name, form in forms.items() if not isinstance(form, bytes)}
-        name = await self.app.push_screen_wait(CopyMenu(format_place(place), refused))
+        name = await self.screen.app.push_screen_wait(CopyMenu(format_place(place), refused))
         form = forms.get(name or "")
         if name is None or not isinstance(form, bytes):
             return
-        if self.app.is_web:
-            self.app.copy_to_clipboard(form.decode("utf-8", "replace"))
-            self.notify(
+        if self.screen.app.is_web:
+            self.screen.app.copy_to_clipboard(form.decode("utf-8", "replace"))
+            self.screen.notify(
                 f"{name} of {format_place(place)}, {text.format_size(len(form))}: handed to the browser", markup=False
             )
             return
         done = await asyncio.to_thread(
-            copy_to_clipboard, form, _SUFFIXES.get(name, f"{name}.txt"), self.app.copy_to_clipboard
+            copy_to_clipboard, form, _SUFFIXES.get(name, f"{name}.txt"), self.screen.app.copy_to_clipboard
         )
-        self.notify(
+        self.screen.notify(
             f"{name} of {format_place(place)}, {text.format_size(len(form))}: {make_visible(done)}", markup=False
         )
 
     # Exporting.
 
     def _export_sets(self) -> dict[str, str]:
-        """What can be exported now, in words."""
+        """Return the sets of exchanges that can be exported now, with their labels."""
         marked = len({each.exchange for each in self._marks.marked_rows()})
         sets = {SELECTED: text.format_count(marked, "marked exchange") if marked else "the exchange under the cursor"}
-        if self.narrowing.expression():
-            sets[FILTERED] = f"what matches {make_visible(self.narrowing.expression())}"
+        if self._filter.current.expression():
+            sets[FILTERED] = f"what matches {make_visible(self._filter.current.expression())}"
         return {**sets, ALL: "the whole recording"}
 
-    @work(group="export", exclusive=True)
-    async def action_export(self) -> None:
-        """Choose a set and a format, and write them to a new file in the current folder."""
+    @background(group="export", exclusive=True)
+    async def export(self) -> None:
+        """Let the user choose a set and a format, and write the set to a new file in the current folder."""
         place = self._cursor_place()
         if place is None or self._is_read_only("an export"):
             return
         sets, folder = self._export_sets(), Path.cwd()
-        chosen = await self.app.push_screen_wait(ExportMenu(sets, make_visible(str(folder))))
+        chosen = await self.screen.app.push_screen_wait(ExportMenu(sets, make_visible(str(folder))))
         if chosen is None:
             return
         name = chosen[0]
-        form: str | None = chosen[1] or await self.app.push_screen_wait(FormatMenu(sets[name]))
+        form: str | None = chosen[1] or await self.screen.app.push_screen_wait(FormatMenu(sets[name]))
         if form is None:
             return
         keys = list(dict.fromkeys(each.exchange for each in self._marks.marked_rows())) or [
             make_key(place.session, place.exchange)
         ]
-        where = self.narrowing.expression()
-        self.notify(f"exporting {sets[name]} …", timeout=2, markup=False)
+        where = self._filter.current.expression()
+        self.screen.notify(f"exporting {sets[name]} …", timeout=2, markup=False)
         try:
-            told = await asyncio.to_thread(self._export_to_file, folder, name, form, keys, where)
-            self.notify(told, markup=False)
-        except RecordingError as wrong:
-            self.notify(f"{wrong.message}\n{wrong.hint}", severity="error", markup=False)
+            message = await asyncio.to_thread(self._export_to_file, folder, name, form, keys, where)
+            self.screen.notify(message, markup=False)
+        except RecordingError as error:
+            self.screen.notify(f"{error.message}\n{error.hint}", severity="error", markup=False)
 
     def _export_to_file(self, folder: Path, name: str, form: str, keys: list[int], where: str) -> str:
-        """In a thread, on a connection of its own: a large export holds no list up."""
+        """Write the file, in a thread and on a connection of its own, so that no list waits. Return a message."""
         from a2a_inspect.formats.chosen import ExportSelection
         from a2a_inspect.formats.export import export_selection, unused_path
         from a2a_inspect.formats.registry import FORMATS
@@ -163,14 +203,14 @@ class ActionScreen(CommandScreen):
 
         recording = self._source.reopen_recording()
         if recording is None:
-            return "there is nothing to export yet"
+            return "nothing to export yet: the recording is empty"
         with recording:
-            wanted = ExportSelection(recording, frozenset(keys), "exchanges that were selected")
+            selected = ExportSelection(recording, frozenset(keys), "exchanges that were selected")
             if name == ALL:
-                wanted = ExportSelection(recording)
+                selected = ExportSelection(recording)
             elif name == FILTERED:
                 matching = frozenset(recording.queryable().ids(where, Rows.EXCHANGES))
-                wanted = ExportSelection(recording, matching, f"what matches {where}")
+                selected = ExportSelection(recording, matching, f"what matches {where}")
             target = unused_path(folder, self._source.path, name, FORMATS[form].suffix)
-            count = export_selection(wanted, target, form)
+            count = export_selection(selected, target, form)
         return f"{text.format_count(count, 'exchange')} written to {make_visible(str(target))}"

@@ -1,110 +1,127 @@
-"""What is asked for by name: saved views, and commands after `:`."""
+"""Saved views, and commands that are typed after `:`."""
 
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from collections.abc import Callable
+from typing import NamedTuple
 
-from textual import work
-from textual.binding import Binding, BindingType
+from textual.screen import Screen
 
 from a2a_inspect.data.saved_views import read_views, views_file, write_views
 from a2a_inspect.dialogs.command_line import Command, CommandLine
 from a2a_inspect.dialogs.text_page import TextPage
-from a2a_inspect.screens.navigation import NavigationScreen
+from a2a_inspect.screens.controller import Controller, background
+from a2a_inspect.screens.filter import FilterController
+from a2a_inspect.screens.reader import RecordingReader
+from a2a_inspect.screens.state import MainState
 from a2a_inspect.screens.views_screen import ViewsScreen
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.errors import suggest_word
 from a2a_proxy.recording.read.rows import make_key
 
-_COMMANDS: dict[str, Command] = {
-    "explain": ("", "what SQLite is asked for what the list is narrowed to"),
-    "filter": ("EXPR", "show only what matches"),
-    "view": ("NAME", "use a saved view"),
-    "save": ("NAME", "save what the list is narrowed to as a view"),
-    "go": ("NUMBER", "to an exchange: 12, or 2:12 of the second session"),
-    "quit": ("", "quit"),
-}
+
+class _TypedCommand(NamedTuple):
+    """A command of the command line."""
+
+    help: Command
+    """Name of the argument, and a description."""
+    run: Callable[[str], None]
+    is_argument_needed: bool = True
 
 
-class CommandScreen(NavigationScreen):
-    """See the module."""
+class Commands(Controller):
+    """Opens the views and the command line, and runs commands."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("v", "views", "Views", show=False, id="exchanges.views", tooltip="saved views: use, save, delete"),
-        Binding("colon", "command", "Command", show=False, id="app.command", tooltip="a command by its name: :explain"),
-    ]
+    def __init__(
+        self, screen: Screen[None], reader: RecordingReader, state: MainState, list_filter: FilterController
+    ) -> None:
+        super().__init__(screen)
+        self._reader = reader
+        self._state = state
+        self._filter = list_filter
+        self._commands: dict[str, _TypedCommand] = {
+            "explain": _TypedCommand(("", "the SQL query of the filter, and its plan"), self._explain, False),
+            "filter": _TypedCommand(("EXPR", "show only what matches"), self._filter.use_expression, False),
+            "view": _TypedCommand(("NAME", "use a saved view"), self._use_view),
+            "save": _TypedCommand(("NAME", "save the filter as a view"), self._save_view),
+            "go": _TypedCommand(("NUMBER", "to an exchange: 12, or 2:12 of the second session"), self._go_to_number),
+            "quit": _TypedCommand(("", "quit"), self._quit, False),
+        }
 
-    def action_views(self) -> None:
-        """Pick, save or delete a view."""
-        self.app.push_screen(ViewsScreen(views_file(), self._filter.expression()), self._apply_picked_view)
+    # Actions.
 
-    def _apply_picked_view(self, expression: str | None) -> None:
+    def open_views(self) -> None:
+        """Let the user choose, save or delete a view."""
+        self.screen.app.push_screen(ViewsScreen(views_file(), self._filter.current.expression()), self._use_picked_view)
+
+    def _use_picked_view(self, expression: str | None) -> None:
         if expression is not None:
-            self.use_expression(expression)
+            self._filter.use_expression(expression)
 
-    def action_command(self) -> None:
-        """Type one."""
-        self.app.push_screen(CommandLine(_COMMANDS), self._run_command_later)
+    def open_command_line(self) -> None:
+        """Let the user type a command."""
+        helps = {name: command.help for name, command in self._commands.items()}
+        self.screen.app.push_screen(CommandLine(helps), self._run_later)
 
-    def _run_command_later(self, command: tuple[str, str] | None) -> None:
-        self.call_after_refresh(self._run_command, command)  # when this is the screen again
+    def _run_later(self, command: tuple[str, str] | None) -> None:
+        self.screen.call_after_refresh(self._run, command)  # when the command line is closed
 
-    def _run_command(self, command: tuple[str, str] | None) -> None:
-        if command is None or not command[0]:
+    def _run(self, typed: tuple[str, str] | None) -> None:
+        if typed is None or not typed[0]:
             return
-        name, argument = command
-        if name not in _COMMANDS:
-            self.show_message(f'there is no command "{name}"{suggest_word(name, _COMMANDS)}', is_error=True)
+        name, argument = typed
+        command = self._commands.get(name)
+        if command is None:
+            self.show_message(f'no command is named "{name}"{suggest_word(name, self._commands)}', is_error=True)
             return
-        if _COMMANDS[name][0] and not argument and name != "filter":
-            self.show_message(f"write :{name} {_COMMANDS[name][0]}", is_error=True)
+        if command.is_argument_needed and not argument:
+            self.show_message(f"write :{name} {command.help[0]}", is_error=True)
             return
         try:
-            getattr(self, f"_do_{name}")(argument)
-        except UserError as wrong:
-            self.show_message(wrong.message, is_error=True)
+            command.run(argument)
+        except UserError as error:
+            self.show_message(error.message, is_error=True)
 
-    @work(group="explain", exclusive=True)
-    async def _do_explain(self, _argument: str) -> None:
+    # Commands.
+
+    @background("explain", exclusive=True)
+    async def _explain(self, _argument: str) -> None:
         from a2a_inspect.commands.filters import explain_lines
 
-        node = self._filter.node()
+        node = self._filter.current.node()
         none: list[str] = []
-        lines = await self._await_answer("explain", self._source.ask(lambda r: explain_lines(r, node), none), none)
-        self.app.push_screen(TextPage("What SQLite is asked", [make_visible(line) for line in lines]))
+        lines = await self._reader.ask("explain", lambda recording: explain_lines(recording, node), none)
+        self.screen.app.push_screen(TextPage("SQL query of the filter", [make_visible(line) for line in lines]))
 
-    def _do_filter(self, argument: str) -> None:
-        self.use_expression(argument)
-
-    def _do_view(self, argument: str) -> None:
+    def _use_view(self, name: str) -> None:
         views = read_views(views_file())
-        if argument not in views:
-            raise UserError(f'there is no view "{argument}"{suggest_word(argument, views)}', "")
-        self.use_expression(views[argument])
+        if name not in views:
+            raise UserError(f'no view is named "{name}"{suggest_word(name, views)}', "")
+        self._filter.use_expression(views[name])
 
-    def _do_save(self, argument: str) -> None:
-        expression = self._filter.expression()
+    def _save_view(self, name: str) -> None:
+        expression = self._filter.current.expression()
         if not expression:
-            raise UserError("the list is not narrowed: there is nothing to save", "")
-        write_views(views_file(), {**read_views(views_file()), argument: expression})
-        self.show_message(f"saved: {argument}")
+            raise UserError("nothing to save: the list has no filter", "")
+        write_views(views_file(), {**read_views(views_file()), name: expression})
+        self.show_message(f"saved: {name}")
 
-    def _do_go(self, argument: str) -> None:
-        found = re.fullmatch(r"(?:(\d{1,6}):)?(\d{1,12})", argument)
+    def _go_to_number(self, number: str) -> None:
+        found = re.fullmatch(r"(?:(\d{1,6}):)?(\d{1,12})", number)
         if found is None:
-            raise UserError(f'"{argument}" is no number of an exchange: 12, or 2:12', "")
-        session = int(found[1]) if found[1] else self._snapshot.sessions[0].id
-        self._go_if_there(make_key(session, int(found[2])))
+            raise UserError(f'"{number}" is not the number of an exchange: write 12, or 2:12', "")
+        session = int(found[1]) if found[1] else self._state.snapshot.sessions[0].id
+        self._go_if_listed(make_key(session, int(found[2])))
 
-    @work(group="go", exclusive=True)
-    async def _go_if_there(self, exchange: int) -> None:
-        row = await self._await_answer("exchanges", self._source.ask(lambda r: r.exchange(exchange), None), None)
-        if row is None or await self._list_index(exchange) is None:
-            self.show_message("there is no such exchange in the list", is_error=True)
+    @background("go", exclusive=True)
+    async def _go_if_listed(self, exchange: int) -> None:
+        row = await self._reader.ask("exchanges", lambda recording: recording.exchange(exchange), None)
+        if row is None or await self._filter.list_index(exchange) is None:
+            self.show_message("the list has no such exchange", is_error=True)
         else:
-            self._go_to(exchange)
+            self._filter.go_to(exchange)
 
-    def _do_quit(self, _argument: str) -> None:
-        self.app.exit(0)
+    def _quit(self, _argument: str) -> None:
+        self.screen.app.exit(0)

@@ -1,4 +1,4 @@
-"""What `D` compares: the marks, the cursor, or a recording chosen from a list."""
+"""Comparisons that the main screen opens: of marked rows, of the row under the cursor, of another recording."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from a2a_proxy.recording.read.rows import split_key
 def compare_from(
     screen: Screen[None], source: RecordingSource, marks: Sequence[MarkedRow], cursor: MarkedRow | None
 ) -> None:
-    """Open the difference: of the last two marks, of the one mark and the cursor, else of the cursor's exchange and the
-    last one before it of the same operation."""
+    """Open a difference: of the last two marks, of the only mark and the cursor, or of the exchange under the cursor
+    and the previous one of the same operation."""
     chosen = [mark for mark in marks if mark != cursor][-1:] if len(marks) < 2 else list(marks[-2:])
     if len(chosen) == 1 and cursor is not None:
         chosen.append(cursor)
@@ -33,7 +33,7 @@ def compare_from(
             screen.notify(wrong.message, severity="error")
             return
         if places is None:
-            screen.notify("mark two with m: there is no such call before this one", title="Nothing to compare")
+            screen.notify("no earlier call of this operation: mark two calls with m", title="Nothing to compare")
         elif screen.is_current:
             screen.app.push_screen(DiffScreen(DiffSide(source.path, places[0]), DiffSide(source.path, places[1])))
 
@@ -41,7 +41,7 @@ def compare_from(
 
 
 def compare_with_another(screen: Screen[None], path: Path) -> None:
-    """Open the difference between this recording and one that is chosen now."""
+    """Let the user choose another recording, and open the difference between this one and it."""
 
     def begin(other: Path | None) -> None:
         if other is not None:
@@ -61,7 +61,7 @@ def _compared_places(recording: Recording, marked: list[MarkedRow], cursor: Mark
 
 
 def _place_of_mark(recording: Recording, mark: MarkedRow, frames: bool) -> str:
-    """A mark as a place; a frame only where both marks are frames."""
+    """Return the place of a mark: of its frame if both marks are frames, else of its exchange."""
     session, number = split_key(mark.exchange)
     row = recording.frame(mark.frame, payload=False) if frames else None
     return f"{session}:{number}" + (f".{row.frame.seq}" if row is not None else "")

@@ -1,5 +1,5 @@
-"""Two sides next to each other: what differs, from difference to difference. It reads by connections of its own, in a
-worker, so that the screen under it goes on."""
+"""The differences of two sides, next to each other. A worker reads both sides on connections of its own, so that the
+screen below is not blocked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.difference.runs import ComparisonStopped, RunDifference
 
 _PROGRESS_INTERVAL = 0.1
-"""Seconds between two words about how far it is."""
+"""Seconds between two reports of progress."""
 
 
 class DiffScreen(Screen[None]):
@@ -36,11 +36,11 @@ class DiffScreen(Screen[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "close", "Back", id="diff.close", tooltip="back to the recording"),
         Binding("a", "everything", "All fields", id="diff.all", tooltip="show ids, times and the like, or hide them"),
-        Binding("s", "swap", "Swap sides", id="diff.swap", tooltip="put left right and right left"),
+        Binding("s", "swap", "Swap sides", id="diff.swap", tooltip="swap left and right"),
     ]
 
     def __init__(self, left: DiffSide, right: DiffSide, where: str = "") -> None:
-        """`where` is a filter: only calls that match, of both sides."""
+        """`where` is a filter expression: only matching calls of both sides are compared."""
         super().__init__()
         self._where = where
         self._sides = left, right
@@ -50,25 +50,25 @@ class DiffScreen(Screen[None]):
         self._view = DiffView(id="diff")
 
     def compose(self) -> ComposeResult:
-        """A title, the lines, the keys."""
+        """Yield the title, the lines, the keys."""
         yield self._title
         yield self._view
         yield KeyLine()
 
     def on_mount(self) -> None:
-        """Begin."""
+        """Start the comparison."""
         self._view.focus()
         self._compute_difference()
 
     @work(thread=True, exclusive=True, group="diff", exit_on_error=False)
     def _compute_difference(self) -> None:
-        """Work it out, saying how far it is."""
-        worker, told = get_current_worker(), time.monotonic()
+        """Compare both sides, and report the progress."""
+        worker, reported_at = get_current_worker(), time.monotonic()
 
         def watch(done: int, of: int) -> bool:
-            nonlocal told
-            if time.monotonic() - told > _PROGRESS_INTERVAL and not worker.is_cancelled:
-                told = time.monotonic()
+            nonlocal reported_at
+            if time.monotonic() - reported_at > _PROGRESS_INTERVAL and not worker.is_cancelled:
+                reported_at = time.monotonic()
                 self.app.call_from_thread(self._show_progress, done, of)
             return not worker.is_cancelled
 
@@ -103,7 +103,7 @@ class DiffScreen(Screen[None]):
 
     @on(DiffView.Moved)
     def _update_title(self) -> None:
-        """What is compared, and which difference of how many is under the cursor."""
+        """Show the sides, and the number of the difference under the cursor."""
         self._title.text = self._side_names()
         fields = "all fields  " if self._show_all_fields else ""
         there = self._view.differences
@@ -117,17 +117,17 @@ class DiffScreen(Screen[None]):
         return make_visible(f"{where}{names[0] or 'all'}  |  {names[1] or 'all'}")
 
     def action_close(self) -> None:
-        """Back; what is being worked out ends."""
+        """Close the screen, and stop the comparison."""
         self.workers.cancel_node(self)
         self.dismiss()
 
     def action_everything(self) -> None:
-        """Show canonical fields as well, or hide them."""
+        """Show ids, times and the like as well, or hide them."""
         self._show_all_fields = not self._show_all_fields
         if self._difference is not None:
             self._show_again(self._difference)
 
     def action_swap(self) -> None:
-        """The other way round."""
+        """Exchange the sides, and compare again."""
         self._sides = self._sides[1], self._sides[0]
         self._compute_difference()

@@ -1,12 +1,13 @@
-"""Keys are handled one after another: each when what the one before it did is done, the focus included.
+"""An application that handles keys one after another: a key waits until the effects of the previous one are complete.
 
-Textual hands a key to the widget that has the focus when the key comes in, and a binding with priority is run at once,
-before the keys that are on their way. So what is typed at once after `/` would reach the list, and Enter would overtake
-the word before it. Here a key waits in the application until the one before it has gone all its way.
+Textual sends a key to the widget that has the focus when the key arrives, and runs a binding with priority at once,
+before keys that are still queued. So a word typed right after `/` would reach the list, and Enter would overtake the
+word before it. Here a key waits in the application until the previous one has been handled, including changes of the
+focus.
 
-That way is long, and the screen is painted meanwhile. Keys that do nothing but move a cursor or add a letter need not
-wait for each other: they go the same way, one behind the other. The next key of another kind waits for all of them,
-and until the list has told where its cursor stands: that is what the key is about.
+Handling takes long, because the screen is painted meanwhile. Quick keys, which only move a cursor or add a letter, do
+not wait for one another: they are queued to the same widget. The next key of another kind waits for all of them, and
+until the list has reported the row under its cursor, because the key acts on that row.
 """
 
 from __future__ import annotations
@@ -25,23 +26,23 @@ from textual.worker import Worker
 from a2a_inspect.widgets.long_view import LongView
 
 _CHECK_INTERVAL = 0.05
-"""Seconds between two looks at a key whose widget may have gone."""
+"""Seconds between two checks of a key whose widget may have been removed."""
 _MAX_WAIT = 10.0
-"""Seconds after which the next key is not held back any more, whatever the one before it does: more than a busy
-machine takes to open a menu, less than anybody waits for one."""
+"""Seconds after which the next key is handled in any case: more than a busy machine needs to open a menu, less than
+a user waits for one."""
 _AWAITED_WORKERS = frozenset({"note", "copy", "export", "explain", "complete"})
-"""Groups of workers that read something and then open a screen or change what is typed: the next key is about that."""
+"""Groups of workers that read something, then open a screen or change an input, which gets the next key."""
 
 
 class KeyPassed(Message):
-    """Follows a key on its way up from the widget that had the focus; it comes after what the key did there."""
+    """Bubbles up, as the key did, from the widget that had the focus, and arrives after the effects of the key."""
 
     def __init__(self, key_number: int, widget: Widget, *, again: bool) -> None:
         super().__init__()
         self.key_number = key_number
         self.widget = widget
         self.again = again
-        """What the key did may have sent messages along that way: follow these too."""
+        """Post it a second time, so that it follows messages that the key caused."""
 
 
 class KeysInOrder(App[int]):
@@ -53,41 +54,41 @@ class KeysInOrder(App[int]):
         self._key_number = 0
         """Number of the key that is being handled."""
         self._key_widget: Widget | None = None
-        """Where it went; None: no key is being handled."""
+        """The widget that got it; None: no key is being handled."""
         self._quick_widget: Widget | None = None
-        """Where quick keys went that may be on their way still."""
+        """The widget that got quick keys which may not have been handled yet."""
         self._key_started = 0.0
         self._has_key_passed = False
-        """It has gone its way, and what it sent too."""
+        """The key has been handled, and so have the messages that it caused."""
         self._is_check_scheduled = False
         self._is_held = False
         self.typed_at = 0.0
-        """When the key came in that is being handled, in seconds as `monotonic` tells them."""
+        """Arrival of the key that is being handled, in seconds of `time.monotonic`."""
         self._earlier_workers: frozenset[Worker[Any]] = frozenset()
-        """What ran already when the key came: that is not what it did."""
+        """Workers that were running when the key arrived, so that the key did not start them."""
 
     def hold_keys(self, seconds: float) -> None:
-        """Handle no key before `release_keys`, or before so much time has passed: it could mean nothing yet."""
+        """Hold all keys until `release_keys` is called or the time is over: there is nothing yet to use them on."""
         self._is_held = True
         self.set_timer(seconds, self.release_keys)
 
     def release_keys(self) -> None:
-        """What was held back is handled now."""
+        """Handle the keys that were held."""
         if self._is_held:
             self._is_held = False
             self.call_later(self._handle_held_keys)
 
     async def _handle_held_keys(self) -> None:
-        """With what was held back, unless a key that came in since has done so: then that one is being handled."""
+        """Handle the held keys, unless one that arrived later is being handled already."""
         if self._key_widget is None:
             await self._handle_next_keys()
 
     async def on_event(self, event: events.Event) -> None:
-        """Let a key wait for those before it."""
+        """Queue a key behind the earlier ones."""
         if not isinstance(event, events.Key | events.Paste):
             await super().on_event(event)
             return
-        if not self.screen_stack:  # at the end there is no screen that it could be for
+        if not self.screen_stack:  # the application ends: no screen can take the key
             return
         if event.is_forwarded:
             await super().on_event(event)
@@ -97,7 +98,7 @@ class KeysInOrder(App[int]):
             await self._handle_next_keys()
 
     def _is_quick_key(self, event: events.Key | events.Paste) -> bool:
-        """It moves a cursor or adds a letter, and nothing else."""
+        """Return whether the key only moves a cursor or adds a letter."""
         if not isinstance(event, events.Key):
             return False
         if isinstance(self.focused, Input):
@@ -105,7 +106,7 @@ class KeysInOrder(App[int]):
         return isinstance(self.focused, LongView) and self.focused.is_cursor_key(event.key)
 
     def _wait_for_quick_keys(self, widget: Widget) -> None:
-        """Wait for the quick keys that are on their way from there."""
+        """Wait until a widget has handled its quick keys."""
         self._key_number += 1
         self._key_started, self._has_key_passed = monotonic(), False
         self._key_widget, self._quick_widget = widget, None
@@ -130,7 +131,7 @@ class KeysInOrder(App[int]):
             await self._handle_next_keys()
 
     async def on_key_passed(self, message: KeyPassed) -> None:
-        """A key has gone its way, or what it sent has."""
+        """Handle the next key, or follow the messages that this one caused."""
         if message.key_number != self._key_number or self._key_widget is None:
             return
         if message.again and message.widget.post_message(KeyPassed(self._key_number, message.widget, again=False)):
@@ -140,7 +141,7 @@ class KeysInOrder(App[int]):
             await self._handle_next_keys()
 
     def _is_key_pending(self, widget: Widget) -> bool:
-        """What the key did there is not done yet, or the rows that it led to are not there."""
+        """Return whether effects of the key are incomplete, or the rows that it selected are not read yet."""
         led_to = self.focused if widget.is_attached and widget.screen is self.screen else None
         views = [each for each in {widget, led_to} if isinstance(each, LongView) and each.is_attached]
         for view in views:
@@ -148,7 +149,7 @@ class KeysInOrder(App[int]):
         return not all(view.is_settled for view in views) or self._has_awaited_worker(widget)
 
     def _has_awaited_worker(self, widget: Widget) -> bool:
-        """What the key did there is about to open a screen, or to change what is typed."""
+        """Return whether a worker that the key started is about to open a screen or to change an input."""
         return any(
             worker.group in _AWAITED_WORKERS
             and self.screen in worker.node.ancestors_with_self
@@ -172,9 +173,9 @@ class KeysInOrder(App[int]):
                 await self._handle_key(self._waiting_keys.popleft())
 
     async def _check_key(self) -> None:
-        """A widget that went, with a menu that was closed, tells nothing more; nor one below a menu that opened."""
+        """Handle the next key if the widget cannot report: its menu was closed, or a menu was opened over it."""
         at, self._is_check_scheduled = self._key_widget, False
-        if at is None or not self.screen_stack:  # at the end there is no screen
+        if at is None or not self.screen_stack:  # the application ends
             return
         elsewhere = not at.is_attached or at.screen is not self.screen
         if (

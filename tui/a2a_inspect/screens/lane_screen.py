@@ -1,4 +1,4 @@
-"""The swimlane of an exchange's task, over the other screen. Enter goes back there, to the frame under the cursor."""
+"""The swimlane of the task of an exchange. Enter returns to the main screen, to the frame under the cursor."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from a2a_inspect.lanes.read import LaneConversation
 
 _CHECK_INTERVAL = 0.5
-"""Seconds between two looks at a recording that may grow."""
+"""Seconds between two checks of a recording that may grow."""
 _PAUSE_FACTOR = 4
-"""Times that the last reading took must pass before the next, so that following never takes a whole processor."""
+"""Pause before the next read, in durations of the last one, so that following never takes a whole CPU."""
 _MARK_KINDS = tuple(what for what in RowKind if what not in (RowKind.FRAME, RowKind.PAUSE, RowKind.TURN))
 
 _Value = TypeVar("_Value")
 
 
 class LaneFrameChosen(msgspec.Struct, frozen=True):
-    """Where the user wants to go: a frame of an exchange."""
+    """The frame that the user chose."""
 
     exchange: int
-    """Its key."""
+    """Key of the exchange."""
     seq: int
 
 
@@ -60,7 +60,7 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
     ]
 
     def __init__(self, source: RecordingSource, exchange: int, frame: int = 0) -> None:
-        """`exchange` is a key, `frame` the id of one of its frames, or 0 for its first."""
+        """`exchange` is a key, `frame` the id of one of its frames, or 0 for the first."""
         super().__init__()
         self._source = source
         self._exchange = exchange
@@ -75,13 +75,13 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
         self._error = ""
 
     def compose(self) -> ComposeResult:
-        """A list, and what its row says in full."""
+        """Yield the list, and the full text of its selected row."""
         yield self._pane
         yield self._row_text
         yield KeyLine()
 
     def on_mount(self) -> None:
-        """Read, and go on looking."""
+        """Read the recording, and check it regularly."""
         self._pane.title.text = "Swimlane"
         self._list.focus()
         self.set_interval(_CHECK_INTERVAL, self._start_read)
@@ -111,7 +111,7 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
             self._is_reading = False
 
     def _changed_conversation(self, recording: Recording) -> LaneConversation | None:
-        """The conversation as it is now; None where nothing has changed. What explains it is imported here."""
+        """Return the conversation, or None if the recording has not changed. Imports late what few screens need."""
         from a2a_inspect.lanes.read import LaneConversation
 
         version = (recording.data_version(), self._source.until)
@@ -152,7 +152,7 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
         if self._conversation is not None:
             found = self._conversation.order.next_mark(self._list.cursor, message.by, _MARK_KINDS)
             if found is None:
-                self.notify("no mark further on")
+                self.notify("no more marks in this direction")
             else:
                 self._list.select(found)
 
@@ -163,12 +163,12 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
             self.dismiss(LaneFrameChosen(make_key(row.session, row.exchange), max(row.seq, 0)))
 
     def action_leave(self) -> None:
-        """Back to where one was."""
+        """Close the screen without choosing a frame."""
         self.dismiss(None)
 
 
 def _full_row_text(row: LaneRow, lanes: Sequence[str]) -> str:
-    """What the row under the cursor says, where it stands, and when: nothing of it cut."""
+    """Return the text of a row without cuts: its place, direction, time and message."""
     if row.what is RowKind.PAUSE:
         return f"nothing passed for {text.format_duration(row.since_before)}"
     place = f"#{row.exchange}" + (f".{row.seq}" if row.seq >= 0 else "") if row.exchange else ""

@@ -1,147 +1,226 @@
-"""The screen of a recording: what its keys do. What it shows, and how that is read, is in `browse`."""
+"""The main screen: a recording as lists of exchanges and frames, with the selected frame beside them.
+
+The screen creates the widgets and the controllers, passes messages of the widgets to the controllers, and defines the
+order in which a new snapshot of the recording updates them. The keys are in `keys.main_keys`. Pausing stops updates of
+the screen, not the recording.
+
+The controllers, each of which uses only earlier ones:
+- `reader`: queries of the source, and the poll
+- `titles`: titles of the panes, breadcrumbs
+- `panes`: layout, zoom, focus
+- `selection`: the selected exchange and frame
+- `filter`: the list of exchanges and its filter
+- `branches`: the tree of the recording
+- `navigation`: next frame, finding, match
+- `commands`: saved views and typed commands
+- `row_actions`: mark, compare, copy, export, note, bookmark
+- `other_screens`: swimlane, plots, replay
+"""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual import events, on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.screen import Screen
 
-from a2a_inspect.data.source import FrameLine
-from a2a_inspect.screens.browse import PANES
-from a2a_inspect.screens.tree import TreeScreen
+from a2a_inspect.data.source import RecordingSnapshot, RecordingSource
+from a2a_inspect.dialogs.filter_box import FilterBox
+from a2a_inspect.keys.main_keys import MAIN_KEYS
+from a2a_inspect.screens.actions import RowActions
+from a2a_inspect.screens.commands import Commands
+from a2a_inspect.screens.filter import FilterController
+from a2a_inspect.screens.navigation import Navigation
+from a2a_inspect.screens.other_screens import OpenReplay, OtherScreens
+from a2a_inspect.screens.panes import LAYOUT_CSS, Panes, make_panes
+from a2a_inspect.screens.reader import POLL_INTERVAL, RecordingReader
+from a2a_inspect.screens.selection import RowSelection
+from a2a_inspect.screens.state import MainState, MainWidgets
+from a2a_inspect.screens.titles import PaneTitles
+from a2a_inspect.screens.tree import TreeController
+from a2a_inspect.widgets.breadcrumbs import Breadcrumbs
+from a2a_inspect.widgets.detail import Detail
+from a2a_inspect.widgets.exchange_list import ExchangeList
+from a2a_inspect.widgets.frame_list import FrameList
+from a2a_inspect.widgets.key_line import KeyLine
 from a2a_inspect.widgets.lazy_list import LazyList
-from a2a_inspect.widgets.marks import MarkedRow
-from a2a_inspect.widgets.tab_line import TABS
-from a2a_proxy.recording.read.rows import ExchangeRow
+from a2a_inspect.widgets.marks import RowMarks
+from a2a_inspect.widgets.pane import ListHead
+from a2a_inspect.widgets.recording_tree import RecordingTree
+from a2a_inspect.widgets.summary import SummaryLine
 
 
-class MainScreen(TreeScreen):
+class MainScreen(Screen[None]):
     """See the module."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "escape",
-            "back",
-            "Back",
-            id="app.back",
-            tooltip="to the pane before; from the first: a wider list",
-        ),
-        Binding("tab", "turn(1)", "Next pane", show=False, priority=True, id="pane.next"),
-        Binding("shift+tab", "turn(-1)", "Previous pane", show=False, priority=True, id="pane.previous"),
-        Binding("[", "frame(-1)", "Previous frame", show=False, id="frame.previous", tooltip="previous frame"),
-        Binding("]", "frame(1)", "Next frame", show=False, id="frame.next", tooltip="next frame"),
-        Binding("s", "lanes", "Swimlane", id="view.lanes", tooltip="the task's messages as arrows between its parties"),
-        Binding("L", "plots", "Plots", show=False, id="view.plots", tooltip="frames and bytes over time, latencies"),
-        Binding("space", "replay", "Replay", show=False, id="view.replay", tooltip="see it happen again, with a clock"),
-        Binding("m", "mark", "Mark", id="view.mark", tooltip="mark the exchange or frame, or take its mark away"),
-        Binding("p", "pause", "Pause", id="view.pause", tooltip="hold the display, or go on; recording goes on anyway"),
-        Binding("D", "diff", "Diff", id="view.diff", tooltip="what differs from the marked, or last, call"),
-        Binding("q", "leave", "Quit", id="app.leave", tooltip="go back, and from the first pane out"),
-        *(
-            Binding(
-                str(tab + 1),
-                f"tab({tab})",
-                name,
-                show=False,
-                id=f"tab.{name.lower()}",
-                tooltip=f"the frame's tab {name}",
-            )
-            for tab, name in enumerate(TABS)
-        ),
-    ]
+    DEFAULT_CSS = LAYOUT_CSS
+    AUTO_FOCUS = "#exchange-list"
+    """Not the tree, which is the first widget that can have the focus: each change of the focus restyles the screen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*MAIN_KEYS]
 
     FIRST_KEYS: ClassVar[tuple[str, ...]] = (
         *("filter.use", "filter.find", "filter.complete", "filter.cancel", "filter.older"),
         *("list.open", "tree.open", "tree.close", "tree.choose", "frame.previous", "frame.next"),
         *("exchanges.filter", "view.lanes", "app.back", "view.copy"),
     )
-    """What the last line shows first, by the ids of the actions."""
+    """Ids of the actions that the last line shows first."""
 
-    def action_back(self) -> None:
-        """To the pane before; from the first one to a wider list."""
-        if self._focused_pane() == "tree":
-            self._focus_pane("exchanges")
-        elif self._focused_pane_index():
-            self._focus_pane(PANES[self._focused_pane_index() - 1])
+    def __init__(self, source: RecordingSource, open_replay: OpenReplay | None = None) -> None:
+        super().__init__(classes="-at-exchanges")
+        self.state = MainState()
+        summary = SummaryLine(source.path)
+        self.reader = RecordingReader(
+            self, source, self.state, summary, on_new=self.show_snapshot, on_empty=lambda: self.panes.show_notice()
+        )
+        marks = RowMarks()
+        self.widgets = MainWidgets(
+            summary=summary,
+            breadcrumbs=Breadcrumbs(),
+            marks=marks,
+            exchanges=ExchangeList(
+                lambda page: self.filter.load_exchanges(page), marks, source.files, id="exchange-list"
+            ),
+            frames=FrameList(self.reader.load_frames, marks, id="frame-list"),
+            detail=Detail(source, id="detail"),
+            tree=RecordingTree(self.reader.load_branches),
+            filter_box=FilterBox(self.reader.complete_expression),
+        )
+        reader, state, widgets, panes = self.reader, self.state, self.widgets, make_panes(self.widgets)
+        self.titles = PaneTitles(self, state, widgets, panes, lambda: self.filter.remark())
+        self.panes = Panes(self, source, state, widgets, panes, self.titles)
+        self.selection = RowSelection(self, reader, state, widgets, self.titles)
+        self.filter = FilterController(self, reader, state, widgets, self.titles, self.panes, self.selection)
+        self.branches = TreeController(self, state, widgets, self.panes, self.filter)
+        self.navigation = Navigation(self, reader, state, widgets, self.panes, self.filter)
+        self.commands = Commands(self, reader, state, self.filter)
+        self.row_actions = RowActions(self, reader, state, widgets, self.panes, self.filter)
+        self.other_screens = OtherScreens(self, reader, state, widgets, self.filter, open_replay)
+
+    def compose(self) -> ComposeResult:
+        """Lay the widgets out. The classes are set first, so that nothing is styled twice."""
+        self.panes.apply_size(self.app.size)
+        yield self.widgets.summary
+        yield self.widgets.breadcrumbs
+        yield from self.panes.compose()
+        yield self.widgets.filter_box
+        yield KeyLine()
+
+    def on_mount(self) -> None:
+        """Begin to follow the recording."""
+        self.filter.prepare()
+        self.widgets.exchanges.follow = True
+        self.panes.show_notice()
+        self.panes.focus("exchanges")
+        self.set_interval(POLL_INTERVAL, self.poll_recording)
+        self.poll_recording()
+
+    def on_unmount(self) -> None:
+        """End all searches."""
+        self.filter.close()
+
+    # A new snapshot.
+
+    def poll_recording(self) -> None:
+        """Poll the recording, and continue what follows it: the search, the tree."""
+        self.reader.start_poll()
+        self.filter.follow_recording()
+        self.branches.reread_if_stale()
+
+    def show_snapshot(self) -> None:
+        """Show the snapshot of the last poll, unless the display is paused."""
+        found = None if self.widgets.summary.paused else self.state.take_pending()
+        if found is None:
+            self.titles.update()
         else:
-            self.widen_filter()
+            before, now = found
+            self.widgets.summary.snapshot, self.widgets.marks.notes = now, now.notes
+            self.panes.show_notice()
+            self.show_exchanges(before, now)
+            self.selection.refresh()
+        self.filter.show_found()
+
+    def show_exchanges(self, before: RecordingSnapshot, now: RecordingSnapshot) -> None:
+        """Show the list of exchanges of a new snapshot."""
+        self.filter.show_exchanges(before, now)
+        self.branches.is_stale = True
+
+    # Messages of the widgets.
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Lay the panes out again."""
+        self.panes.apply_size(event.size)
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Show the pane that has the focus now."""
+        self.panes.note_focus(event)
+
+    @on(LazyList.Moved)
+    def _follow_cursor(self, message: LazyList.Moved) -> None:
+        self.selection.follow_cursor(message)
+
+    @on(LazyList.Opened)
+    def _open_row(self, message: LazyList.Opened) -> None:
+        self.panes.focus("frames" if message.sender is self.widgets.exchanges else "frame")
+
+    @on(LazyList.Changed)
+    def _refresh_heads(self) -> None:
+        for head in self.query(ListHead):
+            head.refresh()
+        self.titles.update()
+
+    @on(RecordingTree.Chosen)
+    def _narrow_to_branch(self, message: RecordingTree.Chosen) -> None:
+        self.branches.narrow_to_branch(message)
+
+    @on(FilterBox.Typed)
+    def _filter_as_typed(self, message: FilterBox.Typed) -> None:
+        self.filter.change(text=message.text.strip())
+
+    @on(FilterBox.Used)
+    def _use_filter(self, message: FilterBox.Used) -> None:
+        self.filter.use_typed(message.text)
+
+    @on(FilterBox.Sought)
+    def _find_matches(self, message: FilterBox.Sought) -> None:
+        self.navigation.find_typed(message.text)
+
+    @on(FilterBox.Closed)
+    def _restore_filter(self) -> None:
+        self.filter.restore()
+
+    # Actions.
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While a filter is typed, Tab is for its box."""
-        return super().check_action(action, parameters) and not (action == "turn" and self._box.is_open)
+        """Leave Tab to the filter's box while a filter is typed."""
+        is_turn = action == "call" and parameters[0] == "panes.turn"
+        return super().check_action(action, parameters) and not (is_turn and self.widgets.filter_box.is_open)
+
+    def action_call(self, name: str, argument: int | str | None = None) -> Any:
+        """Call a method of a controller by the name that the table of keys gives: `filter.open_box`."""
+        method = self.find_method(name)
+        return method() if argument is None else method(argument)
+
+    def find_method(self, name: str) -> Callable[..., Any]:
+        """Return the method of a controller that an action names. Raises AttributeError if there is no such method."""
+        controller, _, method = name.partition(".")
+        found: Callable[..., Any] = getattr(getattr(self, controller), method)
+        return found
+
+    def action_back(self) -> None:
+        """Go to the pane before, and from the first one to a wider list."""
+        if not self.panes.go_back():
+            self.filter.widen()
 
     def action_leave(self) -> None:
-        """Back, and from the first pane out."""
-        if self._focused_pane() != "exchanges":
-            self.action_back()
-        else:
+        """Go to the pane before, and from the first one quit."""
+        if not self.panes.go_back():
             self.app.exit(0)
 
-    def action_turn(self, by: int) -> None:
-        """To the pane beside."""
-        if not self.has_class("-empty"):
-            panes = self.tab_panes()
-            self._focus_pane(panes[(panes.index(self._focused_pane()) + by) % len(panes)])
-
-    def action_frame(self, by: int) -> None:
-        """Another frame of the same exchange, from any pane."""
-        self._frames.action_move(by)
-
-    def action_tab(self, tab: int) -> None:
-        """A tab of the frame, from any pane."""
-        self._detail.action_tab(tab)
-
-    def marked_rows(self) -> list[MarkedRow]:
-        """What is marked, the oldest mark first."""
-        return self._marks.marked_rows()
-
-    def action_mark(self) -> None:
-        """Mark the row under the cursor, or take its mark away."""
-        here = self._row_under_cursor()
-        if here is not None:
-            self._marks.toggle(here)
-        rows: LazyList = self._frames if self._focused_pane_index() else self._exchanges
-        rows.refresh()
-
-    def _row_under_cursor(self) -> MarkedRow | None:
-        """What is under the cursor."""
-        row = (self._frames if self._focused_pane_index() else self._exchanges).current_row
-        if isinstance(row, ExchangeRow):
-            return MarkedRow(row.key)
-        return MarkedRow(row.row.exchange_key, row.row.id) if isinstance(row, FrameLine) else None
-
-    def action_diff(self) -> None:
-        """What differs between two that are marked, the marked one and this, or this and its like before."""
-        from a2a_inspect.screens.compare import compare_from
-
-        compare_from(self, self._source, self.marked_rows(), self._row_under_cursor())
-
-    def action_lanes(self) -> None:
-        """The swimlane of the exchange's task; whoever opens a row there comes back to that frame."""
-        from a2a_inspect.screens.lane_screen import LaneScreen
-
-        row = self._exchanges.current_row  # what is shown below may be a tenth of a second behind the cursor
-        exchange = row.key if isinstance(row, ExchangeRow) else self._selected_exchange
-        if exchange:
-            line = self._frames.current_row
-            frame = line.row.id if isinstance(line, FrameLine) and line.row.exchange_key == exchange else 0
-            self.app.push_screen(LaneScreen(self._source, exchange, frame), self.reveal)
-
-    def action_plots(self) -> None:
-        """Plots of what the list shows; a time that is chosen there narrows it."""
-        from a2a_inspect.screens.plot_screen import PlotScreen
-
-        self.app.push_screen(PlotScreen(self._source, self.narrowing.expression()), self.narrow_to)
-
-    def action_replay(self) -> None:
-        """What the list shows, as it happened: from the exchange under the cursor, or from the beginning."""
-        from a2a_inspect.screens.replay_screen import ReplayScreen  # which is a main screen itself
-
-        row = self._exchanges.current_row
-        began = row.exchange.started if isinstance(row, ExchangeRow) and not self._exchanges.follow else 0
-        self.app.push_screen(ReplayScreen(self._source, self.found_keys, began))
-
     def action_pause(self) -> None:
-        """Hold the display, or show what has come."""
-        self._summary.paused = not self._summary.paused
-        self._apply_snapshot()
+        """Hold the display, or continue with the current state of the recording."""
+        self.widgets.summary.paused = not self.widgets.summary.paused
+        self.show_snapshot()

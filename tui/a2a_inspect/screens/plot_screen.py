@@ -1,6 +1,6 @@
-"""Plots over the other screen: frames and bytes over time with findings marked, and how long calls took.
+"""Plots: frames and bytes over time with findings marked, and the duration of calls.
 
-Enter goes back with a filter for the time that was chosen.
+Enter returns to the main screen with a filter for the selected time.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 
 _CHECK_INTERVAL = 0.5
-"""Seconds between two looks at a recording that may grow."""
+"""Seconds between two checks of a recording that may grow."""
 _PAUSE_FACTOR = 4
-"""Times that the last reading took must pass before the next."""
+"""Pause before the next read, in durations of the last one."""
 _STYLE_NAMES = ("bar", "chosen", "cursor", "dim", "strong", "bad", "warn")
 
 
 class PlotData(msgspec.Struct, frozen=True):
-    """What was read."""
+    """Data of the plots."""
 
     histogram: Histogram | None
     totals: RecordingTotals
 
 
 class PlotLines(Widget):
-    """Lines of cells with styles."""
+    """Lines of styled text."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {f"plot--{name}" for name in _STYLE_NAMES}
 
@@ -69,13 +69,13 @@ class PlotLines(Widget):
         self._lines: Sequence[StyledLine] = ()
 
     def show(self, lines: Sequence[StyledLine]) -> None:
-        """Other lines."""
+        """Replace the lines."""
         self._lines = lines
         self.styles.height = len(lines)
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One of them."""
+        """Return one line."""
         line = self._lines[y] if y < len(self._lines) else []
         styles = {name: self.get_visual_style(name).rich_style for _, name in line if name}
         segments = [Segment(said, styles.get(name, self.rich_style)) for said, name in line if said]
@@ -83,7 +83,7 @@ class PlotLines(Widget):
 
 
 class PlotScreen(Screen[str]):
-    """See the module. Its result is the time in the filter language, empty where none was chosen."""
+    """See the module. Returns the selected time as a filter expression, or an empty string if none was selected."""
 
     DEFAULT_CSS = """
     PlotScreen { background: $background; }
@@ -100,23 +100,31 @@ class PlotScreen(Screen[str]):
             "Choose",
             key_display="⇧←",
             id="plot.extend-earlier",
-            tooltip="choose more, to the left",
+            tooltip="select more, to the left",
         ),
         Binding("shift+right,L", "extend(1)", "Choose", show=False, id="plot.extend-later"),
         Binding("home", "move(-1000000)", "First", show=False, id="plot.first"),
         Binding("end", "move(1000000)", "Last", show=False, id="plot.last"),
-        Binding("z", "zoom", "Zoom", id="plot.zoom", tooltip="show only what is chosen"),
-        Binding("u", "widen", "Widen", id="plot.widen", tooltip="show what was shown before"),
-        Binding("enter", "choose", "Filter", priority=True, id="plot.choose", tooltip="list what began in this time"),
+        Binding("z", "zoom", "Zoom", id="plot.zoom", tooltip="show only the selected time"),
+        Binding("u", "widen", "Widen", id="plot.widen", tooltip="undo the last zoom"),
+        Binding(
+            "enter",
+            "choose",
+            "Filter",
+            priority=True,
+            id="plot.choose",
+            tooltip="list the exchanges that began in this time",
+        ),
         Binding("escape,q", "leave", "Back", id="plot.leave"),
     ]
 
     FIRST_KEYS: ClassVar[tuple[str, ...]] = ("plot.earlier", "plot.later", "plot.zoom", "plot.choose", "plot.leave")
 
     def __init__(self, source: RecordingSource, where: str = "") -> None:
-        """`where`: an expression of the filter language that holds for all that is shown."""
+        """`where` is a filter expression: only matching exchanges are shown."""
         super().__init__()
-        self._source = RecordingSource(source.path, files=source.files, later=True)  # nothing else waits for its sums
+        # A source of its own: its sums are slow, and queries of other screens must not wait for them.
+        self._source = RecordingSource(source.path, files=source.files, later=True)
         self._where = where
         self._plot = PlotLines(id="plot")
         self._table = PlotLines(id="plot-rows")
@@ -131,12 +139,12 @@ class PlotScreen(Screen[str]):
         self._is_plain = PLAIN_VARIABLE in os.environ
 
     def compose(self) -> ComposeResult:
-        """Plots above, the table of calls below."""
+        """Yield the plots above, the table of calls below."""
         yield self._pane
         yield KeyLine()
 
     def on_mount(self) -> None:
-        """Read, and go on looking."""
+        """Read the recording, and check it regularly."""
         self._pane.title.text = "Plots"
         self._pane.title.remark = "reading"
         self.query_one(VerticalScroll).focus()
@@ -146,12 +154,12 @@ class PlotScreen(Screen[str]):
         """Close the file."""
         self._source.close()
 
-    def on_resize(self, event: events.Resize) -> None:  # noqa: ARG002 - the width is asked for where it is used
-        """Other steps for another width."""
+    def on_resize(self, event: events.Resize) -> None:  # noqa: ARG002 - the width is read where it is used
+        """Read again: the width determines the steps."""
         self._read_again()
 
     def _read_again(self) -> None:
-        """What was read is of no use any more."""
+        """Read again as soon as possible."""
         self._is_stale, self._next_read = True, 0.0
         self._start_read()
 
@@ -177,10 +185,10 @@ class PlotScreen(Screen[str]):
         self._draw_plots(trouble)
 
     def _data_question(self, force: bool) -> Callable[[Recording], PlotData | None]:
-        """What there is to show now; None where nothing has changed."""
+        """Return a query for the data; it returns None if the recording has not changed, unless `force` is set."""
         most, within = max(self._plot_width, 1), self._cursor.visible_range
 
-        def ask(recording: Recording) -> PlotData | None:
+        def read(recording: Recording) -> PlotData | None:
             version = recording.data_version()
             if version == self._version and not force:
                 return None
@@ -188,7 +196,7 @@ class PlotScreen(Screen[str]):
             parts = whole_recording(recording)
             return PlotData(read_histogram(parts, self._where, most, within), compute_totals(parts, self._where))
 
-        return ask
+        return read
 
     def _set_data(self, data: PlotData | None) -> None:
         if data is not None:
@@ -202,7 +210,7 @@ class PlotScreen(Screen[str]):
 
     @property
     def _plot_size(self) -> tuple[int, int]:
-        """Cells and lines of the plots: a half of what there is beside the table's first rows."""
+        """Columns and lines of the plots: at most half of the screen, so that the table has room."""
         return self._plot_width, max(12, min(self.size.height // 2, 26))
 
     def _draw_plots(self, error: str = "") -> None:
@@ -227,33 +235,33 @@ class PlotScreen(Screen[str]):
         self._draw_plots()
 
     def action_move(self, by: int) -> None:
-        """To another step."""
+        """Move the cursor."""
         if self._data is not None and self._data.histogram is not None:
             self._set_cursor(self._cursor.move(by, self._data.histogram.scale))
 
     def action_extend(self, by: int) -> None:
-        """Choose what lies between, too."""
+        """Move the cursor, and extend the selection to it."""
         if self._data is not None and self._data.histogram is not None:
             self._set_cursor(self._cursor.move(by, self._data.histogram.scale, extend=True))
 
     def action_zoom(self) -> None:
-        """Only what is chosen."""
+        """Show only the selected time."""
         if self._data is not None and self._data.histogram is not None:
             self._cursor = self._cursor.zoom(self._data.histogram.scale)
             self._read_again()
 
     def action_widen(self) -> None:
-        """What was shown before."""
+        """Undo the last zoom."""
         if self._cursor.zooms:
             self._cursor = self._cursor.widen()
             self._read_again()
 
     def action_choose(self) -> None:
-        """Back, with a filter for the time that is chosen."""
+        """Close the screen, and filter by the selected time."""
         if self._data is None or self._data.histogram is None:
             return
         self.dismiss(self._data.histogram.scale.expression(*self._cursor.selected))
 
     def action_leave(self) -> None:
-        """Back, and no filter."""
+        """Close the screen without a filter."""
         self.dismiss("")

@@ -1,6 +1,6 @@
-"""The recording as it happened: the main screen's list, frames and frame, with a clock that keys move.
+"""The replay of a recording: the panes of the main screen, with a clock that keys move.
 
-What had not passed at the clock's time is not there: later exchanges and frames, outcomes, findings.
+It shows the recording as it was at the time of the clock, without later exchanges, frames, outcomes and findings.
 """
 
 from __future__ import annotations
@@ -23,38 +23,39 @@ from textual.widgets import Input, Static
 from a2a_inspect.data.replay.clock import InvalidValue, ReplayClock, clock_line, parse_replay_time
 from a2a_inspect.data.replay.source import ReplaySource
 from a2a_inspect.data.source import RecordingSnapshot, RecordingSource
+from a2a_inspect.keys.main_keys import REPLAY_CALLS
 from a2a_inspect.screens.main import MainScreen
 from a2a_inspect.widgets.columns import fit_text
 from a2a_inspect.widgets.key_line import KeyLine
 from a2a_proxy.protocol.text import make_visible
 
-_AVAILABLE_ACTIONS = frozenset({"back", "leave", "turn", "frame", "tab", "lanes", "play", "step", "speed", "jump"})
-"""What can be done here; all else of the main screen is about the recording as a whole."""
+_AVAILABLE_ACTIONS = frozenset({"back", "leave", "play", "step", "speed", "jump"})
+"""Actions of the screen that can be used in a replay; for the methods of controllers see `REPLAY_CALLS`."""
 
 
 class ClockBar(Widget):
-    """One line: whether it plays, the time, the speed, the position."""
+    """One line: play or pause, time, speed, position."""
 
     DEFAULT_CSS = "ClockBar { height: 1; background: $accent 25%; color: $foreground; text-style: bold; }"
 
     clock: reactive[ReplayClock] = reactive(ReplayClock(0, 0, 0))
     frames: reactive[tuple[int, int]] = reactive((0, 0))
-    """How many frames had passed, and how many there are."""
+    """Frames before the time of the clock, and all frames."""
 
     def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
-        """All of it."""
+        """Return the line."""
         width = self.size.width
         known = self.clock.last
         words = (
             clock_line(self.clock, time.monotonic_ns(), self.frames, width - 2)
             if known
-            else "reading when frames passed"
+            else "reading the times of the frames"
         )
         return Strip([Segment(fit_text(f" {words}", width), self.rich_style)])
 
 
 class JumpTo(ModalScreen[int]):
-    """A time is typed here. The result is that time, ns since the epoch; 0 where none was."""
+    """Input of a time. Returns the time in ns since the epoch, or 0 if none was typed."""
 
     DEFAULT_CSS = """
     JumpTo { align: center bottom; background: transparent; }
@@ -70,18 +71,18 @@ class JumpTo(ModalScreen[int]):
         self._hint = Static("12:30:05, +5s from the beginning, 50%, a date and time", markup=False)
 
     def compose(self) -> ComposeResult:
-        """A line to type in, and what can be typed."""
+        """Yield the input, and a hint."""
         yield Vertical(Input(placeholder="jump to a time", compact=True), self._hint)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Go there, or say what is wrong."""
+        """Return the time, or show what is wrong with it."""
         try:
             self.dismiss(parse_replay_time(event.value, self._clock))
         except InvalidValue as wrong:
             self._hint.update(make_visible(str(wrong)))
 
     def action_give_up(self) -> None:
-        """Stay."""
+        """Return no time."""
         self.dismiss(0)
 
 
@@ -102,7 +103,7 @@ class ReplayScreen(MainScreen):
     )
 
     def __init__(self, source: RecordingSource, keys: Sequence[int] | None = None, start_time: int = 0) -> None:
-        """`keys`: of the exchanges that are shown, None: all. `start_time`: where to begin, ns; 0: at the beginning."""
+        """`keys`: of the exchanges to show, None for all. `start_time`: ns since the epoch, 0 for the beginning."""
         self._replay_source = ReplaySource(source, keys)
         super().__init__(self._replay_source)
         self._start_time = start_time
@@ -110,15 +111,15 @@ class ReplayScreen(MainScreen):
         self._is_stepping = False
 
     def compose(self) -> ComposeResult:
-        """The clock above the last line."""
+        """Yield the clock above the last line."""
         for widget in super().compose():
             if isinstance(widget, KeyLine):
                 yield self._clock_bar
             yield widget
 
     def on_mount(self) -> None:
-        """Learn when it began and when it was over. It begins paused."""
-        self._summary.replay = True
+        """Read the range of time, and begin paused."""
+        self.widgets.summary.replay = True
         self._start_clock()
 
     def on_unmount(self) -> None:
@@ -127,52 +128,55 @@ class ReplayScreen(MainScreen):
 
     @work(group="start")
     async def _start_clock(self) -> None:
-        first, last = await self._await_answer("clock", self._replay_source.time_range(), (0, 0))
-        total = await self._await_answer("clock", self._replay_source.count_frames(), 0)
+        first, last = await self.reader.answer("clock", self._replay_source.time_range(), (0, 0))
+        total = await self.reader.answer("clock", self._replay_source.count_frames(), 0)
         self._clock_bar.frames = (0, total)
         self._set_clock(ReplayClock(first, last, first).jump_to(self._start_time or first))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Only what makes sense at one moment."""
-        return super().check_action(action, parameters) if action in _AVAILABLE_ACTIONS else False
+        """Allow only actions that make sense at one point in time."""
+        is_available = parameters[0] in REPLAY_CALLS if action == "call" else action in _AVAILABLE_ACTIONS
+        return super().check_action(action, parameters) if is_available else False
 
     def _set_clock(self, clock: ReplayClock) -> None:
         self._clock_bar.clock = clock
         self._replay_source.until = clock.position(time.monotonic_ns())
 
-    def _start_poll(self) -> None:
-        world, clock = time.monotonic_ns(), self._clock_bar.clock
+    def poll_recording(self) -> None:
+        """Move a running clock, and read the recording as of its time."""
+        now, clock = time.monotonic_ns(), self._clock_bar.clock
         if clock.playing:
-            self._set_clock(clock.stop_at_end(world))
+            self._set_clock(clock.stop_at_end(now))
             self._clock_bar.refresh()
-        super()._start_poll()
+        super().poll_recording()
 
-    def _show_exchanges(self, before: RecordingSnapshot, now: RecordingSnapshot) -> None:  # noqa: ARG002 - the list is by time, and never grows above
+    def show_exchanges(self, before: RecordingSnapshot, now: RecordingSnapshot) -> None:  # noqa: ARG002 - the list is by time, and never grows above
+        """Show the exchanges that had begun by the time of the clock."""
         self._clock_bar.frames = (now.frames, self._clock_bar.frames[1])
-        self._exchanges.show(now, now.exchanges, above=0)
+        self.widgets.exchanges.show(now, now.exchanges, above=0)
         if not now.exchanges:
-            self._clear_panes()
+            self.selection.clear()
 
     def action_play(self) -> None:
         """Play, or pause."""
         self._set_clock(self._clock_bar.clock.toggle(time.monotonic_ns()))
 
     def action_speed(self, by: int) -> None:
-        """Faster, or slower."""
+        """Change the speed."""
         self._set_clock(self._clock_bar.clock.change_speed(by, time.monotonic_ns()))
 
     @work(group="step", exclusive=True)
     async def action_step(self, by: int) -> None:
-        """To the next frame of all, or to the one before, and pause."""
+        """Pause, and go to the next frame of the recording, or to the one before."""
         clock = self._clock_bar.clock
         now = clock.position(time.monotonic_ns())
         self._set_clock(clock.jump_to(now))
         self._set_clock(
-            clock.jump_to(await self._await_answer("clock", self._replay_source.next_frame_time(now, by), now))
+            clock.jump_to(await self.reader.answer("clock", self._replay_source.next_frame_time(now, by), now))
         )
 
     def action_jump(self) -> None:
-        """To a time that is typed."""
+        """Let the user type a time, and go to it."""
 
         def go(at: int | None) -> None:
             if at:
@@ -181,16 +185,14 @@ class ReplayScreen(MainScreen):
         self.app.push_screen(JumpTo(self._clock_bar.clock), go)
 
     def action_back(self) -> None:
-        """To the pane before; from the first one back to the recording as a whole."""
-        if self._focused_pane_index():
-            super().action_back()
-        else:
+        """Go to the pane before, and from the first one back to the main screen."""
+        if not (self.panes.focused_index() and self.panes.go_back()):
             self.dismiss()
 
     def action_leave(self) -> None:
-        """The same."""
+        """Do the same as `action_back`."""
         self.action_back()
 
-    def on_screen_resume(self, event: events.ScreenResume) -> None:  # noqa: ARG002 - there is nothing in it
-        """The clock has gone on under a swimlane."""
+    def on_screen_resume(self, event: events.ScreenResume) -> None:  # noqa: ARG002 - the event has no data
+        """Show the time of the clock, which continued while another screen was shown."""
         self._clock_bar.refresh()

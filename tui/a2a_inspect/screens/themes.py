@@ -1,6 +1,6 @@
-"""The colours of the screen: a dark theme, a light one, and one of the terminal's own sixteen. Which one was chosen.
+"""The themes: a dark one, a light one, and one of the sixteen colours of the terminal; the application that uses them.
 
-The contrast of every text of every screen is tested (WCAG 2.2, 1.4.3: 4.5 to 1), so colours are given in full where
+The contrast of every text of every screen is tested (WCAG 2.2, 1.4.3: 4.5 to 1), so colours are written in full where
 Textual would mix them.
 """
 
@@ -10,7 +10,12 @@ import contextlib
 import os
 from pathlib import Path
 
+from rich.console import Console
+from textual.binding import Binding
+from textual.driver import Driver
 from textual.theme import Theme
+
+from a2a_inspect.screens.keys_in_order import KeysInOrder
 
 NIGHT = Theme(
     name="night",
@@ -117,7 +122,7 @@ SIXTEEN = Theme(
         "scrollbar-background-active": "ansi_default",
     },
 )
-"""The terminal's foreground and background stay, whichever they are. What stands out does so by reversing them too."""
+"""Keeps the foreground and background of the terminal. Emphasis also reverses them."""
 OWN_THEMES = (NIGHT, DAY, SIXTEEN)
 
 APP_CSS = """
@@ -130,31 +135,69 @@ App:ansi {
     ToastRack, Toast { background: ansi_default; }
 }
 """
+_FEW_COLOURS = (None, "standard", "windows")
+"""Colour systems of Rich for terminals of at most sixteen colours."""
 
 
 def next_theme(name: str) -> str:
-    """The theme after this one, around in a circle; after one that is not ours, the first."""
+    """Return the name of the next own theme; the first after the last, and after a theme of Textual."""
     names = [theme.name for theme in OWN_THEMES]
     return names[(names.index(name) + 1) % len(names)] if name in names else names[0]
 
 
 class ThemeMemory:
-    """A file with the name of the theme that was chosen last. Without a file nothing is remembered."""
+    """File with the name of the theme that was chosen last. Without a path nothing is remembered."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
 
     def read(self) -> str:
-        """The name; empty where there is none to read."""
+        """Return the name, or an empty string if the file cannot be read."""
         if self._path is not None:
             with contextlib.suppress(OSError, UnicodeDecodeError):
                 return self._path.read_text("utf-8").strip()
         return ""
 
     def write(self, name: str) -> None:
-        """Remember it; a disk that will not have it is no reason to stop."""
+        """Write the name. A failure is ignored, because the theme is not worth an error."""
         if self._path is not None:
             with contextlib.suppress(OSError):
                 fresh = self._path.with_name(f"{self._path.name}.{os.getpid()}")
                 fresh.write_text(f"{name}\n", "utf-8")
                 fresh.replace(self._path)
+
+
+def theme_for_console(console: Console) -> str:
+    """Return the name of the default theme for a terminal."""
+    return SIXTEEN.name if console.color_system in _FEW_COLOURS else NIGHT.name
+
+
+class ThemedApp(KeysInOrder):
+    """Application with own themes. NO_COLOR disables all colours; words, marks and reversing then show a choice."""
+
+    CSS = APP_CSS
+
+    def __init__(self, driver_class: type[Driver] | None, memory: ThemeMemory, theme: str) -> None:
+        super().__init__(driver_class, ansi_color=True if "NO_COLOR" in os.environ else None)
+        for each in OWN_THEMES:
+            self.register_theme(each)
+        self._memory = memory
+        remembered = memory.read()
+        self.theme = remembered if remembered in self.available_themes else theme
+
+    def on_mount(self) -> None:
+        """Remember themes that are chosen from now on."""
+        self.theme_changed_signal.subscribe(self, self._save_theme)
+
+    def _save_theme(self, theme: Theme) -> None:
+        self._memory.write(theme.name)
+
+    def get_key_display(self, binding: Binding) -> str:
+        """Return the name of a key in characters that every terminal has."""
+        shown = super().get_key_display(binding)
+        return "enter" if shown == "⏎" else shown
+
+    def action_next_theme(self) -> None:
+        """Use the next own theme; the palette offers the themes of Textual too."""
+        self.theme = next_theme(self.theme)
+        self.notify(self.theme, title="Theme", timeout=2)

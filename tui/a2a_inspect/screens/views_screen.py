@@ -1,4 +1,4 @@
-"""The saved views: pick one, save what the list is narrowed to, delete one."""
+"""The saved views: use one, save the current filter as one, delete one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from a2a_proxy.protocol.text import make_visible
 
 
 class ViewsScreen(ModalScreen[str | None]):
-    """See the module. Gives the expression that was picked."""
+    """See the module. Returns the expression of the view that was chosen."""
 
     DEFAULT_CSS = """
     ViewsScreen { align: center middle; }
@@ -38,12 +38,12 @@ class ViewsScreen(ModalScreen[str | None]):
         Binding("escape,q", "close", "Close", id="views.close"),
         Binding("j", "move('down')", "Down", show=False, id="views.down"),
         Binding("k", "move('up')", "Up", show=False, id="views.up"),
-        Binding("s", "save", "Save", id="views.save", tooltip="save what the list is narrowed to, under a name"),
-        Binding("d,delete", "delete", "Delete", id="views.delete", tooltip="forget the view"),
+        Binding("s", "save", "Save", id="views.save", tooltip="save the filter under a name"),
+        Binding("d,delete", "delete", "Delete", id="views.delete", tooltip="delete the view"),
     ]
 
     def __init__(self, path: Path, expression: str) -> None:
-        """`expression` is what the list is narrowed to."""
+        """`expression` is the current filter."""
         super().__init__()
         self._path = path
         self._expression = expression
@@ -53,13 +53,13 @@ class ViewsScreen(ModalScreen[str | None]):
         self._hint = Static(markup=False)
 
     def compose(self) -> ComposeResult:
-        """The list, a line for a name, what can be done."""
+        """Yield the list, an input for a name, a hint."""
         box = Vertical(self._list, self._name_input, self._hint)
         box.border_title = "Views"
         yield box
 
     def on_mount(self) -> None:
-        """Read them."""
+        """Read the views."""
         try:
             self._views = read_views(self._path)
         except UserError as wrong:
@@ -74,9 +74,7 @@ class ViewsScreen(ModalScreen[str | None]):
             words = Content.assemble((f"{make_visible(name):{width}}", "bold"), "  ", make_visible(expression))
             self._list.add_option(Option(words, id=name))
         none = f"{make_visible(trouble)}. " if trouble else "" if self._views else "No views yet. "
-        saves = (
-            f"s saves: {make_visible(self._expression)}" if self._expression else "s saves what the list is narrowed to"
-        )
+        saves = f"s saves: {make_visible(self._expression)}" if self._expression else "s saves the filter"
         self._hint.update(f"{none}Enter uses a view, d deletes it, {saves}")
         if self._views:
             self._list.highlighted = 0
@@ -104,27 +102,27 @@ class ViewsScreen(ModalScreen[str | None]):
             self._show_views()
 
     def action_move(self, way: str) -> None:
-        """The view above or below."""
+        """Go to the view above or below."""
         getattr(self._list, f"action_cursor_{way}")()
 
     def action_save(self) -> None:
-        """Ask for a name."""
+        """Let the user type a name for the current filter."""
         if not self._expression:
-            self._hint.update("The list is not narrowed: there is nothing to save")
+            self._hint.update("Nothing to save: the list has no filter")
             return
         self._name_input.value = ""
         self.add_class("-naming")
         self._name_input.focus()
 
     def action_delete(self) -> None:
-        """Forget the view under the cursor."""
+        """Delete the view under the cursor."""
         chosen = self._list.highlighted
         if chosen is not None:
             gone = self._list.get_option_at_index(chosen).id
             self._write_views({name: text for name, text in self._views.items() if name != gone})
 
     def action_close(self) -> None:
-        """Back; while a name is typed, to the list."""
+        """Close the screen, or, while a name is typed, the input."""
         if self.has_class("-naming"):
             self.remove_class("-naming")
             self._list.focus()

@@ -6,9 +6,10 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
+
+from a2a_proxy.recorder.supervisor import ProcessEnd, ProcessSupervisor, RestartPolicy
 
 MAX_STARTS = 4
 """Number of processes that may die before it is given up."""
@@ -18,7 +19,7 @@ _EXIT_SECONDS = 5.0
 """Seconds the process has to exit."""
 
 
-class MetricsKeeper:
+class MetricsKeeper(ProcessSupervisor):
     """Keeps one process alive; it ends when this object is closed, or with the proxy, however that ends."""
 
     def __init__(
@@ -31,14 +32,12 @@ class MetricsKeeper:
 
         `notify` takes a message and a hint, on the keeper's thread.
         """
+        policy = RestartPolicy(pauses, max_deaths=MAX_STARTS, retry_failed_start=False)
+        super().__init__("metrics keeper", policy, has_status_pipe=False)
         self._sockets = sockets
         self._notify = notify
-        self._pauses = pauses
         self._life_read, self._life = os.pipe()
-        self._leaving = threading.Event()
         self._arguments: list[str] = []
-        self._process: subprocess.Popen[bytes] | None = None
-        self._thread = threading.Thread(target=self._supervise, name="metrics keeper", daemon=True)
 
     def start(self, recording: str, session: str, journal: Path) -> None:
         """Follow the session with this UUID. Returns at once."""
@@ -46,14 +45,9 @@ class MetricsKeeper:
         self._arguments += [str(sock.fileno()) for sock in self._sockets]
         self._thread.start()
 
-    @property
-    def pid(self) -> int:
-        """Process id of the current or last process; 0 before the first."""
-        return self._process.pid if self._process is not None else 0
-
     def close(self) -> None:
         """End the process and free the port."""
-        self._leaving.set()
+        self.stop_process(None)
         os.close(self._life)
         if self._thread.ident is not None:
             self._thread.join(_EXIT_SECONDS)
@@ -65,31 +59,23 @@ class MetricsKeeper:
         for sock in self._sockets:
             sock.close()
 
-    def _supervise(self) -> None:
-        for start in range(MAX_STARTS):
-            try:
-                code = self._run_once()
-            except OSError as wrong:
-                self._close_sockets()
-                self._notify(f"metrics are not served: {(wrong.strerror or str(wrong)).lower()}", "")
-                return
-            if self._leaving.is_set():
-                return
-            if start == 0:
-                self._notify(f"the process that serves metrics died (exit code {code}); it is restarted", "")
-            self._leaving.wait(self._pauses[min(start, len(self._pauses) - 1)])
-        if not self._leaving.is_set():
-            self._close_sockets()
+    def _on_death(self, end: ProcessEnd, deaths: int) -> None:
+        if deaths == 1 and end.error is None:
+            self._notify(f"the process that serves metrics died (exit code {end.code}); it is restarted", "")
+
+    def _on_given_up(self, end: ProcessEnd) -> None:
+        self._close_sockets()
+        if end.error is not None:
+            self._notify(f"metrics are not served: {(end.error.strerror or str(end.error)).lower()}", "")
+        else:
             self._notify(f"the process that serves metrics died {MAX_STARTS} times, given up; recording continues", "")
 
-    def _run_once(self) -> int:
-        passed = (self._life_read, *(sock.fileno() for sock in self._sockets))
-        self._process = subprocess.Popen(
+    def _spawn_process(self, status_fd: int) -> subprocess.Popen[bytes]:  # noqa: ARG002 - it writes no statuses
+        return subprocess.Popen(
             [sys.executable, "-P", "-m", "a2a_proxy.follower.metrics", *self._arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            pass_fds=passed,
+            pass_fds=(self._life_read, *(sock.fileno() for sock in self._sockets)),
             start_new_session=True,
         )
-        return self._process.wait()

@@ -35,7 +35,7 @@ async def test_the_screen_shows_them_as_one(tmp_path: Path, size: tuple[int, int
             ]
             assert shown == ["first", "second", "first", "second", "first"]
             await person.types("semicolon")
-            await person.told("a note is for one of them alone")
+            await person.told("a note needs one of them opened alone")
     assert not folder.exists()
 
 
@@ -56,7 +56,7 @@ def test_a_file_that_cannot_be_read_is_told_before(tmp_path: Path) -> None:
     files = [pair(tmp_path)[0], tmp_path / "letter.txt"]
     with pytest.raises(UserError, match="is not a recording"), joined_source(files):
         pass
-    with pytest.raises(UserError, match="there is no folder"), joined_source([tmp_path / "no" / "a.a2a.db"] * 2):
+    with pytest.raises(UserError, match="is not a folder"), joined_source([tmp_path / "no" / "a.a2a.db"] * 2):
         pass
 
 

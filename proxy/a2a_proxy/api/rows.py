@@ -1,18 +1,18 @@
-"""An exchange and its frames."""
+"""Objects for the rows of one recording file: its exchanges, their frames, and findings."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
 from msgspec.structs import replace
 
-from a2a_proxy.api.finding import Finding
-from a2a_proxy.api.stored import OfSession
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import Event, TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.exchange import Exchange as ExchangeFacts
+from a2a_proxy.model.finding import Finding as FindingFacts
+from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.frame import Frame as FrameFacts
 from a2a_proxy.model.wire import Headers
@@ -20,10 +20,89 @@ from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.event import to_event
 from a2a_proxy.protocol.outcome import latency_origin, outcome_of
-from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, make_key
+from a2a_proxy.recording.read.multi_reader import MultiReaderFile
+from a2a_proxy.recording.read.rows import ExchangeRow, FindingRow, FrameRow, SessionRow, make_key
 
-if TYPE_CHECKING:
-    from a2a_proxy.api.file import RecordingFile
+_MAX_CACHED_EXCHANGES = 1024
+"""Maximum number of exchanges, and of connections, cached for the frames that refer to them."""
+
+
+class RecordingFile:
+    """Creates objects from a file's rows."""
+
+    def __init__(self, member: MultiReaderFile) -> None:
+        self.member = member
+        self.reader = member.recording
+        self._exchanges: dict[int, Exchange | None] = {}
+        self._agents: dict[int, tuple[str, str]] = {}
+
+    @property
+    def path(self) -> str:
+        """The path as given by the caller."""
+        return self.reader.path
+
+    def exchange(self, row: ExchangeRow) -> Exchange:
+        """Return an exchange."""
+        return Exchange(self, row)
+
+    def frame(self, row: FrameRow, exchange: Exchange | None = None) -> Frame:
+        """Return a frame, of a known exchange or of one that is read on first use."""
+        return Frame(self, row, exchange)
+
+    def exchange_of(self, row: FrameRow) -> Exchange | None:
+        """Return the exchange that a frame belongs to; None for a frame of the connection itself."""
+        number = row.exchange_key
+        if number not in self._exchanges:
+            found = self.reader.exchange(number) if number else None
+            if len(self._exchanges) >= _MAX_CACHED_EXCHANGES:
+                self._exchanges.clear()
+            self._exchanges[number] = self.exchange(found) if found is not None else None
+        return self._exchanges[number]
+
+    def peer_addresses(self, row: ExchangeRow) -> tuple[str, str]:
+        """Return the addresses of the client and the agent; empty if the connection is unknown."""
+        number = make_key(row.session, row.exchange.connection)
+        if number not in self._agents:
+            found = self.reader.connection(number)
+            if found is None:
+                return "", ""
+            if len(self._agents) >= _MAX_CACHED_EXCHANGES:
+                self._agents.clear()
+            self._agents[number] = found.connection.client, found.connection.upstream
+        return self._agents[number]
+
+    def exchanges_numbered(self, session: int, numbers: tuple[int, ...]) -> Iterator[Exchange]:
+        """Yield the exchanges of a session with these numbers that the file contains."""
+        rows = (self.reader.exchange(make_key(session, number)) for number in numbers)
+        return (self.exchange(row) for row in rows if row is not None)
+
+
+Row = TypeVar("Row", SessionRow, ExchangeRow, FrameRow, FindingRow)
+
+
+class StoredRow(Generic[Row]):
+    """A row and its file."""
+
+    def __init__(self, file: RecordingFile, row: Row) -> None:
+        self._file: RecordingFile = file
+        self._row: Row = row
+
+    @property
+    def file(self) -> str:
+        """Short name of the file that contains it."""
+        return self._file.member.name
+
+
+Part = TypeVar("Part", ExchangeRow, FrameRow, FindingRow)
+
+
+class OfSession(StoredRow[Part]):
+    """A row that belongs to a session."""
+
+    @property
+    def session(self) -> int:
+        """Number of its session within the file."""
+        return self._row.session
 
 
 class Exchange(OfSession[ExchangeRow]):
@@ -249,6 +328,60 @@ class Frame(OfSession[FrameRow]):
 
     def _load_facts(self) -> FrameFacts:
         return self.facts if self.facts.payload else replace(self.facts, payload=self.payload)
+
+
+class Finding(OfSession[FindingRow]):
+    """A finding of a rule or a decoder about a call, a frame of it, or a connection."""
+
+    def __init__(self, file: RecordingFile, row: FindingRow) -> None:
+        super().__init__(file, row)
+        self.facts: FindingFacts = row.finding
+        """All recorded facts."""
+
+    def __repr__(self) -> str:
+        return f"<Finding {self.file} {self.session}:{self.facts.exchange} {self.rule}>"
+
+    @property
+    def exchange(self) -> Exchange | None:
+        """The call that it is about; None if it is about a connection, or the call is not recorded yet."""
+        number = self.facts.exchange
+        row = self._file.reader.exchange(make_key(self.session, number)) if number else None
+        return self._file.exchange(row) if row is not None else None
+
+    @property
+    def seq(self) -> int:
+        """The frame of the call that it is about; -1 if it is about the whole call."""
+        return self.facts.seq
+
+    @property
+    def rule(self) -> str:
+        """`A2A-GEN-001`, or `UNDECODABLE` for a finding of the decoders."""
+        return self.facts.rule
+
+    @property
+    def severity(self) -> Severity:
+        """The severity."""
+        return self.facts.severity
+
+    @property
+    def at(self) -> int:
+        """Time of the finding on the clock of the traffic: ns since the Unix epoch."""
+        return self.facts.at
+
+    @property
+    def summary(self) -> str:
+        """The finding in one sentence."""
+        return self.facts.summary
+
+    @property
+    def task_id(self) -> str:
+        """The task that it is about; empty if there is none."""
+        return self.facts.task_id
+
+    @property
+    def evidence(self) -> dict[str, str]:
+        """The evidence: values by name."""
+        return self.facts.evidence
 
 
 def state_label(number: int) -> str:

@@ -1,0 +1,223 @@
+"""Keys of the main screen, in groups. Most name a method of a controller: `call('filter.toggle_only', 'task')`.
+
+`MainScreen.action_call` calls that method. Actions without a controller are methods of the screen.
+"""
+
+from __future__ import annotations
+
+from textual.binding import Binding
+
+from a2a_inspect.widgets.tab_line import TABS
+
+FILTER_KEYS = (
+    Binding(
+        "slash",
+        "call('filter.open_box')",
+        "Filter",
+        key_display="/",
+        id="exchanges.filter",
+        tooltip="show only what matches",
+    ),
+    Binding(
+        "o",
+        "call('filter.toggle_only', 'task')",
+        "Only task",
+        show=False,
+        id="exchanges.task",
+        tooltip="only this task, or all",
+    ),
+    Binding(
+        "O",
+        "call('filter.toggle_only', 'context')",
+        "Only context",
+        show=False,
+        id="exchanges.context",
+        tooltip="only this context",
+    ),
+    Binding(
+        "ctrl+z",
+        "call('filter.toggle_findings')",
+        "Only findings",
+        show=False,
+        id="exchanges.findings",
+        tooltip="only with findings",
+    ),
+)
+MATCH_KEYS = (
+    Binding(
+        "n",
+        "call('navigation.step_match', 1)",
+        "Next match",
+        show=False,
+        id="match.next",
+        tooltip="the next frame that matches",
+    ),
+    Binding("N", "call('navigation.step_match', -1)", "Previous match", show=False, id="match.previous"),
+    Binding(
+        "e",
+        "call('navigation.step_finding', 1)",
+        "Next finding",
+        show=False,
+        id="finding.next",
+        tooltip="the next finding, and its rule",
+    ),
+    Binding("E", "call('navigation.step_finding', -1)", "Previous finding", show=False, id="finding.previous"),
+)
+COMMAND_KEYS = (
+    Binding(
+        "v",
+        "call('commands.open_views')",
+        "Views",
+        show=False,
+        id="exchanges.views",
+        tooltip="saved views: use, save, delete",
+    ),
+    Binding(
+        "colon",
+        "call('commands.open_command_line')",
+        "Command",
+        show=False,
+        id="app.command",
+        tooltip="a command by its name: :explain",
+    ),
+)
+ROW_KEYS = (
+    Binding(
+        "y",
+        "call('row_actions.copy')",
+        "Copy",
+        id="view.copy",
+        tooltip="copy it: JSON, raw, curl, grpcurl, Python, pytest, ids",
+    ),
+    Binding(
+        "x",
+        "call('row_actions.export')",
+        "Export",
+        show=False,
+        id="view.export",
+        tooltip="write it, or what matches, to a file",
+    ),
+    Binding(
+        "semicolon",
+        "call('row_actions.note')",
+        "Note",
+        show=False,
+        key_display=";",
+        id="view.note",
+        tooltip="write a note here",
+    ),
+    Binding(
+        "b",
+        "call('row_actions.toggle_bookmark')",
+        "Bookmark",
+        show=False,
+        id="view.bookmark",
+        tooltip="bookmark it, or remove its bookmark",
+    ),
+)
+PANE_KEYS = (
+    Binding(
+        "t",
+        "call('panes.toggle_tree')",
+        "Tree",
+        show=False,
+        id="pane.tree",
+        tooltip="session, context, task, exchange, frame",
+    ),
+    Binding(
+        "minus",
+        "call('panes.next_layout')",
+        "Layout",
+        show=False,
+        id="view.layout",
+        tooltip="with the tree, without, columns",
+    ),
+    Binding("z", "call('panes.toggle_zoom')", "Zoom", show=False, id="view.zoom", tooltip="one pane alone, or all"),
+    Binding(
+        "{",
+        "call('navigation.step_in_task', -1)",
+        "Previous of task",
+        show=False,
+        id="task.previous",
+        tooltip="previous of the task",
+    ),
+    Binding(
+        "}",
+        "call('navigation.step_in_task', 1)",
+        "Next of task",
+        show=False,
+        id="task.next",
+        tooltip="the task's next frame",
+    ),
+)
+RECORDING_KEYS = (
+    Binding("escape", "back", "Back", id="app.back", tooltip="to the pane before; from the first: a wider list"),
+    Binding("tab", "call('panes.turn', 1)", "Next pane", show=False, priority=True, id="pane.next"),
+    Binding("shift+tab", "call('panes.turn', -1)", "Previous pane", show=False, priority=True, id="pane.previous"),
+    Binding(
+        "[",
+        "call('navigation.step_frame', -1)",
+        "Previous frame",
+        show=False,
+        id="frame.previous",
+        tooltip="previous frame",
+    ),
+    Binding("]", "call('navigation.step_frame', 1)", "Next frame", show=False, id="frame.next", tooltip="next frame"),
+    Binding(
+        "s",
+        "call('other_screens.open_swimlane')",
+        "Swimlane",
+        id="view.lanes",
+        tooltip="the task's messages as arrows between its parties",
+    ),
+    Binding(
+        "L",
+        "call('other_screens.open_plots')",
+        "Plots",
+        show=False,
+        id="view.plots",
+        tooltip="frames and bytes over time, latencies",
+    ),
+    Binding(
+        "space",
+        "call('other_screens.open_replay')",
+        "Replay",
+        show=False,
+        id="view.replay",
+        tooltip="replay it with a clock",
+    ),
+    Binding(
+        "m",
+        "call('row_actions.toggle_mark')",
+        "Mark",
+        id="view.mark",
+        tooltip="mark the exchange or frame, or remove its mark",
+    ),
+    Binding(
+        "p", "pause", "Pause", id="view.pause", tooltip="hold the display, or continue; recording always continues"
+    ),
+    Binding(
+        "D",
+        "call('row_actions.compare')",
+        "Diff",
+        id="view.diff",
+        tooltip="differences from the marked call, or from the one before",
+    ),
+    Binding("q", "leave", "Quit", id="app.leave", tooltip="go back, and from the first pane quit"),
+    *(
+        Binding(
+            str(tab + 1),
+            f"call('navigation.show_tab', {tab})",
+            name,
+            show=False,
+            id=f"tab.{name.lower()}",
+            tooltip=f"the frame's tab {name}",
+        )
+        for tab, name in enumerate(TABS)
+    ),
+)
+
+MAIN_KEYS = (*FILTER_KEYS, *MATCH_KEYS, *COMMAND_KEYS, *ROW_KEYS, *PANE_KEYS, *RECORDING_KEYS)
+"""All of them, in the order in which the last line shows them."""
+REPLAY_CALLS = frozenset({"panes.turn", "navigation.step_frame", "navigation.show_tab", "other_screens.open_swimlane"})
+"""Methods of controllers that can be called in a replay; the others need the recording as a whole."""

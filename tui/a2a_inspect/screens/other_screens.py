@@ -1,0 +1,64 @@
+"""Screens that the main screen opens on the recording: swimlane, plots, replay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from textual.screen import Screen
+
+from a2a_inspect.data.source import FrameLine
+from a2a_inspect.screens.controller import Controller
+from a2a_inspect.screens.filter import FilterController
+from a2a_inspect.screens.reader import RecordingReader
+from a2a_inspect.screens.state import MainState, MainWidgets
+from a2a_proxy.recording.read.rows import ExchangeRow
+
+OpenReplay = Callable[[Sequence[int] | None, int], None]
+"""Opens a replay: the keys of the exchanges, None for all, and where it begins, ns since the epoch, 0: the first."""
+
+
+class OtherScreens(Controller):
+    """Opens them at the row under the cursor."""
+
+    def __init__(
+        self,
+        screen: Screen[None],
+        reader: RecordingReader,
+        state: MainState,
+        widgets: MainWidgets,
+        list_filter: FilterController,
+        open_replay: OpenReplay | None,
+    ) -> None:
+        """`open_replay` is None in a replay: its screen is a main screen too, so this module cannot import it."""
+        super().__init__(screen)
+        self._source = reader.source
+        self._state = state
+        self._widgets = widgets
+        self._filter = list_filter
+        self._open_replay = open_replay
+
+    def open_swimlane(self) -> None:
+        """Open the swimlane of the exchange's task. A frame that is chosen there is selected here."""
+        from a2a_inspect.screens.lane_screen import LaneScreen
+
+        row = self._widgets.exchanges.current_row  # the panes below may lag a tenth of a second behind the cursor
+        exchange = row.key if isinstance(row, ExchangeRow) else self._state.selected_exchange
+        if exchange:
+            line = self._widgets.frames.current_row
+            frame = line.row.id if isinstance(line, FrameLine) and line.row.exchange_key == exchange else 0
+            self.screen.app.push_screen(LaneScreen(self._source, exchange, frame), self._filter.reveal)
+
+    def open_plots(self) -> None:
+        """Open plots of the list. A time that is chosen there narrows the list."""
+        from a2a_inspect.screens.plot_screen import PlotScreen
+
+        plots = PlotScreen(self._source, self._filter.current.expression())
+        self.screen.app.push_screen(plots, self._filter.add_expression)
+
+    def open_replay(self) -> None:
+        """Replay the list, from the exchange under the cursor, or from the beginning if the list follows its end."""
+        rows = self._widgets.exchanges
+        row = rows.current_row
+        start = row.exchange.started if isinstance(row, ExchangeRow) and not rows.follow else 0
+        if self._open_replay is not None:
+            self._open_replay(self._filter.found_keys(), start)

@@ -1,0 +1,92 @@
+"""The selected exchange and frame: reads them, and shows them in their panes."""
+
+from __future__ import annotations
+
+from textual.screen import Screen
+
+from a2a_inspect.data.next_places import FramePosition, frame_index
+from a2a_inspect.data.source import FrameLine
+from a2a_inspect.screens.controller import Controller, background
+from a2a_inspect.screens.reader import RecordingReader, release_keys
+from a2a_inspect.screens.state import MainState, MainWidgets
+from a2a_inspect.screens.titles import PaneTitles
+from a2a_inspect.widgets.lazy_list import LazyList
+from a2a_proxy.recording.read.rows import ExchangeRow
+
+
+class RowSelection(Controller):
+    """Follows the cursors of both lists."""
+
+    def __init__(
+        self,
+        screen: Screen[None],
+        reader: RecordingReader,
+        state: MainState,
+        widgets: MainWidgets,
+        titles: PaneTitles,
+    ) -> None:
+        super().__init__(screen)
+        self._reader = reader
+        self._state = state
+        self._widgets = widgets
+        self._titles = titles
+
+    def follow_cursor(self, message: LazyList.Moved) -> None:
+        """Show the row that is under the cursor of a list now."""
+        row, state = message.row, self._state
+        goal = state.pending_position[0] if state.pending_position is not None else 0
+        if isinstance(row, ExchangeRow) and (row.key != state.selected_exchange or row.key == goal):
+            if row.key != state.selected_exchange:
+                self._widgets.frames.awaited_exchange = row.key
+            state.selected_exchange = row.key
+            self.show_exchange(row.key)
+            release_keys(self.screen)
+        elif isinstance(row, FrameLine) and row.row.id != state.selected_frame:
+            state.selected_frame = row.row.id
+            self._show_frame(row.row.id)
+        self._titles.update()
+
+    def refresh(self) -> None:
+        """Read the selected exchange again."""
+        if self._state.selected_exchange:
+            self.show_exchange(self._state.selected_exchange)
+
+    @background("stream", exclusive=True)
+    async def show_exchange(self, exchange: int) -> None:
+        """Read an exchange, and show its frames."""
+        state, widgets = self._state, self._widgets
+        stream = await self._reader.answer("stream", self._reader.source.stream(exchange), None)
+        if stream is None:
+            widgets.frames.awaited_exchange = 0
+            return
+        same = state.stream is not None and state.stream.row.key == exchange
+        if not same:
+            self.screen.workers.cancel_group(self.screen, "frame")
+        state.stream = stream
+        widgets.frames.show(stream)
+        widgets.detail.show_stream(stream, keep=same)
+        if not same:
+            state.selected_frame = 0
+        if state.pending_position is not None and state.pending_position[0] == exchange:
+            goal, state.pending_position = state.pending_position, None
+            widgets.frames.select(await self._frame_index(goal))
+        self._titles.update()
+
+    async def _frame_index(self, position: FramePosition) -> int:
+        return await self._reader.ask("frame", lambda recording: frame_index(recording, position), 0)
+
+    @background("frame", exclusive=True)
+    async def _show_frame(self, number: int) -> None:
+        row = await self._reader.answer("frame", self._reader.source.frame(number), None)
+        if row is not None and self._state.stream is not None:
+            await self._widgets.detail.show(row.frame, self._state.stream)
+
+    def clear(self) -> None:
+        """Select nothing: no exchange is in the list."""
+        self.screen.workers.cancel_group(self.screen, "stream")
+        self.screen.workers.cancel_group(self.screen, "frame")
+        self._state.selected_exchange = self._state.selected_frame = 0
+        self._state.stream = None
+        self._widgets.frames.clear()
+        self._widgets.detail.show_stream(None, keep=False)
+        self._titles.update()
