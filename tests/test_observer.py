@@ -1,4 +1,4 @@
-"""The whole pure core: any cut, saved and restored anywhere, gives the same; nothing that peers send raises."""
+"""The whole pure core: every split and restart yields the same result; no input of peers raises."""
 
 from __future__ import annotations
 

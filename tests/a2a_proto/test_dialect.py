@@ -1,4 +1,4 @@
-"""0.3 and the release candidate share package a2a.v1; the method, then the bytes, tell them apart."""
+"""0.3 and the release candidate share package a2a.v1; the method, then the bytes, decide between them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Three incompatible payloads on one path, told apart by the first message of either side
-(manual/protocol.md "Live payload detection")."""
+"""Three incompatible payloads on one path, distinguished by the first message of either side."""
 
 from __future__ import annotations
 

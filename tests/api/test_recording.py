@@ -1,4 +1,4 @@
-"""Recordings from Python: what the page of the manual does not show."""
+"""The Python API of recordings, beyond the examples of the manual."""
 
 from __future__ import annotations
 

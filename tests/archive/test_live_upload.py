@@ -1,4 +1,4 @@
-"""Sessions into the archive while they are recorded."""
+"""Sessions uploaded into the archive while they are recorded."""
 
 import tempfile
 from collections.abc import Callable, Iterator

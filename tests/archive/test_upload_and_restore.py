@@ -1,4 +1,4 @@
-"""Recordings into an archive and out again."""
+"""Recordings uploaded into an archive and restored from it."""
 
 import datetime
 import json

@@ -1,4 +1,4 @@
-"""A user's mistake: one error line, one hint line, exit code 2, nothing created, nothing lost."""
+"""Mistakes of the user: one error line, one hint line, exit code 2, nothing created, nothing lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user is told about the capture while the proxy runs."""
+"""Console messages about the state of the capture while the proxy runs."""
 
 from __future__ import annotations
 

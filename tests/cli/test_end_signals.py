@@ -1,4 +1,4 @@
-"""A terminal that is closed ends every command as SIGTERM does, though nothing can be printed any more."""
+"""A closed terminal ends every command as SIGTERM does, although nothing can be printed any more."""
 
 from __future__ import annotations
 

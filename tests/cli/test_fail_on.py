@@ -1,4 +1,4 @@
-"""Findings on the console while the proxy runs, and the exit code that they lead to."""
+"""Findings on the console while the proxy runs, and the exit code that they cause."""
 
 from __future__ import annotations
 

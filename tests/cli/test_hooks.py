@@ -1,4 +1,4 @@
-"""`a2a-proxy --hook`: called for live traffic, never in its way, summed up at the end."""
+"""`a2a-proxy --hook`: hooks get live traffic, never delay it, and are summarized at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--redact` and `--redact-policy`: what is typed becomes words of a policy, and reaches recordings and exports."""
+"""`--redact` and `--redact-policy`: how they are parsed, and that recordings and exports follow them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`a2a-proxy replay` as a user runs it: what it says, its exit codes, and what it makes of bad input."""
+"""`a2a-proxy replay` as a user runs it: output, exit codes and bad input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transcripts of the running proxy: what a user sees, and what must never stop the traffic."""
+"""Transcripts of the running proxy: console output, and failures that must not stop the traffic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recording whose proxy has ended before its recorder: readers wait, say so, and end if there is no recorder."""
+"""A recording whose proxy ended before its recorder: readers wait, report it, and end without a recorder."""
 
 from __future__ import annotations
 

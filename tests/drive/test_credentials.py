@@ -1,4 +1,4 @@
-"""Credentials that are given anew: by the header's name for all calls, by a label for those that had that one."""
+"""Credentials given again: by header name for all calls, or by redaction label for the calls that had it."""
 
 from __future__ import annotations
 

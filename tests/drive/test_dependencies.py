@@ -1,4 +1,4 @@
-"""What a message waits for, and for how long after that it was sent."""
+"""What a message of the drive waits for, and the pause after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Identifiers of the recording and those of now."""
+"""Identifiers of the recording mapped to those of the live agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The drive itself, with agents that are a few lines: each message at its time, and never a hang."""
+"""The drive itself against small agents: each message at its time, and never a hang."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disks that are full, slow, hung or read-only, and files deleted in mid-run: traffic goes on, the user is told."""
+"""Full, slow, hung and read-only disks, and files deleted while recording: traffic continues, the user is warned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutated conversations through the real proxy: a short run of fixed seeds; `tests/benchmarks/fuzz` is the long one."""
+"""Mutated conversations through the real proxy: a short run of fixed seeds; `tests/benchmarks/fuzz` runs longer."""
 
 from __future__ import annotations
 

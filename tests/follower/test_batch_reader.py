@@ -1,4 +1,4 @@
-"""What comes after a cursor: everything once, in an order that can be relied on, live as long after."""
+"""Rows after a cursor: each once, in a stable order, the same live as afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What outlives the process of a follower."""
+"""State of a follower that survives its process."""
 
 from __future__ import annotations
 

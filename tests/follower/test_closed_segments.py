@@ -1,4 +1,4 @@
-"""Segments, interruptions and hand-offs that have ended: each once, whenever its row comes."""
+"""Ended segments, interruptions and hand-offs are reported once, whenever their row arrives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real follower processes: what a hook is called for, and what it may do without hurting anybody."""
+"""Real follower processes: which calls a hook gets, and what it may do without harm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The loop of a follower, in this process: what it hands over, remembers and says."""
+"""The loop of a follower, in this process: rows handed over, checkpoints and status."""
 
 from __future__ import annotations
 

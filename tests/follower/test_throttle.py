@@ -1,4 +1,4 @@
-"""A process whose call computes on and on is stopped most of the time, and no other."""
+"""A process whose call keeps computing is stopped most of the time; no other process is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a name to a hook, and what is said where there is none."""
+"""Hooks found by name, and the errors for unknown names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example of the manual, run as it stands; its table has every method."""
+"""The example of the manual runs unchanged; its table lists every method."""
 
 from __future__ import annotations
 

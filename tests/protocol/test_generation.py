@@ -1,4 +1,4 @@
-"""The numbers of one task: ranges, gaps and what makes them good, in bounded room."""
+"""The generations of one task: ranges, gaps and their healing, in bounded memory."""
 
 from __future__ import annotations
 

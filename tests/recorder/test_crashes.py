@@ -1,4 +1,4 @@
-"""Which record is to blame for dead recorders."""
+"""Which record is blamed for crashed recorders."""
 
 from __future__ import annotations
 

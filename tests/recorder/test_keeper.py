@@ -1,4 +1,4 @@
-"""The keeper: what it hears, passes on, and does when a recorder cannot even start."""
+"""The keeper: status messages it forwards, and recorders that cannot start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When an open exchange gets a line."""
+"""When an open exchange gets a status line."""
 
 from __future__ import annotations
 

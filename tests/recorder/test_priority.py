@@ -1,4 +1,4 @@
-"""What a real recorder process asks of the kernel's scheduler."""
+"""The scheduling priority of a real recorder process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recorder as a real process: everything once, whatever dies, rotates, is locked or damaged."""
+"""The recorder as a real process: every row once, over crashes, rotation, locks and damage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a recorder begins when something was taken away: its snapshot, the recording, the journal's folder."""
+"""Where a recorder resumes after its snapshot, the recording or the journal folder was removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the stdio relay does to processes and signals, and what it writes down of them."""
+"""Processes and signals of the stdio relay, and what it records of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the stdio relay does to pipes, sockets and files, full, broken and closed ones."""
+"""Pipes, sockets and files of the stdio relay: full, broken and closed ones."""
 
 from __future__ import annotations
 

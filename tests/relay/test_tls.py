@@ -1,4 +1,4 @@
-"""TLS toward upstreams: what is verified, what is offered, and what a client hears when it fails."""
+"""TLS toward upstreams: verification, offered protocols, and what a client gets if the handshake fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call that the proxy sent on with a `traceparent` of its own: two spans, the same at every export."""
+"""A call forwarded with a `traceparent` of the proxy: two spans, the same at every export."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes of a cassette that is recorded anew: where they stand then, and what is said of those that cannot stand."""
+"""Notes of a cassette that is recorded again: where they are placed, and which are dropped with a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plug-in as a user has it: pytest run over small projects of tests, with the sample agent system as the agent."""
+"""The plug-in in use: pytest run over small projects of tests, with the sample agent system as the agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Content codings, against the libraries that made them."""
+"""Content codings, compared with the libraries that encode them."""
 
 from __future__ import annotations
 

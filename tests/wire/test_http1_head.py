@@ -1,4 +1,4 @@
-"""Where heads end and what is in them, against httptools on whole messages."""
+"""The end and the fields of heads, compared with httptools on whole messages."""
 
 from __future__ import annotations
 

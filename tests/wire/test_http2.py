@@ -1,4 +1,4 @@
-"""HTTP/2 in passing, against h2 and hyperframe and by hand."""
+"""HTTP/2 decoding, compared with h2 and hyperframe, and by hand."""
 
 from __future__ import annotations
 

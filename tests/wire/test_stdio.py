@@ -1,4 +1,4 @@
-"""Messages on a pipe: every framing, every split, and what is no message."""
+"""Messages on a pipe: every framing, every split, and stray output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many lines between the messages of a pipe are told in blocks; a few, one by one."""
+"""Many lines between the messages of a pipe are reported in blocks; a few, one by one."""
 
 from __future__ import annotations
 

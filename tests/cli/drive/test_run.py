@@ -1,4 +1,4 @@
-"""The command, from a recording to a verdict, with the demo's agent behind it."""
+"""`a2a-proxy drive`, from a recording to a verdict, with the agent of the demo."""
 
 from __future__ import annotations
 

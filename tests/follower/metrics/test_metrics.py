@@ -1,4 +1,4 @@
-"""Numbers for Prometheus: what they say of a recording, which labels they have, the pages, the process that serves."""
+"""Prometheus metrics: values, labels, pages and the serving process."""
 
 from __future__ import annotations
 

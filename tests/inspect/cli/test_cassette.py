@@ -1,4 +1,4 @@
-"""`a2a-inspect cassette`: each command as it is typed, in this process; what it says, writes and exits with."""
+"""`a2a-inspect cassette`: output, files and exit code of each command, run in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`export`: all of a recording or what matches, to a file or to the next program; never over a file."""
+"""`export`: the whole recording or matching exchanges, to a file or a pipe; never over an existing file."""
 
 from __future__ import annotations
 

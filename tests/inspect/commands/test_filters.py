@@ -1,4 +1,4 @@
-"""`--filter` of `ls`, `show` and `check`, as it is typed."""
+"""`--filter` of `ls`, `show` and `check`."""
 
 from __future__ import annotations
 

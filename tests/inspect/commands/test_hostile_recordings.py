@@ -1,4 +1,4 @@
-"""Recordings that nobody should have to open: every command shows what can be shown, or gives one clear error.
+"""Hostile recordings: every command shows what can be shown, or one clear error.
 
 In time, within some memory, without a traceback, and nothing that acts on a terminal comes out.
 """

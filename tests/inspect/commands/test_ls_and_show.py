@@ -1,4 +1,4 @@
-"""`ls`, `show` and what they make of recordings: readable, lazy, safe on a terminal, stable as JSON."""
+"""`ls` and `show`: readable, lazy, safe on a terminal, stable as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `ls` and `show` say of sessions and connections: without exchanges, several in a file, without an end."""
+"""Sessions and connections in `ls` and `show`: without exchanges, several in a file, without an end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tail`: frames in their order with what was found about them, and those that come while it looks."""
+"""`tail`: frames in order with their findings, including those that arrive while it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches in a thread of their own."""
+"""Searches in a separate thread."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists tell which rows have findings, how many, and how grave."""
+"""Lists show which rows have findings, how many, and their highest severity."""
 
 from __future__ import annotations
 

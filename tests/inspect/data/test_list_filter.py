@@ -1,4 +1,4 @@
-"""What narrows the list, and what is typed: without a screen."""
+"""Filters of the list and their expressions, without a screen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls on a pipe: told apart by their ids, over when their last response is there, or when the agent is gone."""
+"""Calls on a pipe: matched by id, ended by their last response or the exit of the agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cassettes: lossless both ways, readable, and clear about what is wrong with one."""
+"""Cassettes: lossless both ways, readable, and with clear errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cassettes written once more: formatted, taken over after an edit, brought to the newest format, or refused."""
+"""Cassettes rewritten: formatted, accepted after an edit, migrated to the newest format, or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs: which call is which, what is told of each pair, and that neither binding nor dialect is in the way."""
+"""Runs: matched calls, the differences of each pair, over different bindings and dialects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The difference of JSON values: it is empty for one value, leads from one to the other, and has no preferred side."""
+"""Differences of JSON values: empty for equal values, complete, and symmetric."""
 
 from __future__ import annotations
 

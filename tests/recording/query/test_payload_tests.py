@@ -1,4 +1,4 @@
-"""Questions about payloads: any bytes, any pattern."""
+"""Tests of payloads: any bytes, any pattern."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking: pages, windows, watching, what breaks off; and nothing that was typed becomes SQL."""
+"""Queries: pages, windows, watching and interruption; values are bound, never put into the SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading: by key, page by page, beside a writer."""
+"""Reading by key and page by page, beside a writer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening: what is refused, how it is said, and that nothing is created or changed then."""
+"""Opening a recording: what is refused, the errors, and that nothing is created or changed."""
 
 from __future__ import annotations
 

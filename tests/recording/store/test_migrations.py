@@ -1,4 +1,4 @@
-"""A recording of an older version is read as it is, and brought to the newest schema where somebody writes to it."""
+"""Older recordings are read unchanged, and migrated to the newest schema by a writer."""
 
 from __future__ import annotations
 

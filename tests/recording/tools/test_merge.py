@@ -1,4 +1,4 @@
-"""Several recordings into one: nothing is lost, nothing is there twice, the sources stay as they are."""
+"""Several recordings merged into one: nothing lost, nothing twice, sources unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole sessions go, the others stay as they were, and a file gives back what they took."""
+"""Pruning deletes whole sessions, leaves the others unchanged and shrinks the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes and bookmarks: written beside a recorder, kept by cassettes, gone with their session."""
+"""Notes and bookmarks: written beside a recorder, kept by cassettes, deleted with their session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task that the decoders forgot and met again keeps what the recording had of it."""
+"""A task that the decoders forgot and saw again keeps what the recording had of it."""
 
 from __future__ import annotations
 

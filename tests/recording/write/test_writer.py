@@ -1,4 +1,4 @@
-"""What goes into a recording comes out as the same values."""
+"""Values written to a recording are read back unchanged."""
 
 from __future__ import annotations
 

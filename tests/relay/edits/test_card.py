@@ -1,4 +1,4 @@
-"""URLs in agent cards: found in all dialects, replaced, and nothing else touched."""
+"""URLs in agent cards: found in all dialects and rewritten; nothing else changes."""
 
 from __future__ import annotations
 

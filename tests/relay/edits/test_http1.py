@@ -1,4 +1,4 @@
-"""Edits on HTTP/1.1: the right bytes change, all others pass, however they are split."""
+"""Edits on HTTP/1.1: the intended bytes change, all others are forwarded, for every split."""
 
 from __future__ import annotations
 

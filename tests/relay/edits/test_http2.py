@@ -1,4 +1,4 @@
-"""Authority on HTTP/2, and what is left alone: `h2` as both peers, `hyperframe` and `hpack` as judges of bytes."""
+"""Authority on HTTP/2, and unedited streams: `h2` as both peers, `hyperframe` and `hpack` check the bytes."""
 
 from __future__ import annotations
 

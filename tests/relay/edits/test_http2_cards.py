@@ -1,4 +1,4 @@
-"""Extended cards over gRPC: what is held, how long, and windows that come out even (`h2` as both peers)."""
+"""Extended cards over gRPC: what is held, how long, and consistent windows (`h2` as both peers)."""
 
 from __future__ import annotations
 

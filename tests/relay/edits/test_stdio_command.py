@@ -1,4 +1,4 @@
-"""Where a command begins among its environment assignments, and what a wrapped one runs."""
+"""Where a command begins after its environment assignments, and what a wrapped command runs."""
 
 from __future__ import annotations
 

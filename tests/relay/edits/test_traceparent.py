@@ -1,4 +1,4 @@
-"""Each request goes on with a `traceparent` of the proxy's own, and nothing else changes, however it is split."""
+"""Each request gets a `traceparent` of the proxy; nothing else changes, for every split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`a2a-inspect check`: what it finds, how it says so, and its exit codes."""
+"""`a2a-inspect check`: findings, formats and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The GitHub action and the GitLab job of the manual: they parse, and their shell steps call what there is."""
+"""The GitHub action and the GitLab job of the manual parse, and their shell steps call existing commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clock of a replay, told the time."""
+"""The clock of a replay, with the time as an argument."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page around the tables: it may ask for nothing, it is whole HTML, and people can read it."""
+"""The page around the tables: it requests nothing, is valid HTML, and is readable."""
 
 from __future__ import annotations
 
