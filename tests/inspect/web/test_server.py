@@ -286,7 +286,7 @@ def test_a_port_that_is_taken_is_an_error(tmp_path: Path) -> None:
         ran = run(tmp_path, "a2a-inspect", sample(tmp_path / "r.db"), "--web", "--port", port)
     assert ran.code == 2
     assert f"error: port {port} cannot be used: address already in use" in ran.err
-    assert "hint: choose another one" in ran.err
+    assert "hint: choose another port" in ran.err
 
 
 def test_without_the_extra_one_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
