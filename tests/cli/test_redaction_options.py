@@ -186,7 +186,7 @@ def test_commands_report_that_payloads_were_not_recorded(
     code, _, err = inspect("show", bare, "3", "--as", "curl")
     assert (code, "its payloads were not recorded" in err) == (2, True)
     out = inspect("check", bare, "--fail-on", "never")[1]
-    assert "without payloads (metadata only): " in out
+    assert " rules not run: payloads were not recorded (metadata only)\n" in out
     with open_recording_or_cassette(bare) as recording, pytest.raises(RecordingError, match="has no payloads"):
         load_script(recording)
 
@@ -200,7 +200,7 @@ def test_scan_previews_what_a_policy_redacts(inspect: Callable[..., tuple[int, s
     told = [json.loads(line) for line in inspect("redaction", GRPC, "--redact", "$..text", "--json")[1].splitlines()]
     assert told[-1]["taken"] == sum(each["times"] for each in told[:-1]) > 50
     assert inspect("redaction", GRPC)[1] == "policy: default; it would change nothing\n"
-    assert "all payloads would go: 178 frames" in inspect("redaction", GRPC, "--redact", "metadata-only")[1]
+    assert "all payloads would be removed: 178 frames" in inspect("redaction", GRPC, "--redact", "metadata-only")[1]
 
 
 def test_scan_names_places_and_exits_with_1(inspect: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:

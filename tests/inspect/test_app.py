@@ -329,7 +329,7 @@ def test_what_cannot_be_opened_is_an_error_before_the_screen(tmp_path: Path) -> 
     """Told as every mistake is, with what to do."""
     foreign = tmp_path / "foreign.db"
     foreign.write_text("something else")
-    for path, words in ((foreign, "not a recording"), (tmp_path / "no" / "r.db", "no folder")):
+    for path, words in ((foreign, "not a recording"), (tmp_path / "no" / "r.db", "not a folder")):
         with pytest.raises(UserError, match=words) as caught:
             run_app(path)
         assert caught.value.hint

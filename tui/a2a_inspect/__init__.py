@@ -1,1 +1,4 @@
-"""Look at recordings: a Textual screen and its headless twin; never opens a socket."""
+"""Terminal screen and headless commands that read recordings.
+
+Opens no network connection except in `web`, `cli.otlp` and `cli.archive`.
+"""

@@ -1,4 +1,4 @@
-"""What a word on the command line is, as long as nothing was opened."""
+"""Classification of command-line words before any file is opened."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from pathlib import Path
 
 
 def is_recording_path(word: str) -> bool:
-    """A path, not a mistyped command."""
+    """Return whether `word` is a path rather than a mistyped command."""
     return not word.startswith("-") and ("/" in word or "." in word or Path(word).exists())

@@ -1,6 +1,8 @@
-"""Where copied text goes: to the terminal by OSC 52, to a platform's tool, to a file. Which one it was is always said.
+"""Copying text: to the terminal with OSC 52, to a platform's tool, or to a file.
 
-No terminal answers OSC 52, so whether it took the text cannot be known: those that are known not to are passed over.
+The caller always reports which one was used.
+
+Terminals do not acknowledge OSC 52, so success cannot be detected; terminals known to ignore it are skipped.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ from pathlib import Path
 
 OSC52, FILE = "OSC 52", "file"
 _MAX_OSC52_BYTES = 74_994
-"""Bytes that OSC 52 carries at least in common terminals: 100,000 characters, in base64 and with what is around."""
+"""Bytes that OSC 52 carries at least in common terminals: 100,000 characters including base64 and framing."""
 _WITHOUT_OSC52 = {"Apple_Terminal"}
-"""`TERM_PROGRAM` of terminals that ignore OSC 52."""
+"""`TERM_PROGRAM` values of terminals that ignore OSC 52."""
 _TOOL_TIMEOUT = 5.0
 _TOOLS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("tmux", "TMUX", ("tmux", "load-buffer", "-w", "-")),
@@ -27,14 +29,16 @@ _TOOLS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("pbcopy", "", ("pbcopy",)),
     ("clip.exe", "WSL_DISTRO_NAME", ("clip.exe",)),
 )
-"""Name, the variable that says whether it can work here, and its command. tmux is asked in its own panes: by default it
-keeps OSC 52 from the terminal."""
+"""Name, the environment variable that shows that the tool works here, and the command.
+
+tmux is preferred inside its panes because by default it does not pass OSC 52 to the terminal.
+"""
 
 
 def copy_methods(
     environment: Mapping[str, str], byte_count: int, *, find_tool: Callable[[str], object] = shutil.which
 ) -> list[str]:
-    """The ways to try here for a text of so many bytes, in order. The last one, a file, always works."""
+    """Return the methods to try here for a text of `byte_count` bytes, in order. The last one, a file, always works."""
     tools = [name for name, variable, _ in _TOOLS if (not variable or environment.get(variable)) and find_tool(name)]
     if environment.get("TMUX") and "tmux" in tools:
         return [*tools, FILE]
@@ -47,7 +51,7 @@ def copy_methods(
 def copy_to_clipboard(
     data: bytes, name: str, to_terminal: Callable[[str], None], environment: Mapping[str, str] = os.environ
 ) -> str:
-    """Copy a text; bytes that are none go to a file. What was done, in words: `copied with OSC 52`."""
+    """Copy a text, or write it to a file if it is not UTF-8, and return what was done: `copied with OSC 52`."""
     text = _decode_text(data)
     for way in copy_methods(environment, len(data)) if text is not None else [FILE]:
         if way == OSC52 and text is not None:

@@ -1,4 +1,4 @@
-"""An end from outside (SIGTERM, SIGHUP) as Ctrl-C: what is half written is removed before the program ends."""
+"""SIGTERM and SIGHUP handled as Ctrl-C, so that unfinished files are removed before the program ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 @contextlib.contextmanager
 def interrupt_on_signals() -> Iterator[None]:
-    """Within, they raise KeyboardInterrupt; one that was ignored before stays so. For commands: in the main thread."""
+    """Make SIGTERM and SIGHUP raise KeyboardInterrupt in the block, unless they were ignored before.
+
+    For commands, in the main thread.
+    """
     before = {number: signal.getsignal(number) for number in _SIGNALS}
     heard = [number for number, handler in before.items() if handler is signal.SIG_DFL]
     for number in heard:

@@ -47,7 +47,7 @@ def test_fmt_checks_and_writes(inspect: Inspect, tmp_path: Path) -> None:
     assert "the digest differs" in inspect.err
     assert f"a2a-inspect cassette fmt {path}" in inspect.err
     assert inspect("cassette", "fmt", "--check", DEMO, path) == 1
-    assert inspect.out == f"{DEMO}: as it should be\n{path}: edited by hand; would be rewritten\n"
+    assert inspect.out == f"{DEMO}: unchanged\n{path}: edited by hand; would be rewritten\n"
     assert inspect("cassette", "fmt", path) == 0
     assert inspect.out == f"{path}: edited by hand; rewritten, with new digests\n"
     assert inspect("cassette", "fmt", "--check", path) == 0
@@ -76,8 +76,8 @@ def test_trim_keeps_what_a_replay_needs(inspect: Inspect, tmp_path: Path) -> Non
         poll = next(row.exchange for row in recording.exchanges() if row.exchange.operation == "GetTask")
     target = tmp_path / "t.a2a.jsonl"
     assert inspect("cassette", "trim", SDK, poll.id, "-o", target) == 0
-    assert f"kept besides  #3  began the task of #{poll.id}" in inspect.out
-    assert "kept besides  #1  agent card" in inspect.out
+    assert f"also kept  #3  began the task of #{poll.id}" in inspect.out
+    assert "also kept  #1  agent card" in inspect.out
     assert "left out  34 exchanges of 38" in inspect.out
     with open_recording_or_cassette(target) as made, open_recording_or_cassette(SDK) as whole:
         assert [row.exchange.id for row in made.exchanges()] == [1, 2, 3, 4]
@@ -143,7 +143,7 @@ def test_a_webhook_stays_with_its_task(inspect: Inspect, tmp_path: Path) -> None
     made = next(row for row in rows if row.operation == "CreateTaskPushNotificationConfig")
     asked = next(row for row in rows if row.operation == "ListTaskPushNotificationConfigs")
     assert inspect("cassette", "trim", SDK, asked.id, "-o", tmp_path / "t.a2a.jsonl") == 0
-    assert f"kept besides  #{made.id}  registered the webhook of #{asked.id}" in inspect.out
+    assert f"also kept  #{made.id}  registered the webhook of #{asked.id}" in inspect.out
 
 
 def test_merge_makes_a_cassette(inspect: Inspect, tmp_path: Path) -> None:

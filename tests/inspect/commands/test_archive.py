@@ -36,7 +36,7 @@ def test_put_says_what_came_and_that_nothing_is_left(
     first, second = capsys.readouterr().out.splitlines()
     assert first.startswith("put 9 frames in 1 segment, ")
     assert first.endswith(f" as proxy there into {url}")
-    assert second == f"{url} has all of {tmp_path / 'r.a2a.db'} already"
+    assert second == f"{url} already has all of {tmp_path / 'r.a2a.db'}"
 
 
 def test_ls_finds_by_task_and_time_and_verifies(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,7 +63,7 @@ def test_fetch_tells_what_it_read(url: str, tmp_path: Path, capsys: pytest.Captu
     download_recording(url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", ArchiveOptions(verbose=True))
 
     said = capsys.readouterr()
-    assert said.out.splitlines()[0].startswith("brought 3 exchanges with 9 frames of 1 segment into ")
+    assert said.out.splitlines()[0].startswith("fetched 3 exchanges with 9 frames from 1 segment into ")
     assert said.out.splitlines()[1].startswith(f"{said.err.count('list ')} lists, {said.err.count('get ')} GETs, ")
     with Recording(tmp_path / "back.a2a.db") as recording:
         assert recording.counts().frames == 9
@@ -76,11 +76,11 @@ def test_files_that_are_gone_are_told(url: str, tmp_path: Path, capsys: pytest.C
 
     assert list_segments(url, NOTHING, ArchiveOptions()) == 0
     line, _, told, _ = capsys.readouterr().out.splitlines()
-    assert line.endswith("  frames gone")
-    assert told == "1 segment with files that are gone, perhaps by a rule of the bucket"
+    assert line.endswith("  missing: frames")
+    assert told == "1 segment with missing files, perhaps deleted by a lifecycle rule of the bucket"
     download_recording(url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", ArchiveOptions())
     told = capsys.readouterr().out.splitlines()[1]
-    assert told.startswith("gone from the archive, perhaps by a rule of the bucket: frames/dt=")
+    assert told.startswith("missing in the archive, perhaps deleted by a lifecycle rule: frames/dt=")
 
 
 def test_any_time_can_be_asked_for(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,7 +112,7 @@ def test_a_recording_of_which_a_part_was_put_before_is_not_said_to_be_there(tmp_
     download_recording(url, {**NOTHING, "until": "2027-01-15T08:00:01.5"}, tmp_path / "part.a2a.db", ArchiveOptions())
     upload_recording(tmp_path / "part.a2a.db", url, ArchiveOptions(archive_id="other"))
 
-    with pytest.raises(UserError, match="of a recording that had 6 frames less") as told:
+    with pytest.raises(UserError, match="of a recording that had 6 fewer frames") as told:
         upload_recording(tmp_path / "r.a2a.db", url, ArchiveOptions(archive_id="other"))
 
     assert "--archive-id" in told.value.hint
@@ -138,8 +138,8 @@ def test_without_the_extra_it_says_what_to_install(url: str, tmp_path: Path, mon
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({}, "nothing says what to fetch"),
-        ({"since": "soon"}, "is no time"),
+        ({}, "no filter given: say which exchanges to fetch"),
+        ({"since": "soon"}, "is not a time"),
         ({"task": "no"}, "has no frames of task no"),
     ],
 )

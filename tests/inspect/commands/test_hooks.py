@@ -42,7 +42,7 @@ def test_the_list(hooks: dict[str, str], tmp_path: Path) -> None:
 
 def test_an_empty_list_says_what_to_do(tmp_path: Path) -> None:
     """None is installed with the proxy itself."""
-    assert inspect(tmp_path, {}).lines == ["no hook is installed; how to write one is in the manual (hooks.md)"]
+    assert inspect(tmp_path, {}).lines == ["no hook is installed; the manual says how to write one (hooks.md)"]
 
 
 def test_a_recording_a_cassette_and_what_is_printed(hooks: dict[str, str], tmp_path: Path) -> None:

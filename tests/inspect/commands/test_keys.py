@@ -19,7 +19,7 @@ def test_the_command_lists_what_is_bound(tmp_path: Path, monkeypatch: pytest.Mon
     """A table with the file's path; JSON with the defaults beside; TOML that can be used as it is."""
     monkeypatch.setenv("A2A_PROXY_CONFIG", str(tmp_path))
     told = CliRunner().invoke(cli, ["keys"])
-    assert f"{tmp_path / 'keys.toml'}, which is not there" in told.stderr
+    assert f"{tmp_path / 'keys.toml'}, which does not exist" in told.stderr
     assert [line for line in told.stdout.splitlines() if line.split()[:2] == ["view.pause", "p"]]
     printed = CliRunner().invoke(cli, ["keys", "--print"]).stdout
     path = tmp_path / "keys.toml"

@@ -135,7 +135,7 @@ def test_show_says_what_the_proxy_put_into_a_request(tmp_path: Path) -> None:
     edit = b'{"kind":"traceparent","stream":1,"after":"00-1-2-01"}'
     chunks.insert(3, Chunk(1, ChunkKind.EDIT, Direction.TO_AGENT, START, edit))
     path = record(tmp_path / "sent.a2a.db", chunks)
-    line = "--> traceparent: 00-1-2-01 (put there by the proxy)"
+    line = "--> traceparent: 00-1-2-01 (added by the proxy)"
     assert [each.strip() for each in said(path, "show", path, "1", "--payloads")].count(line) == 1
     assert json.loads(said(path, "show", path, "1", "--json")[0])["sent_traceparent"] == "00-1-2-01"
 
@@ -145,8 +145,7 @@ def test_show_of_what_is_not_there(small: Path) -> None:
     done = run(small.parent / "state", "a2a-inspect", "show", small, "99")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        "a2a-inspect: error: nothing in it is called 99\n"
-        f"a2a-inspect: hint: see what there is with: a2a-inspect ls {small}\n"
+        f"a2a-inspect: error: this recording has no 99\na2a-inspect: hint: list the exchanges: a2a-inspect ls {small}\n"
     )
 
 
@@ -212,7 +211,7 @@ def test_show_reads_frames_page_by_page(small: Path, monkeypatch: pytest.MonkeyP
 def test_the_newest_recording_is_meant(small: Path, tmp_path: Path) -> None:
     """Without a name; and where there is none, the hint says how to make one."""
     none = run(tmp_path / "state", "a2a-inspect", "ls")
-    assert (none.code, none.err.splitlines()[1]) == (2, "a2a-inspect: hint: make one with: a2a-proxy demo")
+    assert (none.code, none.err.splitlines()[1]) == (2, "a2a-inspect: hint: create one: a2a-proxy demo")
     (tmp_path / "state" / "recordings").mkdir(parents=True, exist_ok=True)
     (tmp_path / "state" / "recordings" / "a2a-20260101-000000.000.a2a.db").write_bytes(small.read_bytes())
     assert len(run(tmp_path / "state", "a2a-inspect", "ls").lines) == 4
@@ -265,5 +264,5 @@ def test_show_of_one_frame(small: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert shown("#1.2") == [[2]]
     assert shown("1:1.2", "1.0", "2") == [[0, 2], whole[1]]
     assert shown("1.2", "1") == whole[:1]
-    with pytest.raises(UserError, match=r"called 1\.99"):
+    with pytest.raises(UserError, match=r"has no 1\.99"):
         shown("1.99")

@@ -120,11 +120,11 @@ def test_show_has_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("words", "more", "wrong"),
     [
-        (("9", "x"), {}, "nothing in it is called 9"),
-        (("2.9", "x"), {}, "nothing in it is called 2.9"),
-        (("over there", "x"), {}, "names no place"),
-        (("2", "x"), {"delete": True}, "goes with a place alone"),
-        ((), {"bookmark": True}, "which place"),
+        (("9", "x"), {}, "this recording has no 9"),
+        (("2.9", "x"), {}, "this recording has no 2.9"),
+        (("over there", "x"), {}, "is not a place"),
+        (("2", "x"), {"delete": True}, "takes a place and nothing else"),
+        ((), {"bookmark": True}, "no place given"),
     ],
 )
 def test_what_makes_no_sense(
@@ -148,7 +148,7 @@ def test_a_place_of_two_sessions(tmp_path: Path) -> None:
         assert format_place(resolve_place(recording, "3.2")) == "1:3.2"
         with pytest.raises(UserError, match="in several sessions") as wrong:
             resolve_place(recording, "1")
-    assert wrong.value.hint == "say which: 1:1 or 2:1"
+    assert wrong.value.hint == "choose one: 1:1 or 2:1"
 
 
 @pytest.mark.parametrize("word", ["2", "#2", "1:2", "2.5", "1:2.5", "1:"])

@@ -44,7 +44,7 @@ def test_a_rule_that_is_left_out_says_why(tmp_path: Path) -> None:
     assert not set(omitted_rules()) & set(all_rules())
     assert all(why.strip() for why in omitted_rules().values())
     ident, why = next(iter(omitted_rules().items()))
-    assert f"{ident} is not judged: {why}" in say(tmp_path, ident).err
+    assert f"{ident} is not checked: {why}" in say(tmp_path, ident).err
 
 
 def test_the_manual_has_this_page(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_the_manual_has_this_page(tmp_path: Path) -> None:
 
 def test_what_is_no_rule(tmp_path: Path) -> None:
     """It says so, instead of naming a rule that has nothing to do with it."""
-    assert "UNDECODABLE is no rule: bytes that cannot be read" in say(tmp_path, "undecodable").err
+    assert "UNDECODABLE is not a rule: bytes that cannot be read" in say(tmp_path, "undecodable").err
 
 
 def test_one_rule_as_markdown(tmp_path: Path) -> None:
@@ -73,4 +73,4 @@ def test_a_list_of_one(tmp_path: Path) -> None:
     """`A2A` lists all, the beginning of one id one."""
     assert say(tmp_path, "A2A").out == say(tmp_path, "A2A-").out == say(tmp_path).out
     only = next(ident for ident in all_rules() if sum(each.startswith(ident[:-1]) for each in all_rules()) == 1)
-    assert "1 rule; one of them" in say(tmp_path, only[:-1]).out
+    assert "1 rule; explain one" in say(tmp_path, only[:-1]).out

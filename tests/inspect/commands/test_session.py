@@ -115,7 +115,7 @@ def session_of(uuid: str) -> SessionRow:
 def test_a_session_without_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its journal tells: held, it is being recorded; left over, recover finishes it; gone, nobody will."""
     monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path))
-    assert session_line(session_of("u")).endswith("  ended without a word")
+    assert session_line(session_of("u")).endswith("  ended abruptly")
     folder = file_layout.create_journal(file_layout.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u"))
     assert session_line(session_of("u")).endswith("(being recorded)")
     recorder = file_layout.lock_recorder(folder.path)
@@ -124,7 +124,7 @@ def test_a_session_without_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert session_line(session_of("u")).endswith("(being recorded)")
     os.close(recorder)
     assert session_line(session_of("u")).endswith("not recorded to the end; finish with: a2a-inspect recover")
-    assert session_line(session_of("other")).endswith("  ended without a word")
+    assert session_line(session_of("other")).endswith("  ended abruptly")
 
 
 def test_recover_waits_for_a_recorder_that_has_much_to_read(
@@ -181,8 +181,8 @@ def test_cassette_read_of_a_recording(tmp_path: Path) -> None:
     done = run(tmp_path / "state", "a2a-inspect", "cassette", "read", path, tmp_path / "new.db")
     assert (done.code, (tmp_path / "new.db").exists()) == (2, False)
     assert done.err.splitlines() == [
-        f"a2a-inspect: error: {path} is a recording already, not a cassette",
-        f"a2a-inspect: hint: look at it with: a2a-inspect ls {path}",
+        f"a2a-inspect: error: {path} is a recording, not a cassette",
+        f"a2a-inspect: hint: inspect it: a2a-inspect ls {path}",
     ]
 
 
@@ -198,6 +198,6 @@ def test_a_rule_is_explained_once_and_every_finding_has_its_evidence(tmp_path: P
     made.finish(STARTED)
     out = [line.strip() for line in said(path, "show", path)]
     what = all_rules()["A2A-SCH-001"].description[:40]
-    assert [line for line in out if line.startswith("at ")] == ["at id; there is: null", "at id␛"]
+    assert [line for line in out if line.startswith("at ")] == ["at id; value: null", "at id␛"]
     (meant,) = (index for index, line in enumerate(out) if line.startswith(what))
-    assert out[meant - 1] == "at id; there is: null"
+    assert out[meant - 1] == "at id; value: null"

@@ -93,7 +93,7 @@ def test_live_recordings_are_followed_as_one(tmp_path: Path) -> None:
         words = [program("a2a-inspect"), "tail", "-f", "--json", *map(str, files)]
         process = subprocess.Popen(words, stdout=out, stderr=err, env=environment(tmp_path / "state"))
     try:
-        until(lambda: "yet: waiting" in (tmp_path / "err").read_text())
+        until(lambda: "does not exist yet" in (tmp_path / "err").read_text())
         two = begin(files[1], 2)
         for number in (1, 2):
             call(one, 1, number, 2 * number)

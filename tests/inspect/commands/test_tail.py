@@ -69,7 +69,7 @@ def test_follows_what_is_written_later(tmp_path: Path) -> None:
         words = [program("a2a-inspect"), "tail", "-f", str(path)]
         process = subprocess.Popen(words, stdout=out, stderr=err, env=environment(tmp_path / "state"))
     try:
-        until(lambda: "yet: waiting" in (tmp_path / "err").read_text())
+        until(lambda: "does not exist yet" in (tmp_path / "err").read_text())
         made = writer(path)
         for number in (1, 2, 3):
             made.write([request(number, "\x1b[31mred")], changes=changes(exchange(number)))
@@ -89,7 +89,7 @@ def test_nobody_waits_for_whoever_has_left(tmp_path: Path) -> None:
     with (tmp_path / "err").open("wb") as err:
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=err, env=environment(tmp_path / "state"))
     try:
-        until(lambda: "yet: waiting" in (tmp_path / "err").read_text())
+        until(lambda: "does not exist yet" in (tmp_path / "err").read_text())
         assert process.stdout is not None
         process.stdout.close()
         assert process.wait(SECONDS) == 0

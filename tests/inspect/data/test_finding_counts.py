@@ -68,7 +68,7 @@ def test_of_many_findings_those_of_the_frame_are_told(tmp_path: Path) -> None:
         assert (there[0].seq, len(there), total) == (2, 51, 201)
         lines_told = finding_lines(there, 2, total)
         assert lines_told[:3] == ["ABOUT THIS FRAME", "", "error A2A-SCH-001 frame 2: no `id`"]
-        assert lines_told[-1] == "(and 150 more: a2a-inspect show tells all of them)"
+        assert lines_told[-1] == "(and 150 more: a2a-inspect show lists all)"
         assert find_findings(recording, row, 2, row.exchange.started + 10 * MS)[1] == 200
 
 

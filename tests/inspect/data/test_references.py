@@ -64,13 +64,14 @@ def test_show_has_every_place(two: Path, run: Run) -> None:
 def test_each_word_has_to_name_something(two: Path, run: Run, command: str, words: str) -> None:
     done = run(command, two, *words.split())
     assert done[0] == 2
-    assert f"is called {words.split()[-1]}\n" in done[2]
+    kind = "conversation " if command == "segments" else ""
+    assert f"this recording has no {kind}{words.split()[-1]}\n" in done[2]
 
 
 @pytest.mark.parametrize("words", [("note", "0", "x"), ("note", "1:0", "x")])
 def test_no_exchange_is_number_0(two: Path, run: Run, words: tuple[str, ...]) -> None:
     done = run(words[0], two, *words[1:])
-    assert (done[0], "names no place" in done[2]) == (2, True)
+    assert (done[0], "is not a place" in done[2]) == (2, True)
 
 
 @pytest.mark.parametrize("words", [("2",), ("2", "3"), ("1:2", "3")])
@@ -82,7 +83,7 @@ def test_diff_takes_no_exchange_of_any_session(two: Path, run: Run, words: tuple
 @pytest.mark.parametrize("words", [("2", "99"), ("3:", "1:"), ("2.99", "2.3"), ("nosuch", "2")])
 def test_diff_of_what_is_not_there(run: Run, words: tuple[str, str]) -> None:
     done = run("diff", SAMPLE, *words)
-    assert (done[0], "is called " in done[2]) == (2, True), done[2]
+    assert (done[0], "this recording has no " in done[2]) == (2, True), done[2]
 
 
 @pytest.mark.parametrize("more", [("--json",), ("-f", "err"), ("-p",)])

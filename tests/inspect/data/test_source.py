@@ -96,7 +96,7 @@ def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
     """A foreign file, and a file in a folder that is not there."""
     foreign = tmp_path / "foreign.db"
     foreign.write_text("something else")
-    for path, words in ((foreign, "not a recording"), (tmp_path / "no" / "r.db", "no folder")):
+    for path, words in ((foreign, "not a recording"), (tmp_path / "no" / "r.db", "not a folder")):
         with pytest.raises(RecordingError, match=words):
             RecordingSource(path)
 

@@ -160,9 +160,9 @@ def test_what_is_meant(tmp_path: Path) -> None:
     assert lanes(tmp_path, path, "2").code == 0
     assert lanes(tmp_path, path, "1:2").code == 0
     for words, error in (
-        (("9",), "nothing in it is called 9"),
-        (("1", "2"), "one conversation at a time"),
-        ((), "several conversations are in it"),
+        (("9",), "this recording has no 9"),
+        (("1", "2"), "only one conversation can be drawn at a time"),
+        ((), "the recording has several conversations"),
         (("1", "--json", "--mermaid"), "exclude each other"),
     ):
         done = lanes(tmp_path, path, *words)

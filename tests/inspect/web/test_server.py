@@ -302,4 +302,4 @@ def test_options_of_the_server_are_for_the_server(tmp_path: Path) -> None:
     """Alone they mean nothing."""
     ran = run(tmp_path, "a2a-inspect", sample(tmp_path / "r.db"), "--write")
     assert ran.code == 2
-    assert "--port and --write go with --web" in ran.err
+    assert "--port and --write require --web" in ran.err

@@ -178,7 +178,7 @@ def test_times_of_frames() -> None:
         assert timing_lines(recording, make_key(9, 9), None) == []
     assert lines[0] == "FRAMES"
     assert lines[1].startswith("▸ 0 → request")
-    assert "after the one before" in lines[-2]
+    assert "after the previous frame" in lines[-2]
 
 
 def test_a_process_beside_its_calls() -> None:

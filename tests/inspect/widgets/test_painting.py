@@ -150,8 +150,8 @@ def test_findings_explain_a_rule_once() -> None:
     assert lines[3] == f"{rule.title} ({rule.section})"
     assert lines[4].startswith(rule.description[:40])
     rest = [line for line in lines[lines.index("ABOUT THE EXCHANGE") + 1 :] if line]
-    assert rest == ["error A2A-SCH-001 no `id`", "at id", "error A2A-SCH-001 no `id`", "at id; there is: null"]
-    assert finding_lines([], None) == ["(nothing was found about this exchange)"]
+    assert rest == ["error A2A-SCH-001 no `id`", "at id", "error A2A-SCH-001 no `id`", "at id; value: null"]
+    assert finding_lines([], None) == ["(no findings about this exchange)"]
 
 
 def test_the_text_of_an_artifact_is_no_name() -> None:

@@ -1,4 +1,4 @@
-"""`a2a-inspect export`: what was typed, nothing else, as in `cli`. A command for each format of the registry."""
+"""Options and arguments of `a2a-inspect export`, with one command for each format of the registry."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from a2a_inspect.formats.registry import DEFAULT_FORMAT, FORMATS, ExportFormat
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.redaction_options import add_redaction_options
 
-_HELP = """Write a recording, or the exchanges that match, in a FORMAT: to a file, or to the next program.
+_HELP = """Write a recording, or the exchanges that match, in a FORMAT to a file or to standard output.
 
 \b
   a2a-inspect export -o story.a2a.jsonl             the newest one, to commit
@@ -24,10 +24,10 @@ Without a FORMAT a cassette is written (jsonl). An exchange that matches is writ
 
 
 class _ExportGroup(SectionedGroup):
-    """`export RECORDING` means `export jsonl RECORDING`."""
+    """The group of export formats: `export RECORDING` means `export jsonl RECORDING`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the name of the default format where the user gave none."""
+        """Insert the name of the default format if the user named none."""
         if not args or (
             args[0] not in (*self.commands, "-h", "--help") and (args[0][:1] == "-" or is_recording_path(args[0]))
         ):
@@ -36,18 +36,20 @@ class _ExportGroup(SectionedGroup):
 
 
 def add_common_options(command: Any) -> Any:
-    """The argument and the options that every format has: see `commands.export.What`."""
+    """Add the argument and the options that every format has (see `commands.export.ExportOptions`)."""
     return click.argument("recording", required=False, type=click.Path(path_type=Path))(add_selection_options(command))
 
 
 def add_selection_options(command: Any) -> Any:
-    """What of a recording goes out, and how clean."""
-    where = click.option("--filter", "-f", "where", default="", metavar="EXPR", help="Only what matches: 'task:b2a4'.")
+    """Add the options that select and redact the exported exchanges."""
+    where = click.option(
+        "--filter", "-f", "where", default="", metavar="EXPR", help="Only exchanges that match: 'task:b2a4'."
+    )
     return where(add_redaction_options(command))
 
 
 output_option = click.option(
-    "--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="There, not to standard output."
+    "--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Write to FILE, not to standard output."
 )
 
 

@@ -1,4 +1,4 @@
-"""`a2a-inspect`: what was typed, nothing else. Heavy imports happen inside the commands."""
+"""Options and arguments of `a2a-inspect`. Heavy imports happen inside the commands."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.main import run_cli
 from a2a_proxy.cli.redaction_options import add_redaction_options
 
-_HELP = """Look at recordings of A2A traffic, also while they are written.
+_HELP = """Inspect recordings of A2A traffic, also while they are being written.
 
 \b
   a2a-inspect                      the screen, on the newest recording
@@ -41,26 +41,28 @@ _HELP_SECTIONS = (
 
 
 class _InspectGroup(SectionedGroup):
-    """`a2a-inspect FILE` means `a2a-inspect screen FILE`."""
+    """The top-level group: `a2a-inspect FILE` means `a2a-inspect screen FILE`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the name of the screen's command where the user gave none."""
+        """Insert the name of the screen's command if the user named none."""
         if not args or (args[0] not in self.commands and (is_recording_path(args[0]) or _is_screen_option(args[0]))):
             args = ["screen", *args]
         return super().parse_args(ctx, args)
 
 
 def _is_screen_option(word: str) -> bool:
-    """An option of the screen's command, without a recording before it."""
+    """Return whether `word` is an option of the screen's command."""
     return word.partition("=")[0] in {name for option in screen.params for name in option.opts if name[:2] == "--"}
 
 
 _recording_argument = click.argument("recording", required=False, type=click.Path(path_type=Path))
 _recordings_argument = click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
 _filter_option = click.option(
-    "--filter", "-f", "where", default="", metavar="EXPR", help="Only what matches: 'task:b2a4 err'."
+    "--filter", "-f", "where", default="", metavar="EXPR", help="Only exchanges that match: 'task:b2a4 err'."
 )
-_json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with stable names.")
+_json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line, with stable names."
+)
 
 
 @click.group(
@@ -77,10 +79,12 @@ def cli() -> None:
 @cli.command(hidden=True)
 @_recordings_argument
 @click.option("--web", "in_browser", is_flag=True, help="Serve the screen to a browser on this machine instead.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="For --web: listen on this one, not a free one.")
-@click.option("--write", is_flag=True, help="For --web: allow notes, bookmarks and exports; else it only reads.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="With --web: listen on this port (default: a free one)."
+)
+@click.option("--write", is_flag=True, help="With --web: allow notes, bookmarks and exports (default: read-only).")
 def screen(recordings: tuple[Path, ...], in_browser: bool, port: int, write: bool) -> int:
-    """The screen."""
+    """Open the screen."""
     from a2a_inspect.data.recording_choice import resolve_recording
 
     paths = recordings or (resolve_recording(None),)
@@ -88,10 +92,10 @@ def screen(recordings: tuple[Path, ...], in_browser: bool, port: int, write: boo
         from a2a_inspect.web.server import serve
 
         if len(paths) > 1:
-            raise click.UsageError("--web shows one recording: make one of them with `a2a-inspect merge`")
+            raise click.UsageError("--web shows one recording: merge them first with `a2a-inspect merge`")
         return serve(paths[0], port, write=write)
     if port or write:
-        raise click.UsageError("--port and --write go with --web")
+        raise click.UsageError("--port and --write require --web")
     from a2a_inspect.app import run_app
 
     return run_app(*paths)
@@ -99,9 +103,9 @@ def screen(recordings: tuple[Path, ...], in_browser: bool, port: int, write: boo
 
 @cli.command()
 @_recordings_argument
-@click.option("--tasks", is_flag=True, help="One line per task instead; with a filter those of matching exchanges.")
+@click.option("--tasks", is_flag=True, help="Print one line per task; with a filter, tasks of matching exchanges.")
 @_filter_option
-@click.option("--explain", is_flag=True, help="What SQLite is asked for the filter, instead.")
+@click.option("--explain", is_flag=True, help="Print the SQL query of the filter instead.")
 @_json_option
 def ls(recordings: tuple[Path, ...], tasks: bool, where: str, explain: bool, as_json: bool) -> None:
     """List the exchanges of a recording, or of several by time."""
@@ -110,7 +114,7 @@ def ls(recordings: tuple[Path, ...], tasks: bool, where: str, explain: bool, as_
     from a2a_inspect.data.recording_choice import open_recordings
 
     if explain and (tasks or as_json):
-        raise click.UsageError("--explain goes with --filter alone")
+        raise click.UsageError("--explain can only be combined with --filter")
     with open_recordings(recordings) as several:
         first = several.members[0].recording
         if explain:
@@ -123,25 +127,27 @@ def ls(recordings: tuple[Path, ...], tasks: bool, where: str, explain: bool, as_
 
 @cli.command()
 @click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE]...")
-@click.option("--payloads", "-p", is_flag=True, help="Each frame with its payload, decoded.")
-@click.option("--artifacts", "-a", is_flag=True, help="Each task with its artifacts, put together from their chunks.")
-@click.option("--raw", is_flag=True, help="Each frame with its payload as it was on the wire.")
+@click.option("--payloads", "-p", is_flag=True, help="Print each frame with its decoded payload.")
+@click.option(
+    "--artifacts", "-a", is_flag=True, help="Print each task with its artifacts, assembled from their chunks."
+)
+@click.option("--raw", is_flag=True, help="Print each frame with its payload as sent on the wire.")
 @click.option(
     "--as",
     "form",
     type=click.Choice(["json", "raw", "curl", "grpcurl", "python", "pytest", "ids"]),
-    help="One exchange, or a frame (2.5), in another form: to send it again, or to test it.",
+    help="Print one exchange or frame (2.5) in another form, to send it again or to test it.",
 )
 @_filter_option
 @_json_option
 def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **detail: bool) -> None:
-    """Show the conversation: session, context, task, exchange, frame.
+    """Print the conversation as a tree of sessions, contexts, tasks, exchanges and frames.
 
     PLACE is an exchange as `ls` prints it (2, or 1:2 with its session), a frame of it (2.5), a session (1:), or the
     beginning of a task's id, at least four characters.
 
-    The agent's frames and the time an exchange took count from the end of the request, the client's frames from its
-    first byte.
+    The times of the agent's frames and the duration of an exchange are measured from the end of the request, the times
+    of the client's frames from its first byte.
     """
     from a2a_inspect.commands.show import show_conversation
     from a2a_inspect.commands.show_selection import ShowSelection
@@ -149,7 +155,7 @@ def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **
 
     path, chosen = split_words(words)
     if form is not None and (where or as_json or any(detail.values())):
-        raise click.UsageError("--as has a form of its own: no other option goes with it")
+        raise click.UsageError("--as cannot be combined with other options")
     with open_recording(path) as source:
         if form is not None:
             from a2a_inspect.commands.show_as import show_as
@@ -161,14 +167,14 @@ def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **
 
 @cli.command("tail")
 @_recordings_argument
-@click.option("--follow", "-f", is_flag=True, help="Go on with what is recorded from now, until Ctrl-C.")
-@click.option("--count", "-n", type=click.IntRange(min=0), default=20, show_default=True, help="Frames of the past.")
+@click.option("--follow", "-f", is_flag=True, help="Continue with new frames until Ctrl-C.")
+@click.option("--count", "-n", type=click.IntRange(min=0), default=20, show_default=True, help="Number of past frames.")
 @click.option("--filter", "where", default="", metavar="EXPR", help="Only frames that match: 'task:b2a4 err'.")
 @_json_option
 def show_tail(recordings: tuple[Path, ...], **wanted: Any) -> None:
-    """Print the newest frames of all exchanges in their order, and with -f each new one.
+    """Print the newest frames of all exchanges in order, and with -f each new one.
 
-    Several RECORDINGS are followed as one. With -f one may be named before a proxy has made it.
+    Several RECORDINGS are followed as one. With -f a RECORDING may be named before a proxy has created it.
     """
     from a2a_inspect.commands.tail import TailOptions, print_tail
 
@@ -177,19 +183,21 @@ def show_tail(recordings: tuple[Path, ...], **wanted: Any) -> None:
 
 @cli.command("diff")
 @click.argument("words", nargs=-1, metavar="LEFT [PLACE] [RIGHT] [PLACE]")
-@click.option("--all", "everything", is_flag=True, help="Identifiers, times, addresses and the like as well.")
-@click.option("--screen", "on_screen", is_flag=True, help="On the screen, side by side.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Compare identifiers, times, addresses and similar values as well."
+)
+@click.option("--screen", "on_screen", is_flag=True, help="Show the difference on the screen, side by side.")
 @_filter_option
 @_json_option
 def show_difference(words: tuple[str, ...], everything: bool, on_screen: bool, where: str, as_json: bool) -> int:
-    """Tell what differs between two recordings, or between two places of one.
+    """Print the differences between two recordings, or between two places of one.
 
     LEFT and RIGHT are recordings or cassettes, PLACE is an exchange (3, or 1:3 with its session), a frame (3.2), a
-    session (1:) or the beginning of a task's id. One exchange alone is compared with the one before it of the same
-    operation, a recording alone is its last two sessions.
+    session (1:) or the beginning of a task's id. A single exchange is compared with the preceding exchange of the same
+    operation; a single recording is compared by its last two sessions.
 
     \b
-    Exit code: 0 nothing differs, 1 something does, 2 it cannot be compared.
+    Exit code: 0 nothing differs, 1 something does, 2 they cannot be compared.
     """
     from a2a_inspect.commands.diff import DiffOptions, print_diff, show_difference_screen
 
@@ -201,10 +209,10 @@ def show_difference(words: tuple[str, ...], everything: bool, on_screen: bool, w
 @cli.command("stats")
 @_recordings_argument
 @_filter_option
-@click.option("--histogram", is_flag=True, help="Also what passed when: frames, bytes, exchanges and findings.")
+@click.option("--histogram", is_flag=True, help="Also print frames, bytes, exchanges and findings over time.")
 @_json_option
 def show_stats(recordings: tuple[Path, ...], **wanted: Any) -> None:
-    """Sum recordings up: how many calls of each kind, how fast, what failed, what was found."""
+    """Print statistics of recordings: calls of each kind, latencies, errors and findings."""
     from a2a_inspect.commands.stats import StatsOptions, show_statistics
     from a2a_inspect.data.recording_choice import open_recordings
 
@@ -214,12 +222,12 @@ def show_stats(recordings: tuple[Path, ...], **wanted: Any) -> None:
 
 @cli.command("segments")
 @click.argument("words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]...")
-@click.option("--media", type=click.Path(path_type=Path), metavar="DIR", help="Write media parts there, each once.")
+@click.option("--media", type=click.Path(path_type=Path), metavar="DIR", help="Write each media part once to DIR.")
 @_json_option
 def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> None:
-    """Show who spoke when: turns, interruptions and hand-offs between agents, with their latencies.
+    """Print who spoke when: turns, interruptions and hand-offs between agents, with their latencies.
 
-    EXCHANGE is a number as `ls` prints it, 1:2 for one session of several; TASK is a task id or the beginning of one.
+    EXCHANGE is a number as `ls` prints it (1:2 for one session of several); TASK is a task id or its beginning.
     """
     from a2a_inspect.commands.segments.run import SegmentsOptions, show_segments
     from a2a_inspect.data.recording_choice import open_recording, split_words
@@ -231,14 +239,16 @@ def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> No
 
 @cli.command("lanes")
 @click.argument("words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]")
-@click.option("--mermaid", is_flag=True, help="As a sequence diagram in Mermaid's language.")
-@click.option("--width", type=click.IntRange(min=40), metavar="CELLS", help="Of the drawing; else the terminal's.")
+@click.option("--mermaid", is_flag=True, help="Print a Mermaid sequence diagram.")
+@click.option(
+    "--width", type=click.IntRange(min=40), metavar="CELLS", help="Width of the drawing (default: the terminal's)."
+)
 @_json_option
 def show_swimlane(words: tuple[str, ...], **drawing: Any) -> None:
-    """Draw a task's swimlane: a lane for each party, time downwards, with pauses, interruptions and findings in place.
+    """Draw a task's swimlane: one lane per party, time downwards, with pauses, interruptions and findings in place.
 
-    EXCHANGE is a number as `ls` prints it, 1:2 for one session of several; TASK is a task id or the beginning of one.
-    Tasks that agents handed over to one another are drawn together. A recording of one task needs no name.
+    EXCHANGE is a number as `ls` prints it (1:2 for one session of several); TASK is a task id or its beginning. Tasks
+    that agents handed over to one another are drawn together. A recording of one task needs no name.
     """
     from a2a_inspect.commands.lanes import LaneOptions, show_lanes
     from a2a_inspect.data.recording_choice import open_recording, split_words
@@ -250,15 +260,15 @@ def show_swimlane(words: tuple[str, ...], **drawing: Any) -> None:
 
 @cli.command("note")
 @click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE [TEXT]...]")
-@click.option("--bookmark/--no-bookmark", default=None, help="Bookmark the place, or take its bookmark away.")
-@click.option("--delete", is_flag=True, help="Delete its note and its bookmark.")
+@click.option("--bookmark/--no-bookmark", default=None, help="Set or remove the bookmark of the place.")
+@click.option("--delete", is_flag=True, help="Delete the note and the bookmark of the place.")
 @_json_option
 def write_note(words: tuple[str, ...], **options: Any) -> None:
-    """Write a note at a PLACE of a recording; without a TEXT list what was noted.
+    """Write a note at a PLACE of a recording; without a TEXT list the notes.
 
     PLACE is an exchange as `ls` prints it (2, or 1:2 with its session), a frame of it (2.5), or a session (1:). A place
-    has one note: a new one takes its place. Notes are kept in the recording, also while it is written, and are found by
-    `-f note:WORD` and `-f bookmark:yes`.
+    has one note; a new one replaces it. Notes are stored in the recording, also while it is being written. Find them
+    with `-f note:WORD` and `-f bookmark:yes`.
     """
     import time
 
@@ -271,17 +281,18 @@ def write_note(words: tuple[str, ...], **options: Any) -> None:
 
 @cli.command("prune")
 @click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--older-than", metavar="AGE", help="Sessions that ended longer ago go: 12h, 30d, 8w.")
-@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Only the N newest sessions stay.")
-@click.option("--max-size", metavar="SIZE", help="The oldest sessions go until the rest takes no more: 500M, 4GiB.")
-@click.option("--dry-run", "-n", is_flag=True, help="Say what would go; delete nothing.")
+@click.option("--older-than", metavar="AGE", help="Delete sessions that ended longer ago than AGE: 12h, 30d, 8w.")
+@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Keep only the N newest sessions.")
+@click.option("--max-size", metavar="SIZE", help="Delete the oldest sessions until the rest fits in SIZE: 500M, 4GiB.")
+@click.option("--dry-run", "-n", is_flag=True, help="Print what would be deleted; delete nothing.")
 @_json_option
 def prune_recordings(
     recordings: tuple[Path, ...], older_than: str | None, keep: int | None, max_size: str | None, **how: bool
 ) -> None:
     """Delete old sessions of RECORDINGS, or of all recordings in the state directory.
 
-    Whole sessions only, the oldest first; what is being recorded stays. A file of which no session stays is deleted.
+    Deletes whole sessions, the oldest first, and never a session that is being recorded. A file without remaining
+    sessions is deleted.
     """
     import time
 
@@ -301,9 +312,9 @@ def prune_recordings(
 @add_redaction_options
 @_json_option
 def show_redaction(recording: Path | None, redact: tuple[str, ...], redact_policy: Path | None, as_json: bool) -> None:
-    """Show what a redaction policy would take out of a recording, before `export` or a capture does it.
+    """Print what a redaction policy would remove from a recording, before `export` or a capture applies it.
 
-    Without a policy: what the default one would. Nothing is written.
+    Without a policy, the default policy is used. Nothing is written.
     """
     from a2a_inspect.commands.scan import ScanOptions, preview_redaction
     from a2a_inspect.data.redacted_view import RedactionOptions
@@ -314,13 +325,14 @@ def show_redaction(recording: Path | None, redact: tuple[str, ...], redact_polic
 @cli.command("merge")
 @click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
 @click.argument("recordings", metavar="RECORDING...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--overwrite", is_flag=True, help="OUT may exist: it is replaced.")
-@click.option("--dry-run", "-n", is_flag=True, help="Say what would be merged; write nothing.")
+@click.option("--overwrite", is_flag=True, help="Replace OUT if it exists.")
+@click.option("--dry-run", "-n", is_flag=True, help="Print what would be merged; write nothing.")
 @_json_option
 def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> None:
-    """Make one recording OUT of several, cassettes too, by whole sessions; one that two of them hold goes in once.
+    """Write the sessions of several recordings or cassettes to one recording OUT; a session that occurs twice is
+    written once.
 
-    What is being recorded is merged as it is at this moment. The recordings themselves are only read.
+    A session that is being recorded is merged up to this moment. The recordings themselves are only read.
     """
     from a2a_inspect.commands.merge import MergeOptions, merge_recordings
 
@@ -335,15 +347,17 @@ export.add_command(otlp)
 
 @cli.command("check")
 @click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--select", multiple=True, metavar="PREFIX", help="Only rules whose id begins so: A2A-GEN, or GEN.")
-@click.option("--ignore", multiple=True, metavar="PREFIX", help="No rules whose id begins so.")
+@click.option(
+    "--select", multiple=True, metavar="PREFIX", help="Only rules whose id begins with PREFIX: A2A-GEN, or GEN."
+)
+@click.option("--ignore", multiple=True, metavar="PREFIX", help="Omit rules whose id begins with PREFIX.")
 @_filter_option
 @click.option(
     "--fail-on",
     type=click.Choice(["error", "warning", "info", "never"]),
     default="error",
     show_default=True,
-    help="Exit with 1 where a finding is at least so grave.",
+    help="Exit with 1 if a finding is at least this severe.",
 )
 @click.option(
     "--format",
@@ -351,19 +365,19 @@ export.add_command(otlp)
     type=click.Choice(["text", "json", "junit", "sarif"]),
     default="text",
     show_default=True,
-    help="How the report is written.",
+    help="Format of the report.",
 )
-@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="The report goes there.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Write the report to FILE.")
 @click.option(
-    "--suppressions", type=click.Path(path_type=Path), metavar="FILE", help="Findings that do not count, with reasons."
+    "--suppressions", type=click.Path(path_type=Path), metavar="FILE", help="Findings to ignore, with reasons."
 )
-@click.option("--allow-incomplete", is_flag=True, help="Do not exit with 3 where the capture is not whole.")
+@click.option("--allow-incomplete", is_flag=True, help="Do not exit with 3 if the capture is incomplete.")
 def check_recordings(recordings: tuple[Path, ...], **options: Any) -> int:
-    """Run today's rules over recordings: what did the peers do that the protocol forbids?
+    """Run today's rules over recordings and report what the peers did that the protocol forbids.
 
     \b
-    Exit code: 0 nothing grave enough was found, 1 something was,
-    2 it cannot be checked, 3 nothing was found but the capture is incomplete.
+    Exit code: 0 no finding is severe enough, 1 at least one is,
+    2 they cannot be checked, 3 as 0 but the capture is incomplete.
     """
     import datetime
 
@@ -375,11 +389,11 @@ def check_recordings(recordings: tuple[Path, ...], **options: Any) -> int:
 @cli.command("rules")
 @click.argument("rule", required=False, default="", metavar="[ID]")
 @_json_option
-@click.option("--markdown", "as_markdown", is_flag=True, help="All of them as the manual's page.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print all rules as the manual's page.")
 def list_rules(rule: str, as_json: bool, as_markdown: bool) -> None:
-    """List the rules; with an ID what one of them means.
+    """List the rules, or explain the rule with this ID.
 
-    ID may be short: GEN-001 for A2A-GEN-001, GEN for all of that family.
+    ID may be short: GEN-001 for A2A-GEN-001, GEN for the whole family.
     """
     from a2a_inspect.commands.rules import show_rules
 
@@ -387,10 +401,10 @@ def list_rules(rule: str, as_json: bool, as_markdown: bool) -> None:
 
 
 @cli.command("keys")
-@click.option("--print", "as_toml", is_flag=True, help="As a file of keys, to save and change.")
+@click.option("--print", "as_toml", is_flag=True, help="Print a file of keys, to save and change.")
 @_json_option
 def list_keys(as_toml: bool, as_json: bool) -> None:
-    """List what the screen's keys do, and tell which file changes them."""
+    """List the screen's keys and their actions, and print which file changes them."""
     from a2a_inspect.commands.keys import show_keys
 
     show_keys(as_toml=as_toml, as_json=as_json)
@@ -399,9 +413,9 @@ def list_keys(as_toml: bool, as_json: bool) -> None:
 @cli.command("hooks")
 @_recording_argument
 @click.option("--hook", "names", multiple=True, metavar="NAME", help="An installed hook, or module:Class.")
-@click.option("--follow", "-f", is_flag=True, help="Go on while sessions run, until they end or Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Continue while sessions run, until they end or Ctrl-C.")
 def use_hooks(recording: Path | None, names: tuple[str, ...], follow: bool) -> int:
-    """Call hooks for what a recording holds; without any word list those that are installed."""
+    """Call hooks for a recording; without options list the installed hooks."""
     from a2a_inspect.commands.hooks import call_hooks, list_hooks
 
     if recording is None and not (names or follow):
@@ -412,7 +426,7 @@ def use_hooks(recording: Path | None, names: tuple[str, ...], follow: bool) -> i
 
 @cli.command()
 def recover() -> int:
-    """Finish recordings whose proxy and recorder were both ended early."""
+    """Finish recordings whose proxy and recorder both ended early."""
     from a2a_inspect.commands.recover import recover_all
 
     return recover_all()
@@ -429,7 +443,7 @@ _no_wait = click.Option(
     is_flag=True,
     expose_value=False,
     callback=_refuse_to_wait,
-    help="Read what there is, though a recorder is not done with it and its proxy has ended.",
+    help="Read the recording now, even if its proxy has ended and its recorder has not finished.",
 )
 _READERS = (ls, show, show_tail, show_difference, show_stats, segments_of, show_swimlane, write_note, show_redaction)
 _CASSETTE_READERS = (cassette.commands[name] for name in ("scan", "trim", "diff"))

@@ -1,1 +1,1 @@
-"""The headless twin: one module a command. Each prints to stdout and reads recordings only."""
+"""Headless commands, one module each. They print to standard output."""

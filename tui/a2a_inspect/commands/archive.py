@@ -1,4 +1,4 @@
-"""`a2a-inspect archive`: recordings into an archive, what it has, and calls back from it."""
+"""`a2a-inspect archive`: upload recordings to an archive, list its segments, and download exchanges."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 _NS = 1_000_000_000
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _SECOND_FRACTION = re.compile(r"[.,](\d+)", re.ASCII)
-"""Of a second."""
+"""Fraction of a second in a written time."""
 _MAX_LISTED_KEYS = 4
-"""Files that are named in a line."""
+"""Maximum number of files named in one line."""
 _ID_KINDS = ("task", "context", "trace")
 
 
 class ArchiveOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked for besides."""
+    """Options of the archive commands."""
 
     archive_id: str = ""
     verify: bool = False
@@ -46,7 +46,7 @@ class ArchiveOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def upload_recording(path: Path, url: str, options: ArchiveOptions) -> None:
-    """Put a recording, and say what came to the archive.
+    """Upload a recording and print what was added to the archive.
 
     Raises:
         UserError: the recording or the archive cannot be used.
@@ -66,15 +66,15 @@ def upload_recording(path: Path, url: str, options: ArchiveOptions) -> None:
                 uuid = make_visible(session.facts.uuid)
                 told = (
                     f"{make_visible(url)} has session {uuid} of a recording that had {keeper.missing_frames:,} "
-                    "frames less"
+                    "fewer frames"
                 )
-                raise UserError(told, "put it there beside that one, with an --archive-id of its own")
+                raise UserError(told, "store it separately: use another --archive-id")
         if options.as_json:
             for each in put_ones:
                 print(json.dumps(_segment_object(each)))
             return
         if not put_ones:
-            print(f"{make_visible(url)} has all of {make_visible(str(path))} already")
+            print(f"{make_visible(url)} already has all of {make_visible(str(path))}")
             return
         sent = text.format_size(place.traffic.put)
         told = f"{text.format_count(frames, 'frame')} in {text.format_count(len(put_ones), 'segment')}, {sent}"
@@ -82,10 +82,10 @@ def upload_recording(path: Path, url: str, options: ArchiveOptions) -> None:
 
 
 def list_segments(url: str, words: dict[str, str], options: ArchiveOptions) -> int:
-    """Print the segments that may have what is looked for; the exit code.
+    """Print the segments that may contain matching exchanges, and return the exit code.
 
     Raises:
-        UserError: the archive cannot be read, or a time not be understood.
+        UserError: the archive cannot be read, or a time is not valid.
     """
     with _open_archive(url, options) as place:
         from a2a_proxy.archive.search import find_gone_tables, find_segments
@@ -107,23 +107,26 @@ def list_segments(url: str, words: dict[str, str], options: ArchiveOptions) -> i
             f"{text.format_count(len(found), 'segment')}, {text.format_count(frames, 'frame')}, "
             f"{text.format_size(data)}"
         )
-        print(told + (", all as their manifests say" if options.verify and not faults else ""))
+        print(told + (", all match their manifests" if options.verify and not faults else ""))
         if lost:
             many = text.format_count(len(lost), "segment")
-            print(f"{many} with files that are gone, perhaps by a rule of the bucket")
+            print(f"{many} with missing files, perhaps deleted by a lifecycle rule of the bucket")
         print(_request_counts(place))
     return int(bool(faults))
 
 
 def download_recording(url: str, words: dict[str, str], target: Path, options: ArchiveOptions) -> None:
-    """Make a recording of what is looked for, and say what is in it.
+    """Write matching exchanges to a new recording and print what it contains.
 
     Raises:
-        UserError: nothing says what is wanted, there is nothing of it, or it cannot be read or written.
+        UserError: no filter was given, nothing matches it, or a file cannot be read or written.
     """
     given = {name: word for name, word in words.items() if word}
     if not given:
-        raise UserError("nothing says what to fetch", f"for example: a2a-inspect archive fetch {url} --task ID --to F")
+        raise UserError(
+            "no filter given: say which exchanges to fetch",
+            f"for example: a2a-inspect archive fetch {url} --task ID --to F",
+        )
     what = ", ".join(f"{name} {word}" for name, word in sorted(given.items()))
     with _open_archive(url, options) as place:
         from a2a_proxy.archive.restore import restore_recording
@@ -134,17 +137,17 @@ def download_recording(url: str, words: dict[str, str], target: Path, options: A
         print(json.dumps({**msgspec.to_builtins(brought), **traffic}))
         return
     calls = f"{text.format_count(brought.exchanges, 'exchange')} with {text.format_count(brought.frames, 'frame')}"
-    print(f"brought {calls} of {text.format_count(brought.segments, 'segment')} into {make_visible(str(target))}")
+    print(f"fetched {calls} from {text.format_count(brought.segments, 'segment')} into {make_visible(str(target))}")
     if brought.gone:
         print(
-            f"gone from the archive, perhaps by a rule of the bucket: {_join_keys(brought.gone)}; there may be more "
-            "of it"
+            f"missing in the archive, perhaps deleted by a lifecycle rule: {_join_keys(brought.gone)}; "
+            "the recording may be incomplete"
         )
     print(_request_counts(place))
 
 
 def _request_counts(store: ArchiveStore) -> str:
-    """What it took."""
+    """Return the number of requests and bytes in words."""
     made = store.traffic
     return (
         f"{text.format_count(made.lists, 'list')}, {text.format_count(made.gets, 'GET')}, {text.format_size(made.got)}"
@@ -179,7 +182,7 @@ def _parse_query(words: dict[str, str]) -> SegmentQuery:
 
 
 def _parse_time(option: str, value: str, now: int) -> int:
-    """A time as people write it, ns. Raises UserError."""
+    """Parse a time as users write it and return ns since the epoch. Raises UserError."""
     from a2a_proxy.archive.search import LATEST
 
     with contextlib.suppress(InvalidValue):
@@ -188,9 +191,9 @@ def _parse_time(option: str, value: str, now: int) -> int:
         at = datetime.datetime.fromisoformat(value)
     except ValueError:
         hint = "for example 2h (ago), 2026-11-22, or 2026-11-22T08:30 (UTC)"
-        raise UserError(f"{option}: {value!r} is no time", hint) from None
+        raise UserError(f"{option}: {value!r} is not a time", hint) from None
     seconds = (at.replace(microsecond=0, tzinfo=at.tzinfo or datetime.UTC) - _EPOCH) // datetime.timedelta(seconds=1)
-    part = _SECOND_FRACTION.search(value)  # to the ns, as `ls` tells times: a datetime ends at the us
+    part = _SECOND_FRACTION.search(value)  # to the ns, as `ls` prints times: a datetime has only us
     return min(max(seconds * _NS + int(part[1][:9].ljust(9, "0") if part else 0), 0), LATEST)
 
 
@@ -202,7 +205,7 @@ def _verify_segment(store: ArchiveStore, manifest: Manifest) -> Iterator[str]:
         key = manifest.cut.object_key(table)
         try:
             if describe_file(store.get(key), key) != manifest.stored_file(table):
-                yield f"{key} is not what its manifest says: it was changed"
+                yield f"{key} does not match its manifest: it was changed"
         except ArchiveError as wrong:
             yield wrong.message
 
@@ -213,7 +216,7 @@ def _segment_line(manifest: Manifest, missing: list[str]) -> str:
     size = text.format_size(manifest.frames.byte_count + manifest.facts.byte_count)
     many = f"{text.format_count(manifest.frames.rows, 'frame')}  {text.format_count(manifest.tasks, 'task')}  {size}"
     times = f"{text.format_utc(cut.since)} to {text.format_utc(cut.until)}"
-    lost = f"  {' and '.join(missing)} gone" if missing else ""
+    lost = f"  missing: {' and '.join(missing)}" if missing else ""
     return f"{times}  proxy {cut.proxy}  {cut.name.rpartition('/')[2]}  {many}  {agents}{lost}"
 
 

@@ -1,6 +1,6 @@
-"""`a2a-inspect cassette read`, `fmt` and `migrate`: a text file to a recording, and to the same file as it should be.
+"""`a2a-inspect cassette read`, `fmt` and `migrate`: convert a cassette to a recording, or rewrite it.
 
-`export` is the way from a recording to a text file.
+`export` converts a recording to a text file.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from a2a_proxy.recording.cassette.rewrite import RewriteResult, rewrite_cassette
 from a2a_proxy.recording.errors import RecordingError
 
 _SQLITE_MAGIC = b"SQLite format 3\0"
-"""How a recording begins."""
+"""The first bytes of a recording."""
 
 
 def import_cassette(source: Path, recording: Path) -> None:
-    """Make a recording of the cassette; an existing file is never replaced.
+    """Convert the cassette to a recording; an existing file is never replaced.
 
     Raises:
-        UserError: it cannot be read or written.
+        UserError: a file cannot be read or written.
     """
     _refuse_existing(recording)
     _refuse_recording(source)
@@ -35,9 +35,9 @@ def import_cassette(source: Path, recording: Path) -> None:
 
 
 def format_files(paths: tuple[Path, ...], *, blobs: bool | None, check: bool) -> int:
-    """Write cassettes as `export` would, also those edited by hand, and say of each what that changes.
+    """Rewrite cassettes as `export` would write them, also those edited by hand, and print what changes in each.
 
-    The exit code: 2 where one cannot be read or written, 1 where `check` is asked for and one is not as it should be.
+    Returns the exit code: 2 if a file cannot be read or written, 1 if `check` is set and a file would be rewritten.
     """
 
     def format_one(path: Path) -> bool:
@@ -49,7 +49,7 @@ def format_files(paths: tuple[Path, ...], *, blobs: bool | None, check: bool) ->
 
 
 def migrate_files(paths: tuple[Path, ...], *, check: bool) -> int:
-    """Bring sound cassettes to the newest format. The exit code is that of `fmt`."""
+    """Convert valid cassettes to the newest format and return the exit code, as `format_files` does."""
 
     def migrate_one(path: Path) -> bool:
         made = _rewrite_cassette(path, check=check)
@@ -69,22 +69,22 @@ def _rewrite_cassette(path: Path, *, blobs: bool | None = None, edited: bool = F
 
 def _format_result_words(result: RewriteResult, *, check: bool) -> str:
     if not result.changed:
-        return "as it should be"
+        return "unchanged"
     why = "edited by hand; " if result.edited else ""
     return f"{why}would be rewritten" if check else f"{why}rewritten, with new digests"
 
 
 def _migrate_result_words(result: RewriteResult, *, check: bool) -> str:
     if not result.changed:
-        return f"as format {FORMAT_VERSION} has it"
-    return f"{'would be rewritten' if check else 'rewritten'} as format {FORMAT_VERSION} has it"
+        return f"already format {FORMAT_VERSION}"
+    return f"{'would be rewritten' if check else 'rewritten'} as format {FORMAT_VERSION}"
 
 
 def _refuse_recording(path: Path) -> None:
     with contextlib.suppress(OSError), path.open("rb") as file:
         if file.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC:
-            hint = f"look at it with: {shell_line('a2a-inspect', 'ls', str(path))}"
-            raise UserError(f"{path} is a recording already, not a cassette", hint)
+            hint = f"inspect it: {shell_line('a2a-inspect', 'ls', str(path))}"
+            raise UserError(f"{path} is a recording, not a cassette", hint)
 
 
 def _refuse_existing(path: Path) -> None:

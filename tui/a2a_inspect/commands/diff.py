@@ -1,4 +1,4 @@
-"""`a2a-inspect diff`: what differs between two runs, tasks or exchanges. Exits with 0 same, 1 different, 2 error."""
+"""`a2a-inspect diff`: compare two runs, tasks or exchanges. Exits with 0 (same), 1 (different) or 2 (error)."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from a2a_proxy.protocol.text import make_visible
 
 
 class DiffOptions(msgspec.Struct, frozen=True):
-    """What was asked for."""
+    """Options of the diff command."""
 
     words: tuple[str, ...]
     everything: bool = False
-    """Canonical fields as well: they are told, and they count."""
+    """Whether canonical fields are printed and counted as well."""
     where: str = ""
     as_json: bool = False
 
 
 def print_diff(options: DiffOptions) -> int:
-    """Print what differs; the exit code.
+    """Print the differences and return the exit code.
 
     Raises:
-        UserError: what was named cannot be compared, or the filter is wrong.
+        UserError: the named places cannot be compared, or the filter is not valid.
     """
     left, right = parse_sides(options.words)
     found = compute_difference(left, right, options.where)
@@ -47,10 +47,10 @@ def print_diff(options: DiffOptions) -> int:
 
 
 def show_difference_screen(words: tuple[str, ...], where: str) -> int:
-    """The same on the screen, over that of the left recording; its exit code.
+    """Show the differences on the screen, over that of the left recording, and return the exit code.
 
     Raises:
-        UserError: what was named cannot be compared, or there is no terminal.
+        UserError: the named places cannot be compared, or stdout is not a terminal.
     """
     from a2a_inspect.app import run_app
     from a2a_inspect.screens.diff_screen import DiffScreen

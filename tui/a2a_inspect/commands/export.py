@@ -1,4 +1,4 @@
-"""`a2a-inspect export`: a recording, or what of it matches, to a file or to the next program."""
+"""`a2a-inspect export`: write a recording, or its matching exchanges, to a file or to standard output."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from a2a_proxy.recording.query.sql import Rows
 
 
 class ExportOptions(msgspec.Struct, frozen=True):
-    """What is exported, as it was typed: the same for every format."""
+    """Options that all export formats share."""
 
     path: Path | None = None
     """The recording; None: the newest one."""
     where: str = ""
-    """An expression of the filter language: exchanges that match, each whole."""
+    """Filter expression: matching exchanges are exported completely."""
     redaction: RedactionOptions = RedactionOptions()
 
 
 def export_recording(export_options: ExportOptions, target: Path | None, form: str, **options: Any) -> None:
-    """Write it; to standard output where no file is named. What was written is told on standard error.
+    """Write the export to `target`, or to standard output, and print a summary on standard error.
 
     Raises:
-        UserError: it cannot be read or written, the filter or a policy is wrong, or nothing matches it.
+        UserError: a file cannot be read or written, the filter or a policy is not valid, or nothing matches the filter.
     """
     with interrupt_on_signals(), open_selection(export_options) as taken:
         if target is None or target == STDOUT:
@@ -48,19 +48,19 @@ def export_recording(export_options: ExportOptions, target: Path | None, form: s
 
 @contextlib.contextmanager
 def open_selection(export_options: ExportOptions) -> Iterator[ExportSelection]:
-    """The exchanges that are meant, open for reading and as the policy wants them.
+    """Open the selected exchanges for reading, redacted as the policy demands.
 
-    What goes wrong with the recording within is a UserError as well.
+    Converts errors of the recording raised in the block to UserError.
 
     Raises:
         UserError: as `export_recording`.
     """
-    _ = export_options.redaction.policy  # what is wrong with it is told before anything is read
+    _ = export_options.redaction.policy  # reports an invalid policy before anything is read
     with open_recording(export_options.path) as recording:
         keys = set(recording.queryable().ids(export_options.where, Rows.EXCHANGES)) if export_options.where else None
         if keys is not None and not keys:
             raise UserError(
-                f"nothing matches {make_visible(export_options.where)}", "see what there is with: a2a-inspect ls"
+                f"nothing matches {make_visible(export_options.where)}", "list the exchanges: a2a-inspect ls"
             )
         with open_redacted_view(recording, keys, export_options.redaction) as (clean, kept):
             words = (

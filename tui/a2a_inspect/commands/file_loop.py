@@ -1,4 +1,4 @@
-"""One command over several files: a bad one is told, and the others are done all the same."""
+"""Run one command over several files: report a file that fails and continue with the others."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pathlib import Path
 from a2a_proxy.cli.errors import UserError, print_error
 
 EXIT_FINDINGS = 1
-"""Exit code: of a file there was something to say."""
+"""Exit code: a file has findings or would change."""
 
 
 def process_files(paths: Iterable[Path], process: Callable[[Path], bool]) -> int:
-    """Do it with one file after the other; the exit code.
+    """Call `process` for each file and return the exit code.
 
-    It is that of the error where a file could not be done, else EXIT_FINDINGS where `process` was true of one, else 0.
+    It is the code of the error if a file failed, else EXIT_FINDINGS if `process` returned true for a file, else 0.
     """
     failed, found = 0, False
     for path in paths:
         try:
             found = process(path) or found
         except UserError as wrong:
-            sys.stdout.flush()  # so that the error stands between what is said of other files
+            sys.stdout.flush()  # keeps the error in order with the output about other files
             print_error("a2a-inspect", wrong.message, wrong.hint)
             failed = max(failed, wrong.code)
     return failed or (EXIT_FINDINGS if found else 0)

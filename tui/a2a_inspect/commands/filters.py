@@ -1,4 +1,4 @@
-"""The filter language for the commands: frames that match, SQL for the curious, a word where nothing matches."""
+"""The filter language for the commands: matching frames, the SQL of a filter, and the message when nothing matches."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from a2a_proxy.recording.read.rows import TaskRow, make_key
 
 
 def explain_filter(recording: Recording, where: str) -> None:
-    """Print the SQL for a list of exchanges, the values bound to it, and SQLite's plan."""
+    """Print the SQL that lists the exchanges, its bound values, and SQLite's query plan."""
     print("\n".join(explain_lines(recording, where)))
 
 
 def explain_lines(recording: Recording, where: str | Node) -> list[str]:
-    """The same as lines."""
+    """Return the lines that `explain_filter` prints."""
     told = recording.queryable().explain(where, Rows.EXCHANGES)
     lines = [f"filter  {told.text or 'none'}", f"sql     {told.sql}", f"values  {', '.join(map(repr, told.params))}"]
     return lines + [f"{'' if number else 'plan':8}{line}" for number, line in enumerate(told.plan)]
 
 
 def matching_frames(recording: Recording, session: int, where: str) -> dict[int, set[int]] | None:
-    """Keys of exchanges with the numbers of their frames that match; None where nothing is asked."""
+    """Return keys of exchanges with the numbers of their matching frames; None without a filter."""
     if not where:
         return None
     kept: dict[int, set[int]] = {}
@@ -36,11 +36,11 @@ def matching_frames(recording: Recording, session: int, where: str) -> dict[int,
 
 
 def matching_tasks(recording: Recording, rows: Iterable[TaskRow], where: str) -> list[TaskRow]:
-    """The tasks that an exchange which matches has touched."""
+    """Return the tasks that a matching exchange touched."""
     keys = set(recording.queryable().ids(where, Rows.EXCHANGES))
     return [row for row in rows if any(make_key(row.session, number) in keys for number in row.task.exchanges)]
 
 
 def print_no_match(where: str) -> None:
-    """Nothing matches: that is an answer, and no error."""
+    """Print that nothing matches. This is a result, not an error."""
     print(f"nothing matches {make_visible(where)}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`a2a-inspect hooks`: call hooks for what a recording holds, or list those that are installed."""
+"""`a2a-inspect hooks`: call hooks for a recording, or list the installed hooks."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from a2a_proxy.protocol.text import make_visible
 
 _PROGRAM = "a2a-inspect"
 _STOP_TIMEOUT = 10.0
-"""Seconds that a hook gets after Ctrl-C for the call that it is in."""
+"""Seconds that a hook may take to finish its current call after Ctrl-C."""
 _POLL_INTERVAL = 0.1
 EXIT_UNUSABLE = 2
-"""Exit code of a hook that cannot be used, whether or not its code had to run to find that out."""
+"""Exit code if a hook cannot be used, whether or not its code had to run to find that out."""
 
 
 def list_hooks() -> None:
-    """One line per installed hook."""
+    """Print one line per installed hook."""
     found = installed_hooks()
     if not found:
-        print("no hook is installed; how to write one is in the manual (hooks.md)")
+        print("no hook is installed; the manual says how to write one (hooks.md)")
         return
     rows = [(make_visible(each.name), make_visible(each.reference), make_visible(each.package)) for each in found]
     for line in table_lines(("HOOK", "CLASS", "PACKAGE"), rows):
@@ -37,18 +37,19 @@ def list_hooks() -> None:
 
 
 def call_hooks(recording: Path | None, names: tuple[str, ...], *, follow: bool) -> int:
-    """Call each hook for every session, what it prints on stdout; 1 where one of them failed, or did not see all, 2
-    where one cannot be used.
+    """Call each hook for every session; the output of hooks goes to stdout.
+
+    Returns 1 if a hook failed or did not see all frames, 2 if a hook cannot be used.
 
     Raises:
-        UserError: there is no such hook or recording, or the state directory cannot be used.
+        UserError: the hook or the recording does not exist, or the state directory cannot be used.
     """
     if not names:
-        raise UserError("--hook is missing", "list what is installed with: a2a-inspect hooks")
+        raise UserError("--hook is missing", "list the installed hooks: a2a-inspect hooks")
     check_hooks(names)
     path = resolve_recording(recording)
     with open_recording(path):
-        pass  # a file that is no recording is told here, once and not by each hook
+        pass  # reports an unreadable file once here, not once in each hook
     with state_directory_errors():
         keepers = [HookKeeper(name, str(path.absolute()), _print_message, follow=follow, prints=True) for name in names]
     with _interrupt_event() as stop:
@@ -59,7 +60,7 @@ def call_hooks(recording: Path | None, names: tuple[str, ...], *, follow: bool) 
 
 
 def _wait_for_keepers(keepers: list[HookKeeper], stop: threading.Event) -> None:
-    """Until all have ended, or a while after `stop`."""
+    """Wait until all hooks have ended, or for a bounded time after `stop`."""
     while not (stop.is_set() or all(keeper.wait(_POLL_INTERVAL) for keeper in keepers)):
         pass
     if stop.is_set():
@@ -71,7 +72,7 @@ def _wait_for_keepers(keepers: list[HookKeeper], stop: threading.Event) -> None:
 
 @contextlib.contextmanager
 def _interrupt_event() -> Iterator[threading.Event]:
-    """An event that Ctrl-C sets; a second Ctrl-C is one as everywhere."""
+    """Yield an event that the first Ctrl-C sets; a second Ctrl-C raises KeyboardInterrupt."""
     event = threading.Event()
     before = signal.getsignal(signal.SIGINT)
 
@@ -92,7 +93,7 @@ def _print_summary(report: HookReport, *, stopped: bool) -> int:
         return EXIT_UNUSABLE
     whole = report.outcome == "done" or (stopped and report.outcome == "stopped")
     failed = f", {report.errors:,} of them failed: see {report.log}" if report.errors else ""
-    end = "" if whole else "; it did not see all"
+    end = "" if whole else "; it did not see all frames"
     print(f"{_PROGRAM}: hook {report.name}: {calls}{failed}{end}", file=sys.stderr)
     return int(bool(report.errors) or not whole)
 

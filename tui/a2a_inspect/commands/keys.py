@@ -1,4 +1,4 @@
-"""`a2a-inspect keys`: every action of the screen with its id, its keys and what it does."""
+"""`a2a-inspect keys`: list every action of the screen with its id, its keys and its description."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from a2a_inspect.keys.places import KEY_SCOPES
 
 
 def show_keys(*, as_toml: bool, as_json: bool) -> None:
-    """Print the keys as they are now: a table, a file to change, or one JSON object a line.
+    """Print the current keys as a table, as a file to change, or as JSON lines.
 
     Raises:
-        UserError: the user's file is wrong.
+        UserError: the user's file is not valid.
     """
     path = keys_file()
     now = list_actions(KEY_SCOPES, read_keymap(path, KEY_SCOPES))
@@ -30,7 +30,7 @@ def show_keys(*, as_toml: bool, as_json: bool) -> None:
         print(
             "\n".join(table_lines(("ACTION", "KEYS", "WHAT"), [(each.id, _key_names(each), each.help) for each in now]))
         )
-        found = "" if path.exists() else ", which is not there; begin one with: a2a-inspect keys --print"
+        found = "" if path.exists() else ", which does not exist; create it from: a2a-inspect keys --print"
         print(f"\nKeys are read from {path}{found}", file=sys.stderr)
 
 
@@ -47,7 +47,7 @@ def _action_object(action: Action, default: Action) -> dict[str, object]:
 
 
 def toml_lines(listed: list[Action]) -> list[str]:
-    """A file of keys that binds them as they are."""
+    """Return the lines of a key file with the current bindings."""
     lines: list[str] = []
     place = ""
     for each in listed:

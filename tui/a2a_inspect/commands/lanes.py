@@ -1,4 +1,4 @@
-"""`a2a-inspect lanes`: a conversation as a swimlane, as JSON lines, or as a diagram in Mermaid's language."""
+"""`a2a-inspect lanes`: print a conversation as a swimlane, as JSON lines, or as a Mermaid diagram."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key, split_key
 
 _PIPED_WIDTH = 120
-"""Cells where the output goes to no terminal."""
+"""Width in cells if the output is not a terminal."""
 _MIN_WIDTH = MARGIN + MIN_LANE_WIDTH + 1
 
 
 class LaneOptions(msgspec.Struct, frozen=True):
-    """What to draw, and how."""
+    """Options of the lanes command."""
 
     words: tuple[str, ...] = ()
-    """An exchange number (`2`, or `1:2` with that of the session) or the beginning of a task id."""
+    """An exchange number (`2`, or `1:2` with its session) or the beginning of a task id."""
     as_json: bool = False
     mermaid: bool = False
     width: int | None = None
-    """Cells; None: those of the terminal."""
+    """Width in cells; None: the terminal's."""
 
 
 def show_lanes(recording: Recording, options: LaneOptions) -> None:
     """Print one conversation.
 
     Raises:
-        UserError: there is no such one, several are meant, or both forms of output are wanted.
+        UserError: the conversation does not exist, the words name several, or both output formats are requested.
     """
     if options.as_json and options.mermaid:
         raise UserError("--json and --mermaid exclude each other", "choose one")
@@ -71,29 +71,29 @@ def _swimlane_lines(conversation: LaneConversation, options: LaneOptions) -> Ite
 
 
 def iterate_rows(conversation: LaneConversation) -> Iterator[LaneRow]:
-    """All of its rows, read page by page."""
+    """Yield all rows of the conversation, read page by page."""
     pages = (conversation.rows(first, PAGE) for first in range(0, len(conversation.order), PAGE))
     return chain.from_iterable(pages)
 
 
 def _find_conversation(recording: Recording, words: tuple[str, ...]) -> int:
-    """Key of an exchange of the conversation."""
+    """Return the key of an exchange of the named conversation."""
     listing = shell_line("a2a-inspect", "ls", recording.path)
     if len(words) > 1:
-        raise UserError("one conversation at a time", f"name one exchange or task of: {listing}")
+        raise UserError("only one conversation can be drawn at a time", f"name one exchange or task of: {listing}")
     found = list(_exchanges_of_word(recording, words[0])) if words else list(_conversation_exchanges(recording))
     if not found:
         if words:
             raise no_such_place(recording, words[0])
-        raise UserError("there is no conversation in it", f"see what there is with: {listing}")
+        raise UserError("the recording has no conversation", f"list the exchanges: {listing}")
     if len(found) > 1 and not _is_one_conversation(recording, found):
-        what = f"{words[0]} may be one of {len(found)}" if words else "several conversations are in it"
+        what = f"{words[0]} may be one of {len(found)}" if words else "the recording has several conversations"
         raise UserError(what, f"name one exchange or task of: {listing}")
     return found[0]
 
 
 def _is_one_conversation(recording: Recording, exchanges: list[int]) -> bool:
-    """They belong to one conversation: agents have handed over from one to the next."""
+    """Return whether the exchanges belong to one conversation, that is, whether hand-offs connect their agents."""
     session = split_key(exchanges[0])[0]
     numbers = [number for of, number in map(split_key, exchanges) if of == session]
     return len(numbers) == len(exchanges) and LaneConversation(recording, exchanges[0]).exchanges.issuperset(numbers)
@@ -107,6 +107,6 @@ def _exchanges_of_word(recording: Recording, word: str) -> Iterator[int]:
 
 
 def _conversation_exchanges(recording: Recording) -> Iterator[int]:
-    """An exchange of each task; where there is no task, each exchange."""
+    """Yield one exchange of each task, or every exchange if the recording has no tasks."""
     tasks = [make_key(row.session, row.task.exchanges[0]) for row in recording.tasks() if row.task.exchanges]
     yield from tasks or (row.key for row in recording.exchanges())

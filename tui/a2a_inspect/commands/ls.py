@@ -1,4 +1,4 @@
-"""`a2a-inspect ls`: one line per exchange, or per task."""
+"""`a2a-inspect ls`: print one line per exchange, or per task."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ EXCHANGE_SHRINK_ORDER = (
     ("STATES", 8),
     ("ERROR", 7),
 )
-"""What gives way on a terminal: how far it came and what went wrong stay longest."""
+"""Columns in the order in which they shrink on a terminal: the progress and the error are kept longest."""
 TASK_SHRINK_ORDER = (("AGENT", 0), ("CONTEXT", 0), ("EXCHANGES", 10), ("ARTIFACTS", 10), ("TASK", 9), ("STATES", 12))
 WIDE_TERMINAL = 140
-"""Cells from which on a line has room for the time to the first event."""
+"""Terminal width in cells from which a line shows the time to the first event."""
 TASK_COLUMNS = ("TASK", "STATE", "CONTEXT", "AGENT", "STATES", "ARTIFACTS", "EXCHANGES")
 
 
@@ -81,7 +81,10 @@ def _exchange_table_lines(recording: Recording, session: SessionRow, where: str,
 
 
 def exchange_cells(row: ExchangeRow, *, with_session: bool, brief: bool) -> tuple[str, ...]:
-    """A line: `with_session`: the number names the session too; `brief`: without the time to the first event."""
+    """Return the cells of a line.
+
+    With `with_session` the number includes the session; with `brief` the time to the first event is left out.
+    """
     exchange = row.exchange
     return (
         f"{row.session}:{exchange.id}" if with_session else str(exchange.id),
@@ -100,7 +103,7 @@ def exchange_cells(row: ExchangeRow, *, with_session: bool, brief: bool) -> tupl
 
 
 def list_tasks(recording: Recording, *, as_json: bool, where: str = "") -> None:
-    """Print the tasks of all sessions in order of first sight, or those of exchanges that match."""
+    """Print the tasks of all sessions in order of first appearance, or the tasks of matching exchanges."""
     rows = matching_tasks(recording, recording.tasks(), where) if where else recording.tasks()
     if where and not rows:
         print_no_match(where)
@@ -131,7 +134,7 @@ def _task_cells(rows: Iterable[TaskRow], *, several: bool) -> Iterator[tuple[str
 
 
 def task_object(row: TaskRow) -> dict[str, object]:
-    """A task as JSON with stable names."""
+    """Return a task as JSON with stable names."""
     task = row.task
     return {
         "session": row.session,
@@ -158,7 +161,7 @@ def task_object(row: TaskRow) -> dict[str, object]:
 
 
 def state_name(number: int) -> str:
-    """`input-required`; numbers of no known state as they are, nothing where none was told."""
+    """Return the name of a task state: `input-required`; an unknown number as is; empty for an unspecified state."""
     if not number:
         return ""
     return TaskState(number).label if number in TaskState._value2member_map_ else str(number)

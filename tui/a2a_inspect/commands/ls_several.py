@@ -1,4 +1,4 @@
-"""`a2a-inspect ls` of several recordings: one list by time, each line with the file that it is from."""
+"""`a2a-inspect ls` of several recordings: one list by time, each line with its file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from a2a_proxy.recording.read.multi_reader import MultiReader, MultiReaderFile, 
 from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 
 _FILE_CELLS = {"FILE": 20, "FILES": 24}
-"""Cells that names of files take on a terminal."""
+"""Cells for names of files on a terminal."""
 
 
 def list_exchanges(several: MultiReader, *, as_json: bool, where: str = "") -> None:
@@ -67,12 +67,12 @@ def _exchange_lines(several: MultiReader, rows: Iterable[tuple[MultiReaderFile, 
 
 
 def _files_with_several_sessions(several: MultiReader) -> set[int]:
-    """Files of which more than one session is shown: there a number alone does not name an exchange."""
+    """Return the files of which more than one session is shown: a number alone does not name an exchange of theirs."""
     return {number for number, sessions in enumerate(several.own_sessions()) if len(sessions) > 1}
 
 
 def list_tasks(several: MultiReader, *, as_json: bool, where: str = "") -> None:
-    """Print each task once, with the files that saw it, or those of exchanges that match."""
+    """Print each task once with the files that recorded it, or the tasks of matching exchanges."""
     groups: Iterable[list[TaskSighting]] = several.tasks()
     if where:
         groups = list(_matching_groups(several, groups, where))
@@ -108,7 +108,7 @@ def _sighting_object(sighting: TaskSighting) -> dict[str, object]:
 
 
 def _task_group_cells(group: list[TaskSighting], several_sessions: set[int]) -> tuple[str, ...]:
-    """A task as the session has it that heard of it last, with what the others add."""
+    """Return the cells of a task: its state from the session with the latest news, completed by the other sessions."""
     last = max((seen.row.task for seen in group), key=lambda task: task.last)
     changes = sorted({change for seen in group for change in seen.row.task.states})
     passed = [state for state, _ in itertools.groupby(state for _, state in changes)]

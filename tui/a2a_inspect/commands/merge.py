@@ -1,4 +1,4 @@
-"""`a2a-inspect merge` and `cassette merge`: several recordings into one file, by whole sessions."""
+"""`a2a-inspect merge` and `cassette merge`: copy the sessions of several recordings into one file."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from a2a_proxy.recording.tools.merge import (
     plan_merge,
 )
 
-OVERWRITE_HINT = "name another file, or let it be replaced with --overwrite"
+OVERWRITE_HINT = "name another file, or replace it with --overwrite"
 
 
 class MergeOptions(msgspec.Struct, frozen=True):
-    """What was asked for."""
+    """Options of the merge commands."""
 
     overwrite: bool = False
     dry_run: bool = False
@@ -38,19 +38,19 @@ class MergeOptions(msgspec.Struct, frozen=True):
 
 
 def merge_recordings(target: Path, recordings: tuple[Path, ...], options: MergeOptions) -> None:
-    """Make `target` of these, and say what is in it; with `dry_run` only say it.
+    """Merge the recordings into `target` and print the sessions; with `dry_run` only print them.
 
     Raises:
-        UserError: a recording cannot be read, or the target may not be written.
+        UserError: a recording cannot be read, or the target cannot be written.
     """
     if target.name.endswith(".jsonl"):
-        hint = "name it *.a2a.db, or make a cassette with: a2a-inspect cassette merge"
+        hint = "name it *.a2a.db, or write a cassette: a2a-inspect cassette merge"
         raise UserError(f"{target} would be a recording, not a cassette", hint)
     _merge_files(target, recordings, options, merge_sessions)
 
 
 def merge_cassettes(target: Path, recordings: tuple[Path, ...], options: MergeOptions) -> None:
-    """The same as text: `target` is a cassette. Raises as `merge_recordings`."""
+    """Merge the recordings into a cassette. Raises as `merge_recordings`."""
     if target.name.endswith(".db"):
         raise UserError(
             f"{target} would be a cassette, not a recording", "name it *.a2a.jsonl, or use: a2a-inspect merge"
@@ -98,7 +98,7 @@ def _merge_files(
 
 
 def _print_merge_objects(merged: list[MergedSession], skipped: list[SkippedSession], *, done: bool) -> None:
-    """One session a line, with stable names; `as` is its number in the new file, null where it was left out."""
+    """Print one session per line with stable names; `as` is its number in the new file, null if it was left out."""
     for number, each in enumerate(merged, 1):
         more = {"as": number, "frames": each.frames, "ended": bool(each.row.how), "done": done}
         print(json.dumps(_session_object(each) | more))

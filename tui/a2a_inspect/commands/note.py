@@ -19,27 +19,27 @@ from a2a_proxy.recording.write.note_writer import NotePlace, annotate
 
 
 class NoteOptions(msgspec.Struct, frozen=True):
-    """What was asked for."""
+    """Options of the note command."""
 
     words: tuple[str, ...]
-    """The place, then the words of the note; nothing: list."""
+    """The place, then the words of the note; empty: list the notes."""
     bookmark: bool | None
-    """Set it, clear it, or leave it as it is."""
+    """True sets the bookmark, False removes it, None leaves it unchanged."""
     delete: bool
     as_json: bool
 
 
 def edit_notes(path: Path | None, options: NoteOptions, now: int) -> None:
-    """Write or delete where there is something to write or delete, else list; `now` in ns since the epoch.
+    """Write or delete a note or bookmark if the options say so, else list the notes; `now` in ns since the epoch.
 
     Raises:
-        UserError: there is no such place, the recording may not be written, or what was asked contradicts itself.
+        UserError: the place does not exist, the recording cannot be written, or the options contradict each other.
     """
     text = " ".join(options.words[1:])
     if options.delete and (text or options.bookmark is not None):
-        raise UserError("--delete goes with a place alone", "write a note, or delete it")
+        raise UserError("--delete takes a place and nothing else", "write a note, or delete it")
     if not options.words and (options.delete or options.bookmark is not None):
-        raise UserError("which place is meant?", "name one: a2a-inspect note RECORDING 2 --bookmark")
+        raise UserError("no place given", "name one: a2a-inspect note RECORDING 2 --bookmark")
     if not text and not options.delete and options.bookmark is None:
         _list_notes(path, options)
         return
@@ -74,7 +74,7 @@ def _print_notes(notes: list[tuple[int, Note]], place: NotePlace | None, *, as_j
 
 
 def _is_within_place(row: NoteRow, place: NotePlace) -> bool:
-    """The note is about this place or a part of it."""
+    """Return whether the note is about this place or a part of it."""
     if row.session != place.session or (place.exchange and row.note.exchange != place.exchange):
         return False
     return place.seq < 0 or row.note.seq == place.seq

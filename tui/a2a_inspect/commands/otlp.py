@@ -1,4 +1,4 @@
-"""`a2a-inspect export otlp`: the calls of a recording as spans of OpenTelemetry."""
+"""`a2a-inspect export otlp`: export the calls of a recording as OpenTelemetry spans."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _VARIABLES = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT
 
 
 class OtlpExportOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What was typed."""
+    """Options of the command."""
 
     recording: Path | None
     others: tuple[Path, ...] = ()
-    """Recordings of other proxies that saw the same conversation."""
+    """Recordings of other proxies that recorded the same conversation."""
     where: str = ""
     redact: tuple[str, ...] = ()
     redact_policy: Path | None = None
@@ -55,15 +55,16 @@ class OtlpExportOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def span_options(self) -> SpanOptions:
-        """What spans are to say. Raises UserError."""
+        """Content options of the spans. Raises UserError."""
         return parse_span_options(self.span_kind, content=self.content, compat=self.compat, segment=self.segment)
 
 
 def export_otlp(options: OtlpExportOptions) -> None:
-    """Send it, or write it; what went out is told on standard error.
+    """Send or write the spans and print a summary on standard error.
 
     Raises:
-        UserError: it cannot be read, written or sent, the filter or a policy is wrong, or nothing matches it.
+        UserError: a recording cannot be read, the spans cannot be written or sent, the filter or a policy is not valid,
+            or nothing matches the filter.
     """
     if options.unsent:
         _send_unsent(options)
@@ -78,13 +79,13 @@ def export_otlp(options: OtlpExportOptions) -> None:
                 )
                 export.run(part.keys, part.sessions)
         except TelemetryError as wrong:
-            sent = f" ({text.format_count(done.spans, 'span')} went out before)" if done.spans else ""
+            sent = f" ({text.format_count(done.spans, 'span')} sent before)" if done.spans else ""
             raise UserError(make_visible(wrong.message) + sent, wrong.hint) from wrong
     print(_summary_words(done, where), file=sys.stderr)
 
 
 class _RecordingExport(msgspec.Struct, frozen=True):
-    """What goes out of one recording."""
+    """The selected exchanges of one recording."""
 
     recording: Recording
     keys: set[int] | None = None
@@ -94,22 +95,23 @@ class _RecordingExport(msgspec.Struct, frozen=True):
 
 @contextmanager
 def _open_exports(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]]:
-    """The recordings as the policy wants them, with what matches; several ones with the links between them.
+    """Open the recordings redacted as the policy demands, with their matching exchanges, and link them if there are
+    several.
 
     Raises:
-        UserError: one cannot be read, the filter or a policy is wrong, or nothing matches in any.
+        UserError: a recording cannot be read, the filter or a policy is not valid, or nothing matches in any recording.
     """
     wish = RedactionOptions(options.redact, options.redact_policy)
     if not options.others:
         with open_selection(ExportOptions(options.recording, options.where, wish)) as taken:
             yield [_RecordingExport(taken.recording, None if taken.keys is None else set(taken.keys))]
         return
-    from a2a_proxy.telemetry.cross_recording import (  # which can join recordings: one alone needs none of it
+    from a2a_proxy.telemetry.cross_recording import (  # needed only to join several recordings
         open_recording_links,
         own_sessions,
     )
 
-    _ = wish.policy  # what is wrong with it is told before anything is read
+    _ = wish.policy  # reports an invalid policy before anything is read
     with convert_recording_errors(), ExitStack() as all_of_them:
         found = []
         for path in (options.recording, *options.others):
@@ -117,7 +119,7 @@ def _open_exports(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]
             keys = set(recording.queryable().ids(options.where, Rows.EXCHANGES)) if options.where else None
             found.append(all_of_them.enter_context(open_redacted_view(recording, keys, wish)))
         if options.where and not any(keys for _, keys in found):
-            raise UserError(f"nothing matches {make_visible(options.where)}", "see what there is with: a2a-inspect ls")
+            raise UserError(f"nothing matches {make_visible(options.where)}", "list the exchanges: a2a-inspect ls")
         recordings = [recording for recording, _ in found]
         linked = all_of_them.enter_context(open_recording_links(recordings))
         yield [
@@ -127,9 +129,9 @@ def _open_exports(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]
 
 
 def _send_unsent(options: OtlpExportOptions) -> None:
-    """Go on where a live export has stopped, session by session."""
+    """Continue a live export from its last sent call, session by session."""
     if options.output is not None or options.where or options.redact or options.redact_policy or options.others:
-        raise UserError("--unsent goes with one recording, --endpoint and --protocol", "leave out the rest")
+        raise UserError("--unsent takes one recording, --endpoint and --protocol only", "leave out the other options")
     where = _endpoint_target(options)
     settings = OtlpSettings(where, options.span_options, options.frames, metrics=False)
     path = chosen_path(options.recording)
@@ -148,18 +150,18 @@ def _send_unsent(options: OtlpExportOptions) -> None:
 
 def _summary_words(totals: ExportTotals, where: str) -> str:
     logs = f" and {text.format_count(totals.logs, 'log record')}" if totals.logs else ""
-    still = f"; {text.format_count(totals.open, 'call')} not over, left out" if totals.open else ""
+    still = f"; {text.format_count(totals.open, 'call')} still open, left out" if totals.open else ""
     return f"{text.format_count(totals.spans, 'span')}{logs} {where}{still}"
 
 
 @contextmanager
 def _open_sink(options: OtlpExportOptions) -> Iterator[tuple[SpanSink, str]]:
-    """Where it goes, and the same in words. Raises UserError, RecordingError."""
+    """Yield the destination of the spans and its description. Raises UserError, RecordingError."""
     if options.output is None:
         with _open_backend(options) as backend:
             yield BackendSink(backend), f"sent to {make_visible(backend.target.shown)}"
     elif options.endpoint:
-        raise UserError("--endpoint and --to: one of them", "leave out --to to send, --endpoint to write a file")
+        raise UserError("--endpoint and --to exclude each other", "leave out --to to send, --endpoint to write a file")
     elif options.output == STDOUT:
         sys.stdout.flush()
         yield JsonLinesSink(sys.stdout.buffer), "written to standard output"
@@ -182,11 +184,13 @@ def _open_backend(options: OtlpExportOptions) -> Iterator[SdkBackend]:
 
 
 def _endpoint_target(options: OtlpExportOptions) -> OtlpTarget:
-    """The backend that was named. Raises UserError."""
+    """Return the backend that the options name. Raises UserError."""
     if sdk_disabled(os.environ):
         raise UserError("OTEL_SDK_DISABLED is true: nothing would be sent", "unset it, or write a file: --to FILE")
     if not options.endpoint and not any(os.environ.get(name) for name in _VARIABLES):
-        raise UserError("where to? --endpoint is missing", "a backend: --endpoint http://localhost:4318, a file: --to")
+        raise UserError(
+            "no destination: --endpoint is missing", "a backend: --endpoint http://localhost:4318, a file: --to"
+        )
     try:
         return otlp_target(options.endpoint, options.protocol or "", os.environ)
     except TelemetryError as wrong:

@@ -1,4 +1,4 @@
-"""A stdio agent's process beside its calls: what it logs, what stands on its pipe that is no call, how it ends."""
+"""Lines and objects about a stdio agent's process: its log, output that belongs to no call, and its exit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _process_frames(recording: Recording, session: SessionRow, process: Connecti
 
 
 def process_lines(recording: Recording, session: SessionRow) -> Iterator[str]:
-    """`process 4711  npx run my-agent  client eof, then agent exited with code 0`, and what was said beside calls."""
+    """Yield `process 4711  npx run my-agent  client eof, then agent exited with code 0`, then frames without a call."""
     for process in _stdio_processes(recording, session):
         who = process.peer.removeprefix("pid ")
         yield f"process {make_visible(who)}  {make_visible(process.upstream)}  {make_visible(process.how) or 'runs'}"
@@ -34,7 +34,7 @@ def process_lines(recording: Recording, session: SessionRow) -> Iterator[str]:
 
 
 def process_objects(recording: Recording, session: SessionRow) -> Iterator[dict[str, object]]:
-    """The same as JSON with stable names."""
+    """Yield the same data as JSON with stable names."""
     for process in _stdio_processes(recording, session):
         frames = [
             {

@@ -22,32 +22,32 @@ from a2a_proxy.recording.tools.prune import remove_sessions
 
 
 class PruneLimits(msgspec.Struct, frozen=True):
-    """What may stay. None: no limit of this kind."""
+    """Limits for the remaining sessions. None: no limit of this kind."""
 
     older_than: int | None = None
-    """ns: sessions that ended longer ago than this go."""
+    """Age in ns: sessions that ended longer ago are deleted."""
     keep: int | None = None
-    """Only so many of the newest sessions stay."""
+    """Number of the newest sessions to keep."""
     max_size: int | None = None
-    """Bytes: the oldest sessions go until the others take no more."""
+    """Size in bytes: the oldest sessions are deleted until the rest fits."""
 
 
 class _StoredSession(msgspec.Struct, frozen=True):
-    """A session and where it is."""
+    """A session and its file."""
 
     path: Path
     id: int
     started: int
     last: int
-    """When it ended, ns; when it began where nobody has said."""
+    """End of the session, ns since the epoch; its start if the end is unknown."""
     size: int
-    """Bytes of disk: its share of the file, by frames."""
+    """Bytes on disk: its share of the file, by frames."""
     is_recording: bool
-    """It is being recorded, or waits for `recover`."""
+    """Whether the session is being recorded or waits for `recover`."""
     where: str
 
     def description(self) -> str:
-        """Which session it is."""
+        """Return a line that identifies the session."""
         return (
             f"session {self.id} of {make_visible(str(self.path))}  {text.format_date_time(self.started)}  "
             f"{make_visible(self.where)}"
@@ -55,16 +55,19 @@ class _StoredSession(msgspec.Struct, frozen=True):
 
 
 def prune(paths: tuple[Path, ...], limits: PruneLimits, now: int, *, dry_run: bool, as_json: bool = False) -> None:
-    """Delete what is beyond the limits of the recordings, or of all those in the state directory; say what goes.
+    """Delete the sessions beyond the limits and print them.
 
-    `now` is ns since the epoch. A file of which no session stays is deleted.
+    `paths` are the recordings; empty: all in the state directory. `now` is in ns since the epoch. A file without
+    remaining sessions is deleted.
 
     Raises:
         UserError: no limit was given, or a recording cannot be read or written.
     """
     if limits == PruneLimits():
-        raise UserError("nothing says what may stay", "for example: a2a-inspect prune --older-than 30d --dry-run")
-    # A file that is named twice has its sessions once. A link to itself is no fault here: opening it tells.
+        raise UserError(
+            "no limit given: say which sessions to keep", "for example: a2a-inspect prune --older-than 30d --dry-run"
+        )
+    # Each file is listed once even if it is named twice. A symbolic link to itself is reported when it is opened.
     named = {os.path.realpath(path): path for path in reversed(paths)}
     stored = _stored_sessions(tuple(named.values()) or tuple(_state_directory_recordings()))
     chosen = _sessions_to_delete(stored, limits, now)
@@ -89,7 +92,7 @@ def _deleted_words(dry_run: bool) -> str:
 
 
 def _session_object(session: _StoredSession, dry_run: bool) -> str:
-    """One session that goes, as a line of JSON with stable names."""
+    """Return a deleted session as a line of JSON with stable names."""
     facts = {
         "recording": str(session.path),
         "session": session.id,
@@ -105,7 +108,7 @@ def _state_directory_recordings() -> Iterator[Path]:
 
 
 def _stored_sessions(paths: Iterable[Path]) -> list[_StoredSession]:
-    """Their sessions, oldest first. Raises UserError."""
+    """Return the sessions of the recordings, oldest first. Raises UserError."""
     found: list[_StoredSession] = []
     try:
         for path in paths:
@@ -128,7 +131,10 @@ def _read_sessions(path: Path, recording: Recording) -> Iterator[_StoredSession]
 
 
 def _has_journal(session: SessionRow) -> bool:
-    """A journal of it is left: somebody writes it, or will. Raises UserError."""
+    """Return whether a journal of the session exists: the session is being recorded or waits for `recover`.
+
+    Raises UserError.
+    """
     if session.how:
         return False
     with state_directory_errors():
@@ -136,7 +142,7 @@ def _has_journal(session: SessionRow) -> bool:
 
 
 def _sessions_to_delete(sessions: list[_StoredSession], limits: PruneLimits, now: int) -> list[_StoredSession]:
-    """Those that go, oldest first."""
+    """Return the sessions to delete, oldest first."""
     size = sum(each.size for each in sessions)
     chosen: list[_StoredSession] = []
     for place, each in enumerate(sessions):

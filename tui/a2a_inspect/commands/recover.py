@@ -1,4 +1,4 @@
-"""`a2a-inspect recover`: finish the recordings that were left when both the proxy and its recorder ended early."""
+"""`a2a-inspect recover`: finish the recordings whose proxy and recorder both ended early."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from a2a_proxy.recorder.status import RecorderDone, RecorderFailed, Status
 
 
 def recover_all() -> int:
-    """Record what is left in every left-over journal; 0 where all went well.
+    """Record the rest of every left-over journal; return 0 if all succeeded.
 
     Raises:
         UserError: the state directory cannot be read.
@@ -26,7 +26,7 @@ def recover_all() -> int:
 
 def _recover_journal(journal: Leftover) -> int:
     def ignore(_: Status) -> None:
-        """Only the outcome is printed."""
+        """Ignore progress: only the outcome is printed."""
 
     keeper = RecorderKeeper(journal.path, ignore)
     answer = keeper.start(timeout=None)

@@ -1,4 +1,4 @@
-"""`a2a-inspect rules`: the catalogue, or one page of it."""
+"""`a2a-inspect rules`: print the catalogue, or one rule of it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from a2a_proxy.rules.define.rule import Rule
 
 
 def show_rules(word: str, *, as_json: bool, as_markdown: bool) -> None:
-    """Print one rule, those that begin with `word`, or all.
+    """Print one rule, the rules that begin with `word`, or all.
 
     Raises:
-        UserError: there is no such rule; both forms at once.
+        UserError: no rule matches, or both output formats are requested.
     """
     if as_json and as_markdown:
-        raise UserError("--json and --markdown are two forms of the same", "leave one of them out")
+        raise UserError("--json and --markdown exclude each other", "leave one of them out")
     ident = expand_rule_id(word) if word else ""
     found = [rule for rule in all_rules().values() if rule.id.startswith(ident)]
     if not found:
@@ -51,14 +51,16 @@ def _rule_list_lines(selected: list[Rule]) -> Iterator[str]:
         yield f"  {rule.id:16}{rule.severity.name.lower():9}{rule.title}{draft}"
     yield ""
     count = text.format_count(len(selected), "rule")
-    yield f"{count}; one of them with its reason and examples: a2a-inspect rules {selected[0].id}"
+    yield f"{count}; explain one with its reason and examples: a2a-inspect rules {selected[0].id}"
 
 
 def _unknown_rule_error(word: str, ident: str) -> UserError:
-    see = "see which are: a2a-inspect rules"
+    see = "list the rules: a2a-inspect rules"
     if ident in omitted_rules():
-        return UserError(f"{ident} is not judged: {omitted_rules()[ident]}", see)
+        return UserError(f"{ident} is not checked: {omitted_rules()[ident]}", see)
     if word in DECODER_FINDINGS:
-        return UserError(f"{word} is no rule: {DECODER_FINDINGS[word][0].lower()}{DECODER_FINDINGS[word][1:]}", see)
+        return UserError(f"{word} is not a rule: {DECODER_FINDINGS[word][0].lower()}{DECODER_FINDINGS[word][1:]}", see)
     near = difflib.get_close_matches(ident, all_rules(), 1)
-    return UserError(f"there is no rule {ident}", f"did you mean {near[0]}?" if near else "see all: a2a-inspect rules")
+    return UserError(
+        f"there is no rule {ident}", f"did you mean {near[0]}?" if near else "list the rules: a2a-inspect rules"
+    )

@@ -1,4 +1,4 @@
-"""`a2a-inspect cassette scan` and `redaction`: which secrets are there, and what a policy would take out."""
+"""`a2a-inspect cassette scan` and `redaction`: list secrets, and preview what a policy would remove."""
 
 from __future__ import annotations
 
@@ -25,30 +25,31 @@ from a2a_proxy.redaction.scanner import Clue
 _CLUE_WORDS = {
     Clue.NAME: "by its name",
     Clue.LOOK: "by its look",
-    Clue.RANDOM: "random word",
-    Clue.REPEATED: "as elsewhere",
+    Clue.RANDOM: "random value",
+    Clue.REPEATED: "repeated",
 }
 _LIST_INDEX = re.compile(r"\[\d+\]")
 _MAX_LISTED_SECRETS = 200
-"""Secrets of a file that are told one by one."""
+"""Secrets of a file that are listed individually."""
 
 
 class ScanOptions(msgspec.Struct, frozen=True):
-    """What was typed."""
+    """Options of the commands."""
 
     redaction: RedactionOptions = RedactionOptions()
     as_json: bool = False
 
 
 def scan_files(paths: tuple[Path, ...], options: ScanOptions) -> int:
-    """Look for secrets in recordings and cassettes, and tell where each is; the exit code, also of those that are bad.
+    """Print where each secret of the recordings and cassettes is and return the exit code, which also covers unreadable
+    files.
 
     Raises:
-        UserError: what was typed says no policy.
+        UserError: the options do not form a valid policy.
     """
     policy = options.redaction.policy or DEFAULT
     if policy.none:
-        raise UserError("--redact none looks for nothing", "leave it out")
+        raise UserError("--redact none looks for nothing", "leave out --redact none")
 
     def look(path: Path) -> bool:
         with open_recording(path) as recording:
@@ -60,10 +61,10 @@ def scan_files(paths: tuple[Path, ...], options: ScanOptions) -> int:
 
 
 def preview_redaction(path: Path | None, options: ScanOptions) -> None:
-    """Tell what a policy would take out of a recording; nothing is written.
+    """Print what a policy would remove from a recording; nothing is written.
 
     Raises:
-        UserError: it cannot be read, or what was typed says no policy.
+        UserError: the recording cannot be read, or the options do not form a valid policy.
     """
     policy = options.redaction.policy or DEFAULT
     name = resolve_recording(path)
@@ -87,7 +88,7 @@ def preview_redaction(path: Path | None, options: ScanOptions) -> None:
         )
     if policy.metadata_only:
         print(
-            f"all payloads would go: {text.format_count(counts.frames, 'frame')}; texts of errors and other headers too"
+            f"all payloads would be removed: {text.format_count(counts.frames, 'frame')}; error texts and headers too"
         )
     print(f"policy: {make_visible(' '.join(policy.words)) or 'default'}; {_preview_words(seen, policy)}")
 
@@ -113,7 +114,7 @@ def _scan_recording(
 
 
 def _group_by_path(secrets: Iterable[Secret]) -> list[dict[str, Any]]:
-    """By where they stand: how often, and the first of them."""
+    """Group secrets by path; each group has the number of occurrences and the first one."""
     rows: dict[str, dict[str, Any]] = {}
     for each in secrets:
         where = _LIST_INDEX.sub("[*]", each.where)
@@ -129,7 +130,7 @@ def _print_secrets(path: Path, result: ScanResult) -> None:
         print(f"{name}: {line}")
     if len(result.secrets) > _MAX_LISTED_SECRETS:
         print(f"{name}: and {len(result.secrets) - _MAX_LISTED_SECRETS} more")
-    labels = f"{text.format_count(result.labels, 'label')} of secrets that were taken out"
+    labels = f"{text.format_count(result.labels, 'label')} of redacted secrets"
     if result.secrets:
         different = len({each.secret for each in result.secrets})
         print(
@@ -137,7 +138,7 @@ def _print_secrets(path: Path, result: ScanResult) -> None:
             f"{text.format_count(len(result.secrets), 'place')}; {labels}"
         )
     else:
-        print(f"{name}: no secrets; {labels}; {result.values} values looked at")
+        print(f"{name}: no secrets; {labels}; {result.values} values examined")
 
 
 def _print_secret_objects(path: Path, result: ScanResult) -> None:

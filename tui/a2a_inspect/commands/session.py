@@ -1,4 +1,4 @@
-"""A session in lines: where and when, whether all of it is recorded, and what belongs to its connections alone."""
+"""A session as lines: time, addresses, completeness of the capture, and the lines about its connections."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from a2a_proxy.recording.read.rows import FindingRow, SessionRow, make_key
 from a2a_proxy.rules.define.catalogue import all_rules
 
 _UNREAD = {"tls": "not read: encrypted", "opaque": "not HTTP"}
-"""By kind of connection, why it has no exchanges."""
+"""Reason why a connection of this kind has no exchanges."""
 
 
 def session_line(session: SessionRow) -> str:
-    """`session 1  2026-01-31 09:41:07  127.0.0.1:9000 -> agent:8000  capture complete`."""
+    """Return `session 1  2026-01-31 09:41:07  127.0.0.1:9000 -> agent:8000  capture complete`."""
     facts = session.facts
     ways = ", ".join(f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False))
     return (
@@ -32,7 +32,7 @@ def session_line(session: SessionRow) -> str:
 
 
 def member_lines(several: MultiReader) -> Iterator[str]:
-    """A line for each session, by time; of several files, each begins with the name that the file has in the list."""
+    """Yield a line for each session, by time; with several files, each line begins with the file's name in the list."""
     many = len(several.members) > 1
     width = max(len(member.name) for member in several.members)
     for member, session in several.sessions():
@@ -47,7 +47,7 @@ def _completeness_words(session: SessionRow) -> str:
 
 
 def _unended_words(uuid: str) -> str:
-    """What becomes of a session without an end: its journal tells, as long as there is one here."""
+    """Return the state of a session without an end, which depends on whether its journal still exists."""
     try:
         left = {leftover.session.uuid for leftover in file_layout.find_leftovers()}
         known = file_layout.sessions_with_journal()
@@ -57,22 +57,22 @@ def _unended_words(uuid: str) -> str:
         return "not recorded to the end; finish with: a2a-inspect recover"
     if uuid in known:
         return "(being recorded)"
-    return "ended without a word"
+    return "ended abruptly"
 
 
 def connection_findings(recording: Recording, session: SessionRow) -> Iterator[FindingRow]:
-    """Findings about connections, not about an exchange."""
+    """Yield findings about connections rather than exchanges."""
     return recording.findings(exchange=make_key(session.id, 0))
 
 
 def unread_connections(recording: Recording, session: SessionRow) -> Iterator[Connection]:
-    """Connections that could not be read."""
+    """Yield connections that could not be read."""
     rows = recording.connections(session.id)
     return (row.connection for row in rows if row.connection.kind in _UNREAD)
 
 
 def connection_lines(recording: Recording, session: SessionRow) -> Iterator[str]:
-    """A line per connection that could not be read and per finding about a connection."""
+    """Yield a line per connection that could not be read and per finding about a connection."""
     for connection in unread_connections(recording, session):
         data = text.format_size(connection.bytes_to_agent + connection.bytes_to_client)
         yield f"connection {connection.id}  {connection.kind}  {data}, {_UNREAD[connection.kind]}"
@@ -81,7 +81,7 @@ def connection_lines(recording: Recording, session: SessionRow) -> Iterator[str]
 
 
 def finding_words(finding: Finding, width: int = 0, gap: int = 2) -> str:
-    """`warning  UNDECODABLE not HTTP/2`, the severity in so many cells, at their right."""
+    """Return `warning  UNDECODABLE not HTTP/2`, with the severity right-aligned in `width` cells."""
     return (
         f"{finding.severity.name.lower():>{width}}{' ' * gap}{make_visible(finding.rule)} "
         f"{make_visible(finding.summary)}"
@@ -89,26 +89,26 @@ def finding_words(finding: Finding, width: int = 0, gap: int = 2) -> str:
 
 
 def finding_facts(finding: Finding) -> dict[str, object]:
-    """A finding as JSON with stable names, and what its rule is called; without that where none found it."""
+    """Return a finding as JSON with stable names, with its rule's title if a rule reported it."""
     rule = all_rules().get(finding.rule)
     about = {"section": rule.section, "title": rule.title} if rule is not None else {}
     return {**finding_object(finding), **about}
 
 
 def evidence_words(finding: Finding) -> list[str]:
-    """Where in the payload, what stands there, the number of its kind; what is not known is left out."""
-    forms = {"path": "at {}", "value": "there is: {}", "count": "number {} of its kind"}
+    """Return the known evidence in words: the path in the payload, the value there, and the count."""
+    forms = {"path": "at {}", "value": "value: {}", "count": "number {} of its kind"}
     return [form.format(finding.evidence[name]) for name, form in forms.items() if name in finding.evidence]
 
 
 class RuleMeanings:
-    """What stands under the findings of one output: the meaning of a rule under its first finding alone."""
+    """The meanings of rules in one output: each is printed only below the first finding of its rule."""
 
     def __init__(self) -> None:
         self._explained_rules: set[str] = set()
 
     def meaning(self, finding: Finding) -> str:
-        """What its rule says, and where the specification says so; empty where it was told, or there is no rule."""
+        """Return the rule's description and section; empty if it was returned before or the finding has no rule."""
         rule = all_rules().get(finding.rule)
         if rule is None or rule.id in self._explained_rules:
             return ""
@@ -116,13 +116,13 @@ class RuleMeanings:
         return f"{rule.description} ({rule.section})"
 
     def evidence_lines(self, finding: Finding) -> list[str]:
-        """Its evidence, then the meaning, wrapped."""
+        """Return the evidence of a finding, then the meaning of its rule, wrapped."""
         evidence = make_visible("; ".join(evidence_words(finding)))
         return [*([evidence] if evidence else []), *textwrap.wrap(self.meaning(finding), 100)]
 
 
 def connection_counts(recording: Recording, session: SessionRow) -> str:
-    """How many of these lines there are: `1 connection not read, 2 findings of connections`; empty where none."""
+    """Return the counts of these lines: `1 connection not read, 2 findings of connections`; empty without lines."""
     unread = sum(1 for _ in unread_connections(recording, session))
     found = sum(1 for _ in connection_findings(recording, session))
     counts = [f"{text.format_count(unread, 'connection')} not read"] if unread else []

@@ -1,4 +1,4 @@
-"""`a2a-inspect show`: the conversation as a tree of session, context, task, exchange and frame."""
+"""`a2a-inspect show`: print the conversation as a tree of sessions, contexts, tasks, exchanges and frames."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ ARROWS = {Direction.TO_AGENT: "-->", Direction.TO_CLIENT: "<--"}
 
 
 def show_conversation(recording: Recording, selection: ShowSelection, *, as_json: bool) -> None:
-    """Print the tree, or with `as_json` one object an exchange, and one a finding that belongs to a connection.
+    """Print the tree, or with `as_json` one object per exchange and one per finding about a connection.
 
     Raises:
-        UserError: nothing of what was asked for is there.
+        UserError: a word names no place in the recording.
     """
     selection.check(recording)
     found = False
@@ -103,9 +103,10 @@ _ExchangesByTask = dict[str, list[ExchangeRow]]
 
 
 def _group_by_context(rows: list[ExchangeRow], tasks: dict[str, Task]) -> list[tuple[str, _ExchangesByTask]]:
-    """Exchanges by context and task, in order of first sight; a task's context counts where its exchange tells none.
+    """Group exchanges by context and task, in order of first appearance.
 
-    Exchanges without either belong to nothing, so they stand where their time is: in as many groups as that takes.
+    If an exchange names no context, that of its task is used. Exchanges without either keep their place in time, in as
+    many groups as that takes.
     """
     groups: list[tuple[str, _ExchangesByTask]] = []
     homes: dict[tuple[str, str], _ExchangesByTask] = {}
@@ -201,7 +202,7 @@ def _exchange_lines(
 
 
 def _findings_by_frame(recording: Recording, row: ExchangeRow) -> dict[int, list[Finding]]:
-    """The findings of an exchange by the frame under which they stand; -1 has those of all of it."""
+    """Return the findings of an exchange by frame number; -1 has the findings about the whole exchange."""
     found: dict[int, list[Finding]] = {}
     for each in recording.findings(exchange=row.key):
         found.setdefault(each.finding.seq, []).append(each.finding)
@@ -215,14 +216,20 @@ def _finding_lines(findings: list[Finding], meanings: RuleMeanings) -> Iterator[
 
 
 def _is_implied_end(frame: Frame, exchange: Exchange) -> bool:
-    """The good end of a call that has one message each way, and a client's half-close right after its only message."""
+    """Return whether the frame is the successful end of a call with one message each way, or a client's half-close
+    right after its only message.
+    """
     if frame.kind is not FrameKind.END or frame.error_code or exchange.requests > 1 or exchange.live_payload:
         return False
     return frame.direction is Direction.TO_AGENT or not exchange.streaming
 
 
 def _frame_offset(exchange: Exchange, frame: Frame) -> str:
-    """The agent's frames count as the latency in the head does, from the request's end; the client's from its start."""
+    """Return the time offset of a frame.
+
+    As for the latency in the heading, the agent's frames are measured from the end of the request, the client's frames
+    from the start of the exchange.
+    """
     if frame.seq == 0:
         return text.format_time(frame.at)
     answer = frame.direction is Direction.TO_CLIENT
@@ -240,7 +247,7 @@ def _header_lines(exchange: Exchange) -> Iterator[str]:
         for name, value in headers:
             yield f"{side} {make_visible(name.decode('latin-1'))}: {make_visible(value.decode('latin-1'))}"
         if side == "-->" and exchange.sent_traceparent:
-            yield f"{side} traceparent: {make_visible(exchange.sent_traceparent)} (put there by the proxy)"
+            yield f"{side} traceparent: {make_visible(exchange.sent_traceparent)} (added by the proxy)"
 
 
 def _session_objects(
@@ -289,7 +296,7 @@ _EVENT_NAMES = {event: event.name.lower() if event else None for event in EventK
 
 
 def frame_object(frame: Frame, exchange: Exchange) -> dict[str, object]:
-    """A frame as JSON with stable names; what it does not tell is left out."""
+    """Return a frame as JSON with stable names, without unknown members."""
     facts: dict[str, object] = {
         "seq": frame.seq,
         "direction": "to_agent" if frame.direction is Direction.TO_AGENT else "to_client",

@@ -1,4 +1,4 @@
-"""What of a recording `show` is asked for: exchanges, frames, sessions and tasks by name, and what matches a filter."""
+"""The part of a recording that `show` prints: named exchanges, frames, sessions and tasks, and matches of a filter."""
 
 from __future__ import annotations
 
@@ -10,34 +10,35 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 
 FrameNumbers = dict[int, set[int]]
-"""By key of an exchange the numbers of its frames that are shown; all of an exchange that is not in it."""
+"""Key of an exchange -> numbers of its shown frames; an exchange without an entry is shown completely."""
 
 
 class ShowSelection(msgspec.Struct, frozen=True):
-    """What of a recording, and how much of it."""
+    """The selected part of a recording and the level of detail."""
 
     words: tuple[str, ...] = ()
     """Exchanges (`2`, or `1:2` with its session), frames (`2.5`), sessions (`1:`), beginnings of task ids; empty:
-    everything."""
+    everything.
+    """
     payloads: bool = False
     raw: bool = False
     artifacts: bool = False
-    """The content of each task's artifacts, put together from their chunks."""
+    """Whether to print the content of each task's artifacts, assembled from their chunks."""
     where: str = ""
-    """An expression of the filter language: only frames that match."""
+    """Filter expression: only frames that match."""
 
     def is_selected(self, row: ExchangeRow) -> bool:
-        """The exchange was asked for."""
+        """Return whether the exchange is selected."""
         return not self.words or any(_is_exchange_named(word, row) for word in self.words)
 
     def is_session_selected(self, session: int) -> bool:
-        """All of the session was asked for, also what belongs to no exchange."""
+        """Return whether the whole session is selected, including connections without exchanges."""
         points = [point for word in self.words if (point := parse_reference(word))]
         named = any(not point.exchange and point.is_in_exchange(session, 0) for point in points)
         return not self.where and (not self.words or named)
 
     def rows(self, recording: Recording, session: int) -> tuple[list[ExchangeRow], FrameNumbers]:
-        """The exchanges of this session that were asked for, and their frames."""
+        """Return the selected exchanges of this session and their selected frames."""
         kept = self._selected_frames(session)
         matching = matching_frames(recording, session, self.where)
         rows = [row for row in recording.exchanges(session) if self.is_selected(row)]
@@ -49,10 +50,10 @@ class ShowSelection(msgspec.Struct, frozen=True):
         return [row for row in rows if kept.get(row.key)], kept
 
     def check(self, recording: Recording) -> None:
-        """Each word names something.
+        """Check that each word names a place.
 
         Raises:
-            UserError: one does not.
+            UserError: a word names nothing.
         """
         missing = [word for word in self.words if not resolve_places(recording, word)]
         if missing:
@@ -62,7 +63,7 @@ class ShowSelection(msgspec.Struct, frozen=True):
             raise no_such_place(recording, *missing)
 
     def _selected_frames(self, session: int) -> FrameNumbers:
-        """Of exchanges of which single frames were named, these."""
+        """Return the frame numbers of exchanges of which only single frames were named."""
         kept: FrameNumbers = {}
         points = [point for word in self.words if (point := parse_reference(word)) and point.session in (None, session)]
         for point in points:

@@ -1,4 +1,4 @@
-"""`a2a-inspect stats`: recordings summed up."""
+"""`a2a-inspect stats`: print statistics of recordings."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from a2a_proxy.recording.read.multi_reader import MultiReader
 
 _OUTCOMES = ("ok", "error", "cut", "refused", "live")
 _MAX_LISTED_ERRORS = 10
-"""Different errors that are told one by one."""
+"""Different errors that are listed individually."""
 
 
 class StatsOptions(msgspec.Struct, frozen=True):
-    """What to sum up, and how."""
+    """Options of the stats command."""
 
     where: str = ""
-    """An expression of the filter language."""
+    """Filter expression."""
     histogram: bool = False
-    """Also what passed when."""
+    """Whether to print the traffic over time as well."""
     as_json: bool = False
 
 
 def show_statistics(several: MultiReader, options: StatsOptions) -> None:
-    """Print the sum of recordings; as JSON in one object."""
+    """Print the statistics; as JSON in one object."""
     parts = distinct_parts(several)
     known, tasks = compute_totals(parts, options.where), count_task_states(several, options.where)
     over = read_histogram(parts, options.where, MAX_STEPS) if options.histogram else None

@@ -1,4 +1,7 @@
-"""Columns that line up: as wide as their widest cell, the last one as long as it likes; or fitted to a terminal."""
+"""Tables with aligned columns.
+
+Each column is as wide as its widest cell, the last one unbounded, or all are fitted to a terminal.
+"""
 
 from __future__ import annotations
 
@@ -12,29 +15,29 @@ import msgspec
 from a2a_inspect.widgets.columns import COLUMN_GAP, fit_text
 
 _SAMPLE_ROWS = 200
-"""Rows looked at before the first is printed; later ones may be wider, and are cut where the width is bounded."""
+"""Rows measured before the first is printed. Later cells may be wider and are cut if the width is bounded."""
 
 
 class TableLimits(msgspec.Struct, frozen=True):
-    """A bounded width, and what gives way first. Columns are named by their heading."""
+    """A bounded width and the order in which columns shrink. Columns are named by their heading."""
 
     width: int
     """Cells of a line."""
     max_widths: dict[str, int]
-    """The most that a column takes."""
+    """Maximum cells of a column."""
     shrink_order: tuple[tuple[str, int], ...]
-    """Columns that give way, one by one until the rest fits, each with the cells it keeps; with 0 it goes."""
+    """Columns that shrink, one by one until the rest fits, each with the cells it keeps; 0 removes the column."""
     keep_end_columns: tuple[str, ...] = ()
-    """Columns that lose their beginning instead of their end."""
+    """Columns that are cut at their beginning instead of their end."""
 
 
 def terminal_width() -> int:
-    """Cells of the terminal on stdout; 0 where there is none: then nothing is cut."""
+    """Return the width of the terminal on stdout in cells; 0 if stdout is not a terminal, and then nothing is cut."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
 def table_lines(head: Sequence[str], rows: Iterable[Sequence[str]], limits: TableLimits | None = None) -> Iterator[str]:
-    """Lines of a table, heading first; rows are taken as they come, so a long table needs no memory."""
+    """Yield the lines of a table, heading first. Rows are read one by one, so memory does not grow."""
     source = iter(rows)
     first = [row for _, row in zip(range(_SAMPLE_ROWS), source, strict=False)]
     widths = {title: max(len(row[index]) for row in [head, *first]) for index, title in enumerate(head)}

@@ -1,4 +1,4 @@
-"""`a2a-inspect tail`: the newest frames of all exchanges in order of storing, and those that are still to come."""
+"""`a2a-inspect tail`: print the newest frames of all exchanges in order of storing, and new ones as they are stored."""
 
 from __future__ import annotations
 
@@ -30,33 +30,32 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import FindingRow, FrameRow, make_key
 
 POLL_INTERVAL = 0.1
-"""Seconds between looks at a recording that may grow: the recorder commits as often."""
+"""Seconds between polls of a recording that may grow; the recorder commits at the same interval."""
 _MAX_CACHED_EXCHANGES = 4096
-"""Exchanges whose operation is kept."""
+"""Exchanges whose operation is cached."""
 _FRAMES_PER_QUERY = 512
-"""Frames that are asked for at a time."""
+"""Frames per query."""
 
 
 class TailOptions(msgspec.Struct, frozen=True):
-    """What was asked for."""
+    """Options of the tail command."""
 
     count: int
-    """Frames of the past."""
+    """Number of past frames."""
     follow: bool
     as_json: bool
     where: str = ""
-    """An expression of the filter language: only frames that match when they are stored."""
+    """Filter expression: only frames that match when they are stored."""
 
 
 def print_tail(paths: Sequence[Path], options: TailOptions, sleep: Callable[[float], None] = time.sleep) -> None:
-    """Print the last frames, and with `follow` each further one within `POLL_INTERVAL` of its being stored, until
-    interrupted
-    by Ctrl-C, SIGTERM or SIGHUP.
+    """Print the last frames, and with `follow` new ones within `POLL_INTERVAL` of their storing.
 
-    What several recordings have is in the order of time: the past all of it, then what each look finds.
+    Following ends with Ctrl-C, SIGTERM or SIGHUP. Entries of several recordings are ordered by time: first all of the
+    past, then the entries of each poll.
 
     Raises:
-        UserError: a recording cannot be opened, or the filter is wrong.
+        UserError: a recording cannot be opened, or the filter is not valid.
     """
     with convert_recording_errors():
         parse(options.where)
@@ -85,10 +84,10 @@ def _tail(paths: Sequence[Path], wanted: TailOptions, sleep: Callable[[float], N
 
 
 class TailEntry(NamedTuple):
-    """What is printed together: a frame with what was found about it, or a finding alone."""
+    """Lines that are printed together: a frame with its findings, or a finding alone."""
 
     at: int
-    """ns since the epoch."""
+    """Time in ns since the epoch."""
     lines: list[str]
     is_frame: bool
 
@@ -98,7 +97,7 @@ def _merge_by_time(entry_groups: Iterable[Iterable[TailEntry]]) -> Iterator[Tail
 
 
 def _entries_from_frame(entries: Iterable[TailEntry], count: int) -> list[TailEntry]:
-    """From the `count`th frame before the end on."""
+    """Yield the entries from the `count`th last frame on."""
     kept = list(entries)
     frames = [place for place, said in enumerate(kept) if said.is_frame]
     return kept[frames[-count] :] if 0 < count < len(frames) else kept
@@ -111,9 +110,9 @@ def _print_entries(entries: Iterable[TailEntry]) -> None:
 
 
 def _wait_for_file(path: Path, sleep: Callable[[float], None]) -> bool:
-    """Wait until a proxy has made the recording; False where nobody reads what we would say."""
+    """Wait until a proxy has created the recording; return False if stdout was closed meanwhile."""
     if not path.exists():
-        print_error("a2a-inspect", f"there is no recording {path} yet: waiting", "Ctrl-C ends this")
+        print_error("a2a-inspect", f"{path} does not exist yet: waiting for it", "Ctrl-C ends this")
     while not path.exists():
         if is_reader_gone():
             return False
@@ -128,7 +127,7 @@ class _Follower:
         self._recording = recording
         self._options = options
         self._name = name
-        """Of the file; empty where there is one alone."""
+        """Short name of the file; empty for a single file."""
         self._skipped_sessions = {session.id for session in recording.sessions()} - own_sessions
         """Sessions of which another file has more."""
         self._frame_cursor, self._finding_cursor = RowCursor(recording, "frame"), RowCursor(recording, "finding")
@@ -136,12 +135,12 @@ class _Follower:
         self._exchanges: dict[int, Exchange] = {}
 
     def has_changed(self) -> bool:
-        """Somebody has written since the last time."""
+        """Return whether the recording has changed since the last call."""
         before, self._version = self._version, self._recording.data_version()
         return before != self._version
 
     def read_past(self) -> Iterator[TailEntry]:
-        """The last frames that match, with what was found since the first of them."""
+        """Yield the last matching frames, with the findings since the first of them."""
         newest, found = (self._newest_row(table) for table in ("frame", "finding"))
         first = self._first_frame(newest)
         if first:
@@ -155,8 +154,7 @@ class _Follower:
         return int(self._recording.db.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0])
 
     def _first_frame(self, newest: int) -> int:
-        """The `count`th frame before the end, of those that match: the end is looked at first. 0 where none is wanted,
-        or there is none."""
+        """Return the id of the `count`th last matching frame, searching from the end; 0 if there is none."""
         first, left, window = 0, self._options.count, max(self._options.count, _FRAMES_PER_QUERY)
         last = newest
         while left > 0:
@@ -170,13 +168,13 @@ class _Follower:
         return first
 
     def _matching_frames(self, frames: list[int]) -> list[int]:
-        """Those of these frames that match, in order."""
+        """Return the matching frames among these, in order."""
         if not self._options.where:
             return sorted(frames)
         return self._recording.queryable().filter_ids(self._options.where, Rows.FRAMES, frames)
 
     def _last_finding_before(self, first: FrameRow, newest_finding: int) -> int:
-        """The last finding, up to `newest_finding`, that was stored before those about `first` and later frames."""
+        """Return the id of the last finding, up to `newest_finding`, stored before those from `first` on."""
         earlier = "SELECT coalesce(max(id), 0) FROM finding WHERE session < ? OR (session = ? AND at < ?)"
         at = first.frame.at - self._session_start(first.session)
         return min(
@@ -188,9 +186,9 @@ class _Follower:
         return row.facts.started if row is not None else 0
 
     def read_new(self) -> Iterator[TailEntry]:
-        """What has been stored since: each finding under its frame, the others after all frames.
+        """Yield the entries stored since the last call: each finding below its frame, the others after all frames.
 
-        Findings are read first, so the frames that they are about are there when those are read.
+        Findings are read first, so that the frames they refer to are present when the frames are read.
         """
         found: dict[tuple[int, int, int], list[FindingRow]] = {}
         for each in self._recording.findings(after=self._finding_cursor.begin_look()):
@@ -211,7 +209,7 @@ class _Follower:
                 yield TailEntry(max(at, rest[0].finding.at), list(map(self._format_finding, rest)), False)
 
     def _new_frames(self) -> Iterator[tuple[FrameRow, bool]]:
-        """What has been stored since, and whether it matches; each row is looked at once, payloads of those that do."""
+        """Yield each new frame and whether it matches. Each row is read once; payloads only for matches."""
         after = self._frame_cursor.begin_look()
         while rows := list(self._recording.frames_after(after, _FRAMES_PER_QUERY, payloads=False)):
             kept = set(self._matching_frames([row.id for row in rows]))
@@ -225,7 +223,7 @@ class _Follower:
             after = rows[-1].id
 
     def _is_finding_selected(self, row: FindingRow) -> bool:
-        """With a filter: the exchange that a finding is about matches; findings of connections do not."""
+        """Return whether the exchange of a finding matches the filter. Findings about connections match no filter."""
         if not self._options.where:
             return True
         if not row.finding.exchange:
@@ -276,7 +274,7 @@ class _Follower:
         return {**about, **frame_object(row.frame, exchange or _NO_EXCHANGE)}
 
     def _exchange_of_frame(self, row: FrameRow) -> Exchange | None:
-        """The exchange of a frame, as it was when it was looked at first."""
+        """Return the exchange of a frame, as it was when first read."""
         if not row.frame.exchange:
             return None
         number = make_key(row.session, row.frame.exchange)

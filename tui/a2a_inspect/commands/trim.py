@@ -1,4 +1,4 @@
-"""`a2a-inspect cassette trim`: a part of a recording as a cassette that can still be replayed; says what went."""
+"""`a2a-inspect cassette trim`: write a part of a recording as a cassette that can be replayed."""
 
 from __future__ import annotations
 
@@ -23,28 +23,30 @@ from a2a_proxy.recording.tools.trim import needed_calls
 
 
 class TrimOptions(msgspec.Struct, frozen=True):
-    """What was asked for."""
+    """Options of the trim command."""
 
     target: Path
     words: tuple[str, ...] = ()
-    """Places, as of `show`; empty: all of it."""
+    """Places, as for `show`; empty: the whole recording."""
     where: str = ""
     exact: bool = False
-    """Nothing beside what was chosen, though it may be needed to replay it."""
+    """Whether to omit everything that was not chosen, even if a replay needs it."""
     overwrite: bool = False
     redaction: RedactionOptions = RedactionOptions()
     as_json: bool = False
 
 
 def trim_to_cassette(recording: Recording, options: TrimOptions) -> None:
-    """Write what was chosen, and what a replay of it needs besides, to `target`.
+    """Write the chosen part, and everything else its replay needs, to `target`.
 
     Raises:
-        UserError: nothing was chosen, or what was is not there; the target is, and may not be replaced.
-        RecordingError: the recording cannot be read, or the cassette not be written.
+        UserError: nothing was chosen, a chosen place does not exist, or the target exists and may not be replaced.
+        RecordingError: the recording cannot be read, or the cassette cannot be written.
     """
     if not (options.words or options.where or options.redaction.policy):
-        raise UserError("nothing says what is to stay", "name places (2, 1:, a task's id), or a filter: -f 'task:b2a4'")
+        raise UserError(
+            "nothing chosen: say which part to keep", "name places (2, 1:, a task's id) or a filter: -f 'task:b2a4'"
+        )
     if options.target.exists() and not options.overwrite:
         raise UserError(f"{options.target} exists", OVERWRITE_HINT)
     check_replaceable(options.target, overwrite=True)
@@ -64,7 +66,7 @@ def trim_to_cassette(recording: Recording, options: TrimOptions) -> None:
         print(json.dumps(_summary_object(options.target, before, after, len(chosen), reasons)))
         return
     for place, reason in reasons:
-        print(f"kept besides  {place}  {reason}")
+        print(f"also kept  {place}  {reason}")
     for name, count in _missing_counts(before, after).items():
         print(f"left out  {text.format_count(count, name.removesuffix('s'))} of {getattr(before, name)}")
     print(f"{text.format_count(after.exchanges, 'exchange')} written to {make_visible(str(options.target))}")
@@ -79,7 +81,7 @@ def _selected_keys(recording: Recording, options: TrimOptions) -> set[int]:
     if not keys:
         raise UserError(
             f"nothing matches {make_visible(' '.join((*options.words, options.where)).strip())}",
-            "see what there is with: a2a-inspect ls",
+            "list the exchanges: a2a-inspect ls",
         )
     return keys
 
@@ -90,7 +92,7 @@ def _exchange_name(number: int, several: bool) -> str:
 
 
 def _missing_counts(before: Counts, after: Counts) -> dict[str, int]:
-    """How many of each kind are not in the cassette."""
+    """Return the number of rows of each kind that are not in the cassette."""
     names = ("exchanges", "frames", "tasks", "findings", "connections")
     return {name: gone for name in names if (gone := getattr(before, name) - getattr(after, name))}
 

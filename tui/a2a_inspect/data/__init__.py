@@ -1,1 +1,1 @@
-"""What screens and commands read from recordings. No widgets."""
+"""Reading of recordings for screens and commands. Contains no widgets."""

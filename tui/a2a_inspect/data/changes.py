@@ -1,4 +1,4 @@
-"""Which exchanges of a growing recording something new was stored about."""
+"""Detection of the exchanges that changed in a growing recording."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from a2a_proxy.recording.store.database import translate_errors
 
 
 class ChangedExchanges:
-    """Where the tables ended, and which exchanges were open then. Used by the thread that reads."""
+    """Last row of each table and the exchanges open at that time. Used by the reader thread."""
 
     def __init__(self, recording: Recording) -> None:
         with translate_errors(recording.path):
@@ -23,7 +23,7 @@ class ChangedExchanges:
                     self._open_exchanges.update(row[0] for row in recording.db.execute(query, bounds))
 
     def since(self, recording: Recording) -> set[int]:
-        """Keys of the exchanges that may be others than at the last call: new, open, with new frames or findings."""
+        """Return keys of exchanges that may have changed since the last call."""
         with translate_errors(recording.path):
             began = self._new_exchanges(recording)
             touched = self._open_exchanges | began | self._exchanges_with_new_rows(recording)

@@ -1,4 +1,4 @@
-"""What the Artifact, Trace and Facts tabs tell of a recording beyond one frame: read in one go, given back as lines."""
+"""Lines of the Artifact, Trace and Facts tabs about more than one frame, read in one call."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _ARROWS = {Direction.TO_AGENT: "→", Direction.TO_CLIENT: "←"}
 
 
 def artifact_lines(recording: Recording, exchange_key: int, frame: int | None, until: int = 0) -> list[str]:
-    """The artifacts of the exchange's task, put together; each with its chunks, the one of this frame marked.
+    """Return the assembled artifacts of the exchange's task, each with its chunks; the chunk of this frame is marked.
 
-    With `until` (ns since the epoch) as they were at that moment.
+    With `until` (ns since the epoch) the artifacts are shown as they were at that time.
     """
     from a2a_proxy.recording.read.artifacts import artifacts_of
 
@@ -55,7 +55,7 @@ def artifact_lines(recording: Recording, exchange_key: int, frame: int | None, u
 def _chunk_line(
     recording: Recording, session: int, name: str, frame: Frame, cursor_frame: tuple[int, int | None]
 ) -> Iterator[str]:
-    """`▸ chunk 1:2.5       +120 ms  1 part  34 B  append`, the frame under the cursor marked."""
+    """Yield `▸ chunk 1:2.5       +120 ms  1 part  34 B  append`, with a mark if the frame is under the cursor."""
     row = recording.exchange(make_key(session, frame.exchange))
     assert row is not None
     at = "+" + text.format_duration(max(frame.at - text.latency_origin(row.exchange), 0))
@@ -87,9 +87,9 @@ def _artifact_content_lines(artifact: Artifact) -> Iterator[str]:
 
 
 def timing_lines(recording: Recording, exchange_key: int, frame: int | None, until: int = 0) -> list[str]:
-    """When each frame of the exchange came: from its first byte, and from the frame before in the same direction.
+    """Return the time of each frame since the start of the exchange and since the previous frame in its direction.
 
-    With `until` (ns since the epoch) of those that had come by then.
+    With `until` (ns since the epoch) only frames that had arrived by then are listed.
     """
     row = recording.exchange(exchange_key)
     if row is None:
@@ -103,7 +103,7 @@ def timing_lines(recording: Recording, exchange_key: int, frame: int | None, unt
         since = one.at - before.get(one.direction, one.at)
         before[one.direction] = one.at
         start = "+" + text.format_duration(max(one.at - row.exchange.started, 0))
-        gap = f"{text.format_duration(since)} after the one before" if since else ""
+        gap = f"{text.format_duration(since)} after the previous frame" if since else ""
         mark = "▸ " if one.seq == frame else ""
         name = f"{mark}{one.seq} {_ARROWS[one.direction]} {one.kind.name.lower()}"
         lines.append(f"{name:18}{start:10}{gap}".rstrip())
@@ -113,7 +113,7 @@ def timing_lines(recording: Recording, exchange_key: int, frame: int | None, unt
 
 
 def process_lines(recording: Recording, exchange_key: int) -> list[str]:
-    """Of a call over stdio: what the agent's process said beside its calls, and how it ended. Empty for others."""
+    """Return lines about the agent's process of a stdio call: its log and its exit. Empty for other calls."""
     from a2a_proxy.protocol.describe import describe_frame
 
     row = recording.exchange(exchange_key)

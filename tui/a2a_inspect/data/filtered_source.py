@@ -1,7 +1,7 @@
-"""Exchanges for which an expression holds, as they are found: in a thread of its own, by windows, with progress.
+"""Search for exchanges that match an expression: in a thread of its own, by windows, with progress.
 
-While a recording grows, only the exchanges that something new was stored about are asked again. Searches belong to the
-thread of the event loop; the thread of the finder hands over what it found.
+While a recording grows, only changed exchanges are searched again. `ExchangeSearch` objects belong to the event loop's
+thread; the finder's thread hands its matches over to it.
 """
 
 from __future__ import annotations
@@ -23,45 +23,47 @@ from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.read.reader import Recording
 
 _IDS_PER_BATCH = 512
-"""Ids that are handed over at once where windows find many."""
+"""Ids handed over at once when a window has many matches."""
 _PAUSE_FACTOR = 4
-"""Times that what the last look took must pass before the next, so that following never takes a whole processor."""
+"""Pause between two searches of a growing recording, as a multiple of the last search's duration, so that following
+never uses a whole processor.
+"""
 
 
 class ExchangeSearch:
-    """One expression and what is found by it so far."""
+    """One expression and its matches so far."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
         self.keys = array("q")
-        """Of the exchanges that were found, in order."""
+        """Keys of the matching exchanges, in order."""
         self.searched_until = 0
-        """Key up to which all that hold are among those; a few that come later may be known before."""
+        """Key up to which all matches are known; some later matches may be known too."""
         self.examined = 0
-        """Exchanges looked at, of `total`."""
+        """Number of examined exchanges, of `total`."""
         self.total = 0
         self.is_done = False
-        """Everything that was there has been looked at."""
+        """Whether all exchanges that existed have been examined."""
         self.error = ""
-        """Why it ended early."""
+        """Reason why the search ended early."""
         self.is_stale = False
-        """The recording has grown since."""
+        """Whether the recording has grown since."""
         self.is_cancelled = False
         self._changes: ChangedExchanges | None = None
         self._is_running = True
         self._next_refresh = 0.0
 
     def index(self, key: int) -> int:
-        """Where the exchange of this key is, or would be."""
+        """Return the index of this key, or where it would be inserted."""
         return bisect_left(self.keys, key)
 
     def is_match(self, key: int) -> bool:
-        """It is among those found."""
+        """Return whether this exchange matches."""
         at = self.index(key)
         return at < len(self.keys) and self.keys[at] == key
 
     def add_matches(self, matches: array[int]) -> None:
-        """The next ones, in order; some may be known."""
+        """Add the next matches, in order; some may be known already."""
         new = array("q", (key for key in matches if not self.is_match(key)))
         if new and self.keys and new[0] < self.keys[-1]:
             self.keys = array("q", sorted((*self.keys, *new)))
@@ -69,7 +71,7 @@ class ExchangeSearch:
             self.keys.extend(new)
 
     def update_matches(self, changed: Iterable[int], matches: set[int]) -> None:
-        """Of these exchanges those hold now, the others do not."""
+        """Replace the results for the changed exchanges: those in `matches` match now, the others do not."""
         for key in sorted(changed):
             at = self.index(key)
             known = at < len(self.keys) and self.keys[at] == key
@@ -80,7 +82,7 @@ class ExchangeSearch:
 
 
 class Finder:
-    """Runs searches, one at a time. `listener` is called on the event loop whenever one has more."""
+    """Runs searches, one at a time. Calls `listener` on the event loop whenever a search has news."""
 
     def __init__(
         self, open_recording: Callable[[], Recording | None], listener: Callable[[ExchangeSearch], None]
@@ -94,22 +96,26 @@ class Finder:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def preload(self) -> None:
-        """Import what filters need and open the recording, before the first of them is typed."""
+        """Import the modules that filters need and open the recording, before the first filter is typed."""
         self._thread.submit(self._preload)
 
     def _preload(self) -> None:
-        importlib.import_module("a2a_proxy.recording.query.complete")  # and with it the fields and what reads payloads
-        with contextlib.suppress(RecordingError):  # the first search will say it
+        importlib.import_module(
+            "a2a_proxy.recording.query.complete"
+        )  # also imports the fields and the payload decoders
+        with contextlib.suppress(RecordingError):  # the first search reports the error
             self._recording = self._recording or self._open_recording()
 
     def start(self, node: Node) -> ExchangeSearch:
-        """Look through all of the recording."""
+        """Start a search of the whole recording."""
         search = ExchangeSearch(node)
         self._submit(search, self._scan_recording)
         return search
 
     def follow(self, search: ExchangeSearch) -> None:
-        """Look at what is new, unless it is being done, or was done a moment ago; then `is_stale` stays."""
+        """Search new and changed exchanges, unless a search is running or ended a moment ago; then `is_stale` remains
+        set.
+        """
         if search._is_running or search.is_cancelled or time.monotonic() < search._next_refresh:
             return
         search.is_stale = False
@@ -117,14 +123,14 @@ class Finder:
         self._submit(search, self._refresh_search if search._changes is not None else self._scan_recording)
 
     def cancel(self, search: ExchangeSearch) -> None:
-        """Stop at once; what was found stays."""
+        """Stop the search at once; its matches are kept."""
         search.is_cancelled = True
         with self._lock:
             if self._running is search and self._recording is not None:
                 self._recording.db.interrupt()
 
     def close(self) -> None:
-        """Stop everything and close the file; nothing may be started after."""
+        """Stop all searches and close the file. No search may be started afterwards."""
         running = self._running
         if running is not None:
             self.cancel(running)
@@ -154,7 +160,7 @@ class Finder:
         self._call_on_loop(self._finish_search, search, trouble, time.monotonic() - began)
 
     def _scan_recording(self, search: ExchangeSearch, recording: Recording) -> None:
-        from a2a_proxy.recording.query.sql import Rows  # and with it all that filters need: when the first is used
+        from a2a_proxy.recording.query.sql import Rows  # imports everything filters need, on first use
 
         search._changes = ChangedExchanges(recording)
         if early := recording.queryable().early_exchanges(search.node):
@@ -185,7 +191,7 @@ class Finder:
             self._call_on_loop(self._update_matches, search, touched, found)
 
     def _call_on_loop(self, call: Callable[..., None], *values: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
+        with contextlib.suppress(RuntimeError):  # the event loop was closed meanwhile
             assert self._loop is not None
             self._loop.call_soon_threadsafe(call, *values)
 

@@ -1,6 +1,7 @@
-"""A frame's bytes with what stood around its payload, as far as a recording has that: SSE lines, stdio header blocks.
+"""A frame's bytes with the recorded framing around its payload: SSE lines, stdio header blocks.
 
-What is not kept: chunk sizes of HTTP/1.1, frame headers of HTTP/2, the five bytes before a gRPC message, coding.
+Recordings do not keep the chunk sizes of HTTP/1.1, the frame headers of HTTP/2, the five bytes before a gRPC message,
+and content coding.
 """
 
 from __future__ import annotations
@@ -13,21 +14,21 @@ from a2a_proxy.present import text
 
 
 class FrameBytes(msgspec.Struct, frozen=True):
-    """Bytes, and which of them are the payload."""
+    """Bytes of a frame, and the byte ranges of its payload."""
 
     data: bytes = b""
     payload_ranges: tuple[tuple[int, int], ...] = ()
-    """First byte and the one after the last, of each stretch of it."""
+    """First byte and the one after the last, for each payload range."""
 
     def bounds(self) -> tuple[frozenset[int], frozenset[int]]:
-        """Where stretches begin, and where they end: nothing where all of it is payload."""
+        """Return the offsets where payload ranges begin and end; empty sets if all bytes are payload."""
         if self.payload_ranges == ((0, len(self.data)),):
             return frozenset(), frozenset()
         return frozenset(first for first, _ in self.payload_ranges), frozenset(last for _, last in self.payload_ranges)
 
 
 def wire_bytes(frame: Frame, limit: int) -> FrameBytes:
-    """The beginning of a frame as it was sent, at most `limit` bytes of its payload."""
+    """Return the beginning of a frame as sent, with at most `limit` bytes of its payload."""
     parts = frame.framing.replace("\1", str(frame.size)).encode(errors="replace").split(b"\0")
     payload = frame.payload[:limit]
     lines = frame.payload.split(b"\n") if len(parts) > 2 else [frame.payload]
@@ -46,7 +47,7 @@ def wire_bytes(frame: Frame, limit: int) -> FrameBytes:
 
 
 def byte_range_words(frame: Frame, shown: FrameBytes) -> str:
-    """Where it lay on the wire, and what of that is shown."""
+    """Return the frame's byte range on the wire, and how much of it is shown."""
     way = "to the agent" if frame.direction is Direction.TO_AGENT else "to the client"
     where = f"bytes {frame.start} to {frame.end} {way}"
     if not frame.payload:
@@ -54,6 +55,6 @@ def byte_range_words(frame: Frame, shown: FrameBytes) -> str:
     marked = ", its payload between [ ]" if any(shown.bounds()) else ""
     have = (
         sum(last - first for first, last in shown.payload_ranges) + len(shown.payload_ranges) - 1
-    )  # and line ends between them
+    )  # and line ends between payload lines
     part = f", {text.format_size(have)} of {text.format_size(frame.size)}" if have < frame.size else ""
     return where + marked + part

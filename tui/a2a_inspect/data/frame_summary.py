@@ -1,4 +1,4 @@
-"""What a frame of a recording says, in one line."""
+"""One-line summaries of frames."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import FrameRow
 
 _MAX_SUMMARIZED_BYTES = 64 << 10
-"""Bytes: a larger payload is not read for one line, which tells its size instead."""
+"""Bytes: a larger payload is not read for a summary, which then names its size."""
 _CONTROL_SPACES = str.maketrans("␉␊␍", "   ")
 _TRAILING_CONTROLS = re.compile('[␉␊␍]+(?=")')
 
 
 def summarize_frame(recording: Recording, row: FrameRow, exchange: Exchange | None) -> str:
-    """As `protocol.describe` says it; what is damaged, in words."""
+    """Return the summary of `protocol.describe`, or a description of the damage if the frame is damaged."""
     try:
         large = f" ({text.format_size(row.frame.size)})" if row.frame.size > _MAX_SUMMARIZED_BYTES else ""
         payload = b"" if large else recording.payload(row)
@@ -30,5 +30,7 @@ def summarize_frame(recording: Recording, row: FrameRow, exchange: Exchange | No
 
 
 def flatten_line_ends(words: str) -> str:
-    """Ends of lines and tabs are spaces, also as `visible` writes them: few fonts of a browser have signs for them."""
+    """Replace line ends and tabs, also in the form written by `make_visible`, by spaces: few browser fonts have glyphs
+    for them.
+    """
     return " ".join(_TRAILING_CONTROLS.sub("", words).translate(_CONTROL_SPACES).split())

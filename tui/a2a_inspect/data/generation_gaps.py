@@ -1,4 +1,4 @@
-"""Generations that a stream left out, and what became of them, in words for the screens."""
+"""Missed generations of a stream and how they were healed, in words for the screens."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 
 GapWords = dict[tuple[str, int], str]
-"""By task and the time at which it was noticed, ns: as the rule that finds it has them."""
+"""Words by task id and detection time (ns), the key that the rule uses too."""
 
 
 def operation_of(recording: Recording, session: int, number: int) -> str:
-    """What an exchange of a session did; empty where the recording does not have it."""
+    """Return the operation of an exchange; empty if the recording does not have the exchange."""
     row = recording.exchange(make_key(session, number))
     return make_visible(text.exchange_title(row.exchange)) if row is not None else ""
 
 
 def missed_generation_words(recording: Recording, session: int, gap: MissedGenerations) -> str:
-    """`generation 4 missed`, and where it is healed `, healed by #9 GetTask at 6`."""
+    """Return `generation 4 missed`, with `, healed by #9 GetTask at 6` if it was healed."""
     words = f"generation {generations.format_range(gap.first, gap.last)} missed"
     if not gap.healed:
         return words
@@ -27,7 +27,7 @@ def missed_generation_words(recording: Recording, session: int, gap: MissedGener
 
 
 def read_gaps(recording: Recording, row: ExchangeRow, until: int = 0) -> GapWords:
-    """What this exchange left out of its tasks, as it was at some time, ns since the epoch; 0: as it is."""
+    """Return the missed generations of this exchange as known at `until`, ns since the epoch; 0: as known now."""
     told: GapWords = {}
     for each in recording.task(row.exchange.task_id) if row.exchange.task_id else ():
         for gap in each.task.missed:

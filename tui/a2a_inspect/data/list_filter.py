@@ -1,6 +1,6 @@
-"""What narrows the list of exchanges, and what is typed to do so. Pure: no widget, no recording.
+"""The filter of the exchange list and its text. Pure: no widget, no recording.
 
-The parser is imported when something is typed: the first rows of a recording do not wait for it.
+The parser is imported when something is typed, so that it does not delay the first rows of a recording.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ VALID, INCOMPLETE, INVALID = "valid", "incomplete", "invalid"
 
 
 class ListFilter(msgspec.Struct, frozen=True):
-    """A filter that was typed, and what was chosen by key or in the tree. Each of them narrows."""
+    """A typed filter and the parts chosen by key or in the tree. Each part narrows the list."""
 
     text: str = ""
     session: int = 0
     context: str | None = None
-    """The empty one: exchanges without a context."""
+    """Context id; empty: exchanges without a context."""
     task: str | None = None
-    """The empty one: exchanges without a task."""
+    """Task id; empty: exchanges without a task."""
     findings: bool = False
 
     def active_parts(self) -> Iterator[tuple[str, Node]]:
-        """Names of the fields that narrow, with what they ask for. Raises QueryError where the text is wrong."""
+        """Yield the names of the fields that narrow the list, with their conditions.
+
+        Raises QueryError if the text is not valid.
+        """
         from a2a_proxy.recording.query.parser import parse
 
         if self.session:
@@ -42,16 +45,16 @@ class ListFilter(msgspec.Struct, frozen=True):
             yield "text", node
 
     def node(self) -> Node:
-        """All of it as one expression. Raises QueryError where the text is wrong."""
+        """Return all parts as one expression. Raises QueryError if the text is not valid."""
         nodes = tuple(node for _, node in self.active_parts())
         return nodes[0] if len(nodes) == 1 else And(nodes)
 
     def expression(self) -> str:
-        """The same as it is typed. Raises QueryError where the text is wrong."""
+        """Return the expression as text. Raises QueryError if the text is not valid."""
         return to_text(self.node())
 
     def without_narrowest(self) -> ListFilter:
-        """Without the part that narrows most: what was typed, then findings, task, context, session."""
+        """Return the filter without its narrowest part, in the order: text, findings, task, context, session."""
         for name, without in (("text", ""), ("findings", False), ("task", None), ("context", None), ("session", 0)):
             if getattr(self, name) != without:
                 return msgspec.structs.replace(self, **{name: without})
@@ -59,16 +62,16 @@ class ListFilter(msgspec.Struct, frozen=True):
 
 
 class FilterCheck(msgspec.Struct, frozen=True):
-    """What there is to say about an expression while it is typed."""
+    """Result of checking an expression while it is typed."""
 
     status: str
     message: str = ""
     offset: int = 0
-    """Offset of what is wrong."""
+    """Character offset of the error."""
 
 
 def check_filter(text: str) -> FilterCheck:
-    """In a word, and where it is wrong, what and where."""
+    """Check the text, and return the error and its offset if it is not valid."""
     from a2a_proxy.recording.query.parser import parse
 
     try:
@@ -80,7 +83,7 @@ def check_filter(text: str) -> FilterCheck:
 
 
 class FilterHistory:
-    """What was typed before in this sitting; the newest last, each once."""
+    """Filters used in this run of the program: the newest last, each once."""
 
     def __init__(self) -> None:
         self._expressions: list[str] = []
@@ -88,13 +91,13 @@ class FilterHistory:
         self._draft = ""
 
     def add(self, text: str) -> None:
-        """It was used."""
+        """Add a filter that was used."""
         if text:
             self._expressions = [each for each in self._expressions if each != text] + [text]
         self._position = len(self._expressions)
 
     def previous_or_next(self, by: int, now: str) -> str:
-        """An older one (-1) or a newer one; after the newest what is there now."""
+        """Return an older filter (`by` -1) or a newer one (1); after the newest, the text `now`."""
         if self._position >= len(self._expressions):
             self._draft = now
         self._position = max(0, min(self._position + by, len(self._expressions)))

@@ -1,5 +1,4 @@
-"""Where the next one is: of the findings, of the frames that match. Questions to a recording, for
-`RecordingSource.ask`."""
+"""Search for the next finding or matching frame. The functions are queries for `RecordingSource.ask`."""
 
 from __future__ import annotations
 
@@ -10,16 +9,16 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key, split_key
 
 _ROWS_PER_QUERY = 250
-"""Rows asked for at once."""
+"""Rows per query."""
 
 FramePosition = tuple[int, int]
-"""Key of an exchange and `seq` of a frame of it; -1 where the exchange as a whole is meant."""
+"""Key of an exchange and `seq` of its frame; -1 for the exchange as a whole."""
 
 
 def next_finding(
     recording: Recording, start: FramePosition, step: int, is_listed: Callable[[int], bool]
 ) -> FramePosition | None:
-    """The nearest finding after this place, or before it, in an exchange for which `is_listed` holds."""
+    """Return the nearest finding after or before this position, in an exchange for which `is_listed` is true."""
     sign, order = (">", "ASC") if step > 0 else ("<", "DESC")
     query = (
         f"SELECT DISTINCT session, exchange, seq FROM finding WHERE exchange > 0 AND (session, exchange, seq) {sign}"
@@ -35,7 +34,7 @@ def next_finding(
 
 
 def next_match(recording: Recording, node: Node, start: FramePosition, step: int) -> FramePosition | None:
-    """The nearest frame of one exchange that matches, after this place or before it; -1 is before all of them."""
+    """Return the nearest matching frame of one exchange after or before this position; -1 precedes all frames."""
     from a2a_proxy.recording.query.sql import Rows
 
     session, exchange = split_key(start[0])
@@ -55,13 +54,13 @@ def next_match(recording: Recording, node: Node, start: FramePosition, step: int
 
 
 def frame_index(recording: Recording, position: FramePosition) -> int:
-    """Where a frame stands among those of its exchange."""
+    """Return the index of a frame among those of its exchange."""
     query = "SELECT count(*) FROM frame WHERE session = ? AND exchange = ? AND seq < ?"
     return int(recording.db.execute(query, (*split_key(position[0]), position[1])).fetchone()[0])
 
 
 def next_frame_of_task(recording: Recording, start: FramePosition, step: int) -> FramePosition | None:
-    """The nearest frame of the same task, in this exchange or in the next one of the task in this session."""
+    """Return the nearest frame of the same task, in this exchange or in the next one of the task in this session."""
     session, exchange = split_key(start[0])
     sign, order = (">", "ASC") if step > 0 else ("<", "DESC")
     nearest = f"SELECT seq FROM frame WHERE session = ? AND exchange = ? AND seq {sign} ? ORDER BY seq {order} LIMIT 1"

@@ -1,4 +1,4 @@
-"""Notes and bookmarks as lines of text and as JSON, for commands and screens alike."""
+"""Notes and bookmarks as text and as JSON, for commands and screens."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from a2a_proxy.recording.write.note_writer import NotePlace
 
 
 def note_mark(note: Note) -> str:
-    """One character for a row: `◆` where it is bookmarked, `;` where there is a note alone."""
+    """Return one character for a row: `◆` for a bookmark, `;` for a note alone."""
     return "◆" if note.bookmark else ";"
 
 
 def note_words(note: Note) -> str:
-    """`note: look here`, `bookmark: look here` or `bookmark`, in one harmless line."""
+    """Return `note: look here`, `bookmark: look here` or `bookmark`, in one line without control characters."""
     word = "bookmark" if note.bookmark else "note"
     return f"{word}: {make_visible(note.text)}" if note.text else word
 
 
 def note_counts(recording: Recording, session: int) -> str:
-    """How much people wrote down about a session: `2 notes, 1 bookmark`; empty where nobody did."""
+    """Return the number of notes of a session: `2 notes, 1 bookmark`; empty without notes."""
     notes = [row.note for row in recording.notes(session)]
     counts = (sum(bool(each.text) for each in notes), "note"), (sum(each.bookmark for each in notes), "bookmark")
     return ", ".join(text.format_count(count, what) for count, what in counts if count)
 
 
 def note_object(session: int, note: Note) -> dict[str, object]:
-    """A note as JSON with stable names."""
+    """Return a note as JSON with stable names."""
     return {
         "place": format_place(NotePlace(session, note.exchange, note.seq)),
         "session": session,
@@ -42,17 +42,17 @@ def note_object(session: int, note: Note) -> dict[str, object]:
 
 
 class SessionNotes:
-    """Those of one session, by place."""
+    """Notes of one session, by place."""
 
     def __init__(self, recording: Recording, session: int) -> None:
         self._session = session
         self._by_place = {(row.note.exchange, row.note.seq): row.note for row in recording.notes(session)}
 
     def line_at(self, exchange: int, seq: int = -1) -> list[str]:
-        """The line about an exchange or one of its frames; none where nothing was noted."""
+        """Return the line about an exchange or frame; an empty list without a note."""
         note = self._by_place.get((exchange, seq))
         return [] if note is None else [note_words(note)]
 
     def objects(self, exchange: int) -> list[dict[str, object]]:
-        """As JSON: those of an exchange and its frames; of 0 those of the session."""
+        """Return the notes of an exchange and its frames as JSON; of exchange 0 those of the session."""
         return [note_object(self._session, note) for (number, _), note in self._by_place.items() if number == exchange]

@@ -1,4 +1,4 @@
-"""A frame's payload for the eye: canonical JSON where there is one, text where there is not, never control codes."""
+"""A frame's payload as printable lines: canonical JSON if possible, else text, never control characters."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.redaction.labels import withheld
 
 _TEXT_SCHEMAS = ("json", "text", "trailers", "control")
-"""Schemas of payloads that are text."""
+"""Schemas of text payloads."""
 _WITHHELD_WORDS = "payload not recorded: metadata only"
 
 
 def decoded_lines(frame: Frame, exchange: Exchange | None) -> Iterator[str]:
-    """The same as indented lines without control characters."""
+    """Yield the decoded payload as indented lines without control characters."""
     value = readable_payload(frame, exchange)
     if value is None:
         if withheld(frame):
@@ -33,7 +33,7 @@ def decoded_lines(frame: Frame, exchange: Exchange | None) -> Iterator[str]:
 
 
 def raw_lines(frame: Frame) -> Iterator[str]:
-    """The payload as it was on the wire, without control characters: text as text, anything else as a hex dump."""
+    """Yield the payload as sent, without control characters: text as text, other payloads as a hex dump."""
     if withheld(frame):
         yield _WITHHELD_WORDS
     if frame.schema not in _TEXT_SCHEMAS:
@@ -44,15 +44,15 @@ def raw_lines(frame: Frame) -> Iterator[str]:
 
 
 def json_text(value: Any) -> str:
-    """Indented JSON; text as it is."""
+    """Return indented JSON; a string unchanged."""
     try:
         return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
     except RecursionError:
-        return "nested too deeply to be shown"
+        return "nested too deeply to show"
 
 
 def part_text(part: Part) -> str:
-    """Text and data as they are, files by their name, type and size."""
+    """Return text and data as text, files by their name, type and size."""
     if part.text is not None:
         return part.text
     if part.data is not None:
@@ -65,11 +65,11 @@ def part_text(part: Part) -> str:
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
 _MAX_INDENT = 40
-"""Levels of indentation; what is deeper stands no further to the right."""
+"""Levels of indentation; deeper levels are not indented further."""
 
 
 def indent_json(data: bytes) -> Iterator[str]:
-    """The beginning of some JSON, wherever it was cut, as indented lines without control characters."""
+    """Yield the beginning of JSON, which may be cut anywhere, as indented lines without control characters."""
     depth, line = 0, ""
     for found in _TOKEN.finditer(data.decode("utf-8", "replace")):
         token = found[0]

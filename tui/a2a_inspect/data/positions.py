@@ -1,4 +1,4 @@
-"""Where the rows of a growing list are, so that any page of it is one keyset query. Never OFFSET, no object per row."""
+"""Positions of the rows of a growing list, so that any page is one keyset query: no OFFSET and no object per row."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from bisect import bisect_left
 from typing import Any
 
 PAGE = 128
-"""Rows of a page."""
+"""Rows per page."""
 
 
 class PagePositions:
-    """The key before every page of a list whose rows are only ever added at its end.
+    """The key before each page of an append-only list.
 
-    `query` gives the keys in order, as a column `k`; its last two parameters are the key to begin after and a limit.
+    `query` returns the keys in order, as a column `k`; its last two parameters are the key to begin after and a limit.
     """
 
     def __init__(self, db: sqlite3.Connection, query: str, fixed: tuple[Any, ...], before: int) -> None:
@@ -27,11 +27,11 @@ class PagePositions:
 
     @property
     def count(self) -> int:
-        """Rows known so far."""
+        """Number of known rows."""
         return (len(self._page_keys) - 1) * PAGE + self._rows_after_last_page
 
     def grow(self) -> int:
-        """Learn what has been added; the new count. A microsecond for ten rows, 0.1 s for the first million."""
+        """Read the positions of new rows and return the new count. Ten rows take 1 us, a million 0.1 s."""
         while True:
             found, last = self._db.execute(self._query, (*self._fixed, self._page_keys[-1], PAGE)).fetchone()
             self.last = self.last if last is None else last
@@ -41,10 +41,10 @@ class PagePositions:
             self._page_keys.append(last)
 
     def key_before(self, page: int) -> int:
-        """The key after which this page begins; the last known one where the list is shorter."""
+        """Return the key after which this page begins; the last known key if the list is shorter."""
         return self._page_keys[min(page, len(self._page_keys) - 1)]
 
     def page_of(self, row_key: int) -> tuple[int, int]:
-        """The page with this key, or where it would be, and the key after which that page begins."""
+        """Return the page that has or would have this key, and the key after which that page begins."""
         page = max(bisect_left(self._page_keys, row_key) - 1, 0)
         return page, self._page_keys[page]

@@ -1,4 +1,4 @@
-"""Which recording a command means, and its opening: errors become a message and a hint."""
+"""Selection and opening of the recording that a command uses: errors become a message and a hint."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.store.corruption_guard import guard_corruption
 
 NO_WAIT = "a2a_inspect.no_wait"
-"""Where a click context keeps that the user typed `--no-wait`."""
+"""Key in the click context that is set if the user typed `--no-wait`."""
 STDOUT = Path("-")
-"""Where a report or an export goes that is not to be a file."""
+"""Path that stands for standard output."""
 
 
 def resolve_recording(path: Path | None) -> Path:
-    """The recording that was named, else the newest one of the state directory, also one that its recorder is about to
-    make.
+    """Return the named recording, else the newest one of the state directory, including one that its recorder is about
+    to create.
 
     Raises:
-        UserError: there is none.
+        UserError: there is no recording.
     """
     if path is not None:
         return path
@@ -40,18 +40,18 @@ def resolve_recording(path: Path | None) -> Path:
         folder = file_layout.recordings_dir()
         newest = _coming(folder) or newest_recording(folder)
     if newest is None:
-        raise UserError("there is no recording yet", "make one with: a2a-proxy demo")
+        raise UserError("no recording found", "create one: a2a-proxy demo")
     return newest
 
 
 def _coming(folder: Path) -> Path | None:
-    """The newest recording here that a recorder is about to make."""
+    """Return the newest recording in this folder that a recorder is about to create."""
     made = (Path(each.session.recording) for each in file_layout.unfinished() if each.is_at_work)
     return max((path for path in made if path.parent == folder and not path.exists()), default=None)
 
 
 def _settled(path: Path | None) -> Path:
-    """`chosen`, once its recorder is done with it, unless the user will not wait. Raises UserError."""
+    """Return the path once its recorder has finished, unless the user does not want to wait. Raises UserError."""
     name = resolve_recording(path)
     context = click.get_current_context(silent=True)
     if context is None or not context.meta.get(NO_WAIT):
@@ -61,10 +61,10 @@ def _settled(path: Path | None) -> Path:
 
 @contextlib.contextmanager
 def open_recording(path: Path | None) -> Iterator[Recording]:
-    """The recording, open for reading; a cassette as well.
+    """Open a recording or cassette for reading.
 
     Raises:
-        UserError: it cannot be opened or read, or an expression that it is asked by is wrong.
+        UserError: it cannot be opened or read, or a query expression is not valid.
     """
     with (
         convert_recording_errors(),
@@ -76,9 +76,9 @@ def open_recording(path: Path | None) -> Iterator[Recording]:
 
 @contextlib.contextmanager
 def open_recordings(paths: Sequence[Path], *, settled: bool = True) -> Iterator[MultiReader]:
-    """Several recordings as one, open for reading; without any the newest one. Raises as `open_recording`.
+    """Open several recordings for reading as one; without paths the newest one. Raises as `open_recording`.
 
-    `settled`: a recording whose proxy has ended is opened when its recorder is done with it.
+    With `settled`, a recording whose proxy has ended is opened only after its recorder has finished.
     """
     find = _settled if settled else resolve_recording
     with (
@@ -93,7 +93,7 @@ def open_recordings(paths: Sequence[Path], *, settled: bool = True) -> Iterator[
 
 @contextlib.contextmanager
 def convert_recording_errors() -> Iterator[None]:
-    """What goes wrong with a recording, or with an expression that it is asked by, as a UserError."""
+    """Convert errors of recordings and of query expressions to UserError."""
     try:
         yield
     except RecordingError as wrong:
@@ -103,20 +103,20 @@ def convert_recording_errors() -> Iterator[None]:
 
 
 def filter_error(wrong: QueryError) -> UserError:
-    """What is wrong with an expression, with the place of it underneath."""
-    hint = wrong.hint or "what can be written is in the manual, filters.md"
+    """Return the error of an expression with a caret below its position."""
+    hint = wrong.hint or "the manual describes the language: filters.md"
     return UserError("\n  ".join((wrong.message, *wrong.caret.split("\n"))), hint)
 
 
 def split_words(words: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
-    """The recording and what is wanted of it: the first word is a recording if it looks like one."""
+    """Split words into the recording and the rest: the first word is a recording if it looks like a path."""
     if words and is_recording_word(words[0]):
         return Path(words[0]), words[1:]
     return None, words
 
 
 def split_recordings(words: tuple[str, ...]) -> list[tuple[Path | None, tuple[str, ...]]]:
-    """Several recordings, each with what is wanted of it: `split_words` again at every word that can be no place."""
+    """Split words into several recordings, each with its words: `split_words` at every word that cannot be a place."""
     starts = [
         0,
         *(at for at, word in enumerate(words) if at and parse_reference(word) is None and is_recording_word(word)),

@@ -1,4 +1,4 @@
-"""A recording as the options of redaction want it, for the commands that write some of it elsewhere."""
+"""A recording redacted as the options demand, for commands that write parts of it to other files."""
 
 from __future__ import annotations
 
@@ -18,27 +18,29 @@ from a2a_proxy.redaction.policy import policy_of
 
 
 class RedactionOptions(msgspec.Struct, frozen=True):
-    """What was typed of redaction."""
+    """Redaction options of a command."""
 
     redact: tuple[str, ...] = ()
     redact_policy: Path | None = None
 
     @property
     def policy(self) -> RedactionPolicy | None:
-        """The policy; None where nothing was said. Raises UserError."""
+        """The policy; None without options. Raises UserError."""
         if not self.redact and self.redact_policy is None:
             return None
         return policy_of(policy_words(self.redact, self.redact_policy))
 
     def redact_choice(self, choice: str) -> str:
-        """A filter or other words that chose exchanges, as what was chosen tells of them. Who redacts may have looked
-        for the very words that are to go."""
+        """Return the selecting filter or words for an export's metadata, or `what was chosen` if it is redacted.
+
+        The words may themselves contain the values to redact.
+        """
         policy = self.policy
         return choice if policy is None or policy.none else "what was chosen"
 
 
 def label_key() -> bytes:
-    """The key of labels: that of captures on this machine, so that one secret has one label. Raises UserError."""
+    """Return the key for labels of this machine's captures, so that each secret has one label. Raises UserError."""
     with state_directory_errors():
         try:
             return file_layout.redaction_key()
@@ -50,10 +52,10 @@ def label_key() -> bytes:
 def open_redacted_view(
     recording: Recording, keys: set[int] | None, options: RedactionOptions
 ) -> Iterator[tuple[Recording, set[int] | None]]:
-    """The recording as it is, or a copy as the policy wants it, with the keys of the same exchanges in it.
+    """Yield the recording, or a redacted copy, with the keys of the same exchanges in it.
 
     Raises:
-        UserError: what was typed says no policy, or there is no key for labels.
+        UserError: the options form no valid policy, or there is no key for labels.
         RecordingError: the recording is damaged.
     """
     policy = options.policy

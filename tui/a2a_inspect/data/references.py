@@ -1,5 +1,6 @@
-"""The words by which commands and screens name a session, an exchange, a frame or a task: `1:`, `2`, `1:2`, `1:2.5`,
-`b2a4c1`."""
+"""Words by which commands and screens name a session, an exchange, a frame or a task: `1:`, `2`, `1:2`, `1:2.5`,
+`b2a4c1`.
+"""
 
 from __future__ import annotations
 
@@ -16,26 +17,26 @@ from a2a_proxy.recording.write.note_writer import NotePlace
 
 _REFERENCE = re.compile(r"#?(?:(\d{1,9}):)?(?:(\d{1,12})(?:\.(\d{1,12}))?)?", re.ASCII)
 _MIN_TASK_PREFIX = 4
-"""Characters of a task's id, at least."""
+"""Minimum characters of a task id prefix."""
 
 
 class Reference(msgspec.Struct, frozen=True):
-    """A place as it is written, whether or not a recording has it."""
+    """A written place, whether or not a recording has it."""
 
     session: int | None
-    """None: that of every session."""
+    """Number of the session; None: any session."""
     exchange: int
-    """0: the session."""
+    """Number of the exchange; 0: the session."""
     seq: int = -1
-    """-1: all of it."""
+    """Number of the frame; -1: the whole exchange."""
 
     def is_in_exchange(self, session: int, exchange: int) -> bool:
-        """The exchange is here, or a frame of it."""
+        """Return whether the place is this exchange or one of its frames."""
         return self.session in (None, session) and self.exchange in (0, exchange)
 
 
 def parse_reference(text: str) -> Reference | None:
-    """The place that a word is written like; None for another word."""
+    """Parse a written place; return None for other words."""
     found = _REFERENCE.fullmatch(text)
     if found is None or text in ("", "#"):
         return None
@@ -44,35 +45,36 @@ def parse_reference(text: str) -> Reference | None:
 
 
 def is_task_prefix(prefix: str, task_id: str) -> bool:
-    """The word is this task's id, or enough of its beginning."""
+    """Return whether the word is this task's id or a long enough prefix of it."""
     return prefix == task_id != "" or (len(prefix) >= _MIN_TASK_PREFIX and task_id.startswith(prefix))
 
 
 def is_recording_word(text: str) -> bool:
-    """The word is the path of a recording, or looks like one and not like a frame (`2.5`)."""
+    """Return whether the word is the path of a recording, or looks like a path and not like a frame (`2.5`)."""
     return Path(text).is_file() or (("/" in text or "." in text) and parse_reference(text) is None)
 
 
 def resolve_place(recording: Recording, text: str) -> NotePlace:
-    """The place that a word names, as `ls` and `show` print it; the session may be left out where one alone fits.
+    """Return the place that a word names, as `ls` and `show` print it; the session may be omitted if the rest is
+    unique.
 
     Raises:
-        UserError: it is no place, or the recording has none such, or in several sessions.
+        UserError: the word is not a place, or the recording has no such place, or several.
     """
     if parse_reference(text) is None:
         raise UserError(
-            f"{text} names no place", "write 2 for an exchange, 2.5 for its frame 5, 1:2 for that of session 1"
+            f"{text} is not a place", "write 2 for an exchange, 2.5 for its frame 5, 1:2 for that of session 1"
         )
     fitting = resolve_places(recording, text)
     if len(fitting) > 1:
-        raise UserError(f"{text} is in several sessions", f"say which: {' or '.join(map(format_place, fitting))}")
+        raise UserError(f"{text} is in several sessions", f"choose one: {' or '.join(map(format_place, fitting))}")
     if not fitting:
         raise no_such_place(recording, text)
     return fitting[0]
 
 
 def resolve_places(recording: Recording, text: str) -> list[NotePlace]:
-    """The places of a recording that a word names, at most one of each session."""
+    """Return the places of a recording that a word names, at most one of each session."""
     point = parse_reference(text)
     if point is None:
         return []
@@ -82,9 +84,9 @@ def resolve_places(recording: Recording, text: str) -> list[NotePlace]:
 
 
 def no_such_place(recording: Recording, *text: str) -> UserError:
-    """What to say of words that name nothing."""
+    """Return the error for words that name nothing in the recording."""
     listing = shell_line("a2a-inspect", "ls", recording.path)
-    return UserError(f"nothing in it is called {' or '.join(text)}", f"see what there is with: {listing}")
+    return UserError(f"this recording has no {' or '.join(text)}", f"list the exchanges: {listing}")
 
 
 def _place_exists(recording: Recording, place: NotePlace) -> bool:
@@ -98,6 +100,6 @@ def _place_exists(recording: Recording, place: NotePlace) -> bool:
 
 
 def format_place(place: NotePlace) -> str:
-    """The word for a place, with its session: `1:2.5`."""
+    """Return the word for a place, with its session: `1:2.5`."""
     seq = f".{place.seq}" if place.seq >= 0 else ""
     return f"{place.session}:{place.exchange or ''}{seq}"

@@ -1,4 +1,4 @@
-"""Filters that are kept by name: a TOML file beside the keys."""
+"""Named filters of the user: a TOML file next to the key file."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from a2a_proxy.cli.errors import UserError
 
 
 def views_file() -> Path:
-    """Where the user's views are, if there are any."""
+    """Return the path of the user's views file, which may not exist."""
     return config_dir() / "views.toml"
 
 
 def read_views(path: Path) -> dict[str, str]:
-    """Expressions by name, in the order of the file; nothing where there is no file.
+    """Return the expressions by name, in the order of the file; empty if the file does not exist.
 
     Raises:
-        UserError: it cannot be read, or something in it is no name with a text.
+        UserError: the file cannot be read, or an entry is not a string.
     """
     try:
         values = tomllib.loads(path.read_text("utf-8"))
@@ -31,7 +31,7 @@ def read_views(path: Path) -> dict[str, str]:
         raise UserError(f"{path} cannot be read: {wrong}", 'a line looks like: "slow ones" = "slow:>2s"') from wrong
     for name, value in values.items():
         if not isinstance(value, str):
-            raise UserError(f"{path}: {name} is no filter", f'write it as text: "{name}" = "err"')
+            raise UserError(f"{path}: {name} is not a filter", f'write it as text: "{name}" = "err"')
     return values
 
 
@@ -39,7 +39,7 @@ def write_views(path: Path, views: dict[str, str]) -> None:
     """Replace the file as a whole.
 
     Raises:
-        UserError: it cannot be written.
+        UserError: the file cannot be written.
     """
     lines = [f"{_toml_string(name)} = {_toml_string(value)}\n" for name, value in views.items()]
     try:
@@ -53,5 +53,5 @@ def write_views(path: Path, views: dict[str, str]) -> None:
 
 
 def _toml_string(value: str) -> str:
-    """A TOML basic string: JSON writes one, but for the character 127."""
+    """Return a TOML basic string: a JSON string, with the character 127 escaped."""
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

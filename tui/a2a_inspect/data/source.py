@@ -1,8 +1,8 @@
-"""What the screens read: pages of exchanges and frames, one frame with its payload, and whether anything changed.
+"""Data of the screens: pages of exchanges and frames, one frame with its payload, and change detection.
 
-All reading happens in one thread of its own, one query after another; widgets get frozen values. No transaction is held
-between two calls. What explains payloads is imported there too, when it is first needed: the first rows do not wait for
-it.
+All reading happens in one separate thread, one query after another; widgets get frozen values. No transaction is held
+between two calls. Modules that decode payloads are imported in that thread on first use, so that they do not delay the
+first rows.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ _Value = TypeVar("_Value")
 
 
 class RecordingSnapshot(msgspec.Struct, frozen=True):
-    """What a recording holds at one moment."""
+    """Contents of a recording at one moment."""
 
     sessions: tuple[SessionRow, ...] = ()
     lengths: tuple[int, ...] = ()
     """Exchanges of each session."""
     highest: int = 0
-    """The largest number of an exchange."""
+    """Highest number of an exchange."""
     frames: int = 0
     findings: int = 0
     notes: Mapping[NotePlace, Note] = {}
-    """What people wrote down, by place."""
+    """Notes and bookmarks by place."""
 
     @property
     def exchanges(self) -> int:
@@ -51,33 +51,33 @@ class RecordingSnapshot(msgspec.Struct, frozen=True):
 
     @property
     def is_live(self) -> bool:
-        """A session has not ended."""
+        """Whether a session is still open."""
         return any(not session.how for session in self.sessions)
 
 
 class FrameLine(msgspec.Struct, frozen=True):
-    """A frame as the list shows it."""
+    """A frame as displayed in the list."""
 
     row: FrameRow
-    """Without its payload."""
+    """The frame without its payload."""
     text: str
-    """What it says, in one line."""
+    """One-line summary."""
     finding_counts: FindingCounts | None = None
-    """What was found about it."""
+    """Findings about the frame."""
 
 
 class ExchangeStream(msgspec.Struct, frozen=True):
-    """An exchange as it is now."""
+    """The current state of an exchange."""
 
     row: ExchangeRow
     frames: int
     connection: Connection | None = None
     generations: str = ""
-    """Its task's, in words."""
+    """Generations of its task, in words."""
 
 
 def _is_missing(path: Path) -> bool:
-    """There is no file, or nothing in it: a proxy may be about to write it."""
+    """Return whether the file does not exist or is empty: a proxy may be about to write it."""
     try:
         return path.is_file() and not path.stat().st_size if path.exists() else True
     except OSError:
@@ -85,7 +85,9 @@ def _is_missing(path: Path) -> bool:
 
 
 def _file_identity(path: Path) -> tuple[int, int] | None:
-    """Which file has this name; None where none has, or it is empty: a proxy may be about to write it."""
+    """Return the device and inode of the file; None if it does not exist or is empty, because a proxy may be about to
+    write it.
+    """
     try:
         known = path.stat()
     except OSError:
@@ -94,56 +96,59 @@ def _file_identity(path: Path) -> tuple[int, int] | None:
 
 
 class RecordingSource:
-    """One recording, or a cassette. The coroutines run one at a time, in the order in which they were awaited.
+    """One recording or cassette. The coroutines run one at a time, in the order in which they were awaited.
 
-    A file that does not exist yet, or is empty, has nothing until a proxy writes it. One that is deleted or moved away
-    is shown as it was until another one has its name, which is shown then. Opening, and each coroutine, raises
-    RecordingError where the file cannot be read.
+    A file that does not exist yet, or is empty, has no exchanges until a proxy writes it. A deleted or moved file is
+    shown unchanged until another file has its name, which is shown then. Opening, and each coroutine, raises
+    RecordingError if the file cannot be read.
     """
 
     until = 0
-    """ns since the epoch: what came later has not happened (see `replay.source`); 0: all has."""
+    """Moment that is shown, ns since the epoch (see `replay.source`); 0: the current state."""
 
     def __init__(self, path: Path, *, files: tuple[str, ...] = (), later: bool = False) -> None:
-        """With `later` the file is opened by the first question, in the thread that reads."""
+        """With `later` the file is opened by the first query, in the reader thread."""
         self.path = path
         self.files = files
-        """Short names of the recordings that this one joins (see `joined`); none where it is a recording of its own."""
+        """Short names of the recordings that this one joins (see `joined`); empty if it joins none."""
         if _is_missing(path) and not path.absolute().parent.is_dir():
-            raise RecordingError(f"there is no recording {path}: there is no folder {path.parent}", "check the name")
+            raise RecordingError(f"there is no recording {path}: {path.parent} is not a folder", "check the name")
         self._reader: _RecordingReader | None = None
         self._open_file: tuple[int, int] | None = None
-        """Which file is open: device and number."""
+        """Device and inode of the open file."""
         if not later and not _is_missing(path):
             self._open_reader()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="recording")
 
     async def poll(self) -> RecordingSnapshot | None:
-        """What is there now; None where nothing changed since the last time, or where there is no recording yet."""
+        """Return the current contents; None if nothing has changed since the last call or there is no recording yet."""
         return await self._run_question(lambda reader: reader.poll(), None, reopen_if_replaced=True)
 
     async def exchanges(self, page: int) -> list[ExchangeLine]:
-        """One page of the list: PAGE rows of all sessions without headers, in order of session and first byte."""
+        """Return one page of the list: PAGE rows of all sessions without headers, by session and first byte."""
         return await self._run_question(lambda reader: reader.exchanges(page), [])
 
     async def stream(self, exchange: int) -> ExchangeStream | None:
-        """The exchange of this key as it is now."""
+        """Return the current state of this exchange."""
         return await self._run_question(lambda reader: reader.stream(exchange), None)
 
     async def frames(self, exchange: int, page: int) -> list[FrameLine]:
-        """One page of the frames of the exchange that `stream` gave last; of any other, nothing."""
+        """Return one page of frames of the exchange that `stream` returned last; empty for any other exchange."""
         return await self._run_question(lambda reader: reader.frames(exchange, page), [])
 
     async def frame(self, number: int) -> FrameRow | None:
-        """One frame by its id, with its payload."""
+        """Return one frame by its id, with its payload."""
         return await self._run_question(lambda reader: reader.recording.frame(number), None)
 
     async def ask(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
-        """Any question to the recording, in the thread that reads it; `nothing` while there is no recording yet."""
+        """Run a query in the reader thread and return its result; `nothing` while there is no recording yet."""
         return await self._run_question(lambda reader: question(reader.recording), nothing)
 
     async def ask_cancellable(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
-        """As `ask`; where whoever awaits it is cancelled, SQLite stops at once: what is asked next need not wait."""
+        """Run a query as `ask` does.
+
+        If the caller is cancelled, SQLite is interrupted, so that the next query need not wait.
+        """
         turn = _CancellableQuestion()
         try:
             return await self._run_question(lambda reader: turn.answer(reader.recording, question, nothing), nothing)
@@ -152,11 +157,11 @@ class RecordingSource:
             raise
 
     async def exchange_index(self, exchange: int) -> int:
-        """Where the exchange of this key stands, or would stand, in the list of all."""
+        """Return the index of this exchange in the list of all, or where it would be."""
         return await self._run_question(lambda reader: reader.exchange_index(exchange), 0)
 
     def reopen_recording(self) -> Recording | None:
-        """The same recording opened once more, for another thread; None while there is none yet.
+        """Open the same recording again, for another thread; None while there is no recording yet.
 
         Raises:
             RecordingError: it cannot be opened.
@@ -164,14 +169,14 @@ class RecordingSource:
         return None if _is_missing(self.path) else open_recording_or_cassette(self.path)
 
     def close(self) -> None:
-        """Close the file when what runs has ended; nothing may be awaited after."""
+        """Close the file after the running query. No coroutine may be awaited afterwards."""
         self._thread.submit(self._close_reader)
         self._thread.shutdown(wait=False)
 
     async def _run_question(
         self, question: Callable[[_RecordingReader], _Value], nothing: _Value, *, reopen_if_replaced: bool = False
     ) -> _Value:
-        """With `reopen_if_replaced`, where another file has the name now, that one is asked."""
+        """Run a query; with `reopen_if_replaced`, on the file that has the name now."""
 
         def call() -> _Value:
             if (
@@ -201,7 +206,7 @@ class RecordingSource:
 
 
 class _CancellableQuestion:
-    """One question that may be given up, before it is put or while SQLite looks for the answer."""
+    """A query that can be cancelled before it starts or while SQLite runs it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -209,7 +214,7 @@ class _CancellableQuestion:
         self._is_awaited = True
 
     def answer(self, recording: Recording, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
-        """The answer, or `nothing` where nobody wants it any more. In the thread that reads."""
+        """Return the result, or `nothing` if the query was cancelled. Runs in the reader thread."""
         with self._lock:
             if not self._is_awaited:
                 return nothing
@@ -221,7 +226,7 @@ class _CancellableQuestion:
                 self._running_on = None
 
     def cancel(self) -> None:
-        """Nobody waits for the answer. No other question is stopped: they are asked one after another."""
+        """Cancel the query. Other queries are not interrupted because queries run one after another."""
         with self._lock:
             self._is_awaited = False
             if self._running_on is not None:
@@ -241,7 +246,7 @@ class _RecordingReader:
         self._selected_frames = self._frame_positions(0)
 
     def poll(self) -> RecordingSnapshot | None:
-        """See `RecordingSource.poll`."""
+        """Return as `RecordingSource.poll`."""
         version = self.recording.data_version()
         if version == self._version:
             return None
@@ -259,7 +264,7 @@ class _RecordingReader:
             self._finding_counter.count_rows(),
             self._read_notes(),
         )
-        self._version = version  # where this cannot be read, the next poll says so again
+        self._version = version  # if this cannot be read, the next poll raises again
         return now
 
     def _read_notes(self) -> dict[NotePlace, Note]:
@@ -267,7 +272,7 @@ class _RecordingReader:
         return {NotePlace(row.session, row.note.exchange, row.note.seq): row.note for row in rows}
 
     def exchanges(self, page: int) -> list[ExchangeLine]:
-        """See `RecordingSource.exchanges`: a page may begin in one session and end in another."""
+        """Return as `RecordingSource.exchanges`; a page may begin in one session and end in another."""
         rows: list[ExchangeRow] = []
         skip = page * PAGE
         for session, positions in sorted(self._positions_by_session.items()):
@@ -283,7 +288,7 @@ class _RecordingReader:
         return exchange_lines(self.recording, rows)
 
     def exchange_index(self, exchange: int) -> int:
-        """See `RecordingSource.exchange_index`."""
+        """Return as `RecordingSource.exchange_index`."""
         session = split_key(exchange)[0]
         before = sum(positions.count for each, positions in self._positions_by_session.items() if each < session)
         page, after = self._exchange_positions(session).page_of(exchange)
@@ -291,7 +296,7 @@ class _RecordingReader:
         return before + page * PAGE + int(self.recording.db.execute(within, (after, exchange)).fetchone()[0])
 
     def stream(self, exchange: int) -> ExchangeStream | None:
-        """See `RecordingSource.stream`."""
+        """Return as `RecordingSource.stream`."""
         row = self.recording.exchange(exchange)
         if row is None:
             return None
@@ -317,7 +322,7 @@ class _RecordingReader:
         return next(filter(None, told), "")
 
     def frames(self, exchange: int, page: int) -> list[FrameLine]:
-        """See `RecordingSource.frames`."""
+        """Return as `RecordingSource.frames`."""
         from a2a_inspect.data.frame_summary import summarize_frame
 
         if exchange != self._selected_exchange:
@@ -343,7 +348,7 @@ class _RecordingReader:
 
 
 class RowCounter:
-    """How many rows a table has, counted once and then only at its end."""
+    """Number of rows of a table. Counts all rows once, later only the new ones."""
 
     def __init__(self, recording: Recording, table: str) -> None:
         self._db = recording.db
@@ -352,14 +357,14 @@ class RowCounter:
         self._last = 0
 
     def count_rows(self) -> int:
-        """The number of rows now."""
+        """Return the current number of rows."""
         last = self._db.execute(f"SELECT max(id) FROM {self._table}").fetchone()[0] or 0
-        if last < self._last:  # a session was removed
+        if last < self._last:  # a session was deleted
             self._count = self._last = 0
         if self._last:
             since = f"SELECT count(*) FROM {self._table} WHERE id > ? AND id <= ?"
             self._count += self._db.execute(since, (self._last, last)).fetchone()[0]
-        else:  # SQLite counts a whole table without a look at its rows, a fifth of the time
+        else:  # SQLite counts a whole table without reading its rows, in a fifth of the time
             whole = f"SELECT (SELECT count(*) FROM {self._table}), (SELECT max(id) FROM {self._table})"
             self._count, last = self._db.execute(whole).fetchone()
         self._last = last or 0

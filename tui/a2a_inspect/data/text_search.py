@@ -1,4 +1,4 @@
-"""A text that is looked for in lines: where it stands, and the next place from any other. No widgets here."""
+"""Text search in lines: the matches of a line, and the next match from any position. Contains no widgets."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ TextPosition = tuple[int, int]
 
 
 class TextSearch:
-    """A text, whatever the case."""
+    """A case-insensitive search for a text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._pattern = re.compile(re.escape(text), re.IGNORECASE)
 
     def match_spans(self, line: str) -> list[tuple[int, int]]:
-        """Where it begins and ends in this line; nowhere where it is empty."""
+        """Return start and end of each match in the line; empty if the text is empty."""
         return [found.span() for found in self._pattern.finditer(line)] if self.text else []
 
     def next_position(self, lines: Sequence[str], start: TextPosition, by: int) -> TextPosition | None:
-        """The next place after this one (`by` 1) or before it (-1), around the end; None where there is none."""
+        """Return the next match after this position (`by` 1) or before it (-1), wrapping around; None if none."""
         line, column = start
         here = [begin for begin, _ in self.match_spans(lines[line])] if line < len(lines) else []
         for begin in here[::by]:
@@ -35,7 +35,7 @@ class TextSearch:
 
 
 def split_at_spans(begin: int, end: int, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int, bool]]:
-    """A piece of a line in pieces: those within one of the spans and those between them."""
+    """Split a piece of a line into the parts inside the spans and the parts between them."""
     pieces: list[tuple[int, int, bool]] = []
     if begin >= end:
         return pieces

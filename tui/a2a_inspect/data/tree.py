@@ -1,6 +1,6 @@
-"""The tree of a recording: session, context, task, exchange, frame. Children are read when wanted, by the page.
+"""The tree of a recording: sessions, contexts, tasks, exchanges, frames. Children are read on demand, by page.
 
-Questions to a recording, for `RecordingSource.ask`. Contexts and tasks stand in the order of their first exchange.
+The functions are queries for `RecordingSource.ask`. Contexts and tasks are ordered by their first exchange.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from a2a_proxy.recording.store.codec import unpack_ident
 
 _STATES = {state.value for state in TaskState if state}
 CHILDREN_PER_PAGE = 100
-"""Children read at once."""
+"""Children per page."""
 
 
 class TreeLevel(IntEnum):
-    """How deep a branch is."""
+    """Depth of a branch."""
 
     SESSION = 1
     CONTEXT = 2
@@ -36,24 +36,24 @@ class TreeLevel(IntEnum):
 
 
 class TreeBranch(msgspec.Struct, frozen=True):
-    """One of the tree."""
+    """A branch of the tree."""
 
     level: TreeLevel
     label: str
-    """Harmless, with how many it holds."""
+    """Label without control characters, with the number of children."""
     session: int
     context: int = 0
-    """A number of `ident`."""
+    """Id of the context's row in `ident`."""
     context_id: str = ""
     task: int = 0
     task_id: str = ""
     exchange: int = 0
-    """The key of the exchange, or of the first of those that it holds."""
+    """Key of the exchange, or of the first exchange in the branch."""
     seq: int = -1
 
     @property
     def identity(self) -> tuple[int, ...]:
-        """What stays while the recording grows."""
+        """Identity of the branch, which does not change while the recording grows."""
         return (
             self.level,
             self.session,
@@ -65,19 +65,19 @@ class TreeBranch(msgspec.Struct, frozen=True):
 
     @property
     def page_cursor(self) -> int:
-        """Its children's neighbours begin after this: the cursor of pages."""
+        """Key after which the next sibling page begins."""
         return {TreeLevel.SESSION: self.session, TreeLevel.FRAME: self.seq}.get(self.level, self.exchange)
 
 
 class TreePage(msgspec.Struct, frozen=True):
-    """Some children."""
+    """A page of children."""
 
     branches: tuple[TreeBranch, ...] = ()
     has_more: bool = False
 
 
 def read_children(recording: Recording, branch: TreeBranch | None, after: int | None = None) -> TreePage:
-    """A page of what is under a branch, or of the sessions; those after this place."""
+    """Return a page of a branch's children after this cursor, or of the sessions if there is no branch."""
     read = {
         TreeLevel.SESSION: _context_branches,
         TreeLevel.CONTEXT: _task_branches,
@@ -102,7 +102,7 @@ def _session_branches(recording: Recording, after: int) -> Iterator[TreeBranch]:
 def _group_exchanges(
     recording: Recording, branch: TreeBranch, column: str, after: int | None
 ) -> list[tuple[int, int, int]]:
-    """Number of an ident, exchanges, key of the first."""
+    """Return `ident` id, number of exchanges and key of the first exchange of each group."""
     inside, fixed = ("AND context = ?", (branch.context,)) if branch.level is TreeLevel.CONTEXT else ("", ())
     query = (
         f"SELECT {column}, count(*), min(id) AS begun FROM exchange WHERE id > ? AND id < ? {inside}"

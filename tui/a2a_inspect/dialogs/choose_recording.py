@@ -1,4 +1,4 @@
-"""Which other recording: one from the same folder, the newest first, or any by its name."""
+"""Dialog that selects another recording: one from the same folder, the newest first, or any file by its name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SUFFIXES = (".db", ".a2a.jsonl")
 
 
 class ChooseRecording(ModalScreen[Path | None]):
-    """Dismissed with the path, or with None."""
+    """The dialog. Returns the path, or None if it is closed."""
 
     DEFAULT_CSS = """
     ChooseRecording { align: center middle; }
@@ -37,7 +37,7 @@ class ChooseRecording(ModalScreen[Path | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Close", id="choose.close", tooltip="choose none"),
+        Binding("escape", "dismiss", "Close", id="choose.close", tooltip="close without choosing"),
     ]
 
     def __init__(self, current: Path, title: str) -> None:
@@ -48,13 +48,13 @@ class ChooseRecording(ModalScreen[Path | None]):
         self._list = OptionList(id="recordings", compact=True)
 
     def compose(self) -> ComposeResult:
-        """A list and a line to type in."""
+        """Return the list and the input line."""
         box = Vertical(self._list, Input(placeholder="or the name of a file", id="name", compact=True))
         box.border_title = self._box_title
         yield box
 
     def on_mount(self) -> None:
-        """Read the folder."""
+        """List the recordings of the folder."""
         self._list.focus()
         self._read_folder()
 
@@ -83,7 +83,7 @@ class ChooseRecording(ModalScreen[Path | None]):
 
 
 def recordings_beside(path: Path) -> list[tuple[Path, str]]:
-    """Other recordings and cassettes in the folder of this one, the newest first, each with its day and size."""
+    """Return the other recordings and cassettes in the folder, the newest first, each with its date and size."""
     found = []
     try:
         for file in path.absolute().parent.iterdir():
@@ -97,5 +97,5 @@ def recordings_beside(path: Path) -> list[tuple[Path, str]]:
                     )
                 )
     except OSError:
-        pass  # what can be listed is listed; the name of any other file can be typed
+        pass  # files that cannot be listed are skipped; any file name can be typed
     return [(file, said) for _, file, said in sorted(found, reverse=True)[:_MAX_LISTED_FILES]]

@@ -1,4 +1,4 @@
-"""`:` and a command with its argument, for those who rather type than remember keys."""
+"""The command line: `:` and a command with its argument, for users who prefer typing to keys."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
 Command = tuple[str, str]
-"""What its argument is called, if it takes one, and what it does."""
+"""Name of the argument, if the command takes one, and description of the command."""
 
 
 class CommandLine(ModalScreen[tuple[str, str] | None]):
-    """See the module. Gives the command and its argument."""
+    """The command line. Returns the command and its argument."""
 
     DEFAULT_CSS = """
     CommandLine { align: left bottom; background: transparent; }
@@ -42,7 +42,7 @@ class CommandLine(ModalScreen[tuple[str, str] | None]):
         self._command_list = Static(id="commands")
 
     def compose(self) -> ComposeResult:
-        """What there is above the line."""
+        """Return the list of commands and the input line below it."""
         with Vertical():
             yield self._command_list
             with Horizontal():
@@ -50,7 +50,7 @@ class CommandLine(ModalScreen[tuple[str, str] | None]):
                 yield self._input
 
     def on_mount(self) -> None:
-        """Begin."""
+        """Show the commands and focus the input."""
         self._list_commands("")
         self._input.focus()
 
@@ -73,9 +73,9 @@ class CommandLine(ModalScreen[tuple[str, str] | None]):
         self.dismiss((begun[0] if len(begun) == 1 else name, argument.strip()))
 
     def action_complete(self) -> None:
-        """Take what is suggested."""
+        """Insert the suggestion."""
         self._input.action_cursor_right()
 
     def action_cancel(self) -> None:
-        """Nothing."""
+        """Close without a command."""
         self.dismiss(None)

@@ -1,4 +1,6 @@
-"""The forms in which the frame or exchange under the cursor can be copied: one key each, or why there is none."""
+"""Menu of the forms in which the frame or exchange under the cursor can be copied: one key each, or the reason why a
+form is not available.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +18,18 @@ from a2a_inspect.dialogs.menu import MENU_CSS
 
 FORMS = (
     ("j", "json", "JSON", "the frame decoded, or the whole exchange"),
-    ("r", "raw", "raw", "the payload as it was on the wire"),
-    ("c", "curl", "curl", "a shell line that asks the agent again"),
+    ("r", "raw", "raw", "the payload as sent on the wire"),
+    ("c", "curl", "curl", "a shell command that repeats the request"),
     ("g", "grpcurl", "grpcurl", "the same for gRPC"),
     ("p", "python", "Python", "a program with the SDK of its dialect"),
-    ("t", "pytest", "pytest", "a test that asserts what was seen"),
+    ("t", "pytest", "pytest", "a test that asserts the recorded answer"),
     ("i", "ids", "ids", "task, context, message, trace"),
 )
-"""Key, name of the form, label, what it is."""
+"""Key, name of the form, label, description."""
 
 
 class CopyMenu(ModalScreen[str | None]):
-    """See the module. Gives the name of a form."""
+    """The menu. Returns the name of a form."""
 
     DEFAULT_CSS = MENU_CSS.replace("MENU", "CopyMenu")
 
@@ -36,17 +38,17 @@ class CopyMenu(ModalScreen[str | None]):
             Binding(key, f"choose('{name}')", f"As {label}", show=False, id=f"copy.{name}", tooltip=f"copy {about}")
             for key, name, label, about in FORMS
         ),
-        Binding("escape,q,y", "dismiss", "Close", id="copy.close", tooltip="copy nothing"),
+        Binding("escape,q,y", "dismiss", "Close", id="copy.close", tooltip="close without copying"),
     ]
 
     def __init__(self, subject: str, refusals: Mapping[str, str]) -> None:
         super().__init__()
         self._subject = subject
         self._refusals = refusals
-        """Name of a form -> why this cannot be had in it."""
+        """Name of a form -> reason why it is not available."""
 
     def compose(self) -> ComposeResult:
-        """A line for each form."""
+        """Return a line for each form."""
         box = VerticalScroll(Static(Content("\n").join(self._form_line(*form) for form in FORMS)))
         box.border_title, box.border_subtitle = f"Copy {self._subject} as", "esc closes"
         yield box
@@ -58,7 +60,7 @@ class CopyMenu(ModalScreen[str | None]):
         return Content.assemble((f"{key}  ", "bold"), f"{label:9}", about)
 
     def action_choose(self, name: str) -> None:
-        """Take a form; one that there is not says why."""
+        """Choose a form; show the reason if it is not available."""
         if name in self._refusals:
             self.notify(f"not as {name}: {self._refusals[name]}", severity="warning", markup=False)
         else:

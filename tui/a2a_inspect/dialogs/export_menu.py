@@ -1,4 +1,4 @@
-"""What is exported, and in which format: one key for a set as JSON lines, two for another format."""
+"""Menus that select what is exported and in which format: one key for JSON lines, two for another format."""
 
 from __future__ import annotations
 
@@ -19,8 +19,11 @@ _SETS = (("s", SELECTED, "what is selected"), ("f", FILTERED, "what matches"), (
 
 
 class ExportMenu(ModalScreen[tuple[str, str] | None]):
-    """Gives the set and the format. A small letter is the default format; a capital one asks for another, and the
-    format is empty."""
+    """The menu of exported sets.
+
+    Returns the set and the format: a small letter selects the default format, a capital one returns an empty format,
+    which opens the format menu.
+    """
 
     DEFAULT_CSS = MENU_CSS.replace("MENU", "ExportMenu")
 
@@ -39,17 +42,17 @@ class ExportMenu(ModalScreen[tuple[str, str] | None]):
             )
             for key, name, about in _SETS
         ),
-        Binding("escape,q,x", "dismiss", "Close", id="export.close", tooltip="export nothing"),
+        Binding("escape,q,x", "dismiss", "Close", id="export.close", tooltip="close without exporting"),
     ]
 
     def __init__(self, sets: dict[str, str], folder: str) -> None:
         super().__init__()
         self._sets = sets
-        """Name of a set -> what is in it, in words."""
+        """Name of a set -> its contents in words."""
         self._folder = folder
 
     def compose(self) -> ComposeResult:
-        """A line for each set."""
+        """Return a line for each set."""
         lines = [
             Content.assemble((f"{key} {key.upper()}  ", "bold"), self._sets[name])
             for key, name, _ in _SETS
@@ -63,17 +66,17 @@ class ExportMenu(ModalScreen[tuple[str, str] | None]):
         yield box
 
     def action_choose(self, name: str, form: str) -> None:
-        """Take a set, in a format."""
+        """Choose a set and a format."""
         if name in self._sets:
             self.dismiss((name, form))
 
 
 _FORMAT_KEYS = "123456789"
-"""Of the formats, in their order."""
+"""Keys of the formats, in their order."""
 
 
 class FormatMenu(ModalScreen[str | None]):
-    """Which format. Gives its name."""
+    """The menu of formats. Returns the name of a format."""
 
     DEFAULT_CSS = MENU_CSS.replace("MENU", "FormatMenu")
 
@@ -82,7 +85,7 @@ class FormatMenu(ModalScreen[str | None]):
             Binding(key, f"choose({place})", f"The format beside {key}", show=False, id=f"format.{key}")
             for place, key in enumerate(_FORMAT_KEYS)
         ),
-        Binding("escape,q,x", "dismiss", "Close", id="format.close", tooltip="export nothing"),
+        Binding("escape,q,x", "dismiss", "Close", id="format.close", tooltip="close without exporting"),
     ]
 
     def __init__(self, subject: str) -> None:
@@ -90,7 +93,7 @@ class FormatMenu(ModalScreen[str | None]):
         self._subject = subject
 
     def compose(self) -> ComposeResult:
-        """A line for each format."""
+        """Return a line for each format."""
         lines = [Content.assemble((self._subject, "dim"))]
         lines += [
             Content.assemble((f"{key}  ", "bold"), f"{form.name:9}{form.description}")
@@ -101,6 +104,6 @@ class FormatMenu(ModalScreen[str | None]):
         yield box
 
     def action_choose(self, place: int) -> None:
-        """Take the format of this place, if there is one."""
+        """Choose the format at this position, if it exists."""
         for name in list(FORMATS)[place : place + 1]:
             self.dismiss(name)

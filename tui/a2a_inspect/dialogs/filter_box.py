@@ -1,4 +1,4 @@
-"""Where a filter is typed: what is wrong with it, in words and with a caret, and what could come next."""
+"""Input of a filter, with error messages below a caret and suggestions for completion."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from a2a_proxy.recording.query.complete import Completion, Suggestion
 
 _MAX_SHOWN_SUGGESTIONS = 6
-"""Suggestions in sight."""
+"""Maximum number of visible suggestions."""
 _SUGGEST_DELAY, _APPLY_DELAY = 0.05, 0.15
-"""Seconds without a key after which there are suggestions for what is typed, and after which it is used."""
+"""Seconds without a key press before suggestions are requested, and before the filter is applied."""
 
 Complete = Callable[[str, int], "Awaitable[Completion]"]
 
 
 class Suggestions(Widget):
-    """A line for each; the chosen one has a mark."""
+    """The list of suggestions, one per line; the selected one has a mark."""
 
     DEFAULT_CSS = """
     Suggestions { height: auto; background: $panel; color: $foreground 80%; }
@@ -45,11 +45,11 @@ class Suggestions(Widget):
     chosen: reactive[int] = reactive(-1)
 
     def get_content_height(self, *_sizes: object) -> int:
-        """As many lines as there are, six at most."""
+        """Return the number of lines: one per suggestion, at most six."""
         return min(len(self.found), _MAX_SHOWN_SUGGESTIONS)
 
     def render_line(self, y: int) -> Strip:
-        """`▸ working   12`."""
+        """Return `▸ working   12`."""
         top = (
             max(0, min(self.chosen - _MAX_SHOWN_SUGGESTIONS + 1, len(self.found) - _MAX_SHOWN_SUGGESTIONS))
             if self.chosen >= 0
@@ -67,7 +67,7 @@ class Suggestions(Widget):
 
 
 class FilterBox(Vertical):
-    """See the module. Hidden until `open`."""
+    """The filter input. Hidden until `open`."""
 
     DEFAULT_CSS = """
     FilterBox { height: auto; display: none; background: $panel; }
@@ -80,33 +80,33 @@ class FilterBox(Vertical):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "use", "Use", id="filter.use", priority=True, tooltip="show only what matches"),
-        Binding("ctrl+n", "find", "Find", id="filter.find", tooltip="hide nothing; n and N go to what matches"),
+        Binding("enter", "use", "Use", id="filter.use", priority=True, tooltip="show only matches"),
+        Binding("ctrl+n", "find", "Find", id="filter.find", tooltip="hide nothing; n and N go to matches"),
         Binding("tab", "complete(1)", "Complete", id="filter.complete", priority=True, tooltip="the next suggestion"),
         Binding("shift+tab", "complete(-1)", "Complete", show=False, id="filter.complete-back", priority=True),
-        Binding("up", "history(-1)", "History", id="filter.older", tooltip="what was typed before"),
+        Binding("up", "history(-1)", "History", id="filter.older", tooltip="previous filters"),
         Binding("down", "history(1)", "History", show=False, id="filter.newer"),
-        Binding("escape", "close", "Cancel", id="filter.cancel", tooltip="the list as it was"),
+        Binding("escape", "close", "Cancel", id="filter.cancel", tooltip="restore the list"),
     ]
 
     class Said(Message):
-        """A valid expression."""
+        """Posted when a valid expression was typed."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
             self.text = text
 
     class Typed(Said):
-        """There was a moment without a key."""
+        """Posted after a moment without a key press."""
 
     class Used(Said):
-        """The user wants to see only what matches."""
+        """Posted when the user wants to see only matches."""
 
     class Sought(Said):
-        """The user wants to go to what matches."""
+        """Posted when the user wants to go to matches."""
 
     class Closed(Message):
-        """The user wants neither."""
+        """Posted when the user cancels."""
 
     def __init__(self, complete: Complete) -> None:
         super().__init__(id="filter")
@@ -118,14 +118,14 @@ class FilterBox(Vertical):
         self._history = FilterHistory()
         self._delay_timers: list[Timer] = []
         self._suggestions_ready = asyncio.Event()
-        """The suggestions are those for what is typed now."""
+        """Set when the suggestions belong to the current text."""
         self._completion_span = (0, 0)
-        """Where what is being typed begins and ends."""
+        """First and last character of the word that is being typed."""
         self._ignore_next_change = False
-        """What changes now is put in by completion or history."""
+        """Whether the next change of the text comes from completion or history."""
 
     def compose(self) -> ComposeResult:
-        """Suggestions above the line, what is wrong below it."""
+        """Return the suggestions, the input line and the error line."""
         yield self._suggestions
         with Horizontal():
             yield Static("/", id="prompt")
@@ -135,11 +135,11 @@ class FilterBox(Vertical):
 
     @property
     def is_open(self) -> bool:
-        """Somebody is typing."""
+        """Whether the input is visible."""
         return self.has_class("-open")
 
     def open(self, text: str) -> None:
-        """Begin with this."""
+        """Show the input with this text."""
         self.add_class("-open")
         self._input.value = text
         self._input.cursor_position = len(text)
@@ -148,9 +148,9 @@ class FilterBox(Vertical):
         self._input.focus()
 
     def hide(self) -> None:
-        """Leave."""
+        """Hide the input."""
         self._stop_timers()
-        self.workers.cancel_node(self)  # what suggestions are asked for would keep the list waiting
+        self.workers.cancel_node(self)  # requesting suggestions would delay the list
         self._suggestions.found = ()
         self.remove_class("-open")
 
@@ -170,7 +170,7 @@ class FilterBox(Vertical):
             self._delay_timers.append(self.set_timer(_APPLY_DELAY, lambda: self.post_message(self.Typed(text))))
         if not self._ignore_next_change:
             self._suggestions_ready.clear()
-            self.workers.cancel_group(self, "suggest")  # those are for what was typed before
+            self.workers.cancel_group(self, "suggest")  # they belong to the previous text
             self._delay_timers.append(self.set_timer(_SUGGEST_DELAY, self._update_suggestions))
         self._ignore_next_change = False
 
@@ -194,7 +194,7 @@ class FilterBox(Vertical):
 
     @work(group="complete")
     async def action_complete(self, by: int) -> None:
-        """Put the next suggestion in the place of what was being typed, as soon as there are any for it."""
+        """Replace the word being typed with the next suggestion, as soon as there are suggestions for it."""
         await self._suggestions_ready.wait()
         items, (start, end) = self._suggestions.found, self._completion_span
         if not items:
@@ -211,17 +211,17 @@ class FilterBox(Vertical):
             self._update_suggestions()
 
     def action_history(self, by: int) -> None:
-        """Another expression of this sitting."""
+        """Insert another expression of the history."""
         text = self._history.previous_or_next(by, self._input.value)
         self._input.value = text
         self._input.cursor_position = len(text)
 
     def action_use(self) -> None:
-        """Show only what matches, if it can be asked so."""
+        """Show only matches if the expression is valid."""
         self._post_expression(self.Used)
 
     def action_find(self) -> None:
-        """Go to what matches, if it can be asked so."""
+        """Go to the next match if the expression is valid."""
         self._post_expression(self.Sought)
 
     def _post_expression(self, message: type[Said]) -> None:
@@ -235,13 +235,13 @@ class FilterBox(Vertical):
         self.post_message(message(text))
 
     def action_close(self) -> None:
-        """The list as it was."""
+        """Cancel, which restores the list."""
         self.hide()
         self.post_message(self.Closed())
 
 
 def error_with_caret(check: FilterCheck, indent: int, width: int) -> str:
-    """A caret under what is wrong and what that is, on its right or its left, whichever has room."""
+    """Return a caret below the error, with the message to its right or left, wherever it fits."""
     if not check.message:
         return ""
     column = indent + check.offset

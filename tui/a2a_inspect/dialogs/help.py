@@ -1,4 +1,4 @@
-"""The keys, on one page over the screen: what can be pressed here first, then everything else."""
+"""The help page: the keys available on the current screen first, then all others."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from a2a_inspect.keys.actions import Action, display_key
 
 _SIGNS = (
     ("→ ←", "a frame to the agent; to the client"),
-    ("live ok error", "still open; ended well; the agent said no"),
-    ("cut refused", "somebody broke off; the proxy answered"),
+    ("live ok error", "still open; ended well; the agent reported an error"),
+    ("cut refused", "a peer broke off; the proxy answered"),
 )
 
 
 _KEYS_WIDTH, _MEANING_WIDTH = 24, 44
-"""Cells of the two columns; together they fit a terminal of 80."""
+"""Cells of the two columns; both fit an 80-cell terminal."""
 
 
 class Help(ModalScreen[None]):
-    """See the module."""
+    """The help page."""
 
     DEFAULT_CSS = """
     Help { align: center middle; }
@@ -46,23 +46,23 @@ class Help(ModalScreen[None]):
     ]
 
     def __init__(self, actions: Sequence[Action], available: set[str]) -> None:
-        """`available` holds the ids of what can be done now."""
+        """`available` has the ids of the actions available now."""
         super().__init__()
         self._lines = list(help_lines(actions, available))
 
     def compose(self) -> ComposeResult:
-        """One text."""
+        """Return the text."""
         box = VerticalScroll(Static(Content("\n").join(self._lines)))
         box.border_title, box.border_subtitle = "Keys", "esc closes"
         yield box
 
     def action_scroll(self, by: int) -> None:
-        """A line further, or back."""
+        """Scroll by lines."""
         self.query_one(VerticalScroll).scroll_relative(y=by, animate=False)
 
 
 def help_lines(actions: Sequence[Action], available: set[str]) -> Iterator[Content]:
-    """Actions by place, those places first of which something can be done here."""
+    """Yield the actions by place; places with available actions come first."""
     groups = [list(group) for _, group in groupby(actions, lambda each: each.place)]
     groups.sort(key=lambda group: not any(each.id in available for each in group))
     for group in groups:
@@ -76,7 +76,7 @@ def help_lines(actions: Sequence[Action], available: set[str]) -> Iterator[Conte
 
 
 def _key_meaning_lines(keys: str, meaning: str) -> Content:
-    """Keys, and beside them what they do, in as many rows as that takes."""
+    """Return keys and their meaning in two columns, wrapped to as many rows as needed."""
     first, *rest = textwrap.wrap(meaning, _MEANING_WIDTH) or [""]
     return Content("\n").join(
         [

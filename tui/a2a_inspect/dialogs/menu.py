@@ -1,4 +1,4 @@
-"""How small menus over the screen look. `MENU` stands for the name of the class."""
+"""Style of small menus over the screen. `MENU` is replaced by the class name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a note is typed: Enter writes it, Esc leaves what was there; an empty one is deleted."""
+"""Input of a note: Enter saves it, Esc keeps the previous note, and an empty note is deleted."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-_HINT = "Enter keeps it, Esc leaves what was there; an empty note is deleted"
+_HINT = "Enter saves, Esc keeps the previous note; an empty note is deleted"
 
 
 class NoteBox(ModalScreen[str | None]):
-    """See the module. Gives the text."""
+    """The note input. Returns the text."""
 
     DEFAULT_CSS = """
     NoteBox { align: center bottom; }
@@ -27,7 +27,7 @@ class NoteBox(ModalScreen[str | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Leave", id="note.leave", tooltip="leave the note as it was"),
+        Binding("escape", "dismiss", "Leave", id="note.leave", tooltip="keep the previous note"),
     ]
 
     def __init__(self, place: str, text: str) -> None:
@@ -36,8 +36,8 @@ class NoteBox(ModalScreen[str | None]):
         self._text = text
 
     def compose(self) -> ComposeResult:
-        """One line."""
-        box = Vertical(Input(self._text, placeholder="what is to be known here", compact=True), Static(_HINT))
+        """Return the input line and the hint."""
+        box = Vertical(Input(self._text, placeholder="text of the note", compact=True), Static(_HINT))
         box.border_title = f"Note at {self._place}"
         yield box
 

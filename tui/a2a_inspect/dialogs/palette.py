@@ -1,4 +1,4 @@
-"""The command palette's list: what can be done now, with the keys for it."""
+"""Source of the command palette: the available actions with their keys."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from a2a_inspect.keys.actions import display_key
 
 
 class ActionProvider(Provider):
-    """The actions that are in force on the screen under the palette."""
+    """The actions available on the screen below the palette."""
 
     async def discover(self) -> Hits:
-        """All of them."""
+        """Yield all actions."""
         for found, words in self._available_actions():
             yield DiscoveryHit(words, partial(self._run_binding, found), help=found.tooltip or None)
 
     async def search(self, query: str) -> Hits:
-        """Those that are typed."""
+        """Yield the actions that match the typed text."""
         matcher = self.matcher(query)
         for found, words in self._available_actions():
             told = f"{words} {found.tooltip}"
@@ -33,7 +33,7 @@ class ActionProvider(Provider):
             name = found.binding.id
             if name is not None and found.enabled and found.binding.description:
                 by_id.setdefault(name, (found, []))[1].append(display_key(key))
-        offered = sorted(by_id.values(), key=lambda each: not each[0].binding.show)  # those of the last line first
+        offered = sorted(by_id.values(), key=lambda each: not each[0].binding.show)  # actions of the key line first
         return [(found, f"{found.binding.description}  {' '.join(keys)}") for found, keys in offered]
 
     async def _run_binding(self, binding: ActiveBinding) -> None:

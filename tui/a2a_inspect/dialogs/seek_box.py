@@ -1,4 +1,4 @@
-"""Where a text is typed that is looked for in what is shown; an empty one looks for nothing any more."""
+"""Input of a text to search for in the displayed lines; an empty text ends the search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from textual.widgets import Input
 
 
 class SeekBox(ModalScreen[str | None]):
-    """See the module. Gives the text; None where nobody wants to look for anything."""
+    """The search input. Returns the text; None if it is closed."""
 
     DEFAULT_CSS = """
     SeekBox { align: center bottom; background: transparent; }
@@ -24,7 +24,7 @@ class SeekBox(ModalScreen[str | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Leave", id="seek.leave", tooltip="look for nothing"),
+        Binding("escape", "dismiss", "Leave", id="seek.leave", tooltip="end the search"),
     ]
 
     def __init__(self, text: str) -> None:
@@ -32,8 +32,10 @@ class SeekBox(ModalScreen[str | None]):
         self._text = text
 
     def compose(self) -> ComposeResult:
-        """One line."""
-        box = Vertical(Input(self._text, placeholder="a word in this text; n and N go on", compact=True))
+        """Return the input line."""
+        box = Vertical(
+            Input(self._text, placeholder="a word in this text; n and N find the next and previous one", compact=True)
+        )
         box.border_title = "Look for"
         yield box
 

@@ -1,4 +1,4 @@
-"""Lines of text over the screen: what a command has to say."""
+"""A page of text over the screen: the output of a command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from a2a_inspect.widgets.text_view import TextView
 
 
 class TextPage(ModalScreen[None]):
-    """See the module. The lines must be harmless already."""
+    """The page. Its lines must not contain control characters."""
 
     DEFAULT_CSS = """
     TextPage { align: center middle; }
@@ -33,12 +33,12 @@ class TextPage(ModalScreen[None]):
         self._lines = lines
 
     def compose(self) -> ComposeResult:
-        """One text."""
+        """Return the text."""
         box = Vertical(TextView(id="page"))
         box.border_title, box.border_subtitle = self._heading, "esc closes"
         yield box
 
     def on_mount(self) -> None:
-        """Show it."""
+        """Focus the text."""
         self.query_one(TextView).show(self._lines)
         self.query_one(TextView).focus()

@@ -1,1 +1,1 @@
-"""What is asked for when two things are to be compared."""
+"""Parsing of the arguments of a comparison."""

@@ -1,4 +1,4 @@
-"""What is to be compared: two recordings, sessions, tasks or exchanges, by the words that `show` has for them."""
+"""The two sides of a comparison: recordings, sessions, tasks or exchanges, named as for `show`."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 
 
 class DiffSide(msgspec.Struct, frozen=True):
-    """One side: a recording, and what of it."""
+    """One side: a recording and a place in it."""
 
     path: Path
     place: str = ""
-    """`3` or `#3` an exchange, `1:3` one of several sessions, `3.2` one of its frames, `1:` a session, the beginning of
-    a task's id a task; empty: all of it."""
+    """`3` or `#3` for an exchange, `1:3` with its session, `3.2` for a frame, `1:` for a session, the beginning of a
+    task's id for a task; empty: the whole recording.
+    """
 
 
 def parse_sides(words: tuple[str, ...]) -> tuple[DiffSide, DiffSide]:
-    """What the arguments of `diff` name.
+    """Parse the arguments of `diff`.
 
-    One recording with two places, or two recordings with a place behind each; a place behind only one of two is meant
-    for both. One exchange alone is compared with the one before it of the same operation, a recording alone is its
-    last two sessions.
+    They are one recording with two places, or two recordings, each with an optional place. A place after only one of
+    them applies to both. A single exchange is compared with the preceding exchange of the same operation; a single
+    recording is compared by its last two sessions.
 
     Raises:
-        UserError: it is neither.
+        UserError: the arguments have another form.
     """
     groups = split_recordings(words)
     if len(groups) == 1:
@@ -44,19 +45,19 @@ def parse_sides(words: tuple[str, ...]) -> tuple[DiffSide, DiffSide]:
         return DiffSide(resolve_recording(left), (mine or other or ("",))[0]), DiffSide(
             resolve_recording(right), (other or mine or ("",))[0]
         )
-    raise UserError("what is to be compared is not clear", "a2a-inspect diff LEFT [#3] RIGHT [#3]")
+    raise UserError("name two places or recordings to compare", "a2a-inspect diff LEFT [#3] RIGHT [#3]")
 
 
 def _sides_of_recording(path: Path, words: tuple[str, ...]) -> tuple[DiffSide, DiffSide]:
     if len(words) == 2:
         return DiffSide(path, words[0]), DiffSide(path, words[1])
     if len(words) > 2:
-        raise UserError("two things can be compared, not more", f"a2a-inspect diff {path} {words[0]} {words[1]}")
+        raise UserError("only two places can be compared", f"a2a-inspect diff {path} {words[0]} {words[1]}")
     with open_recording(path) as recording:
         if words:
             row = _resolve_exchange(recording, words[0])
             if row is None:
-                raise UserError(f"{words[0]} is compared with what?", f"a2a-inspect diff {path} {words[0]} OTHER")
+                raise UserError(f"nothing to compare {words[0]} with", f"a2a-inspect diff {path} {words[0]} OTHER")
             before = previous_exchange(recording, row)
             if before is None:
                 raise UserError(f"there is no {row.exchange.operation} before {words[0]}", "name both exchanges")
@@ -68,12 +69,12 @@ def _sides_of_recording(path: Path, words: tuple[str, ...]) -> tuple[DiffSide, D
 
 
 def exchange_place(row: ExchangeRow) -> str:
-    """An exchange as a place."""
+    """Return the place of an exchange."""
     return f"{row.session}:{row.exchange.id}"
 
 
 def previous_exchange(recording: Recording, row: ExchangeRow) -> ExchangeRow | None:
-    """The last exchange before this one that did the same."""
+    """Return the last exchange before this one with the same operation."""
     word = recording.db.execute("SELECT operation FROM exchange WHERE id = ?", (row.key,)).fetchone()
     find = "SELECT max(id) FROM exchange WHERE id < ? AND operation = ?"
     found = recording.db.execute(find, (row.key, *word)).fetchone()[0] if word else None
@@ -82,10 +83,10 @@ def previous_exchange(recording: Recording, row: ExchangeRow) -> ExchangeRow | N
 
 @contextlib.contextmanager
 def open_both(left: DiffSide, right: DiffSide) -> Iterator[tuple[Recording, Recording]]:
-    """The recordings of both sides, open; one recording is opened once.
+    """Open the recordings of both sides; a common recording is opened once.
 
     Raises:
-        UserError: one cannot be opened or read.
+        UserError: a recording cannot be opened or read.
     """
     with open_recording(left.path) as one:
         if right.path == left.path:
@@ -96,11 +97,11 @@ def open_both(left: DiffSide, right: DiffSide) -> Iterator[tuple[Recording, Reco
 
 
 def compute_difference(left: DiffSide, right: DiffSide, where: str = "", watch: Watch | None = None) -> RunDifference:
-    """Compare them; two exchanges are a run of one call each, whatever they are.
+    """Compare the two sides. Two exchanges are compared as runs of one call each.
 
     Raises:
-        UserError: a recording cannot be read, has no such place, or the filter is wrong.
-        Stopped: `watch` wanted no more.
+        UserError: a recording cannot be read or has no such place, or the filter is not valid.
+        Stopped: `watch` cancelled the comparison.
     """
     with open_both(left, right) as (one, other):
         pair = _resolve_exchange(one, left.place), _resolve_exchange(other, right.place)
@@ -121,16 +122,16 @@ def compute_difference(left: DiffSide, right: DiffSide, where: str = "", watch: 
 
 
 def _frame_number(word: str) -> int:
-    """Number of the frame that a place names; -1 where it names none."""
+    """Return the frame number in a place; -1 if it has none."""
     named = parse_reference(word)
     return named.seq if named is not None else -1
 
 
 def _resolve_exchange(recording: Recording, word: str) -> ExchangeRow | None:
-    """The exchange that a place names; None where it names a session, or may be the beginning of a task's id.
+    """Return the exchange that a place names; None if it names a session or may be the beginning of a task's id.
 
     Raises:
-        UserError: there is none of this number, or one in each of several sessions.
+        UserError: no exchange has this number, or several sessions have one.
     """
     named = parse_reference(word)
     if named is None or (not named.exchange and named.session is not None):
@@ -142,7 +143,7 @@ def _resolve_exchange(recording: Recording, word: str) -> ExchangeRow | None:
 
 
 def _exchanges_of_side(recording: Recording, side: DiffSide, where: str) -> Iterator[ExchangeRow]:
-    """The exchanges of a side."""
+    """Yield the exchanges of a side."""
     exchange = _resolve_exchange(recording, side.place)
     if exchange is not None:
         yield exchange

@@ -1,4 +1,4 @@
-"""What is exported: a recording, or some exchanges of it, each whole."""
+"""The exported part of a recording: all of it, or some exchanges, each complete."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from a2a_proxy.recording.read.rows import ExchangeRow, FindingRow, SessionRow, T
 
 
 class ExportSelection(msgspec.Struct, frozen=True):
-    """See the module. What its writer may read of the recording."""
+    """The exported part, as read by the writer of a format."""
 
     recording: Recording
     keys: frozenset[int] | None = None
-    """Keys of the exchanges; None: all there is, also what belongs to no exchange."""
+    """Keys of the exchanges; None: the whole recording, including connections without exchanges."""
     description: str = ""
-    """Which exchanges these are, in words; empty where it is all."""
+    """Description of the exchanges; empty for the whole recording."""
 
     def is_selected(self, exchange_key: int) -> bool:
-        """Whether this exchange is one of them."""
+        """Return whether this exchange is exported."""
         return self.keys is None or exchange_key in self.keys
 
     def count(self) -> int:
-        """How many exchanges."""
+        """Return the number of exported exchanges."""
         return self.recording.counts().exchanges if self.keys is None else len(self.keys)
 
     def sessions(self) -> list[SessionRow]:
-        """The sessions that have any of them; without a choice all."""
+        """Return the sessions that have exported exchanges; all without a selection."""
         numbers = None if self.keys is None else {split_key(each)[0] for each in self.keys}
         return [row for row in self.recording.sessions() if numbers is None or row.id in numbers]
 
     def exchanges(self, session: int) -> Iterator[ExchangeRow]:
-        """The chosen exchanges of a session, by number."""
+        """Yield the exported exchanges of a session, by number."""
         if self.keys is None:
             yield from self.recording.exchanges(session)
             return
@@ -43,13 +43,13 @@ class ExportSelection(msgspec.Struct, frozen=True):
                 yield row
 
     def tasks(self, session: int) -> Iterator[TaskRow]:
-        """The tasks of a session that one of them touched, in order of first sight."""
+        """Yield the tasks of a session that an exported exchange touched, in order of first appearance."""
         for row in self.recording.tasks(session):
             if self.keys is None or any(make_key(session, number) in self.keys for number in row.task.exchanges):
                 yield row
 
     def findings(self, session: int) -> Iterator[FindingRow]:
-        """What was found in them while they were recorded; without a choice also what belongs to no exchange."""
+        """Yield the recorded findings about exported exchanges; without a selection also those about connections."""
         return (
             row for row in self.recording.findings(session) if self.is_selected(make_key(session, row.finding.exchange))
         )

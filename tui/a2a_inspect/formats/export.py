@@ -1,4 +1,4 @@
-"""Exchanges of a recording to a new file, or to a stream, in one of the formats of `formats.registry`."""
+"""Export of exchanges to a new file, or to a stream, in one of the formats of `formats.registry`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from a2a_proxy.recording.errors import RecordingError
 
 
 def export_selection(selection: ExportSelection, target: Path | BinaryIO, form: str, **options: Any) -> int:
-    """Write what was chosen; how many exchanges that is.
+    """Write the selection and return the number of exported exchanges.
 
-    An existing file is never replaced, and one that cannot be finished is never there.
+    An existing file is never replaced, and an unfinished file never gets its final name.
 
     Raises:
-        RecordingError: the recording cannot be read, the file not be written, or the format needs what is not
+        RecordingError: the recording cannot be read, the file cannot be written, or a package for the format is not
             installed.
     """
     if isinstance(target, Path):
@@ -34,7 +34,7 @@ def export_selection(selection: ExportSelection, target: Path | BinaryIO, form: 
 
 @contextlib.contextmanager
 def new_file(target: Path) -> Iterator[BinaryIO]:
-    """A file (0600) that has its name when all of it is written. Raises RecordingError."""
+    """Yield a file (mode 0600) that gets its name once it is complete. Raises RecordingError."""
     if target.exists():
         raise _target_exists_error(target)
     try:
@@ -57,7 +57,9 @@ def _target_exists_error(target: Path) -> RecordingError:
 
 
 def _rename_into_place(temporary: Path, target: Path) -> None:
-    """Give it its name, where nobody else has taken that meanwhile: a link, or a rename where there are no links."""
+    """Rename the file unless the name has been taken meanwhile: by a hard link, or by a rename if the file system has
+    no links.
+    """
     try:
         os.link(temporary, target)
     except FileExistsError:
@@ -69,7 +71,7 @@ def _rename_into_place(temporary: Path, target: Path) -> None:
 
 
 def unused_path(folder: Path, recording: Path, part: str, suffix: str) -> Path:
-    """A name in this folder that nobody has: `run-filtered.a2a.jsonl`, then `run-filtered-2.a2a.jsonl`."""
+    """Return an unused name in this folder: `run-filtered.a2a.jsonl`, then `run-filtered-2.a2a.jsonl`."""
     stem = recording.name
     for known in (".a2a.db", ".a2a.jsonl", recording.suffix):
         stem = stem.removesuffix(known) if known else stem

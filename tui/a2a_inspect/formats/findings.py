@@ -1,4 +1,4 @@
-"""JUnit XML and SARIF, as `a2a-inspect check` writes them: what today's rules say of the chosen exchanges."""
+"""JUnit XML and SARIF of today's rules about the selected exchanges, as written by `a2a-inspect check`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from a2a_proxy.rules.define.catalogue import all_rules
 
 
 def write_junit(selection: ExportSelection, stream: BinaryIO) -> None:
-    """A suite a session, a case a rule, which fails with an error. Raises RecordingError."""
+    """Write JUnit XML: one suite per session, one case per rule, which fails for an error. Raises RecordingError."""
     _write_report(selection, stream, junit.lines)
 
 
 def write_sarif(selection: ExportSelection, stream: BinaryIO) -> None:
-    """SARIF 2.1.0. Raises RecordingError."""
+    """Write SARIF 2.1.0. Raises RecordingError."""
     _write_report(selection, stream, sarif.lines)
 
 

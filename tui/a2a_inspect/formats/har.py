@@ -1,4 +1,4 @@
-"""HAR 1.2, what browsers' developer tools open: a page a session, an entry an exchange, written one at a time."""
+"""HAR 1.2, which browsers' developer tools open: a page per session and an entry per exchange, written one by one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from a2a_proxy.recording.read.rows import SessionRow, make_key
 
 
 def write(selection: ExportSelection, stream: BinaryIO) -> None:
-    """Write it. Raises RecordingError."""
+    """Write the selection. Raises RecordingError."""
     sessions = selection.sessions()
     log = {
         "version": "1.2",
@@ -34,7 +34,7 @@ def _encode_json(value: dict[str, Any]) -> bytes:
 
 
 def page_id(session: int) -> str:
-    """What entries call the page of a session."""
+    """Return the id by which entries refer to the page of a session."""
     return f"session_{session}"
 
 

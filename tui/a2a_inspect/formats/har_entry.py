@@ -1,4 +1,7 @@
-"""An exchange as an entry of HAR 1.2. What A2A says of it is the member `_a2a`, as custom members begin there."""
+"""An exchange as an entry of HAR 1.2.
+
+A2A data is in the member `_a2a`, because custom members begin with an underscore.
+"""
 
 from __future__ import annotations
 
@@ -33,21 +36,21 @@ _BODIES = frozenset(
         FrameKind.UNDECODABLE,
     )
 )
-"""Kinds of frames whose payload stood in a body."""
+"""Kinds of frames whose payload was part of a body."""
 _MS = 1_000_000
-"""ns."""
+"""One millisecond in ns."""
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 
 
 def format_time(at: int) -> str:
-    """A time, ns, in milliseconds as ISO 8601 has it."""
+    """Return a time, ns since the epoch, in ISO 8601 with milliseconds."""
     return f"{text.format_utc(at)[:-7]}Z"
 
 
 def har_entry(
     exchange: Exchange, connection: Connection | None, frames: Sequence[Frame], findings: Sequence[Finding]
 ) -> dict[str, Any]:
-    """The entry, but for its page."""
+    """Return the entry without its page."""
     timings = _timings_object(exchange, frames)
     to_agent = [frame for frame in frames if frame.direction is Direction.TO_AGENT and frame.kind in _BODIES]
     to_client = [frame for frame in frames if frame.direction is Direction.TO_CLIENT and frame.kind in _BODIES]
@@ -61,7 +64,7 @@ def har_entry(
         "timings": {"blocked": -1, "dns": -1, "connect": -1, "ssl": -1, **timings},
         **({"serverIPAddress": peer} if peer else {}),
         "connection": str(exchange.connection),
-        "_resourceType": "fetch",  # what Chromium would call it; without it, it guesses from names
+        "_resourceType": "fetch",  # Chromium's own value; without it Chromium guesses from names
         "_a2a": {
             **exchange_object(exchange),
             "frames": [_frame_details(frame, exchange) for frame in frames],
@@ -71,8 +74,10 @@ def har_entry(
 
 
 def _timings_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, float]:
-    """Milliseconds: until the request was there, until the answer began, until it was over (or what there is of it).
-    A stream may answer before its request has ended."""
+    """Return the known durations in milliseconds: the request, until the response began, until it ended.
+
+    A stream may be answered before its request has ended.
+    """
     last = exchange.closed or max((frame.at for frame in frames), default=exchange.started)
     answered = exchange.response_started or exchange.first_event or last
     asked = min(exchange.request_ended or answered, answered)
@@ -84,7 +89,7 @@ def _request_object(exchange: Exchange, connection: Connection | None, frames: S
     body, data = _body_object(exchange, frames), _body_size(exchange, frames)
     posted: dict[str, Any] = {}
     if frames and (data or "comment" in body):
-        how = {"_encoding": body.pop("encoding")} if "encoding" in body else {}  # of requests HAR knows no encoding
+        how = {"_encoding": body.pop("encoding")} if "encoding" in body else {}  # HAR has no encoding for requests
         posted["postData"] = {
             "mimeType": _header_value(exchange.request_headers, b"content-type"),
             "text": "",
@@ -119,19 +124,19 @@ def _response_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, A
         "redirectURL": _header_value(exchange.response_headers, b"location"),
         "headersSize": -1,
         "bodySize": -1,
-        "_transferSize": data,  # what Chromium shows as size
+        "_transferSize": data,  # Chromium shows this as the size
         **({"_error": exchange.error} if exchange.error else {}),
     }
 
 
 def _http_method(exchange: Exchange) -> str:
-    """`exchange.method` is that of JSON-RPC or gRPC where there is one, else that of HTTP."""
+    """Return the HTTP method; `exchange.method` has the JSON-RPC or gRPC method if there is one."""
     named = exchange.binding in (Binding.JSONRPC, Binding.GRPC, Binding.STDIO)
     return "POST" if named else exchange.method
 
 
 def _request_url(exchange: Exchange, connection: Connection | None) -> str:
-    """As the client asked; a call over a pipe has none, and gets one that names its operation."""
+    """Return the URL as requested by the client. A stdio call has no URL and gets one that names its operation."""
     if exchange.binding is Binding.STDIO:
         return f"stdio://agent/{_percent_encode(exchange.method)}"
     target = _percent_encode(exchange.target)
@@ -142,7 +147,7 @@ def _request_url(exchange: Exchange, connection: Connection | None) -> str:
 
 
 def _percent_encode(text: str) -> str:
-    """Nothing but printable ASCII."""
+    """Percent-encode all characters except printable ASCII."""
     return quote(text, safe=_PRINTABLE, errors="replace")
 
 
@@ -164,13 +169,16 @@ def _query_parameters(target: str) -> list[dict[str, str]]:
 
 
 def _body_size(exchange: Exchange, frames: Sequence[Frame]) -> int:
-    """True bytes of the body, also of what is not in the recording; content coding removed, framing included."""
+    """Return the full size of the body in bytes, including parts that were not recorded, without content coding, with
+    framing.
+    """
     return sum(len(_wire_bytes(exchange, frame)) - len(frame.payload) + frame.size for frame in frames)
 
 
 def _body_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, str]:
-    """`text` as it was on the wire, content coding removed, `encoding` where that is not text; what is missing is the
-    comment."""
+    """Return `text` as sent but without content coding, `encoding` if it is not text, and `comment` if a part is
+    missing.
+    """
     lacking = [*["payload not recorded"] * any(map(withheld, frames)), *["cut"] * any(f.truncated for f in frames)]
     comment = {"comment": ", ".join(lacking)} if lacking else {}
     data = b"".join(_wire_bytes(exchange, frame) for frame in frames)
@@ -186,13 +194,13 @@ def _wire_bytes(exchange: Exchange, frame: Frame) -> bytes:
     if exchange.binding is Binding.GRPC:
         return b"\0" + len(frame.payload).to_bytes(4, "big") + frame.payload
     if exchange.binding is not Binding.STDIO and frame.framing:
-        with contextlib.suppress(UnicodeEncodeError):  # a framing that never was on a wire
+        with contextlib.suppress(UnicodeEncodeError):  # a framing that was never on a wire
             return rebuild_event(frame.framing, frame.payload)
     return frame.payload
 
 
 def _frame_details(frame: Frame, exchange: Exchange) -> dict[str, object]:
-    """What it tells; its payload only where the entry's text has it as bytes."""
+    """Return the facts of a frame; its payload only if the entry's text has it as bytes."""
     facts = frame_object(frame, exchange)
     if not is_protobuf(frame.schema):
         facts.pop("payload", None)

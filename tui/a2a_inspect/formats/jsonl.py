@@ -1,4 +1,4 @@
-"""JSON lines that are a recording again, without loss: a cassette."""
+"""JSON lines that convert back to a recording without loss: a cassette."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from a2a_proxy.recording.read.rows import SELECTION_PREFIX
 
 
 def write(source: ExportSelection, stream: BinaryIO) -> None:
-    """Write it; where exchanges were chosen, the sessions say which. Raises RecordingError."""
+    """Write the selection; if exchanges were selected, the sessions name the selection. Raises RecordingError."""
     recording, keys = source.recording, source.keys
     selection = None if keys is None else Selection(recording, keys, f"{SELECTION_PREFIX}{source.description}")
     Exporter(recording, recording.sessions(), stream, selection=selection).run()

@@ -1,4 +1,4 @@
-"""Markdown with a sequence diagram for each conversation, as `a2a-inspect lanes --mermaid` draws one."""
+"""Markdown with a sequence diagram for each conversation, as drawn by `a2a-inspect lanes --mermaid`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from a2a_proxy.present import text
 from a2a_proxy.recording.read.rows import make_key
 
 _MARKUP = re.compile(r"[<>&`*_\[\]!|\\]")
-"""What could be Markdown's or HTML's in a heading."""
+"""Characters that Markdown or HTML would interpret in a heading."""
 
 
 def write(selection: ExportSelection, stream: BinaryIO) -> None:
-    """Write it: the conversations that have a chosen exchange, each whole. Raises RecordingError."""
+    """Write the complete conversations that have a selected exchange. Raises RecordingError."""
     for session in selection.sessions():
         drawn: set[int] = set()
         links = SessionLinks(selection.recording, session.id)
@@ -30,12 +30,12 @@ def write(selection: ExportSelection, stream: BinaryIO) -> None:
 
 
 def escape_heading(text: str) -> str:
-    """The words as a heading's, whatever a peer has put among them."""
+    """Escape text for a heading, whatever characters a peer has put in it."""
     return _MARKUP.sub(r"\\\g<0>", text)
 
 
 def _first_exchanges(selection: ExportSelection, session: int) -> list[int]:
-    """An exchange of each task, by number; where there is no task, each exchange."""
+    """Return one exchange of each task, by number, or every exchange if the session has no task."""
     tasks = [row.task.exchanges[0] for row in selection.tasks(session) if row.task.exchanges]
     return tasks or [row.exchange.id for row in selection.exchanges(session)]
 

@@ -1,4 +1,4 @@
-"""Parquet: a row a frame, with the columns of the archive's table `frames`."""
+"""Parquet: one row per frame, with the columns of the archive's table `frames`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from a2a_proxy.recording.read.rows import FrameRow
 
 
 def write(selection: ExportSelection, stream: BinaryIO) -> None:
-    """Write it. Raises RecordingError, also where pyarrow is not installed."""
+    """Write the selection. Raises RecordingError, also if pyarrow is not installed."""
     try:
         from a2a_proxy.archive.rows import write_frames
     except ModuleNotFoundError as missing:
@@ -22,7 +22,7 @@ def write(selection: ExportSelection, stream: BinaryIO) -> None:
 
 
 def _selected_frames(selection: ExportSelection) -> Iterator[FrameRow]:
-    """In order of storing."""
+    """Yield the frames in order of storing."""
     if selection.keys is None:
         yield from selection.recording.frames_after(0)
         return

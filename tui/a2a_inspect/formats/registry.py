@@ -1,4 +1,4 @@
-"""Which formats `a2a-inspect export` and the screen's menu know: for each a line here and a module with a writer."""
+"""The formats of `a2a-inspect export` and of the screen's menu: each has an entry here and a module with a writer."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ if TYPE_CHECKING:
 
 
 class ExportFormat(NamedTuple):
-    """One format. Its writer is `write(chosen: Chosen, stream: BinaryIO, **options)`: it goes through the recording row
-    by row, and raises RecordingError where it cannot; what it wrote until then is thrown away."""
+    """One format.
+
+    Its writer is `write(selection: ExportSelection, stream: BinaryIO, **options)`. It reads the recording row by row
+    and raises RecordingError if that fails; its output so far is then discarded.
+    """
 
     name: str
     suffix: str
-    """How its files end."""
+    """Suffix of its files."""
     description: str
-    """What it is, in a few words, for the help and the menu."""
+    """Short description for the help and the menu."""
     where: str
-    """`module:function` of its writer, imported when it is used."""
+    """`module:function` of its writer, imported on first use."""
 
     def write(self, selection: ExportSelection, stream: BinaryIO, **options: Any) -> None:
         """Call the writer. Raises as it does."""
@@ -28,18 +31,21 @@ class ExportFormat(NamedTuple):
 
 
 DEFAULT_FORMAT = "jsonl"
-"""What is meant where no format is named."""
+"""Format if none is named."""
 _FORMATS_PACKAGE = "a2a_inspect.formats"
 _ALL_FORMATS = (
     ExportFormat(
-        "jsonl", ".a2a.jsonl", "JSON lines that are a recording again, without loss", f"{_FORMATS_PACKAGE}.jsonl:write"
+        "jsonl",
+        ".a2a.jsonl",
+        "JSON lines that convert back to a recording without loss",
+        f"{_FORMATS_PACKAGE}.jsonl:write",
     ),
     ExportFormat("har", ".har", "HAR 1.2, for browsers' developer tools", f"{_FORMATS_PACKAGE}.har:write"),
     ExportFormat(
         "mermaid", ".md", "Markdown with a sequence diagram for each task", f"{_FORMATS_PACKAGE}.mermaid:write"
     ),
-    ExportFormat("junit", ".xml", "what `check` finds, as JUnit XML", f"{_FORMATS_PACKAGE}.findings:write_junit"),
-    ExportFormat("sarif", ".sarif", "what `check` finds, as SARIF 2.1.0", f"{_FORMATS_PACKAGE}.findings:write_sarif"),
+    ExportFormat("junit", ".xml", "findings of `check` as JUnit XML", f"{_FORMATS_PACKAGE}.findings:write_junit"),
+    ExportFormat("sarif", ".sarif", "findings of `check` as SARIF 2.1.0", f"{_FORMATS_PACKAGE}.findings:write_sarif"),
     ExportFormat("parquet", ".parquet", "a table with a row for each frame", f"{_FORMATS_PACKAGE}.parquet:write"),
     ExportFormat(
         "html",

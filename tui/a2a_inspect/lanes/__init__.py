@@ -1,1 +1,1 @@
-"""A conversation as a swimlane: one lane for each party, time downwards."""
+"""A conversation as a swimlane: one lane per party, time downwards."""

@@ -1,6 +1,6 @@
-"""Rows of a swimlane as text of a fixed width: where the lanes stand, arrows between them, what is cut where.
+"""Rows of a swimlane as text of a fixed width: columns of the lanes, arrows between them, truncation.
 
-Text of peers passes `visible` in `fit`. Styles are names of component classes of the list (`list--...`).
+`fit_text` makes the text of peers visible. Styles are names of component classes of the list (`list--...`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ StyledCells = list[tuple[str, str]]
 
 _START_CELLS, _PAUSE_CELLS = 9, 8
 MARGIN = _START_CELLS + 1 + _PAUSE_CELLS + 2
-"""Cells of the two times."""
+"""Cells of the two time columns."""
 _PLACE_CELLS, _MIN_WIDTH_FOR_PLACES = 8, 100
-"""Cells of the exchange and frame, and from how many cells on they are told."""
+"""Cells of the exchange and frame number, and the width in cells from which it is shown."""
 MIN_LANE_WIDTH = 16
-"""Cells between two lanes: an arrow with a word."""
+"""Minimum cells between two lanes: an arrow with a word."""
 _LIFELINE, _PAUSED_LIFELINE = "│", "┊"
 
 _KIND_STYLES = {
@@ -50,12 +50,12 @@ _MARK_SIGNS = {
 
 
 class LaneGeometry(msgspec.Struct, frozen=True):
-    """Where lanes stand."""
+    """Columns of the lanes."""
 
     width: int
     lanes: tuple[PartyLane, ...]
     columns: tuple[int, ...]
-    """Cell of each lane that is drawn. Where not all fit, the last one stands for all that are folded."""
+    """Column in cells of each drawn lane. If not all lanes fit, the last column stands for all folded ones."""
 
     @property
     def margin(self) -> int:
@@ -64,25 +64,25 @@ class LaneGeometry(msgspec.Struct, frozen=True):
 
     @property
     def end(self) -> int:
-        """The cell after the last one that is drawn in: the last lane, or where there is one only, all."""
+        """The cell after the last drawn one: that of the last lane, or the full width with a single lane."""
         return self.columns[-1] + 1 if len(self.columns) > 1 else max(self.width, self.margin + MIN_LANE_WIDTH + 1)
 
     @property
     def folded_count(self) -> int:
-        """How many lanes share the last column; 0 where each has its own."""
+        """Number of lanes that share the last column; 0 if each has its own."""
         return len(self.lanes) - len(self.columns) + 1 if len(self.lanes) > len(self.columns) else 0
 
     def column(self, lane: int) -> int:
-        """The cell of a lane."""
+        """Return the column of a lane, in cells."""
         return self.columns[min(lane, len(self.columns) - 1)]
 
     def is_folded(self, lane: int) -> bool:
-        """It has no column of its own."""
+        """Return whether the lane has no column of its own."""
         return bool(self.folded_count) and lane >= len(self.columns) - 1
 
 
 def make_geometry(width: int, lanes: Sequence[PartyLane]) -> LaneGeometry:
-    """Spread the lanes over so many cells; those that do not fit fold into the last column."""
+    """Spread the lanes over `width` cells; lanes that do not fit share the last column."""
     first = MARGIN + (_PLACE_CELLS if width >= _MIN_WIDTH_FOR_PLACES else 0)
     last = max(width - 1, first + MIN_LANE_WIDTH)
     count = min(len(lanes), 1 + (last - first) // MIN_LANE_WIDTH)
@@ -91,7 +91,7 @@ def make_geometry(width: int, lanes: Sequence[PartyLane]) -> LaneGeometry:
 
 
 def lane_head(geometry: LaneGeometry) -> str:
-    """The names of the lanes, each at its own."""
+    """Return the names of the lanes, each at its column."""
     names = [make_visible(lane.name) for lane in geometry.lanes[: len(geometry.columns)]]
     if geometry.folded_count:
         names[-1] = f"+{geometry.folded_count} others"
@@ -102,7 +102,7 @@ def lane_head(geometry: LaneGeometry) -> str:
 
 
 def _append_lane_name(line: str, name: str, column: int, number: int, geometry: LaneGeometry) -> str:
-    """The first name begins at its lane, the last one ends there, others stand around theirs."""
+    """Append a name: the first begins at its lane, the last ends at its lane, the others are centred on theirs."""
     room = (geometry.columns[1] - geometry.columns[0] if len(geometry.columns) > 1 else geometry.width - column) - 2
     name = fit_text(name, min(cell_len(name), max(room, 1)))
     length = cell_len(name)
@@ -113,7 +113,7 @@ def _append_lane_name(line: str, name: str, column: int, number: int, geometry: 
 
 
 def paint_row(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
-    """One row in all its cells."""
+    """Return the cells of one row."""
     if row.what is RowKind.FRAME:
         return [*_time_cells(row, geometry), *(_paint_message(row, geometry))]
     sign, style = _MARK_SIGNS[row.what]
@@ -141,7 +141,7 @@ def _row_words(row: LaneRow) -> str:
 
 
 def _overlay_label(lifelines: str, label: str, column: int, style: str) -> StyledCells:
-    """The words over the lifelines, which go on beside them."""
+    """Write the words over the lifelines, which remain visible on both sides."""
     after = lifelines[column + cell_len(label) :]
     begun = lifelines[: column - 1] + " "
     return [(begun, "list--dim"), (label, style), (" " + after[1:] if len(after) > 1 else after, "list--dim")]
@@ -150,13 +150,13 @@ def _overlay_label(lifelines: str, label: str, column: int, style: str) -> Style
 def _time_cells(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
     before = text.format_duration(row.since_before) if row.since_start else ""
     before = f"+{before}" if before else ""
-    shown = before if len(before) <= _PAUSE_CELLS else ""  # the pause above says it
+    shown = before if len(before) <= _PAUSE_CELLS else ""  # the pause row above shows it
     place = fit_text(f"#{row.exchange}.{row.seq}", _PLACE_CELLS - 1) + " " if geometry.margin > MARGIN else ""
     return [(f"{format_elapsed(row.since_start):>{_START_CELLS}} {shown:>{_PAUSE_CELLS}}  {place}", "list--dim")]
 
 
 def format_elapsed(ns: int) -> str:
-    """Time since the start: seconds to the millisecond, hours where it is long."""
+    """Return the time since the start: seconds with milliseconds, hours for long times."""
     seconds = ns / 1e9
     if abs(seconds) < 10_000:
         return f"{seconds:+.3f}"
@@ -188,10 +188,10 @@ def _arrow_tail(row: LaneRow, rightwards: bool) -> str:
 
 
 def _arrow_cells(label: str, room: int, row: LaneRow, *, rightwards: bool) -> list[tuple[str, bool]]:
-    """Shaft, label, shaft and head, in exactly this many cells; True for what is arrow."""
+    """Return shaft, label, shaft and head in exactly `room` cells; True marks parts of the arrow."""
     shaft = "╌" if row.kind in _DIM_KINDS else "─"
     head = "✕" if row.kind is FrameKind.CUT else "▶" if rightwards else "◀"
-    space = max(room - 5, 0)  # two of shaft, two spaces, the head
+    space = max(room - 5, 0)  # two cells of shaft, two spaces, the head
     said = fit_text(label, min(cell_len(make_visible(label)), space))
     if not said:
         return [(shaft * (room - 1) + head if rightwards else head + shaft * (room - 1), True)]
@@ -202,7 +202,7 @@ def _arrow_cells(label: str, room: int, row: LaneRow, *, rightwards: bool) -> li
 
 
 def _message_label(row: LaneRow, geometry: LaneGeometry) -> str:
-    """What it says, with the names of those that have no column."""
+    """Return the text of the message, with the name of a party that has no column."""
     if geometry.is_folded(row.source):
         return f"[{geometry.lanes[row.source].name}] {row.text}"
     if geometry.is_folded(row.target):
@@ -211,7 +211,7 @@ def _message_label(row: LaneRow, geometry: LaneGeometry) -> str:
 
 
 def _paint_self_message(row: LaneRow, geometry: LaneGeometry, style: str) -> StyledCells:
-    """Both ends are in one column: words beside it."""
+    """Paint a message with both ends in one column: the text is next to it."""
     at = geometry.column(row.source) - geometry.columns[0]
     lane = _lifelines(geometry, geometry.columns[0], geometry.end)
     names = f"{geometry.lanes[row.source].name} → {geometry.lanes[row.target].name}"

@@ -1,8 +1,7 @@
-"""What leads from a task to the rest of its conversation: its exchanges, its segments, who handed over to whom.
+"""Links from a task to the rest of its conversation: its exchanges, its segments and its hand-offs.
 
-`TaskLinks` asks the recording for one conversation; `SessionLinks` reads a session once, for who goes through all of
-them: each
-question of `TaskLinks` looks at every exchange of the session.
+`TaskLinks` queries the recording for one conversation. `SessionLinks` reads a session once, for callers that process
+all its conversations, because each query of `TaskLinks` examines every exchange of the session.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from a2a_proxy.recording.read.rows import split_key
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 _MAX_HANDOFFS = 10_000
-"""Of a session; what comes after is not followed."""
+"""Maximum hand-offs of a session; later ones are not followed."""
 _EXCHANGES_OF_TASK = "SELECT id FROM exchange WHERE id >= ? AND id < ? AND task = (SELECT ident FROM task WHERE id = ?)"
 _ROWS_OF_TASKS = "task IN (SELECT ident FROM task WHERE id IN (SELECT value FROM json_each(?)))"
 _SEGMENT_TABLES = ("segment", "interruption")
@@ -25,7 +24,7 @@ _SEGMENT_TABLES = ("segment", "interruption")
 
 
 class TaskLinks:
-    """See the module."""
+    """Links of one conversation, queried on demand."""
 
     def __init__(self, recording: Recording, session: int) -> None:
         self._db = recording.db
@@ -34,11 +33,11 @@ class TaskLinks:
         self.handoffs: list[Handoff] = [row.handoff for row in recording.handoffs(session, limit=_MAX_HANDOFFS)]
 
     def exchanges_of(self, task: int) -> Iterable[int]:
-        """Numbers of the exchanges that name the task of this row."""
+        """Return numbers of the exchanges that name the task of this row."""
         return [split_key(row[0])[1] for row in self._db.execute(_EXCHANGES_OF_TASK, (*self._key_range, task))]
 
     def row_keys(self, table: str, tasks: list[int]) -> list[int]:
-        """Keys of the rows in a table of segments that name one of the tasks of these rows, in order."""
+        """Return keys of the rows in a segment table that name one of these tasks, in order."""
         if not self._has_segments:
             return []
         query = f"SELECT id FROM {table} WHERE id >= ? AND id < ? AND {_ROWS_OF_TASKS} ORDER BY id"
@@ -46,7 +45,7 @@ class TaskLinks:
 
 
 class SessionLinks(TaskLinks):
-    """See the module. Holds two integers for each exchange and each segment of the session."""
+    """Links of a whole session. Holds two integers for each exchange and each segment."""
 
     def __init__(self, recording: Recording, session: int) -> None:
         super().__init__(recording, session)
@@ -56,11 +55,11 @@ class SessionLinks(TaskLinks):
         self._segments_by_task = {table: self._rows_by_task(table) for table in _SEGMENT_TABLES if self._has_segments}
 
     def exchanges_of(self, task: int) -> Iterable[int]:
-        """As `TaskLinks.exchanges_of`."""
+        """Return as `TaskLinks.exchanges_of`."""
         return [split_key(each)[1] for each in self._exchanges_by_task.get(self._idents[task], ())]
 
     def row_keys(self, table: str, tasks: list[int]) -> list[int]:
-        """As `TaskLinks.row_keys`."""
+        """Return as `TaskLinks.row_keys`."""
         of = self._segments_by_task.get(table, {})
         return sorted(each for ident in {self._idents[task] for task in tasks} for each in of.get(ident, ()))
 

@@ -1,4 +1,4 @@
-"""A conversation as a sequence diagram in Mermaid's language."""
+"""A conversation as a Mermaid sequence diagram."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 
 _ENTITY_ESCAPES = str.maketrans({"#": "#35;", ";": "#59;", "<": "#lt;", ">": "#gt;", "%": "#37;", "$": "#36;"})
-"""What the language would read as its own: entities, ends of statements, tags, comments, formulas."""
+"""Escapes of characters that Mermaid would interpret: entities, ends of statements, tags, comments, formulas."""
 _WRAP_PREFIX = re.compile(r"(?<=wrap):")
-"""`wrap:` and `nowrap:` at the beginning of a text are for the language."""
+"""`wrap:` and `nowrap:` at the beginning of a text are Mermaid keywords."""
 _MAX_DIAGRAM = 48_000
-"""UTF-16 units of a diagram: the language's programs draw none of more than 50,000, unless told to."""
+"""UTF-16 units of a diagram: by default Mermaid draws no diagram of more than 50,000."""
 _MAX_LINE, _MAX_LINES = 48, 3
 """Characters of a line, lines of a text."""
 
 
 def diagram_lines(lanes: Sequence[PartyLane], rows: Iterable[LaneRow], count: int) -> Iterator[str]:
-    """Line by line; of `count` rows so many as are drawn, then how many are left out."""
+    """Yield the lines of the diagram; if not all `count` rows fit, a last note has the number of omitted rows."""
     yield "sequenceDiagram"
     left = _MAX_DIAGRAM
     for number, lane in enumerate(lanes):

@@ -1,4 +1,4 @@
-"""What a swimlane is made of: lanes, marks between the messages, and rows. All times are ns since the epoch."""
+"""Elements of a swimlane: lanes, marks between the messages, and rows. All times are ns since the epoch."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from a2a_proxy.model.frame import FrameKind
 
 
 class PartyRole(StrEnum):
-    """What a party is."""
+    """Role of a party."""
 
     CLIENT = "client"
     AGENT = "agent"
     """An upstream of the proxy."""
     AUTHOR = "author"
-    """An agent behind an agent: one that took over within a task, without a call that the proxy saw."""
+    """An agent behind an agent: it took over within a task, without a call that the proxy recorded."""
 
 
 class PartyLane(msgspec.Struct, frozen=True):
@@ -28,34 +28,34 @@ class PartyLane(msgspec.Struct, frozen=True):
 
 
 class RowKind(StrEnum):
-    """What a row is. The values are the `what` of the JSON lines."""
+    """Kind of a row. The values are the `what` of the JSON lines."""
 
     FRAME = "frame"
     PAUSE = "pause"
-    """Nothing passed for a second or more."""
+    """No frame for a second or more."""
     TURN = "turn"
-    """The client speaks again on the task."""
+    """The client sends the next message of the task."""
     WAIT = "wait"
-    """The agent has asked the client for input or authorisation."""
+    """The agent waits for input or authorisation."""
     MISSED = "missed"
-    """Generations that a stream left out."""
+    """Generations missing on a stream."""
     INTERRUPTION = "interruption"
     HANDOFF = "handoff"
     FINDING = "finding"
 
 
 class LaneMark(msgspec.Struct, frozen=True):
-    """Something to be said between two messages."""
+    """A remark between two messages."""
 
     what: RowKind
     at: int
     exchange: int
-    """Number of the exchange within the session; 0 where it is about none."""
+    """Number of the exchange within the session; 0 if the mark is about no exchange."""
     seq: int
-    """The frame under which it stands (above which, for a TURN); -1 where `at` alone says where it belongs."""
+    """Number of the frame below which the mark is placed (above which, for a TURN); -1 if it is placed by `at`."""
     text: str
     severity: Severity | None = None
-    """Of a FINDING."""
+    """Severity of a FINDING."""
 
 
 class LaneRow(msgspec.Struct, frozen=True):
@@ -64,18 +64,18 @@ class LaneRow(msgspec.Struct, frozen=True):
     what: RowKind
     at: int
     since_start: int
-    """ns since the first frame of all."""
+    """ns since the first frame of the conversation."""
     since_before: int
-    """ns since the frame before; of a PAUSE how long it is."""
+    """ns since the previous frame; for a PAUSE its length."""
     source: int
-    """Number of the lane that says it; of all that is no frame the lane that it is about."""
+    """Number of the sending lane; for rows other than frames, the lane that the row is about."""
     target: int
-    """Number of the lane that hears it."""
+    """Number of the receiving lane."""
     text: str
     session: int
     exchange: int
     seq: int
     frame: int = 0
-    """Id of the frame; 0 where the row is none."""
+    """Id of the frame; 0 for other rows."""
     kind: FrameKind | None = None
     severity: Severity | None = None

@@ -1,4 +1,4 @@
-"""Rows of a swimlane as JSON with stable names; times in UTC, spans in ns. What a row does not tell is left out."""
+"""Rows of a swimlane as JSON with stable names: times in UTC, durations in ns, without unknown members."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from a2a_proxy.present import text
 
 
 def lanes_object(session: int, title: str, lanes: Sequence[PartyLane]) -> dict[str, object]:
-    """The first line: who takes part."""
+    """Return the first line: the parties."""
     named = [{"name": lane.name, "part": str(lane.role)} for lane in lanes]
     return {"what": "lanes", "session": session, "title": title, "lanes": named}
 
 
 def row_object(row: LaneRow, lanes: Sequence[PartyLane]) -> dict[str, object]:
-    """One row. `from` and `to` are names of lanes; `about` is the lane of what is no message."""
+    """Return one row. `from` and `to` are names of lanes; `about` is the lane of a row that is not a message."""
     facts: dict[str, object] = {"what": str(row.what), "session": row.session, "at": text.format_utc(row.at)}
     facts["since_start_ns"] = row.since_start
     if row.what is RowKind.PAUSE:

@@ -1,6 +1,6 @@
-"""Which row stands where: frames in order of time, marks and pauses between them. Holds two integers a row, no objects.
+"""Order of the rows: frames by time, with marks and pauses between them. Holds two integers per row and no objects.
 
-An entry is the id of a frame, or 0 for a pause, or -1-n for mark n.
+An entry is the id of a frame, 0 for a pause, or -1-n for mark n.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAUSE_ENTRY = 0
 
 
 class TurnEffect(IntEnum):
-    """What a frame means for who is to speak."""
+    """Effect of a frame on whose turn it is."""
 
     NEITHER = 0
     ASKS_INPUT = 1
@@ -32,35 +32,35 @@ class TurnEffect(IntEnum):
     ASKS_AUTH = 2
     """The agent waits for authorisation."""
     SAYS = 3
-    """The client says something to the agent."""
+    """The client sends a message to the agent."""
 
 
 _WAIT_TURNS = (TurnEffect.ASKS_INPUT, TurnEffect.ASKS_AUTH)
 
 
 class FrameKey(NamedTuple):
-    """What is known of a frame before it is read."""
+    """Facts about a frame that are known before its payload is read."""
 
     id: int
     at: int
     exchange: int
     seq: int
     task: int
-    """A number that tells tasks apart; 0 where it names none."""
+    """Number that identifies the task; 0 if the frame names none."""
     turns: TurnEffect
 
 
 class RowOrder:
-    """Add the frames in order of time, then `finish`."""
+    """The order of the rows. Add the frames by time, then call `finish`."""
 
     def __init__(self, marks: Iterable[LaneMark] = ()) -> None:
         self.entries = array("q")
         self.times = array("q")
-        """Of each entry: of a frame its own, of anything else that of the frame before it."""
+        """Time of each entry; for entries other than frames, the time of the preceding frame."""
         self.marks: list[LaneMark] = []
         self.frames = 0
         self._mark_indexes = array("q")
-        """Where each mark stands."""
+        """Entry index of each mark."""
         self._marks_by_frame: dict[tuple[int, int], list[LaneMark]] = {}
         floating: list[LaneMark] = []
         for mark in marks:
@@ -68,7 +68,7 @@ class RowOrder:
             of.append(mark)
         self._free_marks = deque(sorted(floating, key=lambda mark: mark.at))
         self._open_waits: dict[tuple[int, int], int] = {}
-        """Task and exchange -> the mark that says that the agent waits."""
+        """Task and exchange -> the mark of the agent's current wait."""
         self._last_time = 0
 
     def __len__(self) -> int:
@@ -76,11 +76,11 @@ class RowOrder:
 
     @property
     def start(self) -> int:
-        """Time of the first frame, ns; 0 where there is none."""
+        """Time of the first frame, ns; 0 without frames."""
         return self.times[0] if self.times else 0
 
     def add_frame(self, frame: FrameKey) -> None:
-        """The next frame."""
+        """Add the next frame."""
         while self._free_marks and self._free_marks[0].at < frame.at:
             self._append_mark(self._free_marks.popleft())
         here = self._marks_by_frame.pop((frame.exchange, frame.seq), ()) if self._marks_by_frame else ()
@@ -103,7 +103,7 @@ class RowOrder:
             self._begin_wait(frame)
 
     def finish(self) -> None:
-        """What has found no frame stands at the end."""
+        """Append the marks that belong to no frame."""
         left = chain(self._free_marks, *self._marks_by_frame.values())
         for mark in sorted(left, key=lambda each: each.at):
             self._append_mark(mark)
@@ -111,22 +111,22 @@ class RowOrder:
         self._marks_by_frame.clear()
 
     def frame_before(self, index: int) -> int:
-        """Time of the frame before this entry, ns; that of the entry itself where it is the first."""
+        """Return the time of the frame before this entry, ns; for the first entry its own time."""
         return self.times[max(index - 1, 0)]
 
     def pause_length(self, index: int) -> int:
-        """How long the pause at this entry is, ns."""
+        """Return the length of the pause at this entry, ns."""
         after = next(at for at in range(index + 1, len(self.entries)) if self.entries[at] > 0)
         return self.times[after] - self.times[index]
 
     def next_mark(self, index: int, by: int, whats: Sequence[RowKind]) -> int | None:
-        """The nearest entry after (`by` 1) or before (-1) this one that is a mark of such a kind."""
+        """Return the nearest entry after (`by` 1) or before (-1) this one that is a mark of one of these kinds."""
         after = bisect_right(self._mark_indexes, index) if by > 0 else bisect_left(self._mark_indexes, index) - 1
         numbers = range(after, len(self._mark_indexes)) if by > 0 else range(after, -1, -1)
         return next((self._mark_indexes[n] for n in numbers if self.marks[n].what in whats), None)
 
     def index_of(self, frame: int) -> int | None:
-        """Where the frame of this id stands."""
+        """Return the index of the frame with this id."""
         try:
             return self.entries.index(frame)
         except ValueError:
@@ -144,7 +144,7 @@ class RowOrder:
 
     def _begin_wait(self, frame: FrameKey) -> None:
         if any(frame.task == task for task, _ in self._open_waits):
-            return  # told again, on another stream or to a poll
+            return  # repeated, on another stream or in the answer to a poll
         what = "authorisation" if frame.turns is TurnEffect.ASKS_AUTH else "input"
         self._open_waits[frame.task, frame.exchange] = len(self.marks)
         self._append_mark(LaneMark(RowKind.WAIT, frame.at, frame.exchange, frame.seq, f"waits for {what}"))

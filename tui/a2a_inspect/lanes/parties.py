@@ -1,4 +1,4 @@
-"""Who takes part in a conversation: which lanes there are, and between which of them each exchange passes."""
+"""Parties of a conversation: its lanes, and the two lanes of each exchange."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from a2a_proxy.model.segment import Handoff, Segment
 
 
 class ExchangeParties(msgspec.Struct, frozen=True):
-    """What is known of an exchange."""
+    """Facts about an exchange."""
 
     exchange: int
     connection: int
     client: str
-    """Address of who called."""
+    """Address of the calling client."""
     agent: str
-    """Who was called: the agent of its task, or the upstream."""
+    """The called agent: that of the exchange's task, or the upstream."""
     task_id: str
     binding: str
 
 
 class Parties:
-    """The lanes of a conversation, in order of first sight, and who speaks on them."""
+    """The lanes of a conversation, in order of first appearance, and the lanes of each exchange."""
 
     def __init__(
         self, calls: Sequence[ExchangeParties], handoffs: Sequence[Handoff], segments: Iterable[Segment] = ()
@@ -42,7 +42,7 @@ class Parties:
             agent = PartyLane(call.agent or "agent", PartyRole.AGENT)
             caller = callers.get(call.exchange)
             client = PartyLane(caller, PartyRole.AGENT) if caller else own
-            if call.binding == Binding.WEBHOOK:  # the agent calls, its client listens
+            if call.binding == Binding.WEBHOOK:  # the agent calls and its client receives
                 client, agent = self._webhook_sender(call, calls), own
             self._lanes_by_exchange[call.exchange] = (self._lane_index(client), self._lane_index(agent))
         self._authors = _find_authors(handoffs, segments)
@@ -51,7 +51,7 @@ class Parties:
         }
 
     def endpoints(self, exchange: int, direction: Direction, at: int) -> tuple[int, int]:
-        """The lanes from which and to which a frame of this time goes."""
+        """Return the source lane and the target lane of a frame at this time."""
         client, agent = self._lanes_by_exchange.get(exchange, (0, len(self.lanes) - 1))
         if direction is Direction.TO_AGENT:
             return client, agent
@@ -59,11 +59,11 @@ class Parties:
         return self._author_lanes.get(name, agent), client
 
     def agent_lane(self, exchange: int) -> int:
-        """The lane of who answers it."""
+        """Return the lane of the answering agent."""
         return self._lanes_by_exchange.get(exchange, (0, len(self.lanes) - 1))[1]
 
     def client_lane(self, exchange: int) -> int:
-        """The lane of who asks."""
+        """Return the lane of the calling client."""
         return self._lanes_by_exchange.get(exchange, (0, 0))[0]
 
     def _lane_index(self, lane: PartyLane) -> int:
@@ -83,7 +83,7 @@ class Parties:
 
 
 def _find_callers(calls: Sequence[ExchangeParties], handoffs: Sequence[Handoff]) -> dict[int, str]:
-    """Exchange -> the agent that makes it, where another agent's work is what calls for it (a `delegation`)."""
+    """Return the calling agent of each exchange that another agent's work caused (a `delegation`)."""
     made = {each.to_exchange: each for each in handoffs if each.kind == "delegation"}
     connections = {call.connection: made[call.exchange].agent for call in calls if call.exchange in made}
     theirs = {(each.to_agent, each.to_task): each.agent for each in made.values() if each.to_task}
@@ -100,11 +100,11 @@ def _find_callers(calls: Sequence[ExchangeParties], handoffs: Sequence[Handoff])
 
 
 _AuthorTimes = dict[str, list[tuple[int, str]]]
-"""Agent -> from when on which author speaks for it."""
+"""Agent -> start times of the authors that speak for it."""
 
 
 def _find_authors(handoffs: Sequence[Handoff], segments: Iterable[Segment]) -> _AuthorTimes:
-    """Those who took over within a task. Who spoke first is the agent itself."""
+    """Return the agents that took over within a task. The first author is the agent itself."""
     taken = {(each.agent, each.to_agent) for each in handoffs if each.kind == "transfer"}
     said: _AuthorTimes = {}
     if taken:
@@ -119,6 +119,6 @@ def _author_names(authors: _AuthorTimes) -> list[str]:
 
 
 def _strip_port(address: str) -> str:
-    """Without the port, which is another one on each connection."""
+    """Return the address without its port, which differs for each connection."""
     host, colon, port = address.rpartition(":")
     return host if colon and port.isdecimal() else address

@@ -1,6 +1,6 @@
-"""A conversation out of a recording: which exchanges belong to it, what stands in it, and any part of its rows.
+"""Reader of a conversation: its exchanges, its marks, and any range of its rows.
 
-Of each frame two integers are kept; frames are read where their rows are asked for.
+Two integers are kept for each frame; frames are read when their rows are requested.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, TaskRow, make_k
 from a2a_proxy.recording.store.database import translate_errors
 
 _MAX_FINDINGS = 2000
-"""Drawn, at most; of more, a last mark tells how many."""
+"""Maximum number of drawn findings; beyond it a last mark has their number."""
 _MAX_CACHED_EXCHANGES = 64
-"""Exchanges that are kept decoded."""
+"""Exchanges that are cached decoded."""
 _READ_AHEAD_ROWS = 64
-"""Rows whose frames are read at once."""
+"""Rows whose frames are read in one query."""
 
 _FRAMES_QUERY = """SELECT f.id, f.at, f.exchange, f.seq, f.task, f.shape FROM frame f
   WHERE f.session = ? AND f.exchange IN (SELECT value FROM json_each(?)) AND f.at <= ? ORDER BY f.at, f.id"""
@@ -44,10 +44,10 @@ _NO_LIMIT = 1 << 62
 
 
 class LaneConversation:
-    """All that belongs to an exchange: its task, those that were handed over to or from, and their exchanges.
+    """Everything that belongs to an exchange: its task, the tasks connected by hand-offs, and their exchanges.
 
-    `until` leaves out what came after this time, ns; `only_keys` all exchanges but those of these keys. Who shows many
-    conversations of a session gives its `links`.
+    `until` omits everything after this time, ns; `only_keys` all exchanges except these. Callers that show many
+    conversations of a session pass its `links`.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class LaneConversation:
         self._links = links or TaskLinks(recording, self.session)
         self._cached_exchanges: dict[int, ExchangeRow | None] = {}
         self._cached_frames: dict[int, FrameRow] = {}
-        """Those of some rows that follow each other, by id."""
+        """Frames of some consecutive rows, by id."""
         with translate_errors(recording.path):
             self._read_conversation()
 
@@ -91,12 +91,12 @@ class LaneConversation:
 
     @property
     def lanes(self) -> list[PartyLane]:
-        """The parties, in order of first sight."""
+        """The parties, in order of first appearance."""
         return self._parties.lanes
 
     @property
     def title(self) -> str:
-        """What is shown, in words."""
+        """Title of the conversation."""
         names = [f"task {text.shorten_id(make_visible(row.task.task_id))}" for row in self.tasks]
         if not names:
             row = self._recording.exchange(self.root)
@@ -105,12 +105,14 @@ class LaneConversation:
         return ", ".join(names[:3]) + more
 
     def rows(self, first: int, count: int) -> list[LaneRow]:
-        """Some of the rows."""
+        """Return some of the rows."""
         last = min(first + count, len(self.order))
         return [self._read_row(index) for index in range(first, last)]
 
     def row_index(self, frame: int) -> int:
-        """Which row the frame of this id is; without one the first row of the exchange that was asked for."""
+        """Return the row of the frame with this id; without a frame, the first row of the exchange with which the
+        conversation was opened.
+        """
         if not frame:
             query = "SELECT id FROM frame WHERE session = ? AND exchange = ? ORDER BY seq LIMIT 1"
             found = self._recording.db.execute(query, split_key(self.root)).fetchone()
@@ -132,7 +134,7 @@ class LaneConversation:
         if entry not in self._cached_frames:
             self._read_ahead(index)
         row = self.frame(entry)
-        if row is None:  # its session has been removed meanwhile
+        if row is None:  # its session was deleted meanwhile
             return LaneRow(RowKind.FRAME, at, since, 0, 0, 0, "", self.session, 0, -1, entry)
         frame = row.frame
         source, target = self._parties.endpoints(frame.exchange, frame.direction, frame.at)
@@ -140,11 +142,11 @@ class LaneConversation:
         return LaneRow(RowKind.FRAME, at, since, at - order.frame_before(index), *where, row.id, frame.kind)
 
     def frame(self, number: int) -> FrameRow | None:
-        """A frame by its id, without its payload; that of a row that was asked for last is not read again."""
+        """Return a frame by its id, without its payload. The frame of the last requested row is not read again."""
         return self._cached_frames.get(number) or self._recording.frame(number, payload=False)
 
     def _read_ahead(self, index: int) -> None:
-        """The frames of this row and of those that follow. Where one is damaged, each is read when its row is."""
+        """Read the frames of this row and of the following rows. If one is damaged, each is read individually."""
         numbers = [entry for entry in self.order.entries[index : index + _READ_AHEAD_ROWS] if entry > 0]
         self._cached_frames = {}
         with contextlib.suppress(RecordingError):
@@ -164,7 +166,7 @@ class LaneConversation:
         return f"{said}  {make_visible(title)}" if names else said
 
     def exchange(self, number: int) -> Exchange | None:
-        """An exchange of the session by its number, as it was when it was first asked for."""
+        """Return an exchange of the session by its number, as it was when first read."""
         if number not in self._cached_exchanges:
             while len(self._cached_exchanges) >= _MAX_CACHED_EXCHANGES:
                 self._cached_exchanges.pop(next(iter(self._cached_exchanges)))
@@ -172,7 +174,7 @@ class LaneConversation:
         found = self._cached_exchanges[number]
         return found.exchange if found is not None else None
 
-    # What it is made of.
+    # Reading of the frames, segments and marks.
 
     def _read_exchange_parties(self) -> Iterator[ExchangeParties]:
         owners = {number: row.task for row in self.tasks for number in row.task.exchanges}
@@ -190,7 +192,7 @@ class LaneConversation:
             )
 
     def _read_frame_keys(self) -> Iterator[FrameKey]:
-        """In order of time."""
+        """Yield the frames in order of time."""
         turns = self._turn_effects()
         wanted = json.dumps(sorted(self.exchanges))
         until = self._until - self._session_start if self._until else _NO_LIMIT
@@ -200,7 +202,7 @@ class LaneConversation:
             yield FrameKey(number, self._session_start + at, exchange, seq, task, turns.get(shape, TurnEffect.NEITHER))
 
     def _turn_effects(self) -> dict[int, TurnEffect]:
-        """By shape, of those that matter."""
+        """Return the effect of each frame shape that has one."""
         states = {
             int(TaskState.INPUT_REQUIRED): TurnEffect.ASKS_INPUT,
             int(TaskState.AUTH_REQUIRED): TurnEffect.ASKS_AUTH,
@@ -216,7 +218,7 @@ class LaneConversation:
         return found
 
     def _read_segments(self) -> Iterator[Segment]:
-        """Those of the tasks; of others nobody asks."""
+        """Yield the segments of the conversation's tasks."""
         names = {row.task.task_id for row in self.tasks}
         for number in self._segment_row_keys("segment"):
             for row in self._recording.segments(self.session, after=number - 1, limit=1):
@@ -224,11 +226,11 @@ class LaneConversation:
                     yield row.segment
 
     def _segment_row_keys(self, table: str) -> list[int]:
-        """Of the rows in a table of segments that name one of the tasks."""
+        """Return keys of the rows in a segment table that name one of the tasks."""
         return self._links.row_keys(table, [row.id for row in self.tasks])
 
     def _visible_marks(self, marks: Iterator[LaneMark]) -> Iterator[LaneMark]:
-        """Not what came after `until`, nor what is about an exchange that is not wanted."""
+        """Filter out marks after `until` and marks about exchanges that are not selected."""
         return (
             mark
             for mark in marks
@@ -276,7 +278,7 @@ class LaneConversation:
 
 
 def _connected_tasks(recording: Recording, exchange: int, links: TaskLinks) -> tuple[list[TaskRow], set[int]]:
-    """Tasks and exchanges that belong together: of one task, or handed over from one agent to the next."""
+    """Return the tasks and exchanges that belong together: of one task, or connected by hand-offs between agents."""
     session, number = split_key(exchange)
     tasks: dict[str, TaskRow] = {}
     exchanges: set[int] = set()
@@ -289,7 +291,10 @@ def _connected_tasks(recording: Recording, exchange: int, links: TaskLinks) -> t
             for row in recording.task(name):
                 if row.session == session and name not in tasks:
                     tasks[name] = row
-                    exchanges |= {*links.exchanges_of(row.id), *row.task.exchanges}  # it names the last 256 itself
+                    exchanges |= {
+                        *links.exchanges_of(row.id),
+                        *row.task.exchanges,
+                    }  # the task row has only the last 256
         joined = [h for h in links.handoffs if _is_handoff_connected(h, set(tasks), exchanges)]
         wanted = [name for h in joined for name in (h.task_id, h.to_task) if name and name not in tasks]
         wanted = [name for name in wanted if any(row.session == session for row in recording.task(name))]

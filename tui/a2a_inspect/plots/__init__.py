@@ -1,1 +1,1 @@
-"""How much passed when, and how long calls took: histograms and distributions."""
+"""Histograms of traffic over time and distributions of latencies."""

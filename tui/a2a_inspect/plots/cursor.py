@@ -1,4 +1,4 @@
-"""Where the cursor of a plot stands, what is chosen, how far it is zoomed. Pure: from one state to the next."""
+"""Cursor, selection and zoom of a plot. Pure: each method returns a new state."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from a2a_inspect.plots.scale import TimeScale
 
 
 class PlotCursor(msgspec.Struct, frozen=True):
-    """Over the steps of a span."""
+    """Cursor over the steps of a histogram."""
 
     at: int = 0
     anchor: int = 0
-    """The other end of what is chosen; `at` where it is one step."""
+    """Other end of the selection; equal to `at` if a single step is selected."""
     zooms: tuple[tuple[int, int], ...] = ()
-    """The stretches of time (first and last moment, ns) that are zoomed into, the outermost first."""
+    """Zoomed ranges of time (first and last moment, ns), the outermost first."""
 
     @property
     def selected(self) -> tuple[int, int]:
-        """First and last step."""
+        """First and last selected step."""
         return min(self.at, self.anchor), max(self.at, self.anchor)
 
     @property
     def visible_range(self) -> tuple[int, int] | None:
-        """The stretch that is shown; None: all."""
+        """The visible range of time; None: all."""
         return self.zooms[-1] if self.zooms else None
 
     def move(self, by: int, scale: TimeScale, *, extend: bool = False) -> PlotCursor:
-        """To another step; with `extend` what lies between is chosen too."""
+        """Move to another step; with `extend` the steps in between are selected."""
         at = max(0, min(self.at + by, scale.count - 1))
         return replace(self, at=at, anchor=self.anchor if extend else at)
 
     def zoom(self, scale: TimeScale) -> PlotCursor:
-        """Show what is chosen alone."""
+        """Zoom into the selection."""
         first, last = self.selected
         return PlotCursor(zooms=(*self.zooms, (scale.at(first), scale.at(last + 1) - 1)))
 
     def widen(self) -> PlotCursor:
-        """Show what was shown before."""
+        """Undo the last zoom."""
         return PlotCursor(zooms=self.zooms[:-1])
 
     def clip(self, scale: TimeScale) -> PlotCursor:
-        """Still within steps that may have become fewer."""
+        """Limit the cursor to the steps of `scale`, which may have become fewer."""
         last = scale.count - 1
         return replace(self, at=min(self.at, last), anchor=min(self.anchor, last))

@@ -1,4 +1,4 @@
-"""Numbers as characters; with `plain` ASCII characters only, for terminals and pipes that want no more. Pure."""
+"""Numbers as characters; with `plain` ASCII only, for terminals and pipes without other characters. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BAR_CHARACTERS, _BAR_CHARACTERS_PLAIN = " ▏▎▍▌▋▊▉█", " #"
 
 
 def draw_columns(values: Sequence[int], height: int, *, plain: bool = False) -> list[str]:
-    """A column for each value, in so many lines, the highest first. What is more than nothing shows."""
+    """Return `height` lines with a column for each value, topmost line first. Any value above 0 is visible."""
     signs = _COLUMN_CHARACTERS_PLAIN if plain else _COLUMN_CHARACTERS
     full = len(signs) - 1
     peak = max(values, default=0)
@@ -21,7 +21,7 @@ def draw_columns(values: Sequence[int], height: int, *, plain: bool = False) -> 
 
 
 def draw_bar(value: int, peak: int, width: int, *, plain: bool = False) -> str:
-    """A bar to the right, of so many cells for `peak`."""
+    """Return a horizontal bar, `width` cells long for `peak`."""
     signs = _BAR_CHARACTERS_PLAIN if plain else _BAR_CHARACTERS
     full = len(signs) - 1
     whole, rest = divmod(_scaled_level(value, peak, width * full), full)
@@ -29,7 +29,7 @@ def draw_bar(value: int, peak: int, width: int, *, plain: bool = False) -> str:
 
 
 def draw_sparkline(values: Sequence[int], *, plain: bool = False) -> str:
-    """One line; heights go with the logarithm, so that one slow call among a thousand shows."""
+    """Return one line whose heights are logarithmic, so that one slow call among a thousand is visible."""
     logs = [round(1000 * math.log1p(value)) for value in values]
     return draw_columns(logs, 1, plain=plain)[0]
 

@@ -17,20 +17,20 @@ StyledLine = list[tuple[str, str]]
 """Text and the name of its style."""
 
 _MIN_TICK_CELLS = 20
-"""Cells between two times under the columns, at least."""
+"""Minimum cells between two times below the columns."""
 _SEVERITY_SIGNS = {
     Severity.ERROR: ("!", "plot--bad"),
     Severity.WARNING: ("*", "plot--warn"),
     Severity.INFO: (".", "plot--dim"),
 }
 _SCALE_LABELS = ((4, "1ms"), (13, "1s"), (19, "100s"))
-"""Bins of `scale.BIN_LIMITS` and what stands over their beginning."""
+"""Bins of `scale.BIN_LIMITS` and the label above the start of each."""
 
 CallRow = tuple[CallKind, CallStatistics]
 
 
 def plot_lines(histogram: Histogram, cursor: PlotCursor, size: tuple[int, int], *, plain: bool) -> Iterator[StyledLine]:
-    """Frames and bytes over time, findings, what is chosen, times; in so many cells and lines."""
+    """Yield frames and bytes over time, findings, the selection and times, in `size` cells and lines."""
     width, lines = size
     low = max((lines - 5) * 3 // 7, 1)
     high = max(lines - 5 - low, 1)
@@ -60,7 +60,7 @@ def _column_line(columns: str, wide: int, selected: tuple[int, int], width: int)
 
 
 def _severity_line(buckets: list[Bucket], wide: int, width: int) -> StyledLine:
-    """The gravest finding of each step."""
+    """Return the highest severity of each step."""
     line: StyledLine = []
     for bucket in buckets:
         sign, style = _SEVERITY_SIGNS[bucket.highest_severity] if bucket.highest_severity is not None else (" ", "")
@@ -77,7 +77,7 @@ def _selection_line(selected: tuple[int, int], cursor: int, width: int, *, plain
 
 
 def _time_axis(histogram: Histogram, wide: int, width: int) -> str:
-    """When steps begin, as many as there is room for; the last one ends at the right."""
+    """Return the start times of the steps, as many as fit; the last one is right-aligned."""
     each = max(-(-_MIN_TICK_CELLS // wide), 1)
     line = ""
     for number in range(0, histogram.scale.count, each):
@@ -89,7 +89,7 @@ def _time_axis(histogram: Histogram, wide: int, width: int) -> str:
 
 
 def step_words(histogram: Histogram, cursor: PlotCursor) -> str:
-    """What is chosen, in words."""
+    """Return a description of the selection."""
     first, last = cursor.selected
     chosen = histogram.buckets[first : last + 1]
     found: dict[Severity, int] = {}
@@ -107,7 +107,7 @@ def step_words(histogram: Histogram, cursor: PlotCursor) -> str:
 
 
 def table_lines(totals: RecordingTotals, width: int, *, plain: bool) -> Iterator[StyledLine]:
-    """A line for each kind of call: how many, how fast, and how their durations are spread on a scale of 1, 2, 5."""
+    """Yield a line for each kind of call: count, latencies, and distribution of durations on a scale of 1, 2, 5."""
     layout = columns_for_width(_table_columns(plain), width)
     title = COLUMN_GAP.join(fit_text(column.title, cells, right=column.right) for column, cells in layout)
     yield [(title, "plot--dim")]

@@ -1,4 +1,4 @@
-"""What SQLite sums up over time and over durations. No row of a recording is fetched here, only sums."""
+"""Aggregates over time and over durations, computed by SQLite. No rows of the recording are fetched."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from a2a_proxy.recording.store.codec import unpack_text
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 SessionSelection = tuple[Recording, Collection[int]]
-"""A file, and the sessions of it that count."""
+"""A file and its sessions to count."""
 
 CallKind = tuple[str, str, str]
-"""Operation (empty for what is not A2A), binding, dialect."""
+"""Operation (empty for traffic that is not A2A), binding, dialect."""
 
 _TEXT_COLUMN = "coalesce((SELECT value FROM text WHERE id = e.{0}), '') AS {0}"
 KIND_COLUMNS = ", ".join(_TEXT_COLUMN.format(name) for name in ("operation", "binding", "dialect"))
@@ -46,50 +46,50 @@ _CALLS_PER_BIN = f"""SELECT {KIND_COLUMNS}, CASE {_BIN_CASES} ELSE {len(BIN_LIMI
 
 
 class Bucket(msgspec.Struct):
-    """What passed in one step."""
+    """Traffic of one step."""
 
     frames: int = 0
     bytes: int = 0
-    """Bytes of these frames, framing included."""
+    """Bytes of these frames, including framing."""
     exchanges: int = 0
-    """Those that began."""
+    """Exchanges that began."""
     findings: dict[Severity, int] = {}
 
     @property
     def highest_severity(self) -> Severity | None:
-        """The gravest finding; None where there is none."""
+        """Highest severity of the findings; None without findings."""
         return max(self.findings, default=None)
 
 
 class Histogram(msgspec.Struct, frozen=True):
-    """A stretch of time and what passed in each of its steps."""
+    """A range of time with the traffic of each of its steps."""
 
     scale: TimeScale
     buckets: list[Bucket]
 
     @property
     def frames(self) -> int:
-        """In all."""
+        """Number of frames in all steps."""
         return sum(bucket.frames for bucket in self.buckets)
 
 
 def read_histogram(
     parts: Sequence[SessionSelection], where: str, max_steps: int, within: tuple[int, int] | None = None
 ) -> Histogram | None:
-    """What passed when, in at most so many steps: frames that match an expression, exchanges that do, their findings.
+    """Return the traffic over time in at most `max_steps` steps: matching frames, exchanges and their findings.
 
-    `within` is the first and the last moment, ns; without it all that matches. None where nothing does.
+    `within` is the first and the last moment, ns; without it all matches are counted. Returns None without matches.
 
     Raises:
         RecordingError: a file cannot be read.
-        QueryError: the expression is wrong.
+        QueryError: the expression is not valid.
     """
     ends = within if within is not None else _time_range(parts, where)
     if ends is None:
         return None
     over = fit_scale(*ends, max_steps)
     buckets = [Bucket() for _ in range(over.count)]
-    of = FINDING_MATCHES if where.strip() else "1"  # without a filter also those of connections
+    of = FINDING_MATCHES if where.strip() else "1"  # without a filter, findings about connections are counted too
     for part in parts:
         for number, frames, data in query_rows(part, _bind_scale(_FRAMES_PER_STEP, over), where, Rows.FRAMES):
             buckets[number].frames += frames
@@ -104,7 +104,7 @@ def read_histogram(
 
 
 def read_distributions(parts: Sequence[SessionSelection], where: str = "") -> dict[CallKind, list[int]]:
-    """By kind of call how many took how long: a number for each bin of `scale.BIN_LIMITS`, and one for longer."""
+    """Return durations by kind of call: the number of calls in each bin of `scale.BIN_LIMITS`, and of longer calls."""
     found: dict[CallKind, list[int]] = {}
     for part in parts:
         for *kind, number, count in query_rows(part, _CALLS_PER_BIN, where, Rows.EXCHANGES):
@@ -113,19 +113,19 @@ def read_distributions(parts: Sequence[SessionSelection], where: str = "") -> di
 
 
 def call_kind(values: list[Any]) -> CallKind:
-    """Three columns of KIND."""
+    """Return the kind of call from the three columns KIND_COLUMNS."""
     operation, binding, dialect = (unpack_text(value) for value in values)
     return operation, binding, dialect
 
 
 def query_rows(part: SessionSelection, query: str, where: str, rows: Rows) -> list[tuple[Any, ...]]:
-    """Rows of a query in which `{where}` stands for an expression, and `{own}` for the sessions that count.
+    """Return the rows of a query in which `{where}` stands for an expression and `{own}` for the counted sessions.
 
     Raises as `read_histogram`.
     """
     recording, sessions = part
     own = ", ".join(map(str, sorted(sessions)))
-    # With the index of sessions SQLite would look each frame up by itself: `+` keeps it from that.
+    # The `+` keeps SQLite from using the session index, with which it would look up each frame individually.
     of = f"+f.session IN ({own})" if rows is Rows.FRAMES else f"e.id >> {SESSION_SHIFT} IN ({own})"
     query = query.replace("{own}", own).replace("{where}", f"({of} AND {{where}})")
     return recording.queryable().select(query, where, rows)
@@ -141,7 +141,7 @@ def _time_range(parts: Sequence[SessionSelection], where: str) -> tuple[int, int
 
 
 def _bind_scale(query: str, scale: TimeScale) -> str:
-    """A query about a stretch of time."""
+    """Insert the scale into a query about a range of time."""
     for name, value in (("start", scale.start), ("step", scale.step), ("end", scale.end)):
         query = query.replace(f"{{{name}}}", str(value))
     return query

@@ -1,4 +1,4 @@
-"""Scales: time in even steps that people can read, latencies in steps of 1, 2, 5. Pure."""
+"""Scales: time in even, readable steps; latencies in steps of 1, 2, 5. Pure."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ STEP_LENGTHS = (
     *(_MIN, 2 * _MIN, 5 * _MIN, 10 * _MIN, 20 * _MIN, 30 * _MIN),
     *(_HOUR, 2 * _HOUR, 3 * _HOUR, 6 * _HOUR, 12 * _HOUR, _DAY, 7 * _DAY),
 )
-"""Lengths of one column, ns. Microseconds at least: the filter language knows no finer time."""
+"""Lengths of one step, ns. At least a microsecond, the resolution of times in the filter language."""
 
 BIN_LIMITS = tuple(digit * 10**power for power in range(5, 12) for digit in (1, 2, 5))
-"""Where the bins of a distribution end, ns, from 100 us to 500 s; the last bin has no end."""
+"""Upper limits of the bins of a distribution, ns, from 100 us to 500 s; the last bin has no limit."""
 
 
 class TimeScale(msgspec.Struct, frozen=True):
-    """A stretch of time in even steps."""
+    """A range of time in even steps."""
 
     start: int
-    """ns since the epoch, a multiple of `step`."""
+    """Start, ns since the epoch, a multiple of `step`."""
     step: int
-    """ns."""
+    """Length of a step, ns."""
     count: int
 
     @property
     def end(self) -> int:
-        """When the last step is over."""
+        """End of the last step."""
         return self.at(self.count)
 
     def at(self, number: int) -> int:
-        """When a step begins."""
+        """Return the start of a step."""
         return self.start + number * self.step
 
     def expression(self, first: int, last: int) -> str:
-        """In the filter language: what lies in these steps, both included."""
+        """Return the filter expression for these steps, both included."""
         return f"t:>={_format_utc(self.at(first))} t:<{_format_utc(self.at(last + 1))}"
 
 
 def fit_scale(first: int, last: int, max_steps: int) -> TimeScale:
-    """At most so many steps from `first` to `last`, both ns and both within."""
+    """Return a scale of at most `max_steps` steps from `first` to `last`, both in ns and inclusive."""
     for step in (*STEP_LENGTHS, *(7 * _DAY * 10**n for n in range(1, 9))):
         start = first // step * step
         count = (last - start) // step + 1
         if count <= max_steps:
             return TimeScale(start, step, count)
-    raise ValueError("no step is that long")  # 64 bits of ns are 300 years
+    raise ValueError("no step is that long")  # 64 bits of ns are about 300 years
 
 
 def _format_utc(at: int) -> str:

@@ -1,4 +1,7 @@
-"""Recordings summed up: calls by kind, errors, findings. Counted by SQLite; ranks take 8 bytes a call for a while."""
+"""Statistics of recordings: calls by kind, errors, findings.
+
+SQLite counts; computing ranks temporarily takes 8 bytes per call.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +43,11 @@ _FINDING_COUNTS = """SELECT (SELECT value FROM text WHERE id = x.rule) AS rule, 
 _FRAME_COUNT = "SELECT count(*) FROM frame f WHERE {where}"
 
 TaskStateCounts = list[tuple[str, int]]
-"""State and how many tasks are in it, the most frequent first."""
+"""State and number of tasks in it, the most frequent first."""
 
 
 class DurationRanks(msgspec.Struct, frozen=True):
-    """How long something took, ns: the nearest ranks, so each is a time that was measured."""
+    """Percentiles of a duration, ns, by nearest rank, so that each is a measured time."""
 
     p50: int
     p95: int
@@ -59,53 +62,53 @@ class CallStatistics(msgspec.Struct):
     bytes_to_agent: int = 0
     bytes_to_client: int = 0
     first: DurationRanks | None = None
-    """From the end of the request to the first event; of streams."""
+    """Time from the end of the request to the first event; of streams."""
     took: DurationRanks | None = None
-    """From the end of the request to the end of the exchange; of those that are over."""
+    """Time from the end of the request to the end of the exchange; of closed exchanges."""
     bins: list[int] = []
-    """How many of those took how long, see `measures.read_distributions`."""
+    """Distribution of `took`, see `measures.read_distributions`."""
 
     @property
     def count(self) -> int:
-        """How many there were."""
+        """Number of exchanges."""
         return sum(self.outcomes.values())
 
 
 class RecordingTotals(msgspec.Struct):
-    """What is in recordings, all of it or what matches an expression."""
+    """Statistics of recordings, or of the parts that match an expression."""
 
     frames: int
     calls: dict[CallKind, CallStatistics]
     """The most frequent kind first."""
     errors: list[tuple[str, int]]
-    """Each error in words and how often it came, the most frequent first."""
+    """Error text and number of occurrences, the most frequent first."""
     findings: list[tuple[str, Severity, int]]
-    """Rule, severity and how often, the gravest first."""
+    """Rule, severity and number of findings, the most severe first."""
 
 
 def distinct_parts(several: MultiReader) -> list[SessionSelection]:
-    """The files, each with those of its sessions of which no other has more."""
+    """Return the files, each with its sessions of which no other file has more."""
     return [(member.recording, own) for member, own in zip(several.members, several.own_sessions(), strict=True)]
 
 
 def whole_recording(recording: Recording) -> list[SessionSelection]:
-    """One file with all its sessions."""
+    """Return one file with all its sessions."""
     return [(recording, {row.id for row in recording.sessions()})]
 
 
 def compute_totals(parts: Sequence[SessionSelection], where: str = "") -> RecordingTotals:
-    """Sum up all, or the exchanges for which an expression holds, their findings, and the frames that match.
+    """Count all exchanges, or those that match an expression, with their findings and the matching frames.
 
     Raises:
         RecordingError: a file cannot be read.
-        QueryError: the expression is wrong.
+        QueryError: the expression is not valid.
     """
     calls: dict[CallKind, CallStatistics] = {}
     frames = 0
     errors: Counter[str] = Counter()
     findings: Counter[tuple[str, Severity]] = Counter()
     first, took = _Durations("first_event", "e.flags & 1"), _Durations("closed", "1")
-    of = FINDING_MATCHES if where.strip() else "1"  # without a filter also those of connections
+    of = FINDING_MATCHES if where.strip() else "1"  # without a filter, findings about connections are counted too
     for part in parts:
         _count_calls(part, where, calls)
         first.add_part(part, where)
@@ -126,7 +129,9 @@ def compute_totals(parts: Sequence[SessionSelection], where: str = "") -> Record
 
 
 def count_task_states(several: MultiReader, where: str = "") -> TaskStateCounts:
-    """Each task once, as the session says that heard of it last; with an expression those that a match has touched."""
+    """Count each task once, by the state in the session with its latest news; with an expression, only tasks touched by
+    a match.
+    """
     states = several.task_states() if not where.strip() else _count_matching_tasks(several, where)
     return [(state_name(state) or "unknown", n) for state, n in sorted(states.items(), key=lambda i: (-i[1], i[0]))]
 
@@ -157,14 +162,14 @@ def _count_calls(part: SessionSelection, where: str, calls: dict[CallKind, CallS
 
 
 class _Durations:
-    """How long something took in each call, ns, by the kind of the call: for ranks all of them are needed."""
+    """Durations of a measure by kind of call, ns. All values are kept because ranks need them."""
 
     def __init__(self, end_column: str, condition: str) -> None:
         self._query = _DURATIONS.replace("[end]", end_column).replace("[which]", condition)
         self._by_kind: dict[CallKind, array[int]] = {}
 
     def add_part(self, part: SessionSelection, where: str) -> None:
-        """Those of the calls of one file."""
+        """Add the durations of one file."""
         names = {
             tuple(row[:3]): call_kind(row[3:]) for row in map(list, query_rows(part, _CALL_KINDS, "", Rows.EXCHANGES))
         }
@@ -173,7 +178,7 @@ class _Durations:
             self._by_kind.setdefault(kind, array("q")).append(length)
 
     def ranks(self, kind: CallKind) -> DurationRanks | None:
-        """The nearest ranks; None where there was no such call."""
+        """Return the percentiles; None without calls of this kind."""
         lengths = sorted(self._by_kind.pop(kind, ()))
         count = len(lengths)
         if not count:

@@ -13,13 +13,13 @@ from a2a_proxy.present import text
 MAX_STEPS = 40
 """Lines of a histogram."""
 PLAIN_VARIABLE = "NO_COLOR"
-"""The variable of the environment that asks for plain characters."""
+"""Environment variable that requests plain characters."""
 _MAX_BAR = 30
 """Cells of the longest bar."""
 
 
 def histogram_lines(histogram: Histogram, *, plain: bool) -> Iterator[str]:
-    """A line for each step, with a bar for its frames; findings beside it."""
+    """Yield a line for each step, with a bar for its frames, followed by its findings."""
     peak = max((bucket.frames for bucket in histogram.buckets), default=0)
     rows = [
         (
@@ -38,12 +38,12 @@ def histogram_lines(histogram: Histogram, *, plain: bool) -> Iterator[str]:
 
 
 def findings_words(bucket: Bucket) -> str:
-    """`2 error, 1 info`: the gravest first."""
+    """Return `2 error, 1 info`: the most severe first."""
     return ", ".join(f"{bucket.findings[each]} {each.name.lower()}" for each in sorted(bucket.findings, reverse=True))
 
 
 def step_clock(at: int, step: int) -> str:
-    """When a step begins, in local time, no finer than steps are."""
+    """Return the start of a step in local time, with the resolution of the steps."""
     clock = text.format_time(at)
     if step >= 86_400_000_000_000:
         return text.format_date_time(at)[:10]
@@ -53,7 +53,7 @@ def step_clock(at: int, step: int) -> str:
 
 
 def histogram_object(histogram: Histogram | None) -> dict[str, object] | None:
-    """As JSON; null where nothing passed."""
+    """Return the histogram as JSON; None without traffic."""
     if histogram is None:
         return None
     buckets = [
@@ -70,7 +70,7 @@ def histogram_object(histogram: Histogram | None) -> dict[str, object] | None:
 
 
 def bins_object(bins: Sequence[int]) -> list[dict[str, int | None]]:
-    """The bins of a distribution in which there is something; `below_ns` is null for the last one."""
+    """Return the non-empty bins of a distribution; `below_ns` is None for the last one."""
     edges = (0, *BIN_LIMITS)
     return [
         {"from_ns": edges[number], "below_ns": BIN_LIMITS[number] if number < len(BIN_LIMITS) else None, "count": count}

@@ -26,7 +26,7 @@ class _TypedCommand(NamedTuple):
     """A command of the command line."""
 
     help: Command
-    """Its argument, and what it does."""
+    """Name of the argument, and a description."""
     run: Callable[[str], None]
     is_argument_needed: bool = True
 

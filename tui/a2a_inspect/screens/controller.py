@@ -1,8 +1,8 @@
 """Base of the controllers of the main screen.
 
 The screen owns one controller for each of its concerns. A controller is no widget: it has the screen, on which it runs
-workers, shows messages and pushes other screens. It does not import the module of the screen; what it needs of other
-controllers it gets when it is constructed.
+workers, shows messages and pushes other screens. It does not import the module of the screen; other controllers
+are passed to its constructor.
 """
 
 from __future__ import annotations

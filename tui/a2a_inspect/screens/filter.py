@@ -28,7 +28,7 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow
 
 _PRELOAD_DELAY = 1.0
-"""Seconds after which the first rows have been read: then what filters need is loaded."""
+"""Seconds until the first rows have been read. Then the modules of the filter language are loaded."""
 
 
 class FilterController(Controller):
@@ -57,14 +57,14 @@ class FilterController(Controller):
         self.search: ExchangeSearch | None = None
         """The search for the exchanges of the filter; None without a filter."""
         self.match_search: ExchangeSearch | None = None
-        """The search for matches that hides no exchange; None: matches are those of the filter."""
+        """The search for matches that hides no exchange; None: the filter decides what matches."""
         self._exchange_to_find = 0
         """Key of the exchange that had the cursor, until it is found again."""
         self._filter_before_box = ListFilter()
         """The filter that was in force when the filter's box was opened."""
 
     def prepare(self) -> None:
-        """Load what filters need, a moment after the start."""
+        """Import the filter language and open the recording for searches soon, before a filter is typed."""
         self.screen.set_timer(_PRELOAD_DELAY, self.finder.preload)
 
     def close(self) -> None:
@@ -162,12 +162,12 @@ class FilterController(Controller):
             self.finder.follow(search)
 
     def follow_recording(self) -> None:
-        """Search what was recorded since the last search, unless the display is paused."""
+        """Search the exchanges recorded since the last search, unless the display is paused."""
         if self.search is not None and self.search.is_stale and not self._widgets.summary.paused:
             self.finder.follow(self.search)
 
     def show_found(self) -> None:
-        """Show what has been found by now, for example during a pause of the display."""
+        """Show the matches found so far, for example during a pause of the display."""
         if self.search is not None and not self._widgets.summary.paused:
             self._show_matches(self.search)
 
@@ -257,13 +257,13 @@ class FilterController(Controller):
             self._widgets.filter_box.open(self.current.text)
 
     def use_typed(self, text: str) -> None:
-        """Filter by what was typed, and leave the box."""
+        """Filter by the typed expression, and leave the box."""
         self.cancel_match_search()
         self.change(text=text)
         self._panes.focus("exchanges")
 
     def restore(self) -> None:
-        """Put the filter in force that was so before the box was opened, and leave the box."""
+        """Restore the filter from before the box was opened, and leave the box."""
         self.cancel_match_search()
         self.narrow(self._filter_before_box)
         self._panes.focus("exchanges")
@@ -275,7 +275,7 @@ class FilterController(Controller):
             self.match_search = None
 
     def find_typed(self, text: str) -> bool:
-        """Search for what was typed without hiding an exchange. Return False if nothing was typed."""
+        """Search for the typed expression without hiding an exchange. Return False if it is empty."""
         from a2a_proxy.recording.query.parser import parse
 
         self.restore()

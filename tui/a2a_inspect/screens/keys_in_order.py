@@ -35,7 +35,7 @@ _AWAITED_WORKERS = frozenset({"note", "copy", "export", "explain", "complete"})
 
 
 class KeyPassed(Message):
-    """Bubbles up, as the key did, from the widget that had the focus, and arrives after what the key did there."""
+    """Bubbles up, as the key did, from the widget that had the focus, and arrives after the effects of the key."""
 
     def __init__(self, key_number: int, widget: Widget, *, again: bool) -> None:
         super().__init__()

@@ -1,10 +1,10 @@
 """The main screen: a recording as lists of exchanges and frames, with the selected frame beside them.
 
-The screen creates the widgets and the controllers, passes messages of the widgets to the controllers, and defines in
-which order they take in a new snapshot of the recording. Keys are in `keys.main_keys`. Pausing holds back what is
-shown, not the recording.
+The screen creates the widgets and the controllers, passes messages of the widgets to the controllers, and defines the
+order in which a new snapshot of the recording updates them. The keys are in `keys.main_keys`. Pausing stops updates of
+the screen, not the recording.
 
-Controllers, each on those above it:
+The controllers, each of which uses only earlier ones:
 - `reader`: queries of the source, and the poll
 - `titles`: titles of the panes, breadcrumbs
 - `panes`: layout, zoom, focus
@@ -125,13 +125,13 @@ class MainScreen(Screen[None]):
     # A new snapshot.
 
     def poll_recording(self) -> None:
-        """Look for what is new in the recording."""
+        """Poll the recording, and continue what follows it: the search, the tree."""
         self.reader.start_poll()
         self.filter.follow_recording()
         self.branches.reread_if_stale()
 
     def show_snapshot(self) -> None:
-        """Show what the last poll found, unless the display is paused."""
+        """Show the snapshot of the last poll, unless the display is paused."""
         found = None if self.widgets.summary.paused else self.state.take_pending()
         if found is None:
             self.titles.update()
@@ -221,6 +221,6 @@ class MainScreen(Screen[None]):
             self.app.exit(0)
 
     def action_pause(self) -> None:
-        """Hold the display, or show what was recorded meanwhile."""
+        """Hold the display, or continue with the current state of the recording."""
         self.widgets.summary.paused = not self.widgets.summary.paused
         self.show_snapshot()

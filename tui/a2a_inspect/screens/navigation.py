@@ -83,12 +83,12 @@ class Navigation(Controller):
     # Matches.
 
     def find_typed(self, text: str) -> None:
-        """Go to the first match of what was typed, without hiding an exchange."""
+        """Go to the first match of the typed expression, without hiding an exchange."""
         if self._filter.find_typed(text):
             self.step_match(1)
 
     def step_match(self, by: int) -> None:
-        """Go to the next frame that matches what was searched for, or the filter."""
+        """Go to the next frame that matches the typed expression, or else the filter."""
         search = self._filter.match_search or self._filter.search
         if search is None:
             self._filter.open_box()

@@ -123,9 +123,8 @@ class PlotScreen(Screen[str]):
     def __init__(self, source: RecordingSource, where: str = "") -> None:
         """`where` is a filter expression: only matching exchanges are shown."""
         super().__init__()
-        self._source = RecordingSource(
-            source.path, files=source.files, later=True
-        )  # read after what other screens wait for
+        # A source of its own: its sums are slow, and queries of other screens must not wait for them.
+        self._source = RecordingSource(source.path, files=source.files, later=True)
         self._where = where
         self._plot = PlotLines(id="plot")
         self._table = PlotLines(id="plot-rows")
@@ -186,10 +185,10 @@ class PlotScreen(Screen[str]):
         self._draw_plots(trouble)
 
     def _data_question(self, force: bool) -> Callable[[Recording], PlotData | None]:
-        """What there is to show now; None where nothing has changed."""
+        """Return a query for the data; it returns None if the recording has not changed, unless `force` is set."""
         most, within = max(self._plot_width, 1), self._cursor.visible_range
 
-        def ask(recording: Recording) -> PlotData | None:
+        def read(recording: Recording) -> PlotData | None:
             version = recording.data_version()
             if version == self._version and not force:
                 return None
@@ -197,7 +196,7 @@ class PlotScreen(Screen[str]):
             parts = whole_recording(recording)
             return PlotData(read_histogram(parts, self._where, most, within), compute_totals(parts, self._where))
 
-        return ask
+        return read
 
     def _set_data(self, data: PlotData | None) -> None:
         if data is not None:
@@ -211,7 +210,7 @@ class PlotScreen(Screen[str]):
 
     @property
     def _plot_size(self) -> tuple[int, int]:
-        """Cells and lines of the plots: a half of what there is beside the table's first rows."""
+        """Columns and lines of the plots: at most half of the screen, so that the table has room."""
         return self._plot_width, max(12, min(self.size.height // 2, 26))
 
     def _draw_plots(self, error: str = "") -> None:

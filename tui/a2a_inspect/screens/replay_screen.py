@@ -30,7 +30,7 @@ from a2a_inspect.widgets.key_line import KeyLine
 from a2a_proxy.protocol.text import make_visible
 
 _AVAILABLE_ACTIONS = frozenset({"back", "leave", "play", "step", "speed", "jump"})
-"""Actions of the screen that can be used in a replay; for those of controllers see `REPLAY_CALLS`."""
+"""Actions of the screen that can be used in a replay; for the methods of controllers see `REPLAY_CALLS`."""
 
 
 class ClockBar(Widget):
@@ -143,7 +143,7 @@ class ReplayScreen(MainScreen):
         self._replay_source.until = clock.position(time.monotonic_ns())
 
     def poll_recording(self) -> None:
-        """Move a clock that plays, and look for what had passed by its time."""
+        """Move a running clock, and read the recording as of its time."""
         now, clock = time.monotonic_ns(), self._clock_bar.clock
         if clock.playing:
             self._set_clock(clock.stop_at_end(now))

@@ -1,4 +1,4 @@
-"""What the controllers of the main screen share: its widgets, and what is selected in them."""
+"""The widgets and the selection that the controllers of the main screen share."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MainWidgets:
 
 
 class MainState:
-    """What the source last returned, and the selected exchange and frame."""
+    """The last snapshot of the source, and the selected exchange and frame."""
 
     def __init__(self) -> None:
         self.snapshot = RecordingSnapshot()

@@ -198,6 +198,6 @@ class ThemedApp(KeysInOrder):
         return "enter" if shown == "⏎" else shown
 
     def action_next_theme(self) -> None:
-        """Use the next own theme; the palette has those of Textual too."""
+        """Use the next own theme; the palette offers the themes of Textual too."""
         self.theme = next_theme(self.theme)
         self.notify(self.theme, title="Theme", timeout=2)

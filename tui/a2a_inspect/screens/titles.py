@@ -38,7 +38,7 @@ class PaneTitles(Controller):
         self._list_remark = list_remark
 
     def update(self) -> None:
-        """Show the titles of what is selected now."""
+        """Show the titles of the selected exchange and frame."""
         stream, frames = self._state.stream, self._widgets.frames
         titles = {"tree": "Tree", "exchanges": "Exchanges", "frames": "Frames", "frame": "Frame"}
         is_single = self.screen.has_class("-single")
@@ -67,7 +67,7 @@ class PaneTitles(Controller):
 
 
 def rows_above(earlier: RecordingSnapshot, now: RecordingSnapshot, cursor: int) -> int:
-    """Return how many rows were added above the row under the cursor: those of the sessions before its own."""
+    """Return how many rows were added above the cursor, that is, to sessions before the one under the cursor."""
     known = {session.id: length for session, length in zip(earlier.sessions, earlier.lengths, strict=True)}
     added = passed = 0
     for session, length in zip(now.sessions, now.lengths, strict=True):
@@ -101,7 +101,7 @@ def list_remark(rows: LazyList, late: int) -> str:
 
 
 def empty_notice(source: RecordingSource, now: RecordingSnapshot) -> str:
-    """Return what an empty screen says: why it is empty, and what to do."""
+    """Return the text of an empty screen: why it is empty, and what to do."""
     if source.files:
         return visible_lines("No exchanges yet in any of\n\n" + "\n".join(source.files))
     if now.sessions:

@@ -1,1 +1,1 @@
-"""The screen in a browser: a small HTTP server on the loopback address, one process of the application per tab."""
+"""The screen in a browser: a small HTTP server on the loopback address, with one application process per tab."""

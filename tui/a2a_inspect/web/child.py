@@ -1,4 +1,4 @@
-"""What runs for one tab: `python -m a2a_inspect.web.child [--write] RECORDING`, between pipes of the server."""
+"""The process of one tab: `python -m a2a_inspect.web.child [--write] RECORDING`, connected to the server by pipes."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from a2a_proxy.cli.errors import UserError, print_error
 
 
 class TabDriver(WebDriver):
-    """Textual's driver for a browser. The end of the input is the end of the application, also when the server died."""
+    """Textual's driver for a browser. The application ends when its input ends, also if the server was killed."""
 
     def run_input_thread(self) -> None:
-        """Read until there is no more to come."""
+        """Read until the end of the input."""
         super().run_input_thread()
         self._app.call_later(self._app.post_message, messages.ExitApp())
 
     def open_url(self, url: str, new_tab: bool = True) -> None:
-        """Not from here: an address in a recording is the peer's."""
+        """Do nothing: a URL in a recording comes from a peer and is not trusted."""
 
     def deliver_binary(self, binary: BinaryIO | TextIO, **_how: Any) -> None:
-        """No downloads: what is exported is written beside the recording, and said on the screen."""
+        """Do nothing: exports are written to files next to the recording, and the screen shows their path."""
         binary.close()
 
 
 def main(arguments: list[str]) -> int:
-    """Show the recording; the exit code."""
+    """Show the recording; return the exit code."""
     *flags, recording = arguments
     try:
         app = InspectApp(*open_source(Path(recording)), read_only="--write" not in flags, driver_class=TabDriver)

@@ -1,9 +1,9 @@
-"""Who may come in: only a page of this very server, opened with the address that it printed.
+"""Access control: only a page of this server, opened with the printed address, may send requests.
 
-A server on the loopback address can be reached by every page in the user's browser, and by every user of the machine.
-So the address holds a secret; `Host` must be ours, or a foreign name has been made to point here (DNS rebinding);
-`Origin` and `Sec-Fetch-Site` must be ours where a browser says them, and for a websocket, which no same-origin policy
-protects, it has to.
+Every page in the user's browser and every user of the machine can reach a server on the loopback address. So the
+address contains a secret. `Host` must name this server, or a foreign name was pointed here (DNS rebinding). `Origin`
+and `Sec-Fetch-Site` must name this server if a browser sends them; a websocket must have an `Origin`, because the
+same-origin policy does not cover it.
 """
 
 from __future__ import annotations
@@ -15,24 +15,27 @@ from collections.abc import Mapping
 _TOKEN_BYTES = 32
 _HOST_NAMES = ("127.0.0.1", "localhost")
 _OWN_SITE = ("none", "same-origin")
-"""`none`: the user typed or pasted the address. Another port of this machine is `same-site`, and not us."""
+"""Accepted values of `Sec-Fetch-Site`.
+
+`none`: the user typed or pasted the address. Another port of this machine is `same-site` and is rejected.
+"""
 
 
 def new_token() -> str:
-    """A secret for one run, safe in a path."""
+    """Return a new secret for one run, safe in a path."""
     return secrets.token_urlsafe(_TOKEN_BYTES)
 
 
 class RequestGate:
-    """The rules for one server. `port` is the one that it listens on."""
+    """The rules for one server. `port` is its listening port."""
 
     def __init__(self, token: str, port: int) -> None:
         self._token = token.encode()
         self.hosts = tuple(host for name in _HOST_NAMES for host in _host_values(name, port))
-        """What `Host` may be."""
+        """Accepted values of `Host`."""
 
     def refusal_reason(self, headers: Mapping[str, str], path: str, *, websocket: bool) -> str:
-        """Why a request is refused, in a sentence; empty where it is not. `path` is as it was sent."""
+        """Return the reason why a request is refused, as a sentence; empty if it is accepted. `path` is as sent."""
         host = headers.get("Host", "").lower()
         if host not in self.hosts:
             return f"This server answers to the name {self.hosts[0]} only."
@@ -49,7 +52,7 @@ class RequestGate:
 
 
 def _host_values(name: str, port: int) -> tuple[str, ...]:
-    """A browser leaves the port of http away."""
+    """Return the values for a name. A browser omits the default port of http."""
     return (name, f"{name}:80") if port == 80 else (f"{name}:{port}",)
 
 

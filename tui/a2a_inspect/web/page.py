@@ -1,4 +1,4 @@
-"""The page of a tab, and the headers of every answer: nothing is fetched from elsewhere, nothing is kept."""
+"""The page of a tab and the headers of every response: no resources of other servers, no caching."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from a2a_proxy.cli.errors import UserError
 _SCRIPT, _STYLE = "js/textual.js", "css/xterm.css"
 _FONT = "fonts/RobotoMono-VariableFont_wght.ttf"
 FILE_TYPES = {_SCRIPT: "text/javascript", _STYLE: "text/css", _FONT: "font/ttf"}
-"""The files of the terminal that the page needs, and what each is."""
+"""The terminal's files that the page needs, and their media types."""
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -48,7 +48,7 @@ html, body { margin: 0; height: 100%; background: #11151c; overflow: hidden; }
 .word.over, body.-first-byte .word.opening, body.-closed .word.opening { display: none; }
 body.-closed .word.over { display: flex; }
 """
-"""The classes of `body` are set by the terminal's script."""
+"""Styles. The terminal's script sets the classes of `body`."""
 
 PAGE_SCRIPT = """function takeKeys() {
   const input = document.querySelector(".xterm-helper-textarea");
@@ -61,16 +61,16 @@ window.addEventListener("load", () => {
 });
 window.addEventListener("focus", takeKeys);
 """
-"""Keys reach the terminal at once, without a click into it."""
+"""Script that focuses the terminal, so that keys work without a click."""
 
 
 def page_html(title: str, host: str, token: str) -> str:
-    """The page of a tab as `host` sees it."""
+    """Return the page of a tab as `host` sees it."""
     return _PAGE.format(title=html.escape(title), websocket=html.escape(f"ws://{host}/{token}/ws"))
 
 
 def response_headers(host: str) -> dict[str, str]:
-    """The headers of every answer to a request for `host`, a name of ours."""
+    """Return the headers of every response to a request for `host`, an accepted host name."""
     policy = {
         "default-src": "'none'",
         "script-src": "'self'",
@@ -95,10 +95,10 @@ def response_headers(host: str) -> dict[str, str]:
 
 
 def terminal_files() -> Path:
-    """The folder of textual-serve with the terminal's script, style and font; the rest of it is not used.
+    """Return the folder of textual-serve with the terminal's script, style and font. Nothing else of it is used.
 
     Raises:
-        UserError: it is not installed.
+        UserError: textual-serve is not installed.
     """
     found = importlib.util.find_spec("textual_serve")
     if found is None or found.origin is None:

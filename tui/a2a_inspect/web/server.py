@@ -1,4 +1,4 @@
-"""The HTTP server: a page, the terminal's files, a websocket per tab. Every request passes the gate first."""
+"""The HTTP server: a page, the terminal's files, and a websocket per tab. Every request passes the gate first."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from a2a_proxy.cli.end_signals import end_signals
 from a2a_proxy.cli.errors import UserError
 
 MAX_TABS = 8
-"""Each is a process."""
+"""Maximum number of tabs. Each is a process."""
 _MAX_MESSAGE = 256 << 10
-"""Bytes of one message of the page: what somebody pastes."""
+"""Maximum bytes of one message from the page: the longest text a user can paste."""
 _HEARTBEAT_INTERVAL = 15.0
-"""Seconds; a browser that is gone is noticed by it."""
+"""Seconds between heartbeats, which detect that a browser is gone."""
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -39,7 +39,7 @@ class WebServer:
         self._tabs: set[web.WebSocketResponse] = set()
 
     def application(self) -> web.Application:
-        """For aiohttp."""
+        """Return the aiohttp application."""
         app = web.Application(middlewares=[self._check_request])
         app.on_response_prepare.append(self._add_headers)
         app.on_shutdown.append(self._close_tabs)
@@ -74,7 +74,7 @@ class WebServer:
 
     async def _serve_tab(self, request: web.Request) -> web.StreamResponse:
         if len(self._tabs) >= MAX_TABS:
-            return web.Response(status=503, text=f"There are {MAX_TABS} tabs already: close one.\n")
+            return web.Response(status=503, text=f"{MAX_TABS} tabs are open already: close one.\n")
         websocket = web.WebSocketResponse(heartbeat=_HEARTBEAT_INTERVAL, max_msg_size=_MAX_MESSAGE)
         self._tabs.add(websocket)
         try:
@@ -86,7 +86,7 @@ class WebServer:
         return websocket
 
     async def _relay_tab(self, websocket: web.WebSocketResponse, tab: Tab) -> None:
-        """Until either end goes."""
+        """Relay until either end closes."""
 
         async def show() -> None:
             with contextlib.suppress(ConnectionError):
@@ -120,10 +120,10 @@ def _parse_cells(value: str | None, default: int) -> int:
 
 
 def open_listener(port: int) -> socket.socket:
-    """A socket on the loopback address; port 0 means a free one.
+    """Return a listening socket on the loopback address; port 0 means a free port.
 
     Raises:
-        UserError: the port cannot be had.
+        UserError: the port cannot be used.
     """
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -131,16 +131,16 @@ def open_listener(port: int) -> socket.socket:
         made.bind(("127.0.0.1", port))
     except OSError as wrong:
         made.close()
-        hint = "choose another one, or leave --port away"
+        hint = "choose another port, or leave out --port"
         raise UserError(f"port {port} cannot be used: {(wrong.strerror or str(wrong)).lower()}", hint) from wrong
     return made
 
 
 def serve(recording: Path, port: int, *, write: bool) -> int:
-    """Serve a recording until Ctrl-C; the exit code.
+    """Serve a recording until Ctrl-C; return the exit code.
 
     Raises:
-        UserError: a tab could not show it, the extra is not installed, or the port cannot be had.
+        UserError: a tab could not show the recording, the extra is not installed, or the port cannot be used.
     """
     page.terminal_files()
     source, _keymap = open_source(recording)
@@ -163,7 +163,7 @@ async def _serve_until_signal(recording: Path, listener: socket.socket, *, write
     try:
         await web.SockSite(runner, listener).start()
         print(f"{recording.name} is at http://{gate.hosts[0]}/{token}/", flush=True)
-        print("Whoever knows this address can read the recording. Ctrl-C ends it.", flush=True)
+        print("Anyone with this address can read the recording. Press Ctrl-C to stop.", flush=True)
         await stop.wait()
     finally:
         await runner.cleanup()

@@ -1,6 +1,7 @@
-"""One tab: a process of the application, and the bytes between it and the browser.
+"""One tab: an application process, and the bytes between it and the browser.
 
-Both ways a packet is one byte for its type (`D` terminal data, `M` JSON about it), four for its length, and that many.
+In both directions a packet is one byte for its type (`D` terminal data, `M` JSON metadata), four bytes for its length,
+and the payload.
 """
 
 from __future__ import annotations
@@ -16,25 +17,27 @@ from typing import Any
 import msgspec
 
 _MAX_CELLS = 1000
-"""Cells of a terminal, either way."""
+"""Maximum width and height of a terminal, in cells."""
 _STOP_TIMEOUT = 5.0
 """Seconds until a process that should end is killed."""
 _DRIVER_GREETING = b"__GANGLION__\n"
-"""What Textual's web driver says before its first packet."""
+"""The bytes that Textual's web driver sends before its first packet."""
 
 
 def tab_command(recording: str, *, write: bool) -> list[str]:
-    """What a tab runs. Nothing is looked for in the working directory, and no shell is asked."""
+    """Return the command of a tab. It runs without a shell and does not search the working directory."""
     return [sys.executable, "-P", "-m", "a2a_inspect.web.child", *(["--write"] if write else []), "--", recording]
 
 
 def make_packet(kind: bytes, payload: bytes) -> bytes:
-    """See the module."""
+    """Return a packet (see the module docstring)."""
     return kind + len(payload).to_bytes(4, "big") + payload
 
 
 def packet_from_message(message: str) -> bytes:
-    """The packet for a message of the page; empty for what is none: the page may be anything that knows the address."""
+    """Return the packet for a message of the page; empty for an invalid message, because any client that knows the
+    address can send one.
+    """
     try:
         words = msgspec.json.decode(message, type=list[Any])
     except (msgspec.DecodeError, UnicodeEncodeError):
@@ -53,7 +56,7 @@ def packet_from_message(message: str) -> bytes:
 
 
 def clamp_cells(number: int) -> int:
-    """A size that a terminal can have."""
+    """Limit a number to a valid terminal size."""
     return max(1, min(number, _MAX_CELLS))
 
 
@@ -65,7 +68,7 @@ class Tab:
 
     @classmethod
     async def start(cls, command: list[str], width: int, height: int) -> Tab:
-        """Run it with a terminal of this size. Raises OSError."""
+        """Start the process with a terminal of this size. Raises OSError."""
         environment = {
             **os.environ,
             "COLUMNS": str(clamp_cells(width)),
@@ -76,7 +79,7 @@ class Tab:
         return cls(await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, env=environment))
 
     async def feed(self, message: str) -> None:
-        """What the page said goes to the process; after its end nowhere."""
+        """Send a message of the page to the process; discard it after the process has ended."""
         writer = self._process.stdin
         assert writer is not None
         data = packet_from_message(message)
@@ -86,7 +89,7 @@ class Tab:
                 await writer.drain()
 
     async def relay_output(self, send: Callable[[bytes], Awaitable[None]]) -> None:
-        """Send what the process draws, until it ends. What else it asks of a browser is not done."""
+        """Send the output of the process until it ends. Other requests of the process to the browser are ignored."""
         reader = self._process.stdout
         assert reader is not None
         with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
@@ -99,7 +102,7 @@ class Tab:
                     await send(payload)
 
     async def stop(self) -> None:
-        """End the process: its input ends; what does not go by itself is killed."""
+        """Stop the process: close its input, and kill it if it does not end."""
         writer = self._process.stdin
         assert writer is not None
         writer.close()
@@ -114,4 +117,4 @@ class Tab:
 
 
 async def _discard_output(data: bytes) -> None:
-    """What a process draws while it ends, so that it is not held up by it."""
+    """Discard the output of a process that ends, so that it does not block on writing."""

@@ -1,1 +1,1 @@
-"""Widgets: they show values, send messages, and read no files."""
+"""Widgets: they display values and send messages; they read no files."""

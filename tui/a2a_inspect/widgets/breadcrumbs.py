@@ -1,4 +1,4 @@
-"""One line that tells where one is, and what the list is narrowed to."""
+"""A line with the path of the selected row and the filter of the list."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from a2a_proxy.present import text
 
 
 class Breadcrumbs(Widget):
-    """See the module. What narrows has its place on the right, as it would be typed."""
+    """The path at the left and the filter at the right, as it would be typed."""
 
     DEFAULT_CSS = """
     Breadcrumbs { height: 1; background: $background; color: $text-muted; }
@@ -27,7 +27,7 @@ class Breadcrumbs(Widget):
     only: reactive[str] = reactive("")
 
     def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
-        """`session 1 › task 7604 › #3        only err`."""
+        """Return `session 1 › task 7604 › #3        only err`."""
         width = self.size.width
         only = f"only {self.only}" if self.only else ""
         right = fit_text(only, min(len(only), max(width * 2 // 3, width - 20)))
@@ -42,7 +42,7 @@ class Breadcrumbs(Widget):
 
 
 def breadcrumb_path(stream: ExchangeStream | None, line: FrameLine | None, sessions: int) -> tuple[str, ...]:
-    """From the session down to the frame."""
+    """Return the path from the session down to the frame."""
     if stream is None:
         return ()
     exchange = stream.row.exchange

@@ -1,6 +1,6 @@
-"""Rows of a table as strips of cells: which columns fit a width, and what is cut where. Knows nothing of recordings.
+"""Rows of a table as strips of cells: selection of the columns that fit, and truncation. Independent of recordings.
 
-Text of peers passes `visible` here, once and for all: no control character gets into a strip.
+Text of peers passes `make_visible` here, so no control character gets into a strip.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ class ListColumn(msgspec.Struct, frozen=True):
 
     title: str
     width: int
-    """Cells it needs."""
+    """Minimum cells."""
     cell: Callable[[Any], str]
     grow: int = 0
-    """Its share of what is left over."""
+    """Share of the remaining width."""
     right: bool = False
     tail: Callable[[Any], bool] | None = None
-    """Whether a row's text, where it is too long, loses its beginning; None: its end."""
+    """Whether a text that is too long loses its beginning; None: its end."""
     drop: int = 0
-    """The column with the highest number goes first where not all fit; 0 stays."""
+    """Columns with the highest number are dropped first if not all fit; 0 is never dropped."""
     style: Callable[[Any], str] | str = ""
-    """Name of a component class of the list, or a function of the row that gives one."""
+    """Name of a component class of the list, or a function of the row that returns one."""
 
 
 def columns_for_width(columns: Sequence[ListColumn], width: int) -> list[tuple[ListColumn, int]]:
-    """The columns that fit into this many cells, each with its width."""
+    """Return the columns that fit into `width` cells, each with its width."""
     kept = list(columns)
     while _total_width(kept) > width and any(column.drop for column in kept):
         kept.remove(max(kept, key=lambda column: column.drop))
@@ -53,7 +53,7 @@ def _total_width(columns: Sequence[ListColumn]) -> int:
 
 
 def fit_text(text: str, width: int, *, right: bool = False, tail: bool = False) -> str:
-    """`text` in exactly this many cells, an ellipsis where something was cut."""
+    """Return `text` in exactly `width` cells, with an ellipsis if it was cut."""
     text = make_visible(text)
     length = cell_len(text)
     if length > width:
@@ -65,7 +65,7 @@ def fit_text(text: str, width: int, *, right: bool = False, tail: bool = False) 
 
 
 def _fit_end(text: str, width: int) -> str:
-    """The last cells of a text that is too long."""
+    """Return the last cells of a text that is too long."""
     kept = text[1 - width :] if width > 1 else ""
     while cell_len(kept) > width - 1:
         kept = kept[1:]

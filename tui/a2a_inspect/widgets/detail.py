@@ -1,7 +1,7 @@
 """The selected frame in tabs: decoded, raw, headers of its exchange, findings, artifact, trace, facts.
 
-The first 64 KiB of a large payload; `+` loads four times as much. What costs something is read and decoded in threads,
-for the tab that is in front, and given up when another frame is chosen.
+Shows the first 64 KiB of a large payload; `+` loads four times as much. Expensive content is read and decoded in
+threads, only for the visible tab, and cancelled when another frame is selected.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from a2a_proxy.recording.read.reader import Recording
 FIRST_BYTES = 64 << 10
 """Bytes of a payload that are shown at first."""
 _GROWTH_FACTOR = 4
-"""Times as much, with each `+`."""
+"""Factor by which `+` increases the shown bytes."""
 _MAX_DECODED_BYTES = 2 << 20
 """Bytes: of a larger protobuf message the bytes are shown, not the values."""
 _MAX_LINES = 20_000
 
 
 class Detail(Vertical):
-    """See the module. `show` and `show_stream` give it what it shows."""
+    """The tabs. `show` and `show_stream` set the content."""
 
     DEFAULT_CSS = "Detail ContentSwitcher { height: 1fr; }"
 
@@ -90,18 +90,18 @@ class Detail(Vertical):
         self._is_filling = False
 
     def compose(self) -> ComposeResult:
-        """Tab line and the chosen view."""
+        """Return the tab line and the selected view."""
         yield self._tabs
         with ContentSwitcher(initial="decoded"):
             yield from self._views
 
     @property
     def current_view(self) -> TextView:
-        """What is in front."""
+        """The visible view."""
         return self._views[self._tabs.chosen]
 
     def show_stream(self, stream: ExchangeStream | None, *, keep: bool) -> None:
-        """The exchange as it is now; with `keep` the same as before, in a new state."""
+        """Show the current state of an exchange; with `keep` the same exchange as before, in a new state."""
         self._stream = stream
         if not keep:
             self._frame = None
@@ -116,14 +116,14 @@ class Detail(Vertical):
         self._refresh_tab(keep=keep)
 
     async def show(self, frame: Frame, stream: ExchangeStream) -> None:
-        """One frame with its payload. Cancel it when another is wanted: decoding happens in a thread."""
+        """Show one frame with its payload. Cancel the coroutine to show another: decoding happens in a thread."""
         self._limit = FIRST_BYTES
         await self._show_frame(frame, stream, keep=False)
 
     async def _show_frame(self, frame: Frame, stream: ExchangeStream, *, keep: bool) -> None:
         lines = await asyncio.to_thread(_decode_payload_lines, frame, stream.row.exchange, self._limit)
         data = await asyncio.to_thread(wire_bytes, frame, self._limit)
-        from a2a_proxy.protocol.schema import TRAILERS  # that thread has loaded it
+        from a2a_proxy.protocol.schema import TRAILERS  # already imported by the reader thread
 
         self._frame, self._stream = frame, stream
         self.decoded.show(lines, paint_fields if frame.schema == TRAILERS else paint_json, keep=keep)
@@ -131,8 +131,8 @@ class Detail(Vertical):
         self._refresh_tab(keep=keep)
 
     def _refresh_tab(self, *, keep: bool) -> None:
-        """Fill the tab in front, where it takes another look at something."""
-        if not (keep and self._is_filling):  # of a live exchange the next state comes soon
+        """Fill the visible tab if its content may have changed."""
+        if not (keep and self._is_filling):  # the next state of a live exchange follows soon
             self._refill_tab(keep)
 
     @work(group="detail", exclusive=True)
@@ -175,7 +175,7 @@ class Detail(Vertical):
             (found, total), gaps = await self._source.ask(read, nothing)
         except RecordingError as trouble:
             return [make_visible(trouble.message)]
-        return await asyncio.to_thread(finding_lines, found, seq, total, gaps)  # the first time loads all rules
+        return await asyncio.to_thread(finding_lines, found, seq, total, gaps)  # the first call imports all rules
 
     async def _ask_lines(self, question: Callable[[Recording], list[str]]) -> list[str]:
         try:
@@ -193,7 +193,7 @@ class Detail(Vertical):
         self._refill_tab(True)
 
     def action_turn(self, by: int) -> None:
-        """Show the tab beside."""
+        """Show the next or previous tab."""
         self.action_tab((self._tabs.chosen + by) % len(TABS))
 
     @work(group="more", exclusive=True)
@@ -204,13 +204,13 @@ class Detail(Vertical):
             await self._show_frame(self._frame, self._stream, keep=True)
 
     def on_tab_line_clicked(self, message: TabLine.Clicked) -> None:
-        """The mouse."""
+        """Show the clicked tab."""
         self.action_tab(message.tab)
         self.current_view.focus()
 
 
 def _decode_payload_lines(frame: Frame, exchange: Exchange, limit: int) -> list[str]:
-    """The lines of the Decoded tab."""
+    """Return the lines of the Decoded tab."""
     from a2a_inspect.data.payload_lines import decoded_lines
     from a2a_proxy.protocol.schema import TRAILERS
 
@@ -231,7 +231,7 @@ def _decode_payload_lines(frame: Frame, exchange: Exchange, limit: int) -> list[
 
 
 def _first_payload_lines(frame: Frame, exchange: Exchange, limit: int) -> list[str]:
-    """The first bytes of a large payload: JSON as it was on the wire, indented; a message decoded, its first lines."""
+    """Return the first bytes of a large payload: JSON as sent, indented, or the first lines of a decoded message."""
     from a2a_inspect.data.payload_lines import decoded_lines, indent_json
     from a2a_proxy.protocol.schema import is_protobuf
 

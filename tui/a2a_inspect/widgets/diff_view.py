@@ -1,6 +1,6 @@
-"""The lines of a difference: two columns where there is room, and a cursor that goes from difference to difference.
+"""The lines of a difference: two columns if they fit, and a cursor that moves between differences.
 
-Lines are made by a worker; only what is on the screen is rendered. The marks say what the colours say.
+A worker creates the lines; only visible lines are rendered. The marks repeat the meaning of the colours.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LEFT_MARKS, _RIGHT_MARKS = ("-", "~"), ("+", "~")
 
 
 class DiffView(LongView):
-    """See the module."""
+    """The view of a difference."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *("diff--left", "diff--right", "diff--head", "diff--title", "diff--note", "diff--ignored", "diff--cursor"),
@@ -47,7 +47,7 @@ class DiffView(LongView):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "next(1)", "Next", id="diff.next", tooltip="the next difference"),
-        Binding("N", "next(-1)", "Previous", id="diff.previous", tooltip="the difference before"),
+        Binding("N", "next(-1)", "Previous", id="diff.previous", tooltip="the previous difference"),
         Binding("j,down", "scroll_down", "Down", show=False, id="diff.down"),
         Binding("k,up", "scroll_up", "Up", show=False, id="diff.up"),
         Binding("pagedown,ctrl+d", "page_down", "Page down", show=False, id="diff.pagedown"),
@@ -57,7 +57,7 @@ class DiffView(LongView):
     ]
 
     class Moved(Message):
-        """Another difference is under the cursor, or there are others."""
+        """Posted when the cursor moved to another difference, or the differences changed."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -68,23 +68,23 @@ class DiffView(LongView):
 
     @property
     def differences(self) -> int:
-        """How many there are to go to."""
+        """Number of differences."""
         return len(self._anchors)
 
     @property
     def position(self) -> int:
-        """Which of them is under the cursor, from 1; 0 before the first."""
+        """Number of the difference under the cursor, from 1; 0 before the first."""
         return self._position + 1
 
     def show(self, blocks: Sequence[DifferenceBlock]) -> None:
-        """Show these from their beginning."""
+        """Show these blocks from their beginning."""
         self._blocks = blocks
         self._position = -1
         self.scroll_to(y=0, animate=False)
         self._make_layout(self.size.width)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Lay out anew, with the same difference under the cursor."""
+        """Lay the lines out again, with the same difference under the cursor."""
         self._make_layout(event.size.width)
 
     @work(thread=True, exclusive=True, group="layout", exit_on_error=False)
@@ -105,7 +105,7 @@ class DiffView(LongView):
         self.post_message(self.Moved())
 
     def action_next(self, by: int) -> None:
-        """Go to another difference; from the last to the first."""
+        """Go to another difference; after the last one to the first."""
         if self._anchors:
             self._position = (
                 (self._position + by) % len(self._anchors) if self._position >= 0 or by > 0 else len(self._anchors) - 1
@@ -115,7 +115,7 @@ class DiffView(LongView):
             self.post_message(self.Moved())
 
     def render_line(self, y: int) -> Strip:
-        """One row."""
+        """Render one row."""
         base, index = self.style(), self.scroll_offset.y + y
         if index >= len(self._lines):
             return Strip.blank(self.size.width, base)

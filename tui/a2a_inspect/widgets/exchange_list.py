@@ -28,7 +28,7 @@ _FILE_CELLS = 16
 
 
 class ExchangeList(LazyList):
-    """All exchanges of a recording, session after session; one may still be live."""
+    """All exchanges of a recording, session by session, including live ones."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class ExchangeList(LazyList):
         *,
         id: str,
     ) -> None:
-        """`files` are the names of the recordings that are joined; none where it is a recording of its own."""
+        """`files` are the names of the joined recordings; empty for a single recording."""
         super().__init__(
             [
                 *file_columns(files),
@@ -64,11 +64,11 @@ class ExchangeList(LazyList):
         self._session_count = 1
 
     async def load_page(self, page: int) -> Sequence[ExchangeRow]:
-        """One page."""
+        """Return one page."""
         return await self._load_page(page)
 
     def show(self, now: RecordingSnapshot, total: int, *, above: int) -> None:
-        """So many of what the recording holds now; see `update`. With several sessions a row says which is its own."""
+        """Show `total` rows of this snapshot; see `update_total`. With several sessions, rows show their session."""
         self._session_count = len(now.sessions)
         longest = f"{self._session_count}:{now.highest}" if self._session_count > 1 else str(now.highest)
         self.widen_column("#", len(longest) + 2)
@@ -84,7 +84,7 @@ class ExchangeList(LazyList):
 
 
 def file_columns(files: tuple[str, ...]) -> list[ListColumn]:
-    """The column that says which of several recordings a row is from."""
+    """Return the column with the file of each row, if several recordings are joined."""
 
     def name(row: ExchangeRow) -> str:
         return files[file_of(row.exchange.connection, len(files))]
@@ -97,24 +97,24 @@ def file_columns(files: tuple[str, ...]) -> list[ListColumn]:
 
 
 def outcome_style(row: ExchangeRow) -> str:
-    """How a row's outcome looks; it is told in words as well."""
+    """Return the style of a row's outcome, which is also shown in words."""
     return _STYLES[text.outcome_label(row.exchange)]
 
 
 def event_count(row: ExchangeRow) -> str:
-    """How many events a stream has had."""
+    """Return the number of events of a stream."""
     return str(row.exchange.events) if row.exchange.streaming else ""
 
 
 def duration_cell(row: ExchangeRow) -> str:
-    """How long it took, or has taken up to what came last."""
+    """Return the duration so far, up to the last frame."""
     exchange = row.exchange
     end = exchange.closed or exchange.last_event
     return text.format_duration(max(end - text.latency_origin(exchange), 0)) if end else ""
 
 
 def states_and_error(row: ExchangeRow) -> str:
-    """The states passed, in order, and what went wrong."""
+    """Return the passed states in order, and the error."""
     exchange = row.exchange
     wrong = exchange.error or ("" if is_successful(row) else exchange.how)
     words = (" > ".join(exchange.states), generations.requested_generations(exchange), wrong)
@@ -122,10 +122,10 @@ def states_and_error(row: ExchangeRow) -> str:
 
 
 def is_successful(row: ExchangeRow) -> bool:
-    """Nothing went wrong so far."""
+    """Return whether no error has occurred so far."""
     return text.outcome_of(row.exchange) in ("ok", "live")
 
 
 def error_style(row: ExchangeRow) -> str:
-    """What went wrong looks like the outcome."""
+    """Return the style of the error, which is that of the outcome."""
     return "" if is_successful(row) else outcome_style(row)

@@ -1,4 +1,4 @@
-"""What is known of a frame and its exchange, as lines of text: the Headers and the Facts tab. Harmless text only."""
+"""Facts about a frame and its exchange as lines, for the Headers and the Facts tab. Free of control characters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Fact = tuple[str, object]
 
 
 def header_lines(exchange: Exchange) -> list[str]:
-    """Request line and headers, status and headers, trailers; names as they were sent."""
+    """Return request line and headers, status and headers, and trailers; names as sent."""
     version = f" HTTP/{exchange.http_version}" if exchange.http_version else ""
     method = exchange.method if exchange.method.isupper() else "POST"
     lines = ["REQUEST", f"{method} {make_visible(exchange.target)}{version}".rstrip()]
@@ -45,7 +45,7 @@ def _visible_bytes(value: bytes) -> str:
 
 
 def fact_lines(stream: ExchangeStream, frame: Frame | None) -> list[str]:
-    """Everything else; what is unknown or empty is left out."""
+    """Return all other facts; unknown and empty ones are left out."""
     exchange = stream.row.exchange
     lines: list[str] = []
     if frame is not None:
@@ -57,7 +57,7 @@ def fact_lines(stream: ExchangeStream, frame: Frame | None) -> list[str]:
 
 
 def section_lines(title: str, facts: Iterator[Fact]) -> list[str]:
-    """A title and its facts, those that say nothing left out."""
+    """Return a title and its facts, without empty ones."""
     told = [(name, str(value)) for name, value in facts if value not in (None, "", 0, b"", ())]
     return [title.upper(), *(f"{name:{_NAME_CELLS}}{make_visible(value)}" for name, value in told), ""]
 
@@ -139,7 +139,7 @@ def _connection_facts(connection: Connection) -> Iterator[Fact]:
 
 
 def format_moment(at: int, exchange: Exchange) -> str:
-    """A time, and how long after the exchange's first byte that was."""
+    """Return a time, and the duration from the exchange's first byte to it."""
     return f"{text.format_utc(at)}, +{text.format_duration(max(at - exchange.started, 0))}"
 
 
@@ -148,16 +148,16 @@ def _state_name(number: int) -> str:
 
 
 def paint_fields(line: str) -> list[tuple[int, str]]:
-    """`name: value` of a header."""
+    """Paint `name: value` of a header."""
     name = line.find(": ")
     return [(0, "text--name"), (name + 1, "")] if name > 0 else [(0, "text--title")]
 
 
 def paint_facts(line: str) -> list[tuple[int, str]]:
-    """`name   value` of a fact."""
+    """Paint `name   value` of a fact."""
     return [(0, "text--title")] if line.isupper() else [(0, "text--dim"), (_NAME_CELLS, "")]
 
 
 def paint_artifact(line: str) -> list[tuple[int, str]]:
-    """A fact of an artifact, or a line of what it holds, which is indented."""
+    """Paint a fact of an artifact, or an indented line of its content."""
     return [(0, "")] if line.startswith("  ") and not line[:_NAME_CELLS].isspace() else paint_facts(line)

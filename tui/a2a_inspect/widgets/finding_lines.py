@@ -1,4 +1,4 @@
-"""The Findings tab: what was found about a frame and its exchange, each with its rule's text."""
+"""The Findings tab: findings about a frame and its exchange, each with its rule's text."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _GAP_PREFIX = f"{_INDENT}≠ "
 def finding_lines(
     findings: Sequence[Finding], seq: int | None, total: int = 0, gaps: Mapping[tuple[str, int], str] | None = None
 ) -> list[str]:
-    """Those of the frame of this number first, then those of other frames and of the whole exchange; of how many.
+    """Return the findings about the frame with number `seq`, then those about the rest of the exchange, of `total`.
 
-    `gaps` tells what became of generations that the exchange left out (`a2a_inspect.data.generation_gaps`).
+    `gaps` has the healing of generations that the exchange missed (`a2a_inspect.data.generation_gaps`).
     """
     if not findings:
-        return ["(nothing was found about this exchange)"]
+        return ["(no findings about this exchange)"]
     own = [each for each in findings if seq is not None and each.seq == seq]
     rest = [each for each in findings if each not in own]
     told: set[str] = set()
@@ -31,7 +31,7 @@ def finding_lines(
                 lines += ["", *_lines_of_finding(each, told, gaps or {})]
             lines.append("")
     if total > len(findings):
-        lines.append(f"(and {total - len(findings)} more: a2a-inspect show tells all of them)")
+        lines.append(f"(and {total - len(findings)} more: a2a-inspect show lists all)")
     return lines
 
 
@@ -59,7 +59,7 @@ def _lines_of_finding(
 
 
 def paint_findings(line: str) -> list[tuple[int, str]]:
-    """Titles, and the severity and rule of each finding; what is said of it stands back."""
+    """Paint titles, and the severity and rule of each finding; the rest is dimmed."""
     if line.isupper():
         return [(0, "text--title")]
     if line.startswith(_GAP_PREFIX):

@@ -1,4 +1,4 @@
-"""The column that tells of findings, in the lists of exchanges and of frames."""
+"""The column of findings in the lists of exchanges and frames."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from a2a_inspect.widgets.columns import ListColumn
 
 
 def finding_marks(line: ExchangeLine | FrameLine) -> str:
-    """How many there are and how grave they are, in signs; nothing where there is none."""
+    """Return the number and highest severity of the findings as signs; empty without findings."""
     return str(line.finding_counts or "")
 
 
 def finding_style(line: ExchangeLine | FrameLine) -> str:
-    """How that looks."""
+    """Return the style of the signs."""
     return SEVERITIES[line.finding_counts.highest_severity] if line.finding_counts is not None else ""
 
 

@@ -46,17 +46,17 @@ class FrameList(LazyList):
         self._load_page = load_page
         self._marks = marks
         self.stream: ExchangeStream | None = None
-        """The exchange whose frames these are."""
+        """The exchange of the listed frames."""
         self.awaited_exchange = 0
-        """Key of the exchange whose frames are on their way; 0: none is."""
+        """Key of the exchange whose frames are being loaded; 0: none."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether these are the frames that were chosen: a key is about those."""
+        """Whether the selected exchange's frames are listed, so that keys apply to them."""
         return super().is_settled and not self.awaited_exchange
 
     def show(self, stream: ExchangeStream) -> None:
-        """Another exchange, or the same as it is now. A live one is followed from the start."""
+        """Show another exchange, or a new state of the same one. A live exchange is followed from the start."""
         if self.stream is None or self.stream.row.key != stream.row.key:
             self.restart(follow=not stream.row.exchange.closed)
         self.stream = stream
@@ -65,13 +65,13 @@ class FrameList(LazyList):
         self.update_total(stream.frames)
 
     def clear(self) -> None:
-        """There is no exchange."""
+        """Show no exchange."""
         self.stream = None
         self.awaited_exchange = 0
         self.restart(follow=False)
 
     async def load_page(self, page: int) -> Sequence[FrameLine]:
-        """One page."""
+        """Return one page."""
         return await self._load_page(self.stream.row.key, page) if self.stream is not None else []
 
     def _number_cell(self, line: FrameLine) -> str:
@@ -91,25 +91,25 @@ class FrameList(LazyList):
 
 
 def direction_arrow(line: FrameLine) -> str:
-    """To the agent, or back."""
+    """Return the arrow to the agent or to the client."""
     return "→" if line.row.frame.direction is Direction.TO_AGENT else "←"
 
 
 def direction_style(line: FrameLine) -> str:
-    """How the arrow looks."""
+    """Return the style of the arrow."""
     return "list--out" if line.row.frame.direction is Direction.TO_AGENT else "list--in"
 
 
 def frame_kind(line: FrameLine) -> str:
-    """The kind in a word."""
+    """Return the kind in one word."""
     return line.row.frame.kind.name.lower()
 
 
 def frame_kind_style(line: FrameLine) -> str:
-    """How the kind looks."""
+    """Return the style of the kind."""
     return _STYLES.get(line.row.frame.kind, "list--dim")
 
 
 def text_style(line: FrameLine) -> str:
-    """How the description looks: what went wrong stands out, what says nothing stands back."""
+    """Return the style of the summary: errors are highlighted, frames without content are dimmed."""
     return _STYLES.get(line.row.frame.kind, "")

@@ -1,4 +1,4 @@
-"""Bytes as offsets, hexadecimal and text; any number of them, only the rows on the screen are rendered."""
+"""Any number of bytes as offsets, hexadecimal and text. Only visible rows are rendered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from a2a_inspect.widgets.text_view import TextView
 
 
 class HexView(TextView):
-    """A hex dump; where the bytes are not all payload, the payload stands between brackets."""
+    """A hex dump; if not all bytes are payload, the payload is in brackets."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -20,7 +20,7 @@ class HexView(TextView):
         self._per_row = 16
 
     def dump(self, frame_bytes: FrameBytes, caption: str = "", *, keep: bool = False) -> None:
-        """Show these bytes, below a line about them; with `keep` the same and more."""
+        """Show these bytes below a caption; with `keep` the same bytes and more."""
         self._frame_bytes, self._caption = frame_bytes, caption
         self._wrap_lines()
         if not keep:
@@ -29,7 +29,7 @@ class HexView(TextView):
 
     @property
     def frame_bytes(self) -> FrameBytes:
-        """What is shown."""
+        """The displayed bytes."""
         return self._frame_bytes
 
     @property
@@ -41,11 +41,11 @@ class HexView(TextView):
         self.set_row_count(self._caption_rows - -len(self._frame_bytes.data) // self._per_row)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Bytes are no text in which a word could be looked for: `/` is that of the list."""
+        """Disable text search, because bytes are not text: `/` remains the key of the list."""
         return super().check_action(action, parameters) if action not in ("seek", "sought") else False
 
     def render_line(self, y: int) -> Strip:
-        """One row: `00000010  7b 22 69 64 …  {"id…`."""
+        """Render one row: `00000010  7b 22 69 64 …  {"id…`."""
         base, row = self.style(), self.scroll_offset.y + y - self._caption_rows
         dim = self.style("text--dim")
         if row < 0:
@@ -62,7 +62,7 @@ class HexView(TextView):
 
 
 def mark_payload_bounds(groups: str, frame_bytes: FrameBytes, offset: int, count: int) -> str:
-    """A row's hexadecimal (two spaces before, one after) with brackets where the payload begins and ends."""
+    """Return a row's hexadecimal (two spaces before, one after) with brackets where the payload begins and ends."""
     begins, ends = frame_bytes.bounds()
     if not begins:
         return groups

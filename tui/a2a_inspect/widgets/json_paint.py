@@ -1,4 +1,4 @@
-"""Colours for one line of indented JSON; never wrong about the text, at worst about a colour."""
+"""Colours for one line of indented JSON. The text is never changed; a colour may be wrong for cut JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _LITERALS = ("true", "false", "null")
 
 
 def paint_json(line: str) -> list[tuple[int, str]]:
-    """Where name, string, number and word begin."""
+    """Return where a name, string, number or word begins, with its style."""
     found = _MEMBER_NAME.match(line)
     if found is None or not found[3]:
         begin = len(line) - len(line.lstrip(" "))

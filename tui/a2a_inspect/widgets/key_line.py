@@ -1,7 +1,7 @@
-"""The last line of a screen: which keys mean something here. One widget, whatever the number of keys.
+"""The last line of a screen: the keys available now. One widget for any number of keys.
 
-Textual's own footer mounts a widget for each key, anew with each change of the focus: at the start of the program that
-took longer than all else that is painted, and later as long as three paints.
+Textual's own footer mounts a widget for each key, again at each change of the focus: at start-up that took longer than
+all other painting, and later as long as three repaints.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from a2a_inspect.widgets.columns import fit_text
 from a2a_inspect.widgets.styles import component_style
 
 _KEYS_ACTION = "app.keys"
-"""The page of all keys: who knows that one finds those for which there is no room."""
+"""Action that opens the page of all keys, including those that do not fit into the line."""
 
 
 class KeyHint(msgspec.Struct, frozen=True):
     """One key."""
 
     key: str
-    """What is pressed where somebody clicks on it."""
+    """Key that a click on the hint presses."""
     key_text: str
-    """How it is written on the screen."""
+    """Key as displayed."""
     label: str
     enabled: bool = True
     is_always_shown: bool = False
-    """It is shown even if others must give way."""
+    """Whether it is shown even if others must be left out."""
 
     @property
     def width(self) -> int:
-        """Cells: ` key words `."""
+        """Cells of ` key words `."""
         return len(self.key_text) + len(self.label) + 3
 
 
 def place_hints(hints: tuple[KeyHint, ...], width: int) -> list[tuple[int, KeyHint]]:
-    """As many hints as fit one beside the other, each with its first cell; none is cut."""
+    """Return as many hints as fit side by side, each with its first cell; none is cut."""
     at, found, full = 0, list[tuple[int, KeyHint]](), False
     left = width - sum(hint.width for hint in hints if hint.is_always_shown)
     for hint in hints:
@@ -55,9 +55,9 @@ def place_hints(hints: tuple[KeyHint, ...], width: int) -> list[tuple[int, KeyHi
 
 
 class KeyLine(Widget):
-    """See the module. The palette's key stands at the right, since it leads to all the others.
+    """The line. The palette's key is at the right because it leads to all the others.
 
-    A screen may name in `FIRST_KEYS` the actions that come first, by their ids.
+    A screen may name in `FIRST_KEYS` the ids of the actions that come first.
     """
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"key-line--key", "key-line--words", "key-line--rule", "key-line--off"}
@@ -74,11 +74,11 @@ class KeyLine(Widget):
     palette: reactive[KeyHint | None] = reactive(None)
 
     def on_mount(self) -> None:
-        """Listen for changes."""
+        """Subscribe to changes of the bindings."""
         self.screen.bindings_updated_signal.subscribe(self, self._update_later)
 
     def on_unmount(self) -> None:
-        """Listen no longer."""
+        """Unsubscribe."""
         self.screen.bindings_updated_signal.unsubscribe(self)
 
     def _update_later(self, screen: Screen[object]) -> None:
@@ -103,13 +103,13 @@ class KeyLine(Widget):
         self.hints, self.palette = tuple(hints.values()), palette
 
     def _hint_positions(self) -> list[tuple[int, KeyHint]]:
-        """What stands where; the palette's key is the last."""
+        """Return the position of each hint; the palette's key is the last."""
         palette = [self.palette] if self.palette is not None else []
         end = self.size.width - sum(hint.width + 1 for hint in palette)
         return place_hints(self.hints, end) + [(end + 1, hint) for hint in palette if end >= 0]
 
     def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
-        """` / Filter  ↵ Open            ▏ ^p Commands `."""
+        """Return ` / Filter  ↵ Open            ▏ ^p Commands `."""
         segments: list[Segment] = []
         at = 0
         for begin, hint in self._hint_positions():
@@ -128,7 +128,7 @@ class KeyLine(Widget):
         return Strip(segments).adjust_cell_length(self.size.width, self.rich_style)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """A click on a key presses it."""
+        """Press the clicked key."""
         for begin, hint in self._hint_positions():
             if begin <= event.x < begin + hint.width:
                 if hint.enabled:

@@ -1,4 +1,4 @@
-"""The list of a swimlane's rows: what `lanes.layout` paints, with the cursor and the paging of every list."""
+"""The list of a swimlane's rows, painted by `lanes.layout`, with cursor and paging as in every list."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from a2a_inspect.widgets.lazy_list import LazyList
 
 
 class LaneList(LazyList):
-    """See the module."""
+    """The list of rows."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("e", "mark(1)", "Next mark", id="lanes.next-mark", tooltip="next finding, interruption or wait"),
@@ -24,7 +24,7 @@ class LaneList(LazyList):
     ]
 
     class Sought(Message):
-        """The user wants the next mark after the cursor (`by` 1), or the one before (-1)."""
+        """Posted when the user wants the next mark after the cursor (`by` 1), or the previous one (-1)."""
 
         def __init__(self, by: int) -> None:
             super().__init__()
@@ -37,16 +37,16 @@ class LaneList(LazyList):
         self._geometry = make_geometry(0, ())
 
     def show(self, lanes: Sequence[PartyLane], total: int) -> None:
-        """A conversation, or the same as it is now."""
+        """Show a conversation, or a new state of the same one."""
         self._lanes = tuple(lanes)
         self.update_total(total)
 
     async def load_page(self, page: int) -> Sequence[LaneRow]:
-        """One page."""
+        """Return one page."""
         return await self._load_page(page)
 
     def column_titles(self) -> Strip:
-        """The names of the lanes."""
+        """Return the names of the lanes."""
         style = self.style("list--strong")
         return Strip([Segment(f" {lane_head(self._current_geometry)}", style)]).adjust_cell_length(
             self.size.width, style
@@ -54,16 +54,16 @@ class LaneList(LazyList):
 
     @property
     def _current_geometry(self) -> LaneGeometry:
-        width = self.size.width - 2  # the cursor's mark, the scroll bar
+        width = self.size.width - 2  # minus the cursor's mark and the scroll bar
         if (self._geometry.width, self._geometry.lanes) != (width, self._lanes):
             self._geometry = make_geometry(width, self._lanes)
         return self._geometry
 
     def row_segments(self, row: Any, style: tuple[str, ...]) -> list[Segment]:
-        """What is painted at the row's place in each lane."""
+        """Return the cells of the row in each lane."""
         painted = paint_row(row, self._current_geometry)
         return [Segment(said, self.style(*style, name) if name else self.style(*style)) for said, name in painted]
 
     def action_mark(self, by: int) -> None:
-        """To the next mark, or the one before."""
+        """Go to the next or previous mark."""
         self.post_message(self.Sought(by))

@@ -1,7 +1,7 @@
-"""A list of any length: only the pages on the screen are asked for, only a few are kept. Cursor, follow, stale rows.
+"""A list of any length: only visible pages are loaded, and only a few are kept. Cursor, follow, stale rows.
 
-Subclasses say which columns there are and where pages come from. A row that is not there yet is an empty line; a row
-that may have changed is shown as it was until it has been read again.
+Subclasses define the columns and load the pages. A row that is not loaded yet is an empty line; a row that may have
+changed is shown unchanged until it has been read again.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from a2a_inspect.widgets.pages import ListPages
 from a2a_inspect.widgets.row_view import RowView
 
 _REPORT_INTERVAL = 0.1
-"""Seconds between two words about the cursor."""
+"""Minimum seconds between two reports of the cursor."""
 
 
 class LazyList(RowView):
-    """See the module."""
+    """A list that loads its rows by page."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "move(1)", "Down", show=False, id="list.down"),
@@ -39,7 +39,7 @@ class LazyList(RowView):
         Binding("g", "first_at_two", "First", show=False, id="list.first-at-two", tooltip="pressed twice: first row"),
         Binding("G,end", "last", "Last", show=False, id="list.last", tooltip="last row, and follow"),
         Binding("F", "follow", "Follow", id="list.follow", tooltip="follow the end; moving up stops it"),
-        Binding("enter,l,right", "open", "Open", key_display="enter", id="list.open", tooltip="look into the row"),
+        Binding("enter,l,right", "open", "Open", key_display="enter", id="list.open", tooltip="open the row"),
     ]
 
     cursor: reactive[int] = reactive(0, repaint=False)
@@ -47,7 +47,10 @@ class LazyList(RowView):
     total: reactive[int] = reactive(0, repaint=False)
 
     class Moved(Message):
-        """The cursor stands on another row, or its row has been read again. `row` is None while it is not there."""
+        """Posted when the cursor is on another row or its row has been read again.
+
+        `row` is None while it is not loaded.
+        """
 
         def __init__(self, sender: LazyList, row: Any) -> None:
             super().__init__()
@@ -56,14 +59,14 @@ class LazyList(RowView):
 
         @property
         def control(self) -> LazyList:
-            """For `@on` selectors."""
+            """The list, for `@on` selectors."""
             return self.sender
 
     class Opened(Moved):
-        """The user wants to see what is in the row."""
+        """Posted when the user wants to open the row."""
 
     class Changed(Message):
-        """Total, follow or the number of rows not seen is another."""
+        """Posted when the total, the following or the number of unseen rows changed."""
 
     def __init__(self, columns: Sequence[ListColumn], *, id: str) -> None:
         super().__init__(columns, id=id)
@@ -72,33 +75,33 @@ class LazyList(RowView):
         self._epoch = 0
         self._total_at_unfollow = 0
         self._has_total = False
-        """It has been said how many rows there are."""
+        """Whether the number of rows is known."""
         self.placeholder = ""
-        """What stands where there is no row."""
+        """Text that is shown if there are no rows."""
         self._cursor_reported = 0.0
         self._report_timer: Timer | None = None
         self.has_user_moved = False
-        """The user has moved the cursor since the list began."""
+        """Whether the user has moved the cursor since the last restart."""
 
     async def load_page(self, page: int) -> Sequence[Any]:
-        """The rows of one page, at most PAGE. Exceptions are the subclass's to handle."""
+        """Return the rows of one page, at most PAGE. Subclasses must handle exceptions."""
         raise NotImplementedError
 
     @property
     def unseen_rows(self) -> int:
-        """Rows added since following stopped."""
+        """Number of rows added since following stopped."""
         return 0 if self.follow else self.total - self._total_at_unfollow
 
     @property
     def current_row(self) -> Any:
-        """The row under the cursor; None while it has not been read."""
+        """The row under the cursor; None while it is not loaded."""
         return self._pages.row(self.cursor)
 
     def restart(self, *, follow: bool) -> None:
-        """Forget everything: the list is about something else now.
+        """Forget everything, because the list has new content.
 
-        The scroll bar stays as it was until it is known how many rows there are: it would go and come back at once,
-        and with it all that is on the screen would be laid out anew, twice.
+        The scroll bar stays until the number of rows is known: otherwise it would disappear and come back at once, each
+        time with a new layout of the whole screen.
         """
         self._epoch += 1
         self.has_user_moved = False
@@ -111,8 +114,10 @@ class LazyList(RowView):
         self.refresh()
 
     def update_total(self, total: int, *, rows_above: int = 0) -> None:
-        """There are `total` rows now, any of them may have changed; `rows_above` of the new ones came before the
-        cursor."""
+        """Set the number of rows.
+
+        Any row may have changed; `rows_above` of the new ones were inserted before the cursor.
+        """
         self._has_total = True
         if rows_above:
             self._pages.clear()
@@ -135,11 +140,11 @@ class LazyList(RowView):
         self.post_message(self.Changed())
 
     def column_titles(self) -> Strip:
-        """The titles of the columns, for a line above the list; none before it is known what the list is about."""
+        """Return the titles of the columns, for a line above the list; empty before the first content."""
         return self.column_title_strip() if self._has_total else Strip.blank(self.size.width, self.style("list--head"))
 
     def render_line(self, y: int) -> Strip:
-        """One line of the screen."""
+        """Render one line."""
         index = self.scroll_offset.y + y
         if index < self.total:
             return self.row_strip(self._pages.row(index), is_cursor=index == self.cursor)
@@ -147,7 +152,7 @@ class LazyList(RowView):
         return Strip([Segment(words, self.style("list--dim"))])
 
     def on_resize(self, event: events.Resize) -> None:
-        """Fit the columns, keep the cursor in sight."""
+        """Fit the columns and keep the cursor visible."""
         self.fit_columns()
         self.set_row_count(self.total or self.virtual_size.height, event.size.width)
         self._scroll_to_cursor()
@@ -155,21 +160,21 @@ class LazyList(RowView):
         self.post_message(self.Changed())
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Rows come into sight; the user who scrolls away from the end stops following."""
+        """Load rows that become visible; stop following if the user scrolls away from the end."""
         super().watch_scroll_y(old_value, new_value)
         if self.follow and new_value < min(old_value, self.max_scroll_y):
             self.follow = False
         self._start_loading()
 
     def watch_follow(self, follow: bool) -> None:
-        """Count what is new from here, or catch up."""
+        """Count new rows from here, or go to the end."""
         self._total_at_unfollow = self.total
         if follow and self.total:
             self._move_cursor_to(self.total - 1)
         self.post_message(self.Changed())
 
     def _start_loading(self) -> None:
-        """Read the pages in sight that are missing or stale, one after another."""
+        """Load the visible pages that are missing or stale, one after another."""
         if not self._is_loading and self._next_page_to_load() is not None:
             self._is_loading = True
             self._load_pages()
@@ -213,16 +218,16 @@ class LazyList(RowView):
 
     @property
     def is_settled(self) -> bool:
-        """Whether everybody knows where the cursor stands; a row that is being read is told of later."""
+        """Whether the current cursor position has been reported. The loading of a row is reported later."""
         return self._report_timer is None and not (self._is_loading and self.total and self.current_row is None)
 
     def settle(self) -> None:
-        """Say at once where the cursor stands if that was put off."""
+        """Report the cursor at once if the report was delayed."""
         if self._report_timer is not None:
             self._report_cursor_now()
 
     def _report_cursor(self) -> None:
-        """Say where the cursor stands: at once, but not more than ten times a second while a key is held."""
+        """Report the cursor: at once, but at most ten times a second while a key is held."""
         wait = self._cursor_reported + _REPORT_INTERVAL - monotonic()
         if wait <= 0:
             self._report_cursor_now()
@@ -237,7 +242,10 @@ class LazyList(RowView):
             self.post_message(self.Moved(self, self.current_row))
 
     def _scroll_to_cursor(self) -> None:
-        """`force`: where all rows fitted so far, Textual has no scroll bar yet, and would not scroll."""
+        """Scroll to the cursor.
+
+        With `force` scroll even if Textual has no scroll bar yet, because all rows fitted so far.
+        """
         top, height = self.scroll_offset.y, max(self.size.height, 1)
         if self.cursor < top:
             self.scroll_to(y=self.cursor, animate=False, force=True)
@@ -245,7 +253,7 @@ class LazyList(RowView):
             self.scroll_to(y=self.cursor - height + 1, animate=False, force=True)
 
     def select(self, index: int) -> None:
-        """Put the cursor on a row; following goes on only on the last one where it was on."""
+        """Move the cursor to a row. Following continues only if it was on and the row is the last one."""
         self._first_press = 0.0
         if index < self.total - 1:
             self.follow = False
@@ -262,7 +270,7 @@ class LazyList(RowView):
         self.select(self.cursor + by * max(self.size.height - 1, 1))
 
     def action_first(self) -> None:
-        """Go to the first row and stay there, also where none, or only that one, is there yet."""
+        """Go to the first row and stop following, also if no row or only that row is loaded."""
         self.has_user_moved = True
         self.follow = False
         self.select(0)
@@ -281,12 +289,12 @@ class LazyList(RowView):
         self.follow = not self.follow
 
     def action_open(self) -> None:
-        """Drill into the row."""
+        """Open the row."""
         if self.current_row is not None:
             self.post_message(self.Opened(self, self.current_row))
 
     def on_click(self, event: events.Click) -> None:
-        """Select; a double click opens."""
+        """Select the row; a double click opens it."""
         index = self.scroll_offset.y + event.y
         if index < self.total:
             self.has_user_moved = True

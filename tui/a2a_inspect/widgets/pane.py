@@ -1,4 +1,4 @@
-"""A pane: one line of title with a remark at its right, then its content. No borders."""
+"""A pane: a title line with a remark at its right, then the content. No borders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from a2a_inspect.widgets.lazy_list import LazyList
 
 
 class PaneTitle(Widget):
-    """The first line of a pane. The focused pane has a mark, not only another colour."""
+    """The first line of a pane. The focused pane has a mark in addition to another colour."""
 
     DEFAULT_CSS = "PaneTitle { height: 1; background: $surface; color: $text-muted; }"
 
@@ -23,7 +23,7 @@ class PaneTitle(Widget):
     remark: reactive[str] = reactive("")
 
     def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
-        """`▸ title             remark`."""
+        """Return `▸ title             remark`."""
         mark = "▸ " if self.parent is not None and self.parent.has_class("-focused") else "  "
         width = self.size.width
         remark = fit_text(self.remark, min(cell_len(self.remark), max(width - 12, 0)))
@@ -41,7 +41,7 @@ class ListHead(Widget):
         self._list = rows
 
     def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
-        """As wide as the list."""
+        """Render the titles as wide as the list."""
         return self._list.column_titles().adjust_cell_length(self.size.width, self.rich_style)
 
 
@@ -56,7 +56,7 @@ class Pane(Vertical):
         self.title = PaneTitle()
 
     def compose(self) -> ComposeResult:
-        """Title, then content."""
+        """Return the title and the content."""
         yield self.title
         yield from self._content
 
@@ -66,6 +66,6 @@ class Pane(Vertical):
         self.title.refresh()
 
     def on_descendant_blur(self) -> None:
-        """Take the mark away."""
+        """Remove the mark."""
         self.remove_class("-focused")
         self.title.refresh()

@@ -1,4 +1,4 @@
-"""The tree of a recording as a pane: opened by branches, each read when it is opened, a page at a time."""
+"""The tree of a recording as a pane. Branches are read when they are opened, a page at a time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from a2a_inspect.data.tree import TreeBranch, TreeLevel, TreePage
 
 LoadBranches = Callable[[TreeBranch | None, int | None], Awaitable[TreePage]]
 _Node = TreeNode[TreeBranch | None]
-"""Without a branch: the root, or the line that stands for what has not been read."""
+"""Node without a branch: the root, or the line for unread siblings."""
 
 
 class RecordingTree(Tree[TreeBranch | None], inherit_bindings=False):
-    """See the module."""
+    """The tree."""
 
     DEFAULT_CSS = """
     RecordingTree {
@@ -32,9 +32,11 @@ class RecordingTree(Tree[TreeBranch | None], inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("j,down", "cursor_down", "Down", show=False, id="tree.down"),
         Binding("k,up", "cursor_up", "Up", show=False, id="tree.up"),
-        Binding("l,right,space", "open", "Open", id="tree.open", key_display="l", tooltip="show what is under it"),
-        Binding("h,left", "close", "Close", id="tree.close", key_display="h", tooltip="hide that, or to the one above"),
-        Binding("enter", "select_cursor", "Only this", id="tree.choose", tooltip="narrow the list to it"),
+        Binding("l,right,space", "open", "Open", id="tree.open", key_display="l", tooltip="show its children"),
+        Binding(
+            "h,left", "close", "Close", id="tree.close", key_display="h", tooltip="close it, or go to the branch above"
+        ),
+        Binding("enter", "select_cursor", "Only this", id="tree.choose", tooltip="show only this branch in the list"),
         Binding("pagedown,ctrl+d,ctrl+f", "page_down", "Page down", show=False, id="tree.page-down"),
         Binding("pageup,ctrl+u", "page_up", "Page up", show=False, id="tree.page-up"),
         Binding("home", "scroll_home", "First", show=False, id="tree.first"),
@@ -42,7 +44,7 @@ class RecordingTree(Tree[TreeBranch | None], inherit_bindings=False):
     ]
 
     class Chosen(Message):
-        """The user wants to see only this."""
+        """Posted when the user wants to see only this branch."""
 
         def __init__(self, branch: TreeBranch) -> None:
             super().__init__()
@@ -56,13 +58,13 @@ class RecordingTree(Tree[TreeBranch | None], inherit_bindings=False):
         self.auto_expand = False
 
     def render_label(self, node: _Node, base_style: Style, style: Style) -> Text:
-        """The label; where the cursor stands, a sign after it."""
+        """Return the label, with a sign at the cursor's node."""
         label = super().render_label(node, base_style, style)
         return label.append(" ◂", base_style + style) if node is self.cursor_node else label
 
     @work(group="tree", exclusive=True)
     async def reread_open_branches(self) -> None:
-        """Read again what is open: new branches, other numbers. What has not been opened is not read."""
+        """Read open branches again for new children and changed numbers. Closed branches are not read."""
         waiting: list[_Node] = [self.root]
         while waiting:
             node = waiting.pop()
@@ -75,7 +77,9 @@ class RecordingTree(Tree[TreeBranch | None], inherit_bindings=False):
             self.root.children[0].expand()
 
     def _merge_first_page(self, node: _Node, page: TreePage) -> None:
-        """A first page read again: labels are other, what is new stands at the end, unless there is more in between."""
+        """Merge a first page that was read again: update the labels, and append new children unless unread ones precede
+        them.
+        """
         known = {each.data.identity: each for each in node.children if each.data is not None}
         if not {each.identity for each in page.branches} & known.keys():
             node.remove_children()
@@ -105,7 +109,7 @@ class RecordingTree(Tree[TreeBranch | None], inherit_bindings=False):
 
     @work(group="branch")
     async def _read_next_page(self, node: _Node, after: int | None) -> None:
-        """The next page of what is under a branch."""
+        """Read the next page of a branch's children."""
         page = await self._load_branches(node.data, after)
         for each in node.children:
             if each.data is None:
@@ -129,7 +133,7 @@ class RecordingTree(Tree[TreeBranch | None], inherit_bindings=False):
         self._read_next_page(parent, last.page_cursor if last is not None else None)
 
     def action_open(self) -> None:
-        """Show what is under it, or the rest."""
+        """Open the branch, or load the rest."""
         node = self.cursor_node
         if node is None:
             return
@@ -141,7 +145,7 @@ class RecordingTree(Tree[TreeBranch | None], inherit_bindings=False):
             self.action_cursor_down()
 
     def action_close(self) -> None:
-        """Hide what is under it; where nothing is, go to the one above."""
+        """Close the branch; if it is closed, go to its parent."""
         node = self.cursor_node
         if node is not None and node.is_expanded and node.allow_expand:
             node.collapse()

@@ -1,4 +1,4 @@
-"""Rows of a list as lines of cells: the titles above them, the columns that fit, the mark at the cursor's row."""
+"""Rows of a list as lines of cells: column titles, the columns that fit, and the mark of the cursor's row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CURSOR = "▌"
 
 
 class RowView(LongView):
-    """See the module. Which rows there are is for subclasses to know."""
+    """The base class. Subclasses provide the rows."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *("list--head", "list--cursor", "list--mark", "list--dim", "list--strong"),
@@ -49,7 +49,7 @@ class RowView(LongView):
         self._layout: list[tuple[ListColumn, int]] = []
 
     def widen_column(self, title: str, width: int) -> None:
-        """A column needs at least so many cells now."""
+        """Set a new minimum width of a column."""
         wider = [c.width < width and c.title == title for c in self._columns]
         if any(wider):
             pairs = zip(self._columns, wider, strict=True)
@@ -57,25 +57,25 @@ class RowView(LongView):
             self.fit_columns()
 
     def fit_columns(self) -> None:
-        """Choose the columns for the width that there is."""
+        """Choose the columns for the current width."""
         self._layout = columns_for_width(self._columns, self.size.width - 2)
         self.refresh()
 
     def column_title_strip(self) -> Strip:
-        """The titles of the columns, for a line above the rows."""
+        """Return the titles of the columns, for a line above the rows."""
         style = self.style("list--head")
         cells = COLUMN_GAP.join(fit_text(column.title, width, right=column.right) for column, width in self._layout)
         return Strip([Segment(f" {cells}", style)]).adjust_cell_length(self.size.width, style)
 
     def row_strip(self, row: Any, *, is_cursor: bool) -> Strip:
-        """One row, with the cursor's mark where it is `is_cursor`; a row that has not been read has no cells."""
+        """Return one row, with the cursor's mark if `is_cursor`; a row that is not loaded has no cells."""
         under = ("list--cursor",) if is_cursor else ()
         mark = Segment(_CURSOR if is_cursor else " ", self.style(*under, "list--mark"))
         cells = [] if row is None else self.row_segments(row, under)
         return Strip([mark, *cells]).adjust_cell_length(self.size.width, self.style(*under))
 
     def row_segments(self, row: Any, style: tuple[str, ...]) -> list[Segment]:
-        """What stands in a row, on `style`."""
+        """Return the cells of a row in `style`."""
         cells: list[Segment] = []
         gap = Segment(COLUMN_GAP, self.style(*style))
         for column, width in self._layout:

@@ -1,4 +1,4 @@
-"""Styles of component classes, also where the terminal's own colours are used."""
+"""Styles of component classes, also in terminals with their own 16 colours."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from textual.widget import Widget
 
 
 def component_style(widget: Widget, *names: str) -> Style:
-    """The style of these component classes together.
+    """Return the combined style of these component classes.
 
-    Textual's own answer leaves `reverse` out, which is all that the sixteen colours have for a bar: in one, nothing
-    has a colour of its own, for that could be the bar's.
+    Textual's own result lacks `reverse`, which is the only way to draw a bar with sixteen colours. Within such a bar no
+    text has a colour of its own, because it could be that of the bar.
     """
     style = widget.get_visual_style(*names).rich_style
     if widget.app.native_ansi_color and any(widget.get_component_styles(name).text_style.reverse for name in names):

@@ -1,4 +1,4 @@
-"""The first line of the screen: which recording, whether it grows, what it holds, whether the capture is complete."""
+"""The first line of the screen: the recording, whether it grows, its contents, and whether the capture is complete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from a2a_proxy.protocol.text import make_visible
 
 
 class SummaryLine(Widget):
-    """See the module. What does not fit is left out from the right, never the loss of captured bytes."""
+    """The line. If it does not fit, parts at the right are left out, but never the loss of captured bytes."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"summary--name", "summary--loss", "summary--mode"}
 
@@ -32,16 +32,16 @@ class SummaryLine(Widget):
     snapshot: reactive[RecordingSnapshot] = reactive(RecordingSnapshot())
     paused: reactive[bool] = reactive(False)
     replay: reactive[bool] = reactive(False)
-    """It is shown as it was at some moment."""
+    """Whether the recording is shown as it was at some moment."""
     trouble: reactive[str] = reactive("")
-    """Why the recording cannot be read now."""
+    """Reason why the recording cannot be read now."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self._file_name = make_visible(path.name)
 
     def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
-        """The whole of it."""
+        """Render the line."""
         width = self.size.width
         words = [(self._file_name, "summary--name"), *self._styled_words()]
         segments = [Segment(" ", self.rich_style)]
@@ -75,7 +75,7 @@ class SummaryLine(Widget):
 
 
 def completeness_words(now: RecordingSnapshot) -> tuple[str, bool]:
-    """Whether the capture is complete, in words, and whether nothing is known to be missing."""
+    """Return whether the capture is complete, in words, and whether nothing is known to be missing."""
     missing = [session.complete for session in now.sessions if session.complete not in ("", "complete")]
     if missing:
         return f"INCOMPLETE: {make_visible(missing[-1])}", False
@@ -83,6 +83,6 @@ def completeness_words(now: RecordingSnapshot) -> tuple[str, bool]:
 
 
 def _route_words(now: RecordingSnapshot) -> str:
-    """Where the last session listened and sent."""
+    """Return the addresses of the last session."""
     facts = now.sessions[-1].facts
     return make_visible(", ".join(f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False)))

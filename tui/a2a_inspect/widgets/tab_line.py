@@ -16,7 +16,7 @@ _ALL_TABS = range(len(TABS))
 
 
 def tab_titles(selected: int, width: int) -> list[str]:
-    """` 1 Decoded  [2 Raw]  3 Headers `: the chosen one in brackets; the others only as numbers where it is narrow."""
+    """Return ` 1 Decoded  [2 Raw]  3 Headers `: the selected tab in brackets, the others as numbers if narrow."""
     told = [f" [{tab + 1} {TABS[tab]}]" if tab == selected else f"  {tab + 1} {TABS[tab]} " for tab in _ALL_TABS]
     if sum(map(len, told)) <= width:
         return told
@@ -24,7 +24,7 @@ def tab_titles(selected: int, width: int) -> list[str]:
 
 
 class TabLine(Widget):
-    """See the module."""
+    """The line of tabs."""
 
     DEFAULT_CSS = """
     TabLine { height: 1; background: $background; color: $text-muted; }
@@ -35,21 +35,21 @@ class TabLine(Widget):
     chosen: reactive[int] = reactive(0)
 
     class Clicked(Message):
-        """A tab was clicked."""
+        """Posted when a tab was clicked."""
 
         def __init__(self, tab: int) -> None:
             super().__init__()
             self.tab = tab
 
     def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
-        """All of them."""
+        """Render all tabs."""
         base, chosen = self.rich_style, self.get_visual_style("tab--chosen").rich_style
         told = tab_titles(self.chosen, self.size.width)
         parts = [Segment(word, chosen if tab == self.chosen else base) for tab, word in enumerate(told)]
         return Strip(parts).adjust_cell_length(self.size.width, base)
 
     def on_click(self, event: events.Click) -> None:
-        """Choose."""
+        """Select the clicked tab."""
         begin = 0
         for tab, word in enumerate(tab_titles(self.chosen, self.size.width)):
             begin += len(word)

@@ -1,6 +1,6 @@
-"""Lines of text of any number and length, wrapped to the width; only what is on the screen is rendered.
+"""Lines of text of any number and length, wrapped to the width. Only visible rows are rendered.
 
-The lines must be harmless already (`visible`); what a line is made of is said by a `Paint`.
+The lines must have no control characters (`make_visible`); a `Paint` function sets the styles of a line.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from a2a_inspect.widgets.long_view import LongView
 from a2a_proxy.protocol.text import make_visible
 
 Paint = Callable[[str], list[tuple[int, str]]]
-"""A line -> where each style begins, ascending: `[(0, ""), (2, "text--name"), ...]`."""
+"""Function from a line to the start of each style, ascending: `[(0, ""), (2, "text--name"), ...]`."""
 
 _MAX_MEASURED = 65_536
 """Characters: longer lines outside ASCII are wrapped without measuring every character."""
 
 
 def paint_plain(_line: str) -> list[tuple[int, str]]:
-    """No colours."""
+    """Return no styles."""
     return [(0, "")]
 
 
 class TextView(LongView):
-    """See the module."""
+    """The view of text."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(
@@ -70,9 +70,9 @@ class TextView(LongView):
         Binding("home", "scroll_home", "First", show=False, id="text.first", tooltip="first line; gg as well"),
         Binding("g", "first_at_two", "First", show=False, id="text.first-at-two", tooltip="pressed twice: first line"),
         Binding("G,end", "scroll_end", "Last", show=False, id="text.last", tooltip="last line"),
-        Binding("slash", "seek", "Look for", key_display="/", id="text.seek", tooltip="look for a word in this text"),
-        Binding("n", "sought(1)", "Next", show=False, id="text.next", tooltip="the next place of that word"),
-        Binding("N", "sought(-1)", "Previous", show=False, id="text.previous", tooltip="the place before"),
+        Binding("slash", "seek", "Look for", key_display="/", id="text.seek", tooltip="search for a word in this text"),
+        Binding("n", "sought(1)", "Next", show=False, id="text.next", tooltip="next match"),
+        Binding("N", "sought(-1)", "Previous", show=False, id="text.previous", tooltip="previous match"),
     ]
 
     def __init__(self, *, id: str) -> None:
@@ -80,14 +80,14 @@ class TextView(LongView):
         self._lines: Sequence[str] = ()
         self._paint: Paint = paint_plain
         self._wrapped_rows: list[tuple[int, int, int, int]] = []
-        """Of each row of the screen: line, first and last character, indent."""
+        """For each screen row: line, first and last character, indent."""
         self._search = TextSearch("")
         self._search_position: TextPosition | None = None
-        """The place of it where one is."""
+        """Position of the current match, if any."""
 
     @property
     def lines(self) -> Sequence[str]:
-        """What is shown, unwrapped."""
+        """The displayed lines, unwrapped."""
         return self._lines
 
     def show(self, lines: Sequence[str], paint: Paint = paint_plain, *, keep: bool = False) -> None:
@@ -100,12 +100,12 @@ class TextView(LongView):
         self.refresh()
 
     def on_resize(self, _event: events.Resize) -> None:
-        """Wrap anew."""
+        """Wrap the lines again."""
         self._wrap_lines()
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One row."""
+        """Render one row."""
         base, index = self.style(), self.scroll_offset.y + y
         if index >= len(self._wrapped_rows):
             return Strip.blank(self.size.width, base)
@@ -127,15 +127,15 @@ class TextView(LongView):
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
     def action_first_at_two(self) -> None:
-        """To the first line when the key has been pressed twice."""
+        """Go to the first line when the key has been pressed twice."""
         self.run_on_second_press(lambda: self.scroll_home(animate=False))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Without a word that is looked for here, its keys are those of the screen."""
+        """Return whether search keys apply: without a search in this view they belong to the screen."""
         return bool(self._search.text) if action == "sought" else super().check_action(action, parameters)
 
     def action_seek(self) -> None:
-        """Type a word, and go to its first place from here."""
+        """Open the search input, and go to the first match from here."""
         self.app.push_screen(SeekBox(self._search.text), self._find_text)
 
     def _find_text(self, text: str | None) -> None:
@@ -147,7 +147,7 @@ class TextView(LongView):
             self.action_sought(1)
 
     def action_sought(self, by: int) -> None:
-        """To the next place of the word that is looked for, or to the one before; from the last to the first."""
+        """Go to the next or previous match, wrapping around the end."""
         top = self._wrapped_rows[self.scroll_offset.y] if self._wrapped_rows else (0, 0, 0, 0)
         at = self._search_position or (top[0], top[1] - 1)
         self._search_position = self._search.next_position(self._lines, at, by)
@@ -171,7 +171,7 @@ class TextView(LongView):
 
 
 def _wrap_line(number: int, line: str, width: int) -> Iterator[tuple[int, int, int, int]]:
-    """A line in rows; those after the first are indented as the line is, and a little more."""
+    """Yield the rows of a line; rows after the first are indented slightly more than the line."""
     length = len(line)
     if length <= width and line.isascii():
         yield number, 0, length, 0
@@ -190,7 +190,7 @@ def _wrap_line(number: int, line: str, width: int) -> Iterator[tuple[int, int, i
 
 
 def _row_end(line: str, first: int, width: int) -> int:
-    """How far a row of this many cells goes; one character at least."""
+    """Return the end of a row of `width` cells; at least one character is in it."""
     for last in range(first, len(line)):
         width -= cell_len(line[last])
         if width < 0:
@@ -199,7 +199,7 @@ def _row_end(line: str, first: int, width: int) -> int:
 
 
 def _break_after_word(line: str, first: int, last: int) -> int:
-    """Where to break a row that could go on to `last`: after a word, where one ends in its second half."""
+    """Return where to break a row that could extend to `last`: after a word, if one ends in the second half."""
     if last == len(line):
         return last
     space = line.rfind(" ", (first + last) // 2, last)

@@ -1,4 +1,4 @@
-"""The Trace tab: what ties an exchange to others (trace, task, context, message), and its latencies."""
+"""The Trace tab: ids that connect an exchange to others (trace, task, context, message), and its latencies."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.present import text
 
 _TRACEPARENT_PARTS = 4
-"""Of a `traceparent`: version, trace id, parent span, flags (W3C Trace Context)."""
+"""Parts of a `traceparent`: version, trace id, parent span, flags (W3C Trace Context)."""
 
 
 def trace_lines(stream: ExchangeStream, frame: Frame | None, timing: list[str]) -> list[str]:
-    """`timing` is what `conversation.timing_lines` gave."""
+    """Return the lines of the tab; `timing` is the result of `conversation.timing_lines`."""
     exchange = stream.row.exchange
     lines = section_lines("Trace", _trace_facts(exchange))
     lines += section_lines("Ids", _id_facts(exchange, frame))

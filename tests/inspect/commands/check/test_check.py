@@ -53,7 +53,7 @@ def test_a_finding_in_words(flagged: Path, tmp_path: Path) -> None:
     assert "error   A2A-RPC-002     #1.0     no member `jsonrpc`" in done.out
     assert f"{RULE.section}; at jsonrpc" in done.out
     assert "found: 1 error, 0 warnings, 0 infos" in done.out
-    assert "what a rule means: a2a-inspect rules A2A-RPC-002" in done.out
+    assert "explain a rule: a2a-inspect rules A2A-RPC-002" in done.out
 
 
 def test_nothing_found_names_the_rules_that_ran(clean: Path, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_word_that_begins_no_rule(flagged: Path, tmp_path: Path, option: str, 
     done = check(tmp_path, flagged, option, "RPC", option, word)
     assert (done.code, done.out) == (2, "")
     error, hint = done.err.splitlines()
-    assert f"error: {option} {word}: no rule begins so" in error
+    assert f"error: {option} {word}: no rule id begins with it" in error
     assert "a2a-inspect rules" in hint
 
 
@@ -133,7 +133,7 @@ def test_junit_says_what_does_not_count_and_what_could_not_be_judged() -> None:
     assert (suite.tests, suite.failures, suite.skipped) == (2, 0, 2)
     told = {case.name[:11]: (case.result[0].message, case.result[0].text) for case in suite}
     assert told[RULE.id] == ("suppressed: an old client",) * 2
-    assert told[OTHER.id] == ("without payloads (metadata only) it can say nothing",) * 2
+    assert told[OTHER.id] == ("not run: payloads were not recorded (metadata only)",) * 2
 
 
 def test_junit_has_each_case_once_whatever_is_checked() -> None:
@@ -198,8 +198,8 @@ def suppressing(folder: Path, entry: str) -> Path:
     [
         ('rule = "A2A-RPC-002"\nreason = "an old client"', 0, "1 suppressed"),
         ('rule = "A2A-RPC-002"\nreason = "r"\noperation = "GetTask"\nsummary = "jsonrpc"', 0, "1 suppressed"),
-        ('rule = "A2A-RPC-002"\nreason = "r"\noperation = "SendMessage"', 1, "covers nothing"),
-        ('rule = "A2A-RPC-002"\nreason = "r"\nuntil = 2020-01-31', 1, "is out of date, it ended on 2020-01-31"),
+        ('rule = "A2A-RPC-002"\nreason = "r"\noperation = "SendMessage"', 1, "matches no finding"),
+        ('rule = "A2A-RPC-002"\nreason = "r"\nuntil = 2020-01-31', 1, "expired on 2020-01-31"),
         ('rule = "A2A-RPC-002"\nreason = "r"\nuntil = 2999-01-31', 0, "1 suppressed"),
     ],
 )
@@ -252,7 +252,7 @@ def test_a_report_never_replaces_what_it_is_about(flagged: Path, tmp_path: Path)
         before = output.read_bytes()
         done = check(tmp_path, path, "--suppressions", file, "-o", output)
         assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 2)
-        assert f"error: {output} is read by this check" in done.err
+        assert f"error: {output} is an input of this check" in done.err
         assert output.read_bytes() == before
 
 
@@ -326,7 +326,7 @@ def test_the_gravest_rule_is_the_one_to_read_about() -> None:
     """Not the first one."""
     first, worst = Finding("A2A-GEN-001", Severity.INFO, 1, "x"), Finding("A2A-RPC-002", Severity.ERROR, 1, "x")
     report = CheckReport([], sessions=[CheckedSession("r", 1, 1, 1, "", [CheckFinding(first), CheckFinding(worst)])])
-    assert list(text_format.lines(report))[-1] == "what a rule means: a2a-inspect rules A2A-RPC-002"
+    assert list(text_format.lines(report))[-1] == "explain a rule: a2a-inspect rules A2A-RPC-002"
 
 
 def test_a_dash_is_stdout(flagged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,5 +343,5 @@ def test_many_suppressions_without_effect_are_counted(flagged: Path, tmp_path: P
     file.write_text('[[suppress]]\nrule = "A2A-GEN-001"\nreason = "r"\n' * 23)
     notes = [line for line in check(tmp_path, flagged, "--suppressions", file).lines if line.startswith("note: ")]
     assert len(notes) == 21
-    assert notes[0] == "note: the suppression of A2A-GEN-001 (r) covers nothing"
-    assert notes[-1] == "note: 3 more suppressions out of date or without anything to cover"
+    assert notes[0] == "note: the suppression of A2A-GEN-001 (r) matches no finding"
+    assert notes[-1] == "note: 3 more suppressions expired or without a matching finding"

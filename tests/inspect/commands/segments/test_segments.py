@@ -258,7 +258,7 @@ def test_what_is_asked_for(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["nowhere.db"], "there is no recording nowhere.db"),
-        ([SAMPLES[0], "nobody"], "no conversation in it is called nobody"),
+        ([SAMPLES[0], "nobody"], "this recording has no conversation nobody"),
         ([SAMPLES[0], "--media", "/dev/null/x"], "cannot write to /dev/null/x"),
     ],
 )

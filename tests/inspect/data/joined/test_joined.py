@@ -56,7 +56,7 @@ def test_a_file_that_cannot_be_read_is_told_before(tmp_path: Path) -> None:
     files = [pair(tmp_path)[0], tmp_path / "letter.txt"]
     with pytest.raises(UserError, match="is not a recording"), joined_source(files):
         pass
-    with pytest.raises(UserError, match="there is no folder"), joined_source([tmp_path / "no" / "a.a2a.db"] * 2):
+    with pytest.raises(UserError, match="is not a folder"), joined_source([tmp_path / "no" / "a.a2a.db"] * 2):
         pass
 
 

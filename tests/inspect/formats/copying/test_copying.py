@@ -243,7 +243,7 @@ def test_a_shell_gets_text_as_it_is(text: str) -> None:
 
 def test_a_header_that_a_shell_should_not_get() -> None:
     """Control characters become symbols when the recording is read; such a header is not sent on."""
-    with pytest.raises(NotOffered, match="no shell should get"):
+    with pytest.raises(NotOffered, match="unsafe in a shell"):
         curl_command(by_hand("hello", request_headers=((b"X-Odd", b"\x1b[31mred"),), target="/\u202e"))
 
 
@@ -266,7 +266,7 @@ def test_where_the_agent_is(upstream: str, peer: str, where: str) -> None:
 def test_what_is_not_offered() -> None:
     """Each with its reason: a live call has no end to expect, a stdio agent no address, a cut request no sense."""
     live = by_hand("hello", closed=0, how="")
-    with pytest.raises(NotOffered, match="did not come to an end"):
+    with pytest.raises(NotOffered, match="did not end"):
         made("pytest", live)
     with pytest.raises(NotOffered, match="talks over stdin"):
         made("curl", recorded("stdio.a2a.jsonl", "SendMessage"))
@@ -292,10 +292,10 @@ def test_show_as(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
         show_as(recording, ("2.0",), "raw")
         assert capfdbinary.readouterr().out == next(recording.frames(make_key(1, 2))).frame.payload + b"\n"
         for words, form, wrong in (
-            ((), "json", "which exchange"),
-            (("1:",), "json", "is no exchange"),
-            (("2.999",), "json", "called 2.999"),
-            (("2",), "grpcurl", "cannot be had as grpcurl: it was no gRPC"),
+            ((), "json", "no exchange given"),
+            (("1:",), "json", "is not an exchange"),
+            (("2.999",), "json", "has no 2.999"),
+            (("2",), "grpcurl", "cannot be shown as grpcurl: it was not gRPC"),
         ):
             with pytest.raises(UserError, match=wrong):
                 show_as(recording, words, form)

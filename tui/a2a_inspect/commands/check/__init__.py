@@ -1,1 +1,1 @@
-"""`a2a-inspect check`: today's rules over recordings, for people and for CI."""
+"""`a2a-inspect check`: run today's rules over recordings, with reports for people and for CI."""

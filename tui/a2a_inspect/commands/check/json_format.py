@@ -1,4 +1,4 @@
-"""The report for programs: one JSON object a line, the last one sums up."""
+"""The report as JSON lines; the last object is the summary."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from a2a_proxy.model.finding import Severity
 
 
 def lines(report: CheckReport) -> Iterator[str]:
-    """`finding` for each, `session` after those of a session, `summary` at the end."""
+    """Yield a `finding` per finding, a `session` after each session's findings, and a `summary` at the end."""
     for one in report.sessions:
         yield from (_finding_line(one, each) for each in one.findings)
         yield json.dumps(

@@ -1,4 +1,4 @@
-"""The report as JUnit XML: a suite a session, a case a rule."""
+"""The report as JUnit XML: one suite per session, one case per rule."""
 
 from __future__ import annotations
 
@@ -11,18 +11,23 @@ from a2a_proxy.rules.define.catalogue import all_rules
 
 
 def lines(report: CheckReport) -> Iterator[str]:
-    """The document."""
+    """Return the lines of the document."""
     return junit_document("a2a-inspect check", (_session_suite(one, report) for one in report.sessions))
 
 
 def _session_suite(session: CheckedSession, report: CheckReport) -> JunitSuite:
-    """A case fails with findings of its rule that are grave enough; what the decoders said is a case too."""
+    """Return the suite of a session.
+
+    A case fails if its rule has a finding that is severe enough; decoder findings are cases too.
+    """
     by_rule: dict[str, list[CheckFinding]] = {rule.id: [] for rule in report.executed_rules}
     for each in session.findings:
         by_rule.setdefault(each.finding.rule, []).append(each)
     titles = {rule.id: rule.title for rule in report.executed_rules}
     of = f"{session.path} session {session.session}"
-    where = f" ({of})" if len(report.sessions) > 1 else ""  # else services take all but one of these cases for the same
+    where = (
+        f" ({of})" if len(report.sessions) > 1 else ""
+    )  # otherwise services keep only one of several cases with the same name
     known = {
         "recording": session.path,
         "session": session.session,
@@ -45,7 +50,7 @@ def _session_suite(session: CheckedSession, report: CheckReport) -> JunitSuite:
 
 
 def _set_case_result(case: JunitCase, findings: list[CheckFinding], report: CheckReport, *, skipped: bool) -> None:
-    """Give a case what was found of its rule, gravest first."""
+    """Set the result of a case from its rule's findings, the most severe first."""
     counting = sorted(
         (each for each in findings if not each.suppressed), key=lambda each: each.finding.severity, reverse=True
     )
@@ -57,7 +62,7 @@ def _set_case_result(case: JunitCase, findings: list[CheckFinding], report: Chec
     elif findings:
         case.add_skipped(f"suppressed: {findings[0].suppressed}")
     elif skipped:
-        case.add_skipped("without payloads (metadata only) it can say nothing")
+        case.add_skipped("not run: payloads were not recorded (metadata only)")
 
 
 def _suite_class_name(ident: str) -> str:
@@ -65,7 +70,7 @@ def _suite_class_name(ident: str) -> str:
 
 
 def _finding_line(check_finding: CheckFinding) -> str:
-    """`error #1.3 SendMessage: there is no member ... (A required member is missing; 5.5; at params)`."""
+    """Return `error #1.3 SendMessage: there is no member ... (A required member is missing; 5.5; at params)`."""
     finding = check_finding.finding
     rule = all_rules().get(finding.rule)
     told = [rule.title] if rule is not None else []

@@ -1,4 +1,4 @@
-"""What a check found, before anybody formats it."""
+"""Findings of a check, independent of the output format."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ DECODER_FINDINGS = {
     "UNDECODABLE": "Bytes that cannot be read",
     "RECORDER": "The capture or the recorder was disturbed",
 }
-"""What is found without a rule, and can be chosen as rules can."""
+"""Findings that no rule reports. They can be selected like rules."""
 
 
 class CheckFinding(msgspec.Struct):
-    """One finding with what is needed to tell of it."""
+    """One finding with everything a report prints about it."""
 
     finding: Finding
     operation: str = ""
-    """Of its exchange; empty where it has none."""
+    """Operation of the finding's exchange; empty if the finding has no exchange."""
     suppressed: str = ""
-    """The reason why it does not count; empty where it does."""
+    """Reason why the finding is ignored; empty if it counts."""
 
 
 class CheckedSession(msgspec.Struct):
@@ -42,57 +42,58 @@ class CheckedSession(msgspec.Struct):
     exchanges: int
     frames: int
     incomplete_reason: str
-    """What the capture lacks, in words; empty where it is whole."""
+    """What the capture lacks, in words; empty if it is complete."""
     findings: list[CheckFinding]
     skipped_rules: list[str] = []
-    """Ids of the rules that said nothing, for payloads were not recorded on purpose."""
+    """Ids of the rules that were skipped because payloads were deliberately not recorded."""
     started: int = 0
-    """When the session began, ns since the epoch."""
+    """Start of the session, ns since the epoch."""
 
 
 class CheckReport(msgspec.Struct):
-    """All that was checked."""
+    """Result of a check over all recordings."""
 
     executed_rules: list[Rule]
     fail_on: Severity | None = None
-    """From here on a finding makes the check fail; None: never."""
+    """Lowest severity that makes the check fail; None: never."""
     sessions: list[CheckedSession] = []
     unused_suppressions: list[Suppression] = []
-    """Suppressions that nothing was found for."""
+    """Suppressions that matched no finding."""
     expired_suppressions: list[Suppression] = []
     """Suppressions that are out of date."""
 
     def counted_findings(self) -> Iterator[tuple[CheckedSession, CheckFinding]]:
-        """Every finding that counts, in order."""
+        """Yield every finding that counts, in order."""
         return ((one, each) for one in self.sessions for each in one.findings if not each.suppressed)
 
     def count_findings(self, severity: Severity) -> int:
-        """Findings of one severity that count."""
+        """Return the number of counted findings of one severity."""
         return sum(each.finding.severity is severity for _, each in self.counted_findings())
 
     @property
     def suppressed_findings(self) -> int:
-        """Findings that do not count."""
+        """Number of suppressed findings."""
         return sum(bool(each.suppressed) for one in self.sessions for each in one.findings)
 
     @property
     def most_severe_rule(self) -> str:
-        """The rule of the first of the gravest findings that count; empty where no rule found anything."""
+        """Rule of the first of the most severe counted findings; empty if there are no such findings."""
         found = [each.finding for _, each in self.counted_findings() if each.finding.rule in all_rules()]
         return max(found, key=lambda each: each.severity).rule if found else ""
 
     @property
     def highest_severity(self) -> Severity | None:
-        """The gravest severity that counts; None where nothing was found."""
+        """The most severe severity of the counted findings; None without findings."""
         return max((each.finding.severity for _, each in self.counted_findings()), default=None)
 
 
 def select_rules(select: Iterable[str], ignore: Iterable[str]) -> set[str]:
-    """What begins with one of `select` (everything where it is empty) and with none of `ignore`: ids of rules, and of
-    what is found without one.
+    """Return the ids that begin with a prefix in `select` (all if it is empty) and with no prefix in `ignore`.
+
+    They are ids of rules and of findings that no rule reports.
 
     Raises:
-        UserError: one of these words begins nothing.
+        UserError: no id begins with one of the prefixes.
     """
     select = tuple(select)
     wanted = _match_rule_prefixes("--select", select) if select else {*all_rules(), *DECODER_FINDINGS}
@@ -105,20 +106,20 @@ def _match_rule_prefixes(option: str, words: Iterable[str]) -> set[str]:
         begun = {ident for ident in all_rules() if ident.startswith(expand_rule_id(word))}
         begun |= {ident for ident in DECODER_FINDINGS if ident.startswith(word.upper())}
         if not (word and begun):
-            hint = f"see which there are: a2a-inspect rules; and {', '.join(DECODER_FINDINGS)}"
-            raise UserError(f"{option} {word}: no rule begins so", hint)
+            hint = f"list the rules: a2a-inspect rules; also valid: {', '.join(DECODER_FINDINGS)}"
+            raise UserError(f"{option} {word}: no rule id begins with it", hint)
         found |= begun
     return found
 
 
 def expand_rule_id(word: str) -> str:
-    """An id, or the beginning of one, with the letters that all have: `GEN` is short for `A2A-GEN`."""
+    """Return an id or prefix with the common first letters: `GEN` is short for `A2A-GEN`."""
     word = word.upper()
     return word if word.startswith("A2A-") or word == "A2A" else f"A2A-{word}"
 
 
 def evidence_facts(finding: Finding) -> list[str]:
-    """What there is beside its line, in words: the section of its rule, the path, the value there, the number."""
+    """Return the evidence of a finding in words: the section of its rule, the path, the value there, and the count."""
     rule = all_rules().get(finding.rule)
     return ([rule.section] if rule is not None else []) + evidence_words(finding)
 
@@ -128,7 +129,7 @@ def check_recording(
 ) -> Iterator[CheckedSession]:
     """Run the rules over every session of a recording; `rule_ids` as from `select_rules`.
 
-    With keys of exchanges the rules see everything, and what they find in others is left out.
+    With `keys` (of exchanges) the rules still read everything, and findings about other exchanges are left out.
     """
     asked = {ident: rule for ident, rule in all_rules().items() if ident in rule_ids}
     unwanted = DECODER_FINDINGS.keys() - rule_ids

@@ -1,4 +1,4 @@
-"""The command: check, print, exit code."""
+"""The check command: run the rules, print the report, return the exit code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.rules.define.catalogue import all_rules
 
 EXIT_FINDINGS, EXIT_INCOMPLETE = 1, 3
-"""Exit codes: findings that are grave enough; a capture that is not whole."""
+"""Exit codes: findings that are severe enough; an incomplete capture."""
 FORMATS: dict[str, Callable[[CheckReport], Iterator[str]]] = {
     "text": text_format.lines,
     "json": json_format.lines,
@@ -30,14 +30,14 @@ FORMATS: dict[str, Callable[[CheckReport], Iterator[str]]] = {
 
 
 class CheckOptions(msgspec.Struct, kw_only=True):
-    """What was typed."""
+    """Options of the check command."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     where: str = ""
-    """An expression of the filter language: only findings of exchanges that match."""
+    """Filter expression: only findings of exchanges that match."""
     fail_on: str = "error"
-    """The name of a severity, or `never`."""
+    """Name of a severity, or `never`."""
     output_format: str = "text"
     output: Path | None = None
     suppressions: Path | None = None
@@ -45,17 +45,17 @@ class CheckOptions(msgspec.Struct, kw_only=True):
 
 
 def run_check(paths: tuple[Path | None, ...], options: CheckOptions, today: datetime.date) -> int:
-    """Check the recordings, print what was found; the exit code.
+    """Check the recordings, print the report and return the exit code.
 
     Raises:
-        UserError: a recording, or the file of suppressions, cannot be read; no rule is chosen, or one that
-            is not there; the report would overwrite what is read.
+        UserError: a recording or the suppressions file cannot be read, no rule is selected or a prefix is unknown, or
+            the report would overwrite an input.
     """
     recordings = [recording_choice.resolve_recording(path) for path in paths]
     _refuse_overwriting(recordings, options)
     wanted = select_rules(options.select, options.ignore)
     if not wanted:
-        raise UserError("no rule is chosen", "see which there are: a2a-inspect rules")
+        raise UserError("no rule is chosen", "list them: a2a-inspect rules")
     entries, expired = read_suppressions(options.suppressions, today) if options.suppressions else ([], [])
     ran = [rule for ident, rule in all_rules().items() if ident in wanted]
     report = CheckReport(ran, None if options.fail_on == "never" else Severity[options.fail_on.upper()])
@@ -73,18 +73,18 @@ def run_check(paths: tuple[Path | None, ...], options: CheckOptions, today: date
 
 
 def _refuse_overwriting(recordings: list[Path], options: CheckOptions) -> None:
-    """The report must not replace what it is about. Raises UserError."""
+    """Raise UserError if the report would overwrite a file that the check reads."""
     if options.output is None:
         return
     beside = [Path(f"{path}{end}") for path in recordings for end in ("-wal", "-shm")]
     for read_too in (*recordings, *beside, *filter(None, (options.suppressions,))):
-        with contextlib.suppress(OSError):  # one of the two is not there, or cannot be looked at
+        with contextlib.suppress(OSError):  # one of the two does not exist or is not accessible
             if options.output.samefile(read_too):
-                raise UserError(f"{options.output} is read by this check", "choose another file: --output FILE")
+                raise UserError(f"{options.output} is an input of this check", "choose another file: --output FILE")
 
 
 def _apply_suppressions(report: CheckReport, entries: list[Suppression]) -> list[Suppression]:
-    """Mark what is suppressed; the entries that meant nothing."""
+    """Mark suppressed findings and return the entries that matched nothing."""
     used: set[int] = set()
     for one in report.sessions:
         for found in one.findings:

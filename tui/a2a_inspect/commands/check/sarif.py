@@ -27,15 +27,15 @@ _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sa
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 _PROBLEM_SEVERITIES = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "recommendation"}
 _DESCRIPTIONS = {**DECODER_FINDINGS, BROKEN_RULE_ID: "A rule cannot judge something"}
-"""What is found without a rule."""
+"""Descriptions of the findings that no rule reports."""
 MAX_RESULTS = 25_000
-"""Results of a run; code-scanning services refuse a document that has more."""
+"""Results of a run; code-scanning services reject a document with more."""
 _REGION = {"startLine": 1, "startColumn": 1, "endLine": 1, "endColumn": 1}
-"""A recording has no lines to speak of, and code-scanning services show nothing without a place in the file."""
+"""A recording has no meaningful lines, and code-scanning services show only results that have a region."""
 
 
 def lines(report: CheckReport) -> Iterator[str]:
-    """The document."""
+    """Return the lines of the document."""
     rules = [_rule_descriptor(each) for each in report.executed_rules]
     rules += [_builtin_descriptor(ident, text) for ident, text in _DESCRIPTIONS.items()]
     positions = {rule["id"]: index for index, rule in enumerate(rules)}
@@ -54,8 +54,10 @@ def lines(report: CheckReport) -> Iterator[str]:
 def _most_severe_findings(
     findings: list[tuple[CheckedSession, CheckFinding]],
 ) -> tuple[list[tuple[CheckedSession, CheckFinding]], int]:
-    """As many findings as a document may have, in their order, and how many were left out: those that do not count
-    before those that do, then the least grave, then the latest."""
+    """Return the findings that fit in one document, in their order, and the number of omitted findings.
+
+    Suppressed findings are omitted first, then the least severe, then the latest.
+    """
     if len(findings) <= MAX_RESULTS:
         return findings, 0
     by_weight = sorted(findings, key=lambda each: (bool(each[1].suppressed), -each[1].finding.severity))
@@ -105,7 +107,7 @@ def _result_object(session: CheckedSession, check_finding: CheckFinding, positio
         "level": _LEVELS[finding.severity],
         "message": {"text": "; ".join([finding.summary, *evidence_facts(finding)])},
         "locations": [location],
-        # The second is the only one that GitHub compares; without it every run would open its alerts anew.
+        # GitHub compares only the second one; without it every run would open its alerts again.
         "partialFingerprints": {"ruleOperationPath/v1": same, "primaryLocationLineHash": f"{same}:1"},
         "properties": {
             "exchange": finding.exchange,
@@ -124,7 +126,7 @@ def _result_object(session: CheckedSession, check_finding: CheckFinding, positio
 
 
 def fingerprint(check_finding: CheckFinding) -> str:
-    """The same for the same fault of another run: rule, operation and path in the payload."""
+    """Return an id that stays the same in other runs: a hash of the rule, the operation and the path in the payload."""
     finding = check_finding.finding
     words = (finding.rule, check_finding.operation, finding.evidence.get("path", ""))
     return hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()[:32]
@@ -138,6 +140,6 @@ def _notifications(report: CheckReport, omitted: int) -> list[dict[str, Any]]:
     ]
     if omitted:
         told.append(
-            f"{omitted:,} findings, the least grave ones, are not in here: a run has at most {MAX_RESULTS:,} results"
+            f"{omitted:,} findings, the least severe ones, are omitted: a run has at most {MAX_RESULTS:,} results"
         )
     return [{"level": "warning", "message": {"text": each}} for each in told]

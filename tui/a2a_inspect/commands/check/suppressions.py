@@ -1,4 +1,4 @@
-"""Findings that do not count, each with a reason: a TOML file that is kept beside the code.
+"""Suppressed findings, each with a reason, from a TOML file that is kept with the code.
 
 [[suppress]]
 rule = "A2A-HTTP-009"
@@ -20,20 +20,20 @@ from a2a_proxy.model.finding import Finding
 
 
 class Suppression(msgspec.Struct, forbid_unknown_fields=True):
-    """One entry; what it leaves out may be anything."""
+    """One entry; every field except `rule` and `reason` may be omitted and then matches everything."""
 
     rule: str
-    """An id, or the beginning of ids."""
+    """A rule id or the beginning of rule ids."""
     reason: str
     operation: str = ""
     task: str = ""
     summary: str = ""
-    """Words that the finding's line has."""
+    """Words that occur in the finding's line."""
     until: datetime.date | None = None
-    """The last day on which it counts."""
+    """Last day on which the entry applies."""
 
     def is_match(self, finding: Finding, operation: str) -> bool:
-        """The finding is one that it means."""
+        """Return whether the entry applies to the finding."""
         return (
             finding.rule.startswith(self.rule)
             and self.operation in ("", operation)
@@ -47,18 +47,18 @@ class _SuppressionFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_suppressions(path: Path, today: datetime.date) -> tuple[list[Suppression], list[Suppression]]:
-    """The entries that are in force today, and those that are not any more.
+    """Return the entries that apply today, and the expired ones.
 
     Raises:
         UserError: the file cannot be read, or an entry has no rule or no reason.
     """
-    hint = 'an entry is: [[suppress]], rule = "A2A-...", reason = "..." and maybe operation, task, summary, until'
+    hint = 'an entry is: [[suppress]], rule = "A2A-...", reason = "..." and optionally operation, task, summary, until'
     try:
         entries = msgspec.convert(tomllib.loads(path.read_text("utf-8")), _SuppressionFile).suppress
     except OSError as wrong:
         raise UserError(f"cannot read {path}: {(wrong.strerror or str(wrong)).lower()}", hint) from wrong
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as wrong:
-        raise UserError(f"{path} is no file of suppressions: {wrong}", hint) from wrong
+        raise UserError(f"{path} is not a suppressions file: {wrong}", hint) from wrong
     for each in entries:
         if not each.reason.strip() or not each.rule.strip():
             raise UserError(f"{path}: a suppression needs a rule and a reason", hint)

@@ -1,4 +1,4 @@
-"""The report for people."""
+"""The report as text."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 
 _MAX_NOTES = 20
-"""Suppressions without effect that are told one by one."""
+"""Suppressions without effect that are listed individually."""
 
 
 def lines(report: CheckReport) -> Iterator[str]:
-    """Sessions with their findings, the rules that ran, the counts."""
+    """Yield the sessions with their findings, the rules that ran, and the counts."""
     for one in report.sessions:
         yield from _session_lines(one)
     yield from _idle_suppression_lines(report)
@@ -22,19 +22,19 @@ def lines(report: CheckReport) -> Iterator[str]:
     told = ", ".join(text.format_count(report.count_findings(each), each.name.lower()) for each in reversed(Severity))
     yield f"found: {told}" + (f"; {report.suppressed_findings} suppressed" if report.suppressed_findings else "")
     if report.most_severe_rule:
-        yield f"what a rule means: a2a-inspect rules {report.most_severe_rule}"
+        yield f"explain a rule: a2a-inspect rules {report.most_severe_rule}"
 
 
 def _idle_suppression_lines(report: CheckReport) -> Iterator[str]:
-    """The suppressions that did nothing, each with the reason; not more than one reads."""
-    idle = [(each, f"is out of date, it ended on {each.until}") for each in report.expired_suppressions]
-    idle += [(each, "covers nothing") for each in report.unused_suppressions]
+    """Yield notes about the suppressions without effect, each with the reason; a bounded number of lines."""
+    idle = [(each, f"expired on {each.until}") for each in report.expired_suppressions]
+    idle += [(each, "matches no finding") for each in report.unused_suppressions]
     for each, why in idle[:_MAX_NOTES]:
         yield f"note: the suppression of {make_visible(each.rule)} ({make_visible(each.reason)}) {why}"
     if len(idle) > _MAX_NOTES:
         yield (
-            f"note: {text.format_count(len(idle) - _MAX_NOTES, 'more suppression')} out of date or without "
-            "anything to cover"
+            f"note: {text.format_count(len(idle) - _MAX_NOTES, 'more suppression')} expired or without "
+            "a matching finding"
         )
 
 
@@ -45,8 +45,8 @@ def _session_lines(session: CheckedSession) -> Iterator[str]:
         yield f"  the capture is incomplete: {make_visible(session.incomplete_reason)}"
     if session.skipped_rules:
         yield (
-            f"  without payloads (metadata only): {text.format_count(len(session.skipped_rules), 'rule')} that "
-            "need them said nothing"
+            f"  {text.format_count(len(session.skipped_rules), 'rule')} not run: payloads were not recorded "
+            "(metadata only)"
         )
     for each in session.findings:
         if not each.suppressed:
@@ -66,7 +66,7 @@ def _finding_lines(check_finding: CheckFinding) -> Iterator[str]:
 
 
 def _rule_ranges(report: CheckReport) -> str:
-    """`ART 001-008, CARD 001-012 014-019`."""
+    """Return the rules as ranges: `ART 001-008, CARD 001-012 014-019`."""
     families: dict[str, list[int]] = {}
     for rule in report.executed_rules:
         families.setdefault(rule.family, []).append(int(rule.id.rpartition("-")[2]))

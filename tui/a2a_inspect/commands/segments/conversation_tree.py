@@ -1,4 +1,4 @@
-"""One session's conversations as a tree: context, task, turn; with tools and what was carried over in hand-offs."""
+"""One session's conversations as a tree of contexts, tasks and turns, with tool calls and hand-offs."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ class ToolCall(msgspec.Struct, frozen=True):
     name: str
     id: str
     called_at: int
-    """When, ns; 0 where only answers were seen."""
+    """Time of the call, ns since the epoch; 0 if only answers were seen."""
     answers: tuple[int, ...]
-    """When each came, ns."""
+    """Time of each answer, ns since the epoch."""
     completed: bool
-    """It had answered when the task ended, or the task goes on."""
+    """Whether the call was answered by the time the task ended; True while the task is open."""
 
     @property
     def latency(self) -> int | None:
-        """From the call to the first answer, ns."""
+        """Time from the call to the first answer, ns."""
         return self.answers[0] - self.called_at if self.answers and self.called_at else None
 
     @property
     def period(self) -> int | None:
-        """Mean time between answers, ns; None where there are not two."""
+        """Mean time between answers, ns; None with fewer than two answers."""
         count = len(self.answers) - 1
         return (self.answers[-1] - self.answers[0]) // count if count > 0 else None
 
     @property
     def drift(self) -> int | None:
-        """By how much the longest time between two answers exceeds the mean, ns."""
+        """Excess of the longest time between two answers over the mean, ns."""
         gaps = [b - a for a, b in zip(self.answers, self.answers[1:], strict=False)]
         return max(gaps) - self.period if self.period is not None else None
 
 
 class ConversationTree(msgspec.Struct):
-    """All turns of one task, or of one exchange that made none."""
+    """All turns of one task, or of one exchange that created no task."""
 
     agent: str
     task_id: str
@@ -54,30 +54,31 @@ class ConversationTree(msgspec.Struct):
     turns: list[Turn]
     interruptions: list[Interruption]
     handoffs: list[Handoff]
-    """Those that it makes."""
+    """Hand-offs that start in this conversation."""
     tools: list[ToolCall]
     children: list[ConversationTree]
-    """Conversations that it has handed over to."""
+    """Conversations that this one handed over to."""
 
     @property
     def exchanges(self) -> set[int]:
-        """Those that its segments begin and end in."""
+        """Numbers of the exchanges in which its segments begin and end."""
         found = {segment.exchange for turn in self.turns for segment in turn.segments}
         return found | {segment.last_exchange for turn in self.turns for segment in turn.segments}
 
 
 class SessionConversations(msgspec.Struct):
-    """One session."""
+    """The conversations of one session."""
 
     conversations: list[ConversationTree]
-    """In the order in which they began."""
+    """Conversations in the order in which they began."""
     contents: dict[int, SegmentContent]
     carried_shares: dict[int, float]
-    """Hand-off -> share of what was said before that stands in the request to the new agent
-    (manual/protocol.md "Hand-offs")."""
+    """Hand-off -> share of the earlier content that is in the request to the new agent (manual/protocol.md
+    "Hand-offs").
+    """
 
     def conversations_by_context(self) -> Iterator[tuple[str, list[ConversationTree]]]:
-        """Conversations that nobody handed over to, by context in order of first sight."""
+        """Yield the conversations that no other one handed over to, by context in order of first appearance."""
         children = {id(child) for talk in self.conversations for child in talk.children}
         groups: dict[str, list[ConversationTree]] = {}
         for talk in self.conversations:
@@ -87,7 +88,7 @@ class SessionConversations(msgspec.Struct):
 
 
 def build_session_conversations(conversations: Conversations) -> SessionConversations:
-    """Put everything where it belongs."""
+    """Build the tree from the segments, turns, hand-offs and tool calls."""
     talks: dict[tuple[str, str, int], ConversationTree] = {}
     by_exchange: dict[tuple[int, str], ConversationTree] = {}
     for turn in turns_of(conversations.segments):
@@ -131,7 +132,7 @@ def _attach_handoff(
 
 
 def _is_ancestor(conversation: ConversationTree, descendant: ConversationTree) -> bool:
-    """`descendant` is somewhere beneath `conversation`."""
+    """Return whether `descendant` is somewhere below `conversation`."""
     return any(child is descendant or _is_ancestor(child, descendant) for child in conversation.children)
 
 
@@ -163,7 +164,7 @@ def _collect_tool_calls(conversation: ConversationTree, contents: dict[int, Segm
 
 
 def _carried_share(handoff: Handoff, conversations: Conversations) -> float | None:
-    """Share of the texts and blobs said before that stand in the request to the new agent; None within one task."""
+    """Return the share of earlier texts and blobs that is in the request to the new agent; None within one task."""
     if handoff.kind == "transfer":
         return None
     before: set[int] = set()

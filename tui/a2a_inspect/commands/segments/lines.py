@@ -1,4 +1,4 @@
-"""Conversations as text: context, task, turn, what each side says, what interrupts it and where it goes."""
+"""Conversations as text: contexts, tasks, turns, the content of each speaker, interruptions and hand-offs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from a2a_proxy.protocol.text import make_visible, to_one_line
 from a2a_proxy.recording.read.conversations import SegmentContent
 
 _MAX_EXCERPT = 60
-"""Characters of what is said."""
+"""Maximum characters of quoted content."""
 _NO_CONTENT = SegmentContent()
 
 
 def conversation_lines(conversation: ConversationTree, gathered: SessionConversations, depth: int) -> Iterator[str]:
-    """A conversation, and beneath it those that it has handed over to."""
+    """Yield the lines of a conversation, then of those that it handed over to."""
     indent = "  " * depth
     name = f"task {make_visible(conversation.task_id)}" if conversation.task_id else "without a task"
     yield f"{indent}{name}  agent {make_visible(conversation.agent)}"
@@ -61,7 +61,7 @@ def _measure_words(name: str, value: int | None) -> str:
 
 
 def signed_duration(value: int) -> str:
-    """A duration that may be negative: the agent spoke before the client was done."""
+    """Return a duration that may be negative: the agent spoke before the client had finished."""
     return f"-{text.format_duration(-value)}" if value < 0 else text.format_duration(value)
 
 
@@ -87,7 +87,7 @@ def _segment_line(segment: Segment, content: SegmentContent, zero: int) -> str:
 
 
 def _quote_excerpt(content: str) -> str:
-    """The beginning of it, on one line."""
+    """Return the beginning of the content, on one line."""
     words = to_one_line(content[: 2 * _MAX_EXCERPT].replace("\n", " "), _MAX_EXCERPT)
     return f'"{words}"' if words else ""
 
@@ -115,7 +115,7 @@ def _tool_event_words(tool: ToolEvent) -> str:
 
 
 def interruption_words(interruption: Interruption) -> str:
-    """One line about an interruption."""
+    """Return one line about an interruption."""
     parts = [
         f"interrupted by {_INTERRUPTION_WORDS[interruption.kind]} #{interruption.exchange}.{interruption.seq}",
         interruption.outcome or "(open)",
@@ -140,7 +140,7 @@ _INTERRUPTION_WORDS = {
 
 
 def handoff_words(handoff: Handoff) -> str:
-    """One line about a hand-off, without what was carried over."""
+    """Return one line about a hand-off, without the share of carried-over content."""
     to = f"{make_visible(handoff.to_agent)}{f' task {make_visible(handoff.to_task)}' if handoff.to_task else ''}"
     parts = [
         f"hand-off to {to}  {handoff.kind} by {handoff.evidence}  #{handoff.exchange}.{handoff.seq}",
@@ -167,7 +167,7 @@ def _tool_line(tool: ToolCall) -> str:
 
 
 def summary_lines(spans: MeasureValues) -> Iterator[str]:
-    """The table of measures; nothing where there is no value."""
+    """Yield the table of measures; nothing without values."""
     rows = [
         (
             name.replace("_", " "),

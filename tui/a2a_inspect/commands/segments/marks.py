@@ -1,4 +1,4 @@
-"""What begins with a frame, for those who show frames: turns, interruptions, hand-offs, as the recording has them."""
+"""Turns, interruptions and hand-offs by the frame where they begin, for outputs that print frames."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from a2a_proxy.recording.read.reader import Recording
 
 
 class SegmentMarks:
-    """Those of one session."""
+    """Marks of one session."""
 
     def __init__(self, recording: Recording, session: int) -> None:
         self._lines: dict[tuple[int, int], list[str]] = {}
@@ -28,11 +28,11 @@ class SegmentMarks:
         self._lines.setdefault((exchange, seq), []).append(words)
 
     def lines_at(self, exchange: int, seq: int) -> list[str]:
-        """Lines about a frame."""
+        """Return the lines about a frame."""
         return self._lines.get((exchange, seq), [])
 
     def exchange_object(self, exchange: int) -> dict[str, object]:
-        """As JSON with stable names."""
+        """Return the marks of an exchange as JSON with stable names."""
         return {
             "interruptions": [interruption_object(each) for each in self._interruptions if each.exchange == exchange],
             "handoffs": [handoff_object(each) for each in self._handoffs if each.exchange == exchange],

@@ -1,4 +1,4 @@
-"""Media written out: each object once, named by its content; chunks of an artifact as the one object they are."""
+"""Media parts as files: each object once, named by its content; the chunks of an artifact form one object."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from a2a_proxy.present import text
 from a2a_proxy.protocol.segments.content import Media
 
 _EXTENSIONS = {"audio/wav": ".wav", "audio/wave": ".wav", "audio/webm": ".webm", "audio/pcm": ".pcm"}
-"""Of media types that agents speak in, and that are in no system's list."""
+"""Extensions of media types that agents use and that the system's list may lack."""
 
 
 class MediaObject(msgspec.Struct):
@@ -26,18 +26,18 @@ class MediaObject(msgspec.Struct):
     filename: str
     data: bytearray
     chunks: list[tuple[int, int]]
-    """Of each chunk: when it came (ns), and where it begins in the object."""
+    """Arrival time (ns since the epoch) and byte offset in the object of each chunk."""
 
     @property
     def name(self) -> str:
-        """A file name that no peer has a say in: the digest, and what fits the media type."""
+        """File name that no peer can influence: the digest and the extension of the media type."""
         media_type = self.media_type.partition(";")[0].strip().lower()
         known = _EXTENSIONS.get(media_type) or mimetypes.guess_extension(media_type) or ".bin"
         return hashlib.sha256(self.data).hexdigest() + known
 
 
 def collect_media(conversation: ConversationTree, gathered: SessionConversations) -> list[MediaObject]:
-    """The objects of a conversation in order; chunks of one artifact with one media type follow each other."""
+    """Return the media objects of a conversation in order, with the chunks of one artifact and media type joined."""
     found: list[MediaObject] = []
     open_now: dict[str, MediaObject] = {}
     for turn in conversation.turns:
@@ -62,10 +62,10 @@ def collect_media(conversation: ConversationTree, gathered: SessionConversations
 
 
 def write_media(folder: Path, objects: list[MediaObject]) -> list[dict[str, object]]:
-    """Write each to a file of its own in `folder`; what was written, as JSON with stable names.
+    """Write each object to a file of its own in `folder` and return the written files as JSON with stable names.
 
     Raises:
-        UserError: it cannot be written.
+        UserError: a file cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

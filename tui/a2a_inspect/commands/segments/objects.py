@@ -1,4 +1,4 @@
-"""Segments, turns, interruptions, hand-offs and tools as JSON: stable names, times in UTC, spans in ns."""
+"""Segments, turns, interruptions, hand-offs and tools as JSON with stable names: times in UTC, durations in ns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ JsonObject = dict[str, object]
 def conversation_objects(
     session: int, conversation: ConversationTree, gathered: SessionConversations
 ) -> Iterator[JsonObject]:
-    """Everything about one conversation, each turn after its segments."""
+    """Yield the objects of one conversation, each turn after its segments."""
     about = {
         "session": session,
         "agent": conversation.agent,
@@ -42,7 +42,7 @@ def conversation_objects(
 
 
 def segment_object(segment: Segment, content: SegmentContent) -> JsonObject:
-    """What one side says."""
+    """Return one speaker's segment."""
     return {
         "number": segment.id,
         "speaker": segment.speaker,
@@ -69,7 +69,7 @@ def segment_object(segment: Segment, content: SegmentContent) -> JsonObject:
 
 
 def media_object(event: SegmentEvent, media: Media) -> JsonObject:
-    """A part with bytes, or an address."""
+    """Return a part with bytes or a URL."""
     return {
         "at": text.format_utc(event.at),
         "exchange": event.exchange,
@@ -91,7 +91,7 @@ def _tool_event_object(event: SegmentEvent, tool: ToolEvent) -> JsonObject:
 
 
 def turn_object(turn: Turn, contents: dict[int, SegmentContent]) -> JsonObject:
-    """The measures of 8.3; null where a thing did not happen."""
+    """Return a turn with its measures (manual/protocol.md "Measures"); null for events that did not happen."""
     characters = sum(contents[each.id].output_characters for each in turn.agents if each.id in contents)
     return {
         "turn": turn.number,
@@ -111,7 +111,7 @@ def turn_object(turn: Turn, contents: dict[int, SegmentContent]) -> JsonObject:
 
 
 def interruption_object(interruption: Interruption) -> JsonObject:
-    """The measures of 8.4."""
+    """Return an interruption with its measures (manual/protocol.md "Interruptions")."""
     return {
         "number": interruption.id,
         "kind": interruption.kind,
@@ -129,7 +129,7 @@ def interruption_object(interruption: Interruption) -> JsonObject:
 
 
 def handoff_object(handoff: Handoff, carried: float | None = None) -> JsonObject:
-    """The measures of 8.5; what was carried over where it was worked out."""
+    """Return a hand-off with its measures (manual/protocol.md "Hand-offs") and the carried-over share if computed."""
     return {
         "number": handoff.id,
         "kind": handoff.kind,
@@ -148,7 +148,7 @@ def handoff_object(handoff: Handoff, carried: float | None = None) -> JsonObject
 
 
 def tool_object(tool: ToolCall) -> JsonObject:
-    """The measures of 8.7."""
+    """Return a tool call with its measures (manual/protocol.md "Tools and media")."""
     return {
         "name": tool.name,
         "id": tool.id,
@@ -162,5 +162,5 @@ def tool_object(tool: ToolCall) -> JsonObject:
 
 
 def summary_object(session: int, spans: MeasureValues) -> JsonObject:
-    """p50, p95 and the greatest of each measure, ns."""
+    """Return p50, p95 and the maximum of each measure, ns."""
     return {"what": "summary", "session": session, **{name: figures.as_object() for name, figures in spans.summaries()}}

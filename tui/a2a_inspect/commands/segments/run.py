@@ -1,4 +1,4 @@
-"""What was typed: which recording, which part of it, text or JSON."""
+"""The segments command: select conversations and print them as text or JSON."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from a2a_proxy.recording.read.rows import SessionRow
 
 
 class SegmentsOptions(msgspec.Struct, frozen=True):
-    """What to show, and how."""
+    """Options of the segments command."""
 
     words: tuple[str, ...] = ()
-    """Exchange numbers (`2`, or `1:2` with that of the session) and beginnings of task ids; empty: everything."""
+    """Exchange numbers (`2`, or `1:2` with its session) and beginnings of task ids; empty: everything."""
     as_json: bool = False
     media: Path | None = None
-    """The folder that media are written to."""
+    """Folder to which media are written."""
 
     def is_selected(self, session: int, talk: ConversationTree) -> bool:
-        """The conversation was asked for."""
+        """Return whether the conversation is selected."""
         return not self.words or any(_is_conversation_named(word, session, talk) for word in self.words)
 
 
 def _is_conversation_named(word: str, session: int, conversation: ConversationTree) -> bool:
-    """The word names this conversation."""
+    """Return whether the word names this conversation."""
     named = parse_reference(word)
     if (
         named is not None
@@ -53,10 +53,10 @@ def _is_conversation_named(word: str, session: int, conversation: ConversationTr
 
 
 def show_segments(recording: Recording, options: SegmentsOptions) -> None:
-    """Print the turns of all conversations that were asked for, then a summary for each session.
+    """Print the turns of the selected conversations, then a summary for each session.
 
     Raises:
-        UserError: nothing of what was asked for is there, or media cannot be written.
+        UserError: a word names no conversation, or media cannot be written.
     """
     missing = set(options.words)
     for session in recording.sessions():
@@ -78,7 +78,7 @@ def show_segments(recording: Recording, options: SegmentsOptions) -> None:
     if missing:
         listing = shell_line("a2a-inspect", "ls", recording.path)
         named = " or ".join(word for word in options.words if word in missing)
-        raise UserError(f"no conversation in it is called {named}", f"see what there is with: {listing}")
+        raise UserError(f"this recording has no conversation {named}", f"list the conversations: {listing}")
 
 
 def _print_objects(session: SessionRow, gathered: SessionConversations, conversations: list[ConversationTree]) -> None:
@@ -91,7 +91,7 @@ def _print_objects(session: SessionRow, gathered: SessionConversations, conversa
 def _print_lines(session: SessionRow, gathered: SessionConversations, conversations: list[ConversationTree]) -> None:
     print(session_line(session))
     if not conversations:
-        print("  nobody talked")
+        print("  no messages")
         return
     chosen = {id(talk) for talk in conversations}
     for context, talks in gathered.conversations_by_context():
@@ -106,7 +106,7 @@ def _print_lines(session: SessionRow, gathered: SessionConversations, conversati
 
 
 def _is_selected_or_ancestor(conversation: ConversationTree, selected_ids: set[int]) -> bool:
-    """It was chosen, or one was that it has handed over to."""
+    """Return whether the conversation, or one that it handed over to, is selected."""
     return id(conversation) in selected_ids or any(
         _is_selected_or_ancestor(child, selected_ids) for child in conversation.children
     )

@@ -1,4 +1,4 @@
-"""p50, p95 and the greatest value of each measure of a session."""
+"""p50, p95 and the maximum of each measure of a session."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from a2a_proxy.recording.read.conversations import SegmentContent
 
 
 class MeasureSummary(msgspec.Struct, frozen=True):
-    """One measure, ns."""
+    """Summary of one measure, ns."""
 
     count: int
     p50: int
@@ -20,7 +20,7 @@ class MeasureSummary(msgspec.Struct, frozen=True):
     most: int
 
     def as_object(self) -> dict[str, int]:
-        """With stable names."""
+        """Return the values with stable names."""
         return {"count": self.count, "p50_ns": self.p50, "p95_ns": self.p95, "max_ns": self.most}
 
 
@@ -55,7 +55,7 @@ class MeasureValues:
             self._values.setdefault(name, []).append(value)
 
     def summaries(self) -> Iterator[tuple[str, MeasureSummary]]:
-        """Measures of which there is a value, in a fixed order."""
+        """Yield the measures that have values, in a fixed order."""
         for name in MEASURE_NAMES:
             values = sorted(self._values.get(name, ()))
             if values:

@@ -1,1 +1,1 @@
-"""Several recordings as one on the screen: a temporary recording, which a process of its own fills and keeps up."""
+"""Several recordings as one on the screen: a temporary recording that a separate process fills and keeps up to date."""

@@ -1,6 +1,6 @@
-"""The process that joins: `python -m a2a_inspect.data.joined.fill PARENT TARGET UUID RECORDING...`.
+"""The joining process: `python -m a2a_inspect.data.joined.fill PARENT TARGET UUID RECORDING...`.
 
-It ends with its parent, and removes what a parent that was killed has left.
+It ends with its parent and deletes the files that a killed parent left behind.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from a2a_proxy.recording.write.note_writer import NotePlace, annotate
 from a2a_proxy.recording.write.writer import resume_writer
 
 POLL_INTERVAL = 0.1
-"""Seconds between looks at recordings that may grow."""
+"""Seconds between polls of recordings that may grow."""
 
 
 class JoinProcess:
-    """A joined recording and what it is made of; files that are not there yet are looked for at each step."""
+    """A joined recording and its sources; sources that do not exist yet are looked for at each step."""
 
     def __init__(self, target: str, uuid: str, files: list[str]) -> None:
         self._target = target
@@ -36,7 +36,7 @@ class JoinProcess:
         self._is_finished = False
 
     def copy_new_rows(self) -> None:
-        """Take over what is new. Raises RecordingError."""
+        """Copy new rows. Raises RecordingError."""
         for number, path in list(self._missing_files.items()):
             if path.exists() and path.stat().st_size:
                 self._joiner.add(number, open_recording_or_cassette(path))
@@ -48,14 +48,14 @@ class JoinProcess:
             self._finish_session()
 
     def _reopen_session(self) -> None:
-        """Somebody records into a file of which all sessions had ended."""
+        """Mark the session as open again: a proxy records into a file whose sessions had all ended."""
         with contextlib.closing(open_writable(self._target, create=False)) as db:
             db.execute("UPDATE session SET ended = NULL, how = '', complete = ''")
         self._joiner.writer = resume_writer(self._target, self._uuid)
         self._is_finished = False
 
     def mark_incomplete(self, why: str) -> None:
-        """It is not whole."""
+        """Mark the session as incomplete for the reason `why`."""
         self._joiner.writer.finish(0, how="unclean", complete=why)
 
     def _copy_notes(self) -> None:
@@ -68,7 +68,7 @@ class JoinProcess:
         self._copied_notes = [*notes]
 
     def _finish_session(self) -> None:
-        """Once all sessions have ended: what is written into a file after that is added all the same."""
+        """Mark the session as ended once all sources have ended. Rows written later are still copied."""
         sessions = self._joiner.sessions
         if self._missing_files or not all(row.how for row in sessions):
             return
@@ -81,12 +81,12 @@ class JoinProcess:
 
 
 def _joined_completeness(sessions: list[SessionRow]) -> str:
-    """`complete`, or the first thing that is missing."""
+    """Return `complete`, or the first reason why a session is incomplete."""
     return next((row.complete for row in sessions if row.complete != "complete"), "complete")
 
 
 def main(arguments: list[str]) -> int:
-    """Join until the parent ends; the exit code."""
+    """Join recordings until the parent ends; return the exit code."""
     parent, target, uuid, *files = arguments
     filling = JoinProcess(target, uuid, files)
     try:

@@ -1,4 +1,4 @@
-"""Begin a joined recording in a folder of its own, and the process that fills it."""
+"""Creation of a joined recording in a folder of its own, and start of the process that fills it."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ _MAX_NAME = 80
 
 @contextlib.contextmanager
 def joined_source(paths: Sequence[Path]) -> Iterator[RecordingSource]:
-    """A source of all of them as one, filled in the background; some may be yet to be written. It ends with the block.
+    """Yield a source of all recordings as one, filled in the background; some may not exist yet.
+
+    It is removed at the end of the block.
 
     Raises:
-        UserError: one cannot be opened, or there is no room for the joined one.
+        UserError: a recording cannot be opened, or there is no room for the joined one.
     """
     names = short_names(paths)
     try:
@@ -39,7 +41,7 @@ def joined_source(paths: Sequence[Path]) -> Iterator[RecordingSource]:
             writer.open()
             writer.close()
             words = [sys.executable, "-m", "a2a_inspect.data.joined.fill", str(os.getpid()), str(target), facts.uuid]
-            # In a session of its own: a terminal that goes away takes it along only after it has cleared up.
+            # In a session of its own: when the terminal closes, the process cleans up before it ends.
             process = subprocess.Popen([*words, *map(str, paths)], stdin=subprocess.DEVNULL, start_new_session=True)
             try:
                 yield RecordingSource(target, files=tuple(names))
@@ -51,10 +53,10 @@ def joined_source(paths: Sequence[Path]) -> Iterator[RecordingSource]:
 
 
 def _joined_session_facts(paths: Sequence[Path]) -> SessionFacts:
-    """The one session that stands for all; each file that is there can be opened."""
+    """Return the facts of the one session that represents all; checks that each existing file can be opened."""
     for path in paths:
         if not path.exists() and not path.absolute().parent.is_dir():
-            raise RecordingError(f"there is no recording {path}: there is no folder {path.parent}", "check the name")
+            raise RecordingError(f"there is no recording {path}: {path.parent} is not a folder", "check the name")
     with MultiReader([path for path in paths if path.exists() and path.stat().st_size]) as several:
         known = [row.facts for _, row in several.sessions()]
     return SessionFacts(

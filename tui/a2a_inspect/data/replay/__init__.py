@@ -1,1 +1,1 @@
-"""A recording shown as it happened: a clock, and what had been seen at its time."""
+"""Replay of a recording in time: a clock, and the state of the recording at its time."""

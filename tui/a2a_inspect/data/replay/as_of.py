@@ -1,4 +1,4 @@
-"""A recording as it was at any moment. Of each frame and exchange the time is held, 8 bytes; the rest is read."""
+"""A recording as it was at any moment. Holds the time of each frame and exchange, 8 bytes each; the rest is read."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MESSAGE_KINDS = (FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT)
 
 
 class AsOf:
-    """All exchanges, or those of these keys, by the time of their first byte. Used by the thread that reads."""
+    """All exchanges, or those with these keys, by the time of their first byte. Used by the reader thread."""
 
     def __init__(self, recording: Recording, keys: Sequence[int] | None = None) -> None:
         self._recording = recording
@@ -53,7 +53,7 @@ class AsOf:
                 self.keys.append(row_key)
                 self._start_times.append(at)
             self.frame_times = _sort_times(self._query_times(_FRAME_TIMES, keys))
-            """When each frame passed, ns since the epoch, in order."""
+            """Times of all frames, ns since the epoch, in order."""
             self._finding_times = _sort_times(self._query_times(_FINDING_TIMES, keys))
         self._last_exchange = max((split_key(each)[1] for each in self.keys), default=0)
 
@@ -64,45 +64,45 @@ class AsOf:
         return self._recording.db.execute(query.format(of=of), (json.dumps(list(keys)),))
 
     def snapshot(self, until: int) -> RecordingSnapshot:
-        """What there was."""
+        """Return a snapshot of the recording at `until`."""
         sessions = tuple(_session_as_of(row, until) for row in self._sessions if row.facts.started <= until)
         count = bisect_right(self._start_times, until)
         found = bisect_right(self._finding_times, until)
         return RecordingSnapshot(sessions, (count,), self._last_exchange, bisect_right(self.frame_times, until), found)
 
     def exchanges(self, page: int, until: int) -> list[ExchangeLine]:
-        """One page of them."""
+        """Return one page of the exchanges that had begun."""
         count = bisect_right(self._start_times, until)
         keys = self.keys[page * PAGE : min((page + 1) * PAGE, count)]
         rows = (self._recording.exchange(each) for each in keys)
         return exchange_lines(self._recording, [self.row(row, until) for row in rows if row is not None], until)
 
     def index(self, exchange: int) -> int:
-        """Where the exchange of this key stands; 0 where it is not among them."""
+        """Return the index of this exchange; 0 if it is not listed."""
         try:
             return self.keys.index(exchange)
         except ValueError:
             return 0
 
     def row(self, row: ExchangeRow, until: int) -> ExchangeRow:
-        """The exchange as it was."""
+        """Return the exchange as it was at `until`."""
         if is_exchange_over(row.exchange, until):
             return row
         return replace(row, exchange=exchange_as_of(row.exchange, until, self._progress(row, until)))
 
     def stream(self, stream: ExchangeStream, until: int) -> ExchangeStream:
-        """The same, with what belongs to it."""
+        """Return the exchange with its task and connection as they were at `until`."""
         frames = self.frame_count(stream.row, until)
         return replace(stream, row=self.row(stream.row, until), frames=frames, generations="")
 
     def frames_until(self, all_lines: Sequence[FrameLine], until: int) -> list[FrameLine]:
-        """Of some frames those that had passed."""
+        """Return the frames that had passed."""
         passed = [each for each in all_lines if each.row.frame.at <= until]
         found = count_by_frame(self._recording, [each.row for each in passed], until)
         return [replace(each, found=found.get(each.row.frame.seq)) for each in passed]
 
     def frame_count(self, row: ExchangeRow, until: int) -> int:
-        """How many frames of an exchange had passed. They are numbered in the order in which they did."""
+        """Return how many frames of an exchange had passed. Frames are numbered in order of time."""
         db, of = self._recording.db, split_key(row.key)
         last = db.execute("SELECT max(seq) FROM frame WHERE session = ? AND exchange = ?", of).fetchone()[0]
         query = "SELECT at FROM frame WHERE session = ? AND exchange = ? AND seq >= ? ORDER BY seq LIMIT 1"
@@ -114,8 +114,10 @@ class AsOf:
         return bisect_right(places, until - self._started[row.session], key=at)
 
     def next_frame_time(self, position: int, by: int) -> int:
-        """When the next frame passed (`by` 1), or the one before that which passed last (-1); `position` where none
-        did."""
+        """Return the time of the next frame (`by` 1), or of the frame before the last passed one (-1).
+
+        Returns `position` if the recording has no such frame.
+        """
         place = bisect_right(self.frame_times, position)
         if by < 0:
             place = bisect_left(self.frame_times, self.frame_times[place - 1]) - 1 if place else -1
@@ -142,11 +144,11 @@ class AsOf:
 
 
 def _sort_times(rows: Iterator[tuple[int, ...]]) -> array[int]:
-    """They come nearly in order, which Python sorts in no time."""
+    """Sort the times. They are nearly in order, which Python sorts quickly."""
     times = array("q", (row[0] for row in rows))
     return array("q", sorted(times))
 
 
 def _session_as_of(row: SessionRow, until: int) -> SessionRow:
-    """A session that ended later had not."""
+    """Return the session without an end that came after `until`."""
     return row if 0 < row.ended <= until else replace(row, ended=0, how="", complete="")

@@ -1,4 +1,4 @@
-"""The clock of a replay. Pure: the time of the world is an argument, in ns of any clock that only goes forward."""
+"""The clock of a replay. Pure: the real time is an argument, in ns of any monotonic clock."""
 
 from __future__ import annotations
 
@@ -14,52 +14,52 @@ SPEEDS = (0.1, 0.25, 0.5, 1, 2, 5, 10, 50, 100, 1000)
 
 
 class ReplayClock(msgspec.Struct, frozen=True):
-    """Where a replay is."""
+    """Position of a replay."""
 
     first: int
-    """ns since the epoch, when what is replayed began."""
+    """Start of the replayed span, ns since the epoch."""
     last: int
-    """When it was over."""
+    """End of the replayed span, ns since the epoch."""
     at: int
-    """Where it stands; while it plays: stood when the world's time was `since`."""
+    """Position when paused; while playing, the position at the real time `since`."""
     since: int = 0
     speed: float = 1
     playing: bool = False
 
     def position(self, now: int) -> int:
-        """Where it stands, ns since the epoch."""
+        """Return the position, ns since the epoch."""
         if not self.playing:
             return self.at
         return min(self.at + int((now - self.since) * self.speed), self.last)
 
     def is_at_end(self, now: int) -> bool:
-        """It has come to the end."""
+        """Return whether the replay has reached the end."""
         return self.position(now) >= self.last
 
     def toggle(self, now: int) -> ReplayClock:
-        """Playing where it was paused, paused where it played; at the end it begins anew."""
+        """Pause if playing, play if paused; at the end start again."""
         at = self.first if not self.playing and self.is_at_end(now) else self.position(now)
         return replace(self, at=at, since=now, playing=not self.playing)
 
     def jump_to(self, at: int) -> ReplayClock:
-        """Paused at another time."""
+        """Pause at another position."""
         return replace(self, at=max(self.first, min(at, self.last)), playing=False)
 
     def change_speed(self, by: int, now: int) -> ReplayClock:
-        """One step up (`by` 1) or down (-1) on the scale of speeds."""
+        """Change the speed by one step up (`by` 1) or down (-1)."""
         place = max(0, min(SPEEDS.index(self.speed) + by, len(SPEEDS) - 1))
         return replace(self, at=self.position(now), since=now, speed=SPEEDS[place])
 
     def stop_at_end(self, now: int) -> ReplayClock:
-        """Paused where it has come to the end."""
+        """Pause if the replay has reached the end."""
         return self.jump_to(self.last) if self.playing and self.is_at_end(now) else self
 
 
 def parse_replay_time(text: str, clock: ReplayClock) -> int:
-    """The time that somebody types: `12:30:05` on the day of the recording, `+5s` from its beginning, `50%`, a date.
+    """Parse a typed position: `12:30:05` on the day of the recording, `+5s` from its beginning, `50%`, or a date.
 
     Raises:
-        Wrong: it is none of that.
+        Wrong: the text has no such form.
     """
     text = text.strip()
     if text.endswith("%") and text[:-1].strip().isdecimal():
@@ -74,7 +74,7 @@ def parse_replay_time(text: str, clock: ReplayClock) -> int:
 
 
 def clock_line(clock: ReplayClock, now: int, frames: tuple[int, int], width: int) -> str:
-    """`▶ 20:28:13.090  +0.014 of 2.9 s  1x  ███░░░  frame 2 of 34`; a bar of what is left of the width."""
+    """Return `▶ 20:28:13.090  +0.014 of 2.9 s  1x  ███░░░  frame 2 of 34`, with a bar in the remaining width."""
     at = clock.position(now)
     length = max(clock.last - clock.first, 1)
     state = "playing" if clock.playing else "at the end" if clock.is_at_end(now) else "paused"

@@ -1,4 +1,4 @@
-"""An exchange as it was at a moment: what came later has not happened. Pure."""
+"""An exchange as it was at a moment, without later events. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from a2a_proxy.model.exchange import Exchange
 
 
 class ExchangeProgress(msgspec.Struct, frozen=True):
-    """What had passed of an exchange that was not over."""
+    """Progress of an exchange that was not over."""
 
     requests: int = 0
     events: int = 0
@@ -18,17 +18,17 @@ class ExchangeProgress(msgspec.Struct, frozen=True):
     bytes_to_agent: int = 0
     bytes_to_client: int = 0
     task: bool = False
-    """A frame had named its task."""
+    """Whether a frame had named its task."""
     context: bool = False
 
 
 def is_exchange_over(exchange: Exchange, until: int) -> bool:
-    """It was: nothing of it came later."""
+    """Return whether the exchange was over: no event follows `until`."""
     return bool(exchange.closed) and exchange.closed <= until
 
 
 def exchange_as_of(exchange: Exchange, until: int, progress: ExchangeProgress) -> Exchange:
-    """The exchange at this time, ns. One that was over is the same."""
+    """Return the exchange as it was at `until`, ns since the epoch; unchanged if it was over."""
     if is_exchange_over(exchange, until):
         return exchange
     answered = 0 < exchange.response_started <= until

@@ -1,4 +1,4 @@
-"""A `Source` of a recording as it was at a moment, which may be moved."""
+"""A source of a recording as it was at a moment, which can be moved."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _Value = TypeVar("_Value")
 
 
 class ReplaySource(RecordingSource):
-    """The recording as it is when it is first asked; `until` says what of it has happened."""
+    """The recording as of its first query; `until` is the moment that is shown."""
 
     def __init__(self, source: RecordingSource, keys: Sequence[int] | None = None) -> None:
-        """`keys`: of the exchanges that are shown; None: all."""
+        """With `keys`, only these exchanges are shown; None: all."""
         super().__init__(source.path, files=source.files, later=True)
         self._keys = keys
         self._as_of: AsOf | None = None
         self._reported_until = -1
 
     async def time_range(self) -> tuple[int, int]:
-        """When what is shown began and when it was over, ns since the epoch; zeros where there is nothing."""
+        """Return start and end of the shown span, ns since the epoch; zeros without exchanges."""
 
         def asked(known: AsOf) -> tuple[int, int]:
             return (known.frame_times[0], known.frame_times[-1]) if known.frame_times else (0, 0)
@@ -32,11 +32,11 @@ class ReplaySource(RecordingSource):
         return await self._ask_as_of(asked, (0, 0))
 
     async def next_frame_time(self, position: int, by: int) -> int:
-        """See `AsOf.next_frame_time`."""
+        """Return `AsOf.next_frame_time`."""
         return await self._ask_as_of(lambda known: known.next_frame_time(position, by), position)
 
     async def poll(self) -> RecordingSnapshot | None:
-        """What there was; None where the time is the same as when it was last asked."""
+        """Return the snapshot at `until`; None if it has not moved since the last call."""
         until = self.until
         if until == self._reported_until:
             return None
@@ -44,26 +44,26 @@ class ReplaySource(RecordingSource):
         return await self._ask_as_of(lambda known: known.snapshot(until), None)
 
     async def exchanges(self, page: int) -> list[ExchangeLine]:
-        """One page of the list, by the time of their first byte."""
+        """Return one page of the list, by the time of the first byte."""
         until = self.until
         return await self._ask_as_of(lambda known: known.exchanges(page, until), [])
 
     async def stream(self, exchange: int) -> ExchangeStream | None:
-        """The exchange of this key as it was."""
+        """Return the exchange of this key as it was."""
         until, stream = self.until, await super().stream(exchange)
         return await self._ask_as_of(lambda known: known.stream(stream, until), None) if stream is not None else None
 
     async def frames(self, exchange: int, page: int) -> list[FrameLine]:
-        """One page of the frames that had passed."""
+        """Return one page of the frames that had passed."""
         until, lines = self.until, await super().frames(exchange, page)
         return await self._ask_as_of(lambda known: known.frames_until(lines, until), [])
 
     async def exchange_index(self, exchange: int) -> int:
-        """Where the exchange of this key stands, or would stand."""
+        """Return the index of this exchange in the list, or where it would be."""
         return await self._ask_as_of(lambda known: known.index(exchange), 0)
 
     async def count_frames(self) -> int:
-        """How many frames there are in all."""
+        """Return the number of all frames."""
         return await self._ask_as_of(lambda known: len(known.frame_times), 0)
 
     async def _ask_as_of(self, question: Callable[[AsOf], _Value], nothing: _Value) -> _Value:

@@ -1,2 +1,4 @@
-"""A recorded call in other words: JSON, bytes, a shell command, Python, a test, its ids. Pure, but for
-`call.load_call`."""
+"""A recorded call in other forms: JSON, bytes, a shell command, Python, a test, its ids.
+
+Pure except for `call.load_call`.
+"""

@@ -1,4 +1,4 @@
-"""One recorded call with all that its other forms are made of. Reading it from a recording is the only I/O here."""
+"""One recorded call with all data of its other forms. Reading it from a recording is the only I/O here."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
 
 MAX_FRAMES = 2_000
-"""More are not put into any form."""
+"""Maximum number of frames; longer calls are not converted."""
 MAX_BYTES = 8 << 20
-"""Bytes of all payloads together; the same."""
+"""Maximum bytes of all payloads; larger calls are not converted."""
 _REQUEST_KINDS, _RESPONSE_KINDS = (FrameKind.REQUEST,), (FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR)
 _OMITTED_HEADERS = {
     "accept-encoding",
@@ -34,11 +34,14 @@ _OMITTED_HEADERS = {
     "transfer-encoding",
     "user-agent",
 }
-"""Headers that whoever sends the call again makes anew; with the old trace it would look like part of the old call."""
+"""Headers that the sender of a copied call creates again.
+
+With the old trace context the call would look like part of the old one.
+"""
 
 
 class NotOffered(Exception):
-    """There is no such form of a call; the text says why."""
+    """Raised if a form of a call is not available; the message is the reason."""
 
 
 class CopiedCall(msgspec.Struct, frozen=True):
@@ -49,33 +52,33 @@ class CopiedCall(msgspec.Struct, frozen=True):
     connection: Connection
     frames: tuple[Frame, ...]
     is_complete: bool = True
-    """All its frames are here."""
+    """Whether all frames were loaded."""
 
     @property
     def place(self) -> str:
-        """`1:2`."""
+        """The place of the exchange: `1:2`."""
         return f"{self.session}:{self.exchange.id}"
 
     @property
     def requests(self) -> list[Frame]:
-        """What the client sent."""
+        """Frames sent by the client."""
         return [each for each in self.frames if each.kind in _REQUEST_KINDS and each.direction is Direction.TO_AGENT]
 
     @property
     def responses(self) -> list[Frame]:
-        """What the agent sent back."""
+        """Frames sent by the agent."""
         return [each for each in self.frames if each.kind in _RESPONSE_KINDS and each.direction is Direction.TO_CLIENT]
 
     @property
     def is_tls(self) -> bool:
-        """The agent was reached by TLS."""
+        """Whether the agent was reached over TLS."""
         return self.connection.upstream.startswith("https:")
 
     @property
     def authority(self) -> str:
-        """The agent's host and port: as the user named it, but for an interface of it on another port.
+        """Host and port of the agent, as the user named it, except for an interface of the agent on another port.
 
-        Raises NotOffered where there is none: an agent behind stdio.
+        Raises NotOffered for an agent behind stdio.
         """
         if self.exchange.binding is Binding.STDIO or not (self.connection.upstream or self.connection.peer):
             raise NotOffered("the agent has no address: it talks over stdin and stdout")
@@ -89,11 +92,11 @@ class CopiedCall(msgspec.Struct, frozen=True):
 
     @property
     def url(self) -> str:
-        """Where an HTTP call went, without the path; raises as `authority`."""
+        """Address of an HTTP call without the path. Raises as `authority`."""
         return f"{'https' if self.is_tls else 'http'}://{self.authority}"
 
     def headers(self) -> list[tuple[str, str]]:
-        """Those of the request that belong to the call; secrets are the labels that the recording has for them."""
+        """Return the request headers that belong to the call; secrets are replaced by their labels."""
         pairs = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in self.exchange.request_headers)
         return [
             (make_visible(name), make_visible(value))
@@ -102,11 +105,11 @@ class CopiedCall(msgspec.Struct, frozen=True):
         ]
 
     def extra_headers(self) -> dict[str, str]:
-        """Those that an SDK or an HTTP library does not set by itself."""
+        """Return the headers that an SDK or an HTTP library does not set by itself."""
         return {name: value for name, value in self.headers() if name.lower() not in ("accept", "content-type")}
 
     def request_value(self) -> Any:
-        """The first request as plain JSON values; raises NotOffered where it is not there as it was sent."""
+        """Return the first request as plain JSON values. Raises NotOffered if it was not recorded as sent."""
         frame = self.first_request()
         value = decode_payload(frame.payload, frame.schema)
         if value is None:
@@ -114,7 +117,7 @@ class CopiedCall(msgspec.Struct, frozen=True):
         return value
 
     def first_request(self) -> Frame:
-        """The first request, whole; raises NotOffered."""
+        """Return the first request. Raises NotOffered if it is missing or incomplete."""
         if not self.requests:
             raise NotOffered("its request was not recorded")
         if self.requests[0].truncated:
@@ -123,7 +126,7 @@ class CopiedCall(msgspec.Struct, frozen=True):
 
 
 def load_call(recording: Recording, exchange_key: int) -> CopiedCall | None:
-    """Read a call; None where the recording does not have it. Raises RecordingError."""
+    """Read a call; return None if the recording does not have it. Raises RecordingError."""
     row = recording.exchange(exchange_key)
     if row is None:
         return None

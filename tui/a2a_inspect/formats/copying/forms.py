@@ -1,4 +1,4 @@
-"""The forms in which a call, or one frame of it, can be had: their names, and what makes each of them."""
+"""The forms of a call or frame: their names and functions."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ class CopyForm(msgspec.Struct, frozen=True):
 
     name: str
     make: Callable[[CopiedCall, Frame | None], bytes]
-    """Of a call, or of one frame of it where that makes a difference; raises NotOffered."""
+    """Function that creates the form of a call, or of one frame of it if the form differs by frame. Raises NotOffered.
+    """
 
 
 def _json_form(call: CopiedCall, frame: Frame | None) -> bytes:
     if frame is not None:
         return json_text(readable_payload(frame, call.exchange)).encode("utf-8", "replace")
     if not call.is_complete:
-        raise NotOffered("it is too long: take it with show --json")
+        raise NotOffered("it is too long: use show --json")
     frames = [frame_object(each, call.exchange) for each in call.frames]
     return json.dumps({"session": call.session, **exchange_object(call.exchange), "frames": frames}, indent=2).encode()
 
@@ -69,7 +70,10 @@ def _ids_form(call: CopiedCall, frame: Frame | None) -> bytes:
 
 
 def make_forms(recording: Recording, place: NotePlace) -> dict[str, bytes | str]:
-    """Every form of a call, or of a frame of it; or why there is none. Empty where the recording has no such call."""
+    """Return each form of a call or frame, or the reason why it is not available.
+
+    Empty if the recording has no such call.
+    """
     call = load_call(recording, make_key(place.session, place.exchange))
     if call is None:
         return {}
@@ -78,7 +82,7 @@ def make_forms(recording: Recording, place: NotePlace) -> dict[str, bytes | str]
     for name, form in FORMS.items():
         try:
             if frame is None and place.seq >= 0:
-                raise NotOffered("it is too far behind in a long exchange")
+                raise NotOffered("it is too far into a long exchange")
             found[name] = form.make(call, frame)
         except NotOffered as why:
             found[name] = str(why)
@@ -97,4 +101,4 @@ FORMS = {
         CopyForm("ids", _ids_form),
     )
 }
-"""By name, in the order of the menu."""
+"""Name -> form, in the order of the menu."""

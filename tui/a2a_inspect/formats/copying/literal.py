@@ -1,15 +1,15 @@
-"""JSON values as Python source: in one line where they fit, else one member a line; everything unprintable escaped."""
+"""JSON values as Python source: one line if they fit, else one member per line; unprintable characters are escaped."""
 
 from __future__ import annotations
 
 from typing import Any
 
 _MAX_LINE = 100
-"""Characters of a line."""
+"""Maximum characters of a line."""
 
 
 def python_literal(value: Any, indent: int = 0) -> str:
-    """The source of a value of dicts, lists, tuples, texts, numbers, booleans and None."""
+    """Return the source of a value of dicts, lists, tuples, strings, numbers, booleans and None."""
     flat = repr(value)
     if len(flat) + indent <= _MAX_LINE or not value or not isinstance(value, dict | list):
         return flat

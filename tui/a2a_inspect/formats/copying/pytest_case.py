@@ -1,7 +1,8 @@
-"""A call as a test: the same request, and what was seen of the answer is asserted: status, errors, states, artifacts.
+"""A call as a test that sends the same request and asserts status, errors, states and artifacts of the recorded answer.
 
-What changes from run to run (ids, times, texts) is not asserted. The agent is the one of this package's pytest plug-in:
-replayed from a cassette, or a live one that is recorded. Over gRPC it needs the messages of the SDK as well.
+Values that change from run to run (ids, times, texts) are not asserted. The test uses the agent fixture of this
+package's pytest plug-in, which replays a cassette or records a live agent. Over gRPC it also needs the messages of the
+SDK.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.protocol.schema import is_protobuf, split_schema
 
 _SDK_PACKAGES = {"1.0": "a2a.types", "0.3": "a2a.grpc"}
-"""Line -> the package of the SDK that has its messages."""
+"""Protocol line -> package of the SDK with its messages."""
 
 
 def members(value: Any, name: str) -> Iterator[Any]:
-    """Every value of this name in some JSON, outermost first."""
+    """Yield every value with this name in some JSON, outermost first."""
     if isinstance(value, dict):
         if name in value:
             yield value[name]
@@ -38,34 +39,34 @@ def members(value: Any, name: str) -> Iterator[Any]:
 
 
 def states(answers: list[Any]) -> list[str]:
-    """The states that the answers tell, each once as long as it lasts."""
+    """Return the states of the answers, without consecutive repetitions."""
     told = [each["state"] for each in members(answers, "status") if isinstance(each, dict) and "state" in each]
     return [state for at, state in enumerate(told) if at == 0 or told[at - 1] != state]
 
 
 def artifacts(answers: list[Any]) -> list[str]:
-    """The names of artifacts, in order of first sight."""
+    """Return the names of artifacts, in order of first appearance."""
     found = [*members(answers, "artifact"), *(one for many in members(answers, "artifacts") for one in many)]
     return list(dict.fromkeys(each["name"] for each in found if isinstance(each, dict) and each.get("name")))
 
 
 def errors(answers: list[Any]) -> list[Any]:
-    """The codes of errors."""
+    """Return the codes of errors."""
     return [each["code"] for each in members(answers, "error") if isinstance(each, dict) and "code" in each]
 
 
 def pytest_module(call: CopiedCall) -> str:
-    """A test module.
+    """Return the source of a test module.
 
     Raises:
-        NotOffered: the call did not end, or it is none that a test can make alone.
+        NotOffered: the call did not end, or a test cannot make it alone.
     """
     if text.outcome_of(call.exchange) not in ("ok", "error"):
-        raise NotOffered("it did not come to an end: there is nothing to expect")
+        raise NotOffered("it did not end: there is nothing to assert")
     if not call.is_complete:
         raise NotOffered("it is too long")
     if call.exchange.live_payload or len(call.requests) > 1:
-        raise NotOffered("a live stream is no single call")
+        raise NotOffered("a live stream is not a single call")
     make = _grpc_test_parts if call.exchange.binding is Binding.GRPC else _http_test_parts
     imports, constants, request, checks = make(call)
     helpers = "\n\n\n".join(inspect.getsource(each).rstrip() for each in (members, states, artifacts, errors))
@@ -91,12 +92,15 @@ Make its cassette, then replay it:
 
 
 def _escape_for_docstring(value: str) -> str:
-    """Within a string of Python it is nothing but text."""
+    """Replace the characters that are special in a Python string."""
     return re.sub(r"[^ -~]|[\"\\]", "?", value)
 
 
 def _assertion_lines(call: CopiedCall, answers: list[Any]) -> list[str]:
-    """The lines that say what was seen. A list of tasks holds whatever the agent has by then."""
+    """Return the assertions about the recorded answer.
+
+    The tasks of a ListTasks answer are not asserted because they depend on earlier calls.
+    """
     lines = [f"assert errors(answers) == {python_literal(errors(answers))}"]
     if call.exchange.operation != "ListTasks":
         lines += [f"assert states(answers) == {python_literal(states(answers))}"]

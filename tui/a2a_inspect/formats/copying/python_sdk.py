@@ -31,7 +31,7 @@ _V03_METHODS = {
     "CancelTask": ("cancel_task", "TaskIdParams", "task_id_params", "CancelTaskRequest"),
     "SubscribeToTask": ("resubscribe", "TaskIdParams", "task_id_params", "TaskSubscriptionRequest"),
 }
-"""Method of the 0.3 SDK's transports, its parameters' type, the converter from protobuf, the protobuf message."""
+"""Method of the 0.3 SDK's transports, type of its parameters, converter from protobuf, protobuf message."""
 _TRANSPORTS = {
     Binding.JSONRPC: ("jsonrpc", "JsonRpcTransport"),
     Binding.REST: ("rest", "RestTransport"),
@@ -40,14 +40,14 @@ _TRANSPORTS = {
 
 
 def python_program(call: CopiedCall) -> str:
-    """A program that does the same call with the SDK and prints what comes back.
+    """Return a program that makes the same call with the SDK and prints the answer.
 
     Raises:
-        NotOffered: the SDK has nothing for it.
+        NotOffered: the SDK does not support the call.
     """
     exchange = call.exchange
     if exchange.binding not in _TRANSPORTS:
-        raise NotOffered("the SDK has no client for it")
+        raise NotOffered("the SDK has no client for this binding")
     if exchange.dialect in (Dialect.V1_0, Dialect.V1_1):
         if exchange.operation not in _V1_METHODS:
             raise NotOffered("a2a-sdk 1.x has no method for it")
@@ -60,7 +60,7 @@ def python_program(call: CopiedCall) -> str:
 
 
 def _v1_request(call: CopiedCall) -> tuple[list[str], Any, str, str]:
-    """Imports, the request's literal, the expression that makes the request of it, the transport's arguments."""
+    """Return imports, the request's literal, the expression that builds the request, the transport's arguments."""
     kind = OPERATION_BY_NAME[call.exchange.operation].request
     imports = ["from google.protobuf.json_format import ParseDict", f"from a2a.types.a2a_pb2 import {kind}"]
     if call.exchange.binding is Binding.GRPC:
@@ -72,7 +72,7 @@ def _v1_request(call: CopiedCall) -> tuple[list[str], Any, str, str]:
 
 
 def _v03_request(call: CopiedCall) -> tuple[list[str], Any, str, str]:
-    """The same for the 0.3 line."""
+    """Return as `_v1_request`, for the 0.3 line."""
     _, model, convert, message = _V03_METHODS[call.exchange.operation]
     wired = "channel, None" if call.exchange.binding is Binding.GRPC else "http, url=URL"
     value = request_parameters(call)
@@ -148,7 +148,7 @@ def _channel_expression(call: CopiedCall) -> str:
 
 
 def _transport_url(call: CopiedCall, sdk_version: str) -> str:
-    """Where the transport's interface is: for REST the path before that of the operation."""
+    """Return the URL of the transport's interface: for REST the part before the operation's path."""
     if call.exchange.binding is Binding.GRPC:
         return call.authority
     if call.exchange.binding is Binding.JSONRPC:

@@ -1,4 +1,4 @@
-"""What a call asked, as the parameters of its operation: from JSON-RPC, a REST request line and body, or protobuf."""
+"""The parameters of a recorded call, from JSON-RPC, a REST request line and body, or protobuf."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _TASK_ID_OPERATIONS = (
 
 
 def request_parameters(call: CopiedCall) -> dict[str, Any]:
-    """The parameters, in the form of the call's own dialect and binding.
+    """Return the parameters in the form of the call's own dialect and binding.
 
     Raises:
-        NotOffered: they are not in the recording as they were sent.
+        NotOffered: they were not recorded as sent.
     """
     if call.exchange.binding is Binding.REST:
         return _rest_parameters(call)
@@ -30,15 +30,15 @@ def request_parameters(call: CopiedCall) -> dict[str, Any]:
     if call.exchange.binding in (Binding.JSONRPC, Binding.STDIO):
         value = value.get("params", {}) if isinstance(value, dict) else None
     if not isinstance(value, dict):
-        raise NotOffered("its parameters are no object")
+        raise NotOffered("its parameters are not an object")
     return value
 
 
 def rest_match(call: CopiedCall) -> RestMatch:
-    """What its request line says; raises NotOffered where that is no operation of REST."""
+    """Return the match of the request line; raises NotOffered if it is not a REST operation."""
     found = rest_path.match_request_line(call.exchange.method, call.exchange.target.encode("latin-1", "replace"))
     if found is None:
-        raise NotOffered("its path is none of A2A's")
+        raise NotOffered("its path is not an A2A path")
     return found
 
 
@@ -46,7 +46,7 @@ def _rest_parameters(call: CopiedCall) -> dict[str, Any]:
     found = rest_match(call)
     body = call.request_value() if call.first_request().payload else {}
     if not isinstance(body, dict):
-        raise NotOffered("its body is no object")
+        raise NotOffered("its body is not an object")
     owner = "taskId" if call.exchange.operation in _TASK_ID_OPERATIONS or found.config_id else "id"
     if call.exchange.operation == "CreateTaskPushNotificationConfig":
         owner = "taskId"

@@ -1,4 +1,4 @@
-"""A call as a line for a shell: `curl` for HTTP, `grpcurl` for gRPC. ASCII only: nothing in it acts on a terminal."""
+"""A call as a shell command: `curl` for HTTP, `grpcurl` for gRPC. ASCII only, so that it cannot control a terminal."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from a2a_proxy.protocol.schema import JSON, is_protobuf, split_schema
 
 _PRINTABLE_ASCII = re.compile(r"[\t\n\r -~]*")
 _DESCRIPTOR_FOLDERS = {"0.3": "v0_3", "1.0": "v1", "rc": "rc", "live-1975": "live1975", "live-2153": "live2153"}
-"""Line of the protocol -> folder of its descriptors."""
+"""Protocol line -> folder of its descriptors."""
 
 
 def curl_command(call: CopiedCall) -> str:
-    """The same request to the agent itself; `-N` shows the events of a stream as they come."""
+    """Return the command that sends the same request to the agent itself; `-N` prints stream events immediately."""
     if call.exchange.binding is Binding.GRPC:
         raise NotOffered("it was gRPC: copy it as grpcurl")
     words = ["curl", "-sS", *(["-N"] if call.exchange.streaming else [])]
@@ -35,7 +35,7 @@ def curl_command(call: CopiedCall) -> str:
 
 
 def _http_method(call: CopiedCall) -> str:
-    """`exchange.method` is the JSON-RPC method where there is one, else that of HTTP."""
+    """Return the HTTP method; `exchange.method` has the JSON-RPC method if there is one."""
     return "POST" if call.exchange.binding is Binding.JSONRPC else call.exchange.method
 
 
@@ -44,11 +44,11 @@ def _text_body(call: CopiedCall) -> str:
     try:
         text = frame.payload.decode()
     except UnicodeDecodeError:
-        raise NotOffered("its body is no text") from None
-    if frame.schema == JSON:  # outside of strings JSON is ASCII, and in them an escape is the same character
+        raise NotOffered("its body is not text") from None
+    if frame.schema == JSON:  # JSON is ASCII outside of strings; in strings an escape is equivalent
         text = re.sub(r"[^\t\n\r -~]", lambda found: _json_escape(found[0]), text)
     if not _PRINTABLE_ASCII.fullmatch(text):
-        raise NotOffered("its body has characters that no shell should get")
+        raise NotOffered("its body has characters that are unsafe in a shell")
     return text
 
 
@@ -59,17 +59,20 @@ def _json_escape(character: str) -> str:
 
 def _require_ascii(text: str) -> str:
     if not _PRINTABLE_ASCII.fullmatch(text):
-        raise NotOffered("its head has characters that no shell should get")
+        raise NotOffered("its headers have characters that are unsafe in a shell")
     return text
 
 
 def grpcurl_command(call: CopiedCall) -> str:
-    """The same messages to the agent itself; the descriptors are this package's, so the agent needs no reflection."""
+    """Return the command that sends the same messages to the agent itself.
+
+    It uses this package's descriptors, so the agent needs no reflection.
+    """
     if call.exchange.binding is not Binding.GRPC:
-        raise NotOffered("it was no gRPC: copy it as curl")
+        raise NotOffered("it was not gRPC: copy it as curl")
     schema = call.first_request().schema
     if not is_protobuf(schema):
-        raise NotOffered("its request is no message that is known here")
+        raise NotOffered("its request is not a known message")
     folder = Path(a2a_proto.__file__).parent / _DESCRIPTOR_FOLDERS[split_schema(schema)[0]]
     words = ["grpcurl", *([] if call.is_tls else ["-plaintext"]), "-protoset", str(folder / "a2a.binpb")]
     for name, value in call.headers():
@@ -85,7 +88,7 @@ def grpcurl_command(call: CopiedCall) -> str:
 
 
 def _request_messages(call: CopiedCall) -> list[str]:
-    """Each request as JSON in one line; a live stream has several, and all of them are here or none."""
+    """Return each request as JSON in one line. A live stream has several; all of them must be available."""
     if not call.is_complete:
         raise NotOffered("it has too many messages")
     found = []

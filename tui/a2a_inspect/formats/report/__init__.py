@@ -1,4 +1,4 @@
-"""A recording as one HTML file that needs nothing else: no network, no server, no program but a browser.
+"""A recording as one HTML file that needs only a browser: no network, no server.
 
-The file holds the recording as compressed blocks of JSON (`tables`), and a page (`page/`) that draws what is looked at.
+The file has the recording as compressed blocks of JSON (`tables`) and a page (`page/`) that renders the displayed part.
 """

@@ -1,7 +1,7 @@
-"""What the page is told of a conversation, exchange, frame, finding or task: plain JSON values in people's words.
+"""Conversations, exchanges, frames, findings and tasks as plain JSON values for the page, already in readable form.
 
-The page turns no number into words: what it shows stands here as the other commands write it. Rows are lists, since
-there are many; `page/data.js` names their members.
+The page does not format numbers: all displayed words are created here, as the other commands write them. Rows are lists
+because there are many; `page/data.js` names their members.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from a2a_proxy.redaction.labels import withheld
 from a2a_proxy.rules.define.catalogue import all_rules
 
 MAX_PAYLOAD = 256 << 10
-"""Characters of a payload that are in the report."""
+"""Maximum characters of a payload in the report."""
 _MS = 1_000_000
 
 
 def session_record(session: SessionRow) -> dict[str, object]:
-    """A session: when, between whom, whether all of it is there, and what was taken out."""
+    """Return a session: its time, addresses, completeness and redaction."""
     facts = session.facts
     return {
         "number": session.id,
@@ -51,7 +51,10 @@ def session_record(session: SessionRow) -> dict[str, object]:
 
 
 def row_record(row: LaneRow, exchange: int, detail: int) -> list[object]:
-    """A row of the diagram; `exchange` and `detail`, its frame or finding, are numbers of records, -1 for none."""
+    """Return a row of the diagram.
+
+    `exchange` and `detail` (its frame or finding) are record numbers, or -1.
+    """
     before = text.format_duration(row.since_before) if row.since_start and row.what is RowKind.FRAME else ""
     words = (
         f"{text.format_duration(row.since_before)} of silence"
@@ -74,7 +77,7 @@ def row_record(row: LaneRow, exchange: int, detail: int) -> list[object]:
 
 
 def detail_record(row: int, frame: Frame, exchange: Exchange | None, notes: Sequence[str]) -> dict[str, object]:
-    """A frame with its payload; `row` is the number of its row."""
+    """Return a frame with its payload; `row` is the number of its row."""
     facts = frame_object(frame, exchange) if exchange is not None else {"seq": frame.seq}
     value = facts.pop("payload", None) if exchange is not None else readable_payload(frame, exchange)
     payload, form = _payload_text(value)
@@ -87,7 +90,10 @@ def detail_record(row: int, frame: Frame, exchange: Exchange | None, notes: Sequ
 
 
 def _payload_text(value: object) -> tuple[str, str]:
-    """The text, and whether it is JSON: that is indented by the page, whose numbers would lose digits, as text."""
+    """Return the payload as text and its kind.
+
+    JSON stays text, and the page indents it, because JavaScript numbers would lose digits.
+    """
     if value is None or isinstance(value, str):
         return value or "", "text"
     try:
@@ -95,11 +101,11 @@ def _payload_text(value: object) -> tuple[str, str]:
     except UnicodeEncodeError:  # half of a surrogate pair
         return json.dumps(value, ensure_ascii=False), "json"
     except RecursionError:
-        return "nested too deeply to be shown", "text"
+        return "nested too deeply to show", "text"
 
 
 def exchange_record(row: ExchangeRow, notes: Sequence[str], first: int) -> dict[str, object]:
-    """An exchange with its header fields; `first` is the number of its first row, -1 where it has none."""
+    """Return an exchange with its header fields; `first` is the number of its first row, or -1."""
     exchange = row.exchange
     told = {name: value for name, value in exchange_object(exchange).items() if value not in (None, "", [])}
     return {
@@ -124,7 +130,7 @@ def _header_rows(side: str, fields: Headers) -> list[list[str]]:
 
 
 def finding_record(session: int, finding: Finding, row: int) -> dict[str, object]:
-    """A finding; `row` is the row that it is about, -1 where no row is."""
+    """Return a finding; `row` is the number of the row it is about, or -1."""
     return {
         "rule": finding.rule,
         "severity": finding.severity.name.lower(),
@@ -140,7 +146,7 @@ def finding_record(session: int, finding: Finding, row: int) -> dict[str, object
 
 
 def rule_record(name: str) -> dict[str, object]:
-    """What a rule says; of what the decoders find themselves nothing but its name."""
+    """Return the text of a rule; for a decoder finding only its name."""
     rule = all_rules().get(name)
     if rule is None:
         return {"id": name, "title": "", "what": "", "why": "", "section": ""}
@@ -155,12 +161,12 @@ def rule_record(name: str) -> dict[str, object]:
 
 
 def lane_record(lane: PartyLane) -> list[str]:
-    """A party: its name, and what it is."""
+    """Return a party: its name and role."""
     return [lane.name, str(lane.role)]
 
 
 def task_record(recording: Recording, row: TaskRow, start: int) -> dict[str, object]:
-    """A task's course; times in ms since `start` (ns), negative where it is older than the first frame shown."""
+    """Return the history of a task. Times are in ms since `start` (ns), negative before the first displayed frame."""
     task = row.task
     return {
         "id": task.task_id,
@@ -184,5 +190,5 @@ def _artifact_words(each: ArtifactState) -> str:
 
 
 def state_names(task: Task) -> str:
-    """`submitted > working > completed`."""
+    """Return the passed states: `submitted > working > completed`."""
     return " > ".join(state_name(state) for _, state in task.states)

@@ -1,8 +1,8 @@
 """Tables of records inside an HTML page: compressed blocks of JSON that are written as they fill.
 
 A block is an element `<script type="text/plain" id="row-7">` whose text is base64 of gzip of a JSON array. Base64 has
-no character that means anything in HTML, so nothing of a peer's text can become markup, whatever it is. A browser runs
-no such element, and keeps it as text until the page asks for it.
+no characters with a meaning in HTML, so no text of a peer can become markup. Browsers do not run such an element and
+keep it as text until the page reads it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from a2a_proxy.protocol.text import make_visible
 MAX_BLOCK = 256 << 10
 """Characters of JSON after which a block is written."""
 MAX_BLOCK_RECORDS = 1000
-"""Records after which it is in any case: what a list shows is read by the block."""
+"""Records after which a block is written in any case, because lists read whole blocks."""
 _COMPRESSION_LEVEL = 6
 _encode = msgspec.json.Encoder().encode
 _CONTROL_ESCAPE = re.compile(r"\\[^\"\\n]")
-"""How JSON writes a control character that is no end of a line. It finds some harmless texts too."""
+"""JSON escapes of control characters other than the line end. Also matches some harmless texts."""
 
 
 class RecordTables:
-    """Append-only tables; of each only the block that is being filled is in memory, and where each block ends."""
+    """Append-only tables. Memory holds only the current block of each table and the end of each block."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -36,11 +36,11 @@ class RecordTables:
         self._block_ends: dict[str, list[int]] = {}
 
     def count(self, table: str) -> int:
-        """How many records it has; the number of the next one."""
+        """Return the number of records of a table, which is the number of the next record."""
         return (self._block_ends.get(table) or [0])[-1] + len(self._open_blocks.get(table, ()))
 
     def add(self, table: str, record: object) -> int:
-        """Append a record of plain JSON values; its number."""
+        """Append a record of plain JSON values and return its number."""
         number = self.count(table)
         text = encode_visible(record)
         records = self._open_blocks.setdefault(table, [])
@@ -51,7 +51,7 @@ class RecordTables:
         return number
 
     def finish(self) -> dict[str, list[int]]:
-        """Write what is left; for each table the number of records before the end of each block."""
+        """Write the remaining blocks and return, per table, the number of records before the end of each block."""
         for table in list(self._open_blocks):
             self._write_block(table)
         return self._block_ends
@@ -72,7 +72,7 @@ class RecordTables:
 
 
 def encode_visible(value: object) -> str:
-    """JSON of what `make_value_visible` makes of it."""
+    """Return the JSON of `make_value_visible(value)`."""
     try:
         text = _encode(value).decode()
     except UnicodeEncodeError:  # half of a surrogate pair
@@ -85,7 +85,7 @@ def encode_visible(value: object) -> str:
 
 
 def make_value_visible(value: Any) -> Any:
-    """The same with each line of each text made visible: no control characters, no marks that turn text around."""
+    """Return the value with each line of each string made visible, without control and bidirectional characters."""
     if isinstance(value, str):
         return value if value.isprintable() else "\n".join(map(make_visible, value.split("\n")))
     if isinstance(value, dict):

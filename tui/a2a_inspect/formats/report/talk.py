@@ -1,4 +1,4 @@
-"""One conversation of the report: its exchanges, its rows with the frames behind them, its findings, then itself."""
+"""One conversation of the report: its exchanges, its rows with their frames, its findings, and its own record."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
 
 _FindingListener = Callable[[int, Finding, int], None]
-"""Told of each finding with its session, and the number of the row that it is about."""
+"""Called for each finding with its session and the number of its row."""
 
 
 class ReportConversation:
-    """See the module."""
+    """Writes one conversation."""
 
     def __init__(
         self,
@@ -46,21 +46,21 @@ class ReportConversation:
             number: tables.count("exchange") + index for index, number in enumerate(self._exchange_numbers)
         }
         self._first_rows: dict[int, int] = {}
-        """Exchange -> the number of its first row."""
+        """Exchange -> number of its first row."""
         self._unshown_findings: dict[tuple[int, int], deque[int]] = {}
-        """Exchange and frame -> the numbers of the findings about it that no row has shown yet."""
+        """Exchange and frame -> numbers of the findings about it that no row has shown yet."""
         self._finding_rows: dict[int, int] = {}
-        """Finding -> its row; one that is not drawn has none (see `lanes.read`)."""
+        """Finding -> its row; findings that are not drawn are missing (see `lanes.read`)."""
         self._severity_counts: Counter[str] = Counter()
         self.failed_exchanges = 0
-        """Exchanges that ended in an error."""
+        """Number of exchanges that ended in an error."""
         self._first_words = ""
-        """What its first frame says."""
+        """Summary of the first frame."""
         self._outcome = ""
-        """How its first exchange ended."""
+        """Outcome of the first exchange."""
 
     def write(self) -> None:
-        """Write it. Raises RecordingError where the recording is damaged."""
+        """Write the conversation. Raises RecordingError if the recording is damaged."""
         findings = self._tables.count("finding")
         for number, found in enumerate(self._read_findings(), findings):
             self._unshown_findings.setdefault((found.exchange, found.seq), deque()).append(number)
@@ -96,7 +96,10 @@ class ReportConversation:
         )
 
     def _write_exchanges(self) -> Iterator[str]:
-        """Write them; gives their names. One that is not there has a record as well: they are counted."""
+        """Write the exchanges and yield their names.
+
+        A missing exchange has a record too, because records are numbered consecutively.
+        """
         for number in self._exchange_numbers:
             row = self._recording.exchange(make_key(self._conversation.session, number))
             if row is None:
@@ -110,14 +113,14 @@ class ReportConversation:
             yield text.exchange_title(row.exchange)
 
     def _read_findings(self) -> Iterator[Finding]:
-        """In order of exchanges, as the diagram has them."""
+        """Yield the findings by exchange, in the order of the diagram."""
         for number in self._exchange_numbers:
             yield from (
                 row.finding for row in self._recording.findings(exchange=make_key(self._conversation.session, number))
             )
 
     def _iterate_rows(self) -> Iterator[LaneRow]:
-        """One by one: the block with the payload of a row is unpacked once for what it says and for the payload."""
+        """Yield rows one by one, so that a row's block is decompressed once for its summary and its payload."""
         for index in range(len(self._conversation.order)):
             yield from self._conversation.rows(index, 1)
 
@@ -135,13 +138,13 @@ class ReportConversation:
         self._first_rows.setdefault(row.exchange, number)
 
     def _frame_words(self, row: LaneRow) -> str:
-        """What a frame says, without the operation behind it (`lanes.read`), for the list of conversations."""
+        """Return the summary of a frame without its operation (see `lanes.read`), for the list of conversations."""
         exchange: Exchange | None = self._conversation.exchange(row.exchange)
         title = f"  {make_visible(text.exchange_title(exchange))}" if exchange is not None else ""
         return flatten_line_ends(row.text.removesuffix(title).removeprefix("message user "))
 
     def _write_detail(self, row: LaneRow, number: int) -> int:
-        """The frame of a row; -1 where it has gone meanwhile."""
+        """Write the frame of a row and return its number; -1 if the frame has been deleted meanwhile."""
         found = self._conversation.frame(row.frame)
         if found is None:
             return -1

@@ -1,6 +1,7 @@
-"""Writes the report: conversation by conversation, so that memory does not grow with the recording.
+"""Writer of the report. It works conversation by conversation, so that memory does not grow with the recording.
 
-What grows is a few integers for each exchange of a session (`AllLinks`) and one for each block of a table (`Tables`).
+Only a few integers for each exchange of a session (`SessionLinks`) and one for each block of a table (`RecordTables`)
+accumulate.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from a2a_proxy.recording.read.rows import SessionRow
 
 
 def write(selection: ExportSelection, stream: BinaryIO) -> None:
-    """Write what was chosen as one HTML page. Raises RecordingError where the recording is damaged."""
+    """Write the selection as one HTML page. Raises RecordingError if the recording is damaged."""
     _ReportWriter(selection, stream).write_report()
 
 
 class _ReportWriter:
-    """One run."""
+    """Writes one report."""
 
     def __init__(self, selection: ExportSelection, stream: BinaryIO) -> None:
         self._selection = selection
@@ -38,7 +39,7 @@ class _ReportWriter:
         self._tables = RecordTables(stream)
         self._rule_counts: Counter[str] = Counter()
         self._rule_severities: dict[str, Severity] = {}
-        """By rule."""
+        """Rule -> severity."""
         self._severity_counts: Counter[str] = Counter()
         self._task_count = 0
         self._frame_count = 0
@@ -55,7 +56,7 @@ class _ReportWriter:
         self._stream.write(after)
 
     def _index_object(self, name: str, sessions: Sequence[SessionRow]) -> dict[str, object]:
-        """What the page reads first."""
+        """Return the record that the page reads first."""
         tables = self._tables.finish()
         return {
             "name": name,

@@ -1,7 +1,8 @@
-"""The page around the tables: HTML, style and script as files beside this one, put into the report as they are.
+"""The page around the tables: HTML, style and script, stored as files in this folder and copied into the report
+unchanged.
 
-The policy in its head allows this one script and this one style by their hashes, and nothing from anywhere: no address
-is asked for anything, whatever stands in the recording. Script and style are cut into files for people only.
+The content security policy in its head allows only this script and this style, by their hashes, and no network access,
+whatever the recording contains. Script and style are split into files only for maintainers.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ SCRIPTS = (
     "search.js",
     "main.js",
 )
-"""In this order: later ones use earlier ones."""
+"""Scripts in order: later ones use earlier ones."""
 STYLES = ("style.css", "diagram.css", "print.css")
 _DATA_MARKER = "<!-- data -->"
 
 
 def split_page(title: str) -> tuple[bytes, bytes]:
-    """What stands before the data, and what after it. They belong together: the one has the hashes of the other."""
+    """Return the page before and after the data. The first part has the hashes of the second."""
     script, style = join_files(SCRIPTS), join_files(STYLES)
     whole = Template(join_files(("page.html",))).substitute(
         title=html.escape(make_visible(title)),
@@ -46,13 +47,13 @@ def split_page(title: str) -> tuple[bytes, bytes]:
 
 
 def content_security_policy(script: str, style: str) -> str:
-    """The content security policy for this script and this style."""
+    """Return the content security policy for this script and this style."""
     return "; ".join(
         (
             "default-src 'none'",
             f"script-src '{_csp_hash(script)}'",
             f"style-src '{_csp_hash(style)}'",
-            "img-src data:",  # the empty icon, so that no browser asks a server for one
+            "img-src data:",  # the empty icon, so that browsers request no icon from a server
             "base-uri 'none'",
             "form-action 'none'",
             "require-trusted-types-for 'script'",
@@ -61,7 +62,7 @@ def content_security_policy(script: str, style: str) -> str:
 
 
 def join_files(names: tuple[str, ...]) -> str:
-    """The texts of these files, one after another."""
+    """Return the concatenated texts of these files."""
     return "\n".join(resources.files(__package__).joinpath(name).read_text("utf-8") for name in names)
 
 

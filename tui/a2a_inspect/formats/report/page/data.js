@@ -1,5 +1,5 @@
 "use strict";
-// Records out of the blocks of this file (report/tables.py). Nothing here or after ever makes markup of a text.
+// Records from the blocks of this file (report/tables.py). No script of this page turns text into markup.
 
 const ROW = {
   what: 0, since: 1, before: 2, source: 3, target: 4, text: 5, place: 6, kind: 7, severity: 8, exchange: 9, more: 10,
@@ -76,7 +76,7 @@ class Table {
     return found;
   }
 
-  // What is unpacked already, at once: for printing, which waits for nothing.
+  // Returns only records that are decompressed already, at once, because printing cannot wait.
   there(first, last) {
     const found = [];
     for (; first < Math.min(last, this.length); first++) {
@@ -96,7 +96,7 @@ async function openReport() {
     report.tables[name] = new Table(name, report.index.tables[name]);
 }
 
-// The first row of an exchange, or the row of its frame `seq`; -1: it is not in the report.
+// Returns the first row of an exchange, or the row of its frame `seq`; -1 if it is not in the report.
 async function rowAt(place, seq) {
   const {exchange, row} = report.tables;
   for (let block = 0; block < exchange.ends.length; block++) {
@@ -112,7 +112,7 @@ async function rowAt(place, seq) {
   return -1;
 }
 
-// The conversation that has this row: the last one that begins at it or before.
+// Returns the conversation that has this row: the last one that begins at it or before it.
 async function talkOf(row) {
   const talks = report.tables.talk;
   let low = 0, high = talks.length - 1;

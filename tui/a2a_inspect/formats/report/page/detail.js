@@ -1,4 +1,4 @@
-// What a row is, beside the diagram: the frame with its payload, the exchange with its headers, the rule of a finding.
+// Details of a row next to the diagram: the frame with its payload, the exchange with its headers, the rule of a finding.
 
 const NAMES = {task_id: "task", context_id: "context", message_id: "message", artifact_id: "artifact", rpc_id: "rpc id"};
 
@@ -33,7 +33,7 @@ async function frameParts(talk, number, row) {
   return parts;
 }
 
-// The findings that stand under a frame.
+// Returns the findings below a frame.
 async function about(number, row) {
   const found = [];
   for (const next of await report.tables.row.range(number + 1, number + 40)) {

@@ -1,4 +1,4 @@
-// One row of the sequence diagram: times at the left, lifelines, and on them an arrow or a mark with its words.
+// One row of the sequence diagram: times at the left, then the lifelines with an arrow or a mark and its text.
 
 const HEIGHT = 36, ARROW = 26, EDGE = 68, NARROWEST = 138;
 const TIMES = 207; // the columns before the picture and their gaps, `.row` in diagram.css
@@ -9,7 +9,7 @@ const SIGNS = {wait: "?", missed: "≠", interruption: "×", handoff: "»", find
 
 function widthOf(lanes, room) { return Math.max(room - TIMES, (lanes.length - 1) * NARROWEST + 2 * EDGE); }
 
-// Whether all lanes stand beside the detail of a row; else that stands beneath.
+// Whether all lanes fit next to the detail of a row; otherwise the detail is below the diagram.
 function fitsBeside(lanes, room) { return TIMES + (lanes.length - 1) * NARROWEST + 2 * EDGE <= room * BESIDE_DETAIL; }
 
 function placesOf(lanes, width) {
@@ -33,7 +33,7 @@ function kindOf(row) {
   return BAD.has(kind) ? "bad" : kind === "cut" ? "cut" : FAINT.has(kind) ? "faint" : "plain";
 }
 
-// What a screen reader says.
+// Text for screen readers.
 function spoken(row, lanes) {
   const what = row[ROW.what], name = number => lanes[number] ? lanes[number][0] : "";
   if (what === "frame")
@@ -74,7 +74,7 @@ function message(row, places, width, picture, box) {
   box.append(placed(label, labelPlace(Math.min(a, b) + 10, Math.max(a, b) - 10, width)));
 }
 
-// Over its arrow. Longer words go on over the lifelines at its right, or at its left if it ends at the last one.
+// The text over its arrow. Longer text extends over the lifelines at its right, or at its left if it ends at the last one.
 function labelPlace(left, right, width) {
   const room = {minWidth: `${right - left}px`}, before = left > EDGE + 10 ? 0 : left, after = width - right > EDGE + 10;
   return after ? {...room, left: `${left}px`, maxWidth: `${width - left}px`}

@@ -1,4 +1,4 @@
-// Elements with text in them. Texts are text nodes, always.
+// Elements with text. Text is always inserted as text nodes.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -17,7 +17,7 @@ function draw(tag, attributes, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);
 }
 
-// Where an element stands: a style attribute would be against the policy, a property is not.
+// Position of an element: the content security policy forbids style attributes, but not style properties.
 function placed(element, styles) {
   Object.assign(element.style, styles);
   return element;
@@ -41,8 +41,8 @@ function badges(grave) {
     .map(name => make("span", {class: `badge ${name}`}, name === "info" ? `${grave[name]} info` : counted(grave[name], name)));
 }
 
-// `1:8.5` as `#8.5`: the session is named where there are several.
+// Returns `1:8.5` as `#8.5`; the session is kept if there are several.
 function placeWords(place) { return `#${report.index.sessions.length > 1 ? place : place.slice(place.indexOf(":") + 1)}`; }
 
-// `2026-11-22T02:06:22.970952616Z` for people; the digits after the milliseconds are in the facts of each frame.
+// Formats `2026-11-22T02:06:22.970952616Z` for reading; the facts of each frame have the digits after the milliseconds.
 function timeWords(utc) { return utc && `${utc.slice(0, 10)} ${utc.slice(11, 23)} UTC`; }

@@ -1,4 +1,4 @@
-// A list of any length: only the rows in sight exist. Keys and the pointer choose one; a screen reader is told its place.
+// A list of any length: only visible rows exist. Keys and the pointer select a row, and screen readers get its position.
 
 const BESIDE = 12; // rows that are made before and after those in sight
 const KEYS = {ArrowDown: 1, ArrowUp: -1, j: 1, k: -1};

@@ -1,4 +1,4 @@
-// Which view is there: `#overview`, `#t3` a conversation, `#r512` one of its rows, `#find=words`; `#8`, `#8.5`, `#2:8.5` an
+// The view in the address: `#overview`, `#t3` a conversation, `#r512` one of its rows, `#find=words`; `#8`, `#8.5`, `#2:8.5` an
 // exchange or frame as every command names it.
 
 const PLACE = /^#(?:(\d+):)?(\d+)(?:\.(\d+))?$/;
@@ -25,7 +25,7 @@ async function placeOf([, session, exchange, seq]) {
   return row < 0 ? [-1, -1] : [await talkOf(row), row];
 }
 
-// The conversation that is meant and a row of it; -1 for none. A report of one conversation begins with it.
+// Returns the conversation in the address and a row of it, or -1. A report of one conversation opens it.
 async function asked(kind, number) {
   if (kind === "t") return [number, -1];
   if (kind === "r" && number >= 0 && number < report.tables.row.length) return [await talkOf(number), number];

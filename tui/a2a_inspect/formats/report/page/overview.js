@@ -1,4 +1,4 @@
-// What the report is about, and what was found, by rule.
+// The contents of the report and the findings by rule.
 
 const FIRST = 100; // findings of a rule that are listed at once
 const FEW = 40; // findings that are listed without being asked for: those of the gravest rules
@@ -50,7 +50,7 @@ async function* findingsOf(rule) {
     for (const finding of await table.block(block)) if (finding.rule === rule) yield finding;
 }
 
-// `rule`: its id as well, where it does not stand above.
+// With `rule`, the rule's id is shown too, because it is not in the heading.
 function findingLine(finding, rule = false) {
   const where = finding.connection ? `session ${finding.place}, connection ${finding.connection}` : placeWords(finding.place);
   return make("li", {},

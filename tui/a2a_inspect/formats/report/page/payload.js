@@ -1,4 +1,4 @@
-// JSON as indented, coloured text, from its text: numbers keep all their digits, and what was cut is shown as far as it goes.
+// Indents and colours JSON as text: numbers keep all their digits, and truncated JSON is shown up to its end.
 
 const TOKEN = /"(?:[^"\\]|\\.)*"?|[[\]{},:]|[^\s"[\]{},:]+/gs;
 const DEEPEST = 40;

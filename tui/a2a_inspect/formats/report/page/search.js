@@ -1,4 +1,4 @@
-// Words in messages, payloads, headers and findings: block after block, so that a hit is there as soon as it is read.
+// Text search in messages, payloads, headers and findings, block by block, so that matches appear immediately.
 
 const HITS = 300;
 const SOUGHT = {
@@ -49,6 +49,6 @@ class SearchView {
     if (row >= 0) this.locate(row, where);
   }
 
-  // Which frame it is.
+  // Name of the frame.
   async locate(row, where) { where.textContent = (await report.tables.row.get(row))[ROW.place]; }
 }

@@ -1,4 +1,4 @@
-// A conversation: its tasks over time, its diagram, and beside it what the chosen row is.
+// A conversation: its tasks over time, its diagram, and the details of the selected row.
 
 const TOLD = 5; // findings that are named above the diagram
 const PRINTED = 2000; // rows of the diagram on paper
@@ -23,7 +23,7 @@ class TalkView {
     ];
   }
 
-  // Once the parts are in the page. `row` counts within the conversation, -1: none is chosen.
+  // Call after the parts are in the page. `row` is relative to the conversation; -1: no row is selected.
   async start(row) {
     const {talk} = this, table = report.tables.row;
     await this.tellFound(); // first: it moves the diagram
@@ -45,7 +45,7 @@ class TalkView {
     await table.range(talk.first, talk.first + Math.min(talk.rows, PRINTED)); // there when somebody prints
   }
 
-  // What was found, where it is seen at once: the diagram may be long.
+  // The findings at the top, because the diagram may be long.
   async tellFound() {
     const [first, end] = this.talk.findings;
     const told = await report.tables.finding.range(first, Math.min(end, first + TOLD));
@@ -66,14 +66,14 @@ class TalkView {
     if (asked === this.asked) this.aside.replaceChildren(...parts);
   }
 
-  // To the next mark, or the one before.
+  // Selects the next or the previous mark.
   async hop(index, by) {
     const {first, rows} = this.talk;
     for (let at = index + by; at >= 0 && at < rows; at += by)
       if (MARKS.has((await report.tables.row.get(first + at))[ROW.what])) return this.list.choose(at);
   }
 
-  // On paper all rows stand under each other.
+  // On paper all rows are shown.
   print() {
     const {talk} = this, rows = report.tables.row.there(talk.first, talk.first + Math.min(talk.rows, PRINTED));
     const width = Math.max(PAPER - TIMES, widthOf(talk.lanes, 0));

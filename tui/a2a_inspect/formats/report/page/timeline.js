@@ -1,4 +1,4 @@
-// A task's states as a bar over the time of its conversation, with what it missed; the same in words beneath.
+// A task's states as a bar over the time of its conversation, with missed generations, and the same as text below.
 
 const STATES = new Set(["submitted", "working", "completed", "failed", "canceled", "rejected", "input-required", "auth-required"]);
 const OVER = new Set(["completed", "failed", "canceled", "rejected"]); // nothing comes after: they last
