@@ -57,11 +57,11 @@ def test_a_policy_file_and_flags_are_combined(tmp_path: Path) -> None:
         (None, "cannot read"),
         ("= 1", "is not TOML"),
         ("\0", "is not TOML"),
-        ('preset = "loud"', "there is no preset 'loud'"),
-        ('heders = ["x"]', "'heders' is no setting"),
-        ('patterns = ["("]', "no regular expression"),
-        ("metadata-only = 3", "is true or false"),
-        ('paths = "x"', "is a list of texts"),
+        ('preset = "loud"', "unknown preset 'loud'"),
+        ('heders = ["x"]', "unknown setting 'heders'"),
+        ('patterns = ["("]', "not a regular expression"),
+        ("metadata-only = 3", "must be true or false"),
+        ('paths = "x"', "must be a list of non-empty strings"),
     ],
 )
 def test_an_invalid_policy_file_is_refused(tmp_path: Path, text: str | None, said: str) -> None:
@@ -172,7 +172,7 @@ def test_export_of_a_part_and_trim_take_a_policy(inspect: Callable[..., tuple[in
         assert part.sessions()[0].facts.redaction == ("pii",)
     code, _, err = inspect("export", SDK, "--redact", "regex:(", "-o", tmp_path / "no.a2a.jsonl")
     assert (code, (tmp_path / "no.a2a.jsonl").exists()) == (2, False)
-    assert "no regular expression" in err
+    assert "not a regular expression" in err
 
 
 def test_commands_report_that_payloads_were_not_recorded(

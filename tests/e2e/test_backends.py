@@ -93,7 +93,7 @@ def check_nothing_more(where: Phoenix, project: str, before: list[Seen], protoco
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
-def test_where_traces_are_forwarded_phoenix_has_one_tree(
+def test_phoenix_shows_forwarded_traces_as_one_tree(
     a_phoenix: Phoenix, project: str, tmp_path: Path, protocol: str
 ) -> None:
     """Sent live, and a second time afterwards over the other protocol: nothing is there twice."""
@@ -108,7 +108,7 @@ def test_where_traces_are_forwarded_phoenix_has_one_tree(
     check_nothing_more(a_phoenix, project, live, OTHER[protocol])
 
 
-def test_three_proxies_make_one_tree_too(a_phoenix: Phoenix, project: str, tmp_path: Path) -> None:
+def test_recordings_of_three_proxies_form_one_tree(a_phoenix: Phoenix, project: str, tmp_path: Path) -> None:
     """Recorded apart, and sent long after."""
     paths = talk(tmp_path, trace="spans", apart=True, spans_to=a_phoenix.http, project=project)
     export(paths, a_phoenix.http, "http/protobuf")
@@ -118,7 +118,7 @@ def test_three_proxies_make_one_tree_too(a_phoenix: Phoenix, project: str, tmp_p
     check_as_recorded([each for each in found if "actor" not in each.attributes], calls, US)
 
 
-def test_where_traces_end_at_each_agent_mlflow_has_links(a_mlflow: Mlflow, experiment: str, tmp_path: Path) -> None:
+def test_mlflow_shows_links_where_traces_end_at_agents(a_mlflow: Mlflow, experiment: str, tmp_path: Path) -> None:
     """A trace a call; those of the chain are joined by links. Sent live and afterwards: nothing is there twice."""
     paths = talk(tmp_path, "--otlp", a_mlflow.http, "--otlp-protocol", "http/protobuf")
     calls = recorded(paths)
@@ -130,7 +130,7 @@ def test_where_traces_end_at_each_agent_mlflow_has_links(a_mlflow: Mlflow, exper
     assert a_mlflow.spans(experiment, len(calls)) == live  # it writes down what it takes before it answers
 
 
-def test_three_proxies_are_joined_by_links_too(a_mlflow: Mlflow, experiment: str, tmp_path: Path) -> None:
+def test_recordings_of_three_proxies_are_joined_by_links(a_mlflow: Mlflow, experiment: str, tmp_path: Path) -> None:
     """Recorded apart, and sent together."""
     paths = talk(tmp_path, apart=True)
     export(paths, a_mlflow.http, "http/protobuf")
@@ -141,7 +141,7 @@ def test_three_proxies_are_joined_by_links_too(a_mlflow: Mlflow, experiment: str
     check_links(found)
 
 
-def test_mlflow_reads_the_lines_of_a_file(a_mlflow: Mlflow, experiment: str, tmp_path: Path) -> None:
+def test_mlflow_reads_an_exported_file(a_mlflow: Mlflow, experiment: str, tmp_path: Path) -> None:
     """Each is a request of OTLP in JSON. It reads ids as hexadecimal there, but not those of links, and has none."""
     paths = talk(tmp_path)
     inspect(tmp_path / "state", "export", "otlp", *paths, "--output", tmp_path / "spans.jsonl")
@@ -153,9 +153,7 @@ def test_mlflow_reads_the_lines_of_a_file(a_mlflow: Mlflow, experiment: str, tmp
     check_apart(found)
 
 
-def test_agents_that_only_hand_a_trace_on_are_one_tree_by_propagation(
-    a_phoenix: Phoenix, project: str, tmp_path: Path
-) -> None:
+def test_propagation_joins_agents_without_spans_into_one_tree(a_phoenix: Phoenix, project: str, tmp_path: Path) -> None:
     """Nobody but the proxy makes spans: each of its calls is below the one that the agent was asked by."""
     words = ("--propagate", "--otlp", a_phoenix.grpc, "--otlp-protocol", "grpc")
     paths = talk(tmp_path, *words, trace="header")

@@ -215,7 +215,7 @@ WRONG = {
 
 @pytest.mark.peers
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_certificates(front: Front, tmp_path: Path, case: str) -> None:
+def test_wrong_certificates_are_refused(front: Front, tmp_path: Path, case: str) -> None:
     """HTTP clients get a 502 and gRPC clients UNAVAILABLE, both say why; the console has it in one line with a hint."""
     said, hint = WRONG[case]
     upstream = f"https://127.1:{front.wrong[case]}"
@@ -236,7 +236,7 @@ def test_wrong_certificates(front: Front, tmp_path: Path, case: str) -> None:
 
 @pytest.mark.peers
 @pytest.mark.parametrize("case", WRONG)
-def test_insecure_takes_them_and_says_so(front: Front, tmp_path: Path, case: str) -> None:
+def test_insecure_accepts_wrong_certificates_with_a_warning(front: Front, tmp_path: Path, case: str) -> None:
     """With --upstream-insecure each of them will do for HTTP and gRPC; the console warns from the start."""
     with proxy(tmp_path, f"https://127.1:{front.wrong[case]}", "", "--upstream-insecure", log_format="text") as between:
         assert get(between)[0] == 204

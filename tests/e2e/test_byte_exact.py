@@ -247,7 +247,7 @@ class Crowd(grpc.GenericRpcHandler):
         yield from_dict("1.0", "StreamResponse", update(stream, 1)).SerializeToString()
 
 
-async def test_a_thousand_streams_of_one_connection(tmp_path: Path) -> None:
+async def test_a_thousand_streams_on_one_connection(tmp_path: Path) -> None:
     """All open at once, each with its own events; the recording has each of them whole."""
     server = grpc.aio.server()
     server.add_generic_rpc_handlers((Crowd(),))

@@ -75,7 +75,7 @@ def get(url: str) -> bytes:
         ("127.0.0.1:0", ("--rewrite-card", "never"), False),
     ],
 )
-def test_who_can_edit_a_card(
+def test_a_card_opens_ports_only_as_allowed(
     tmp_path: Path, port: int, local: int, listen: str, extra: tuple[str, ...], opened: bool
 ) -> None:
     """What the proxy listens on after a client has read a card with a port of the host, and what the console says."""

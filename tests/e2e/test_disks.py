@@ -196,7 +196,7 @@ def site(folder: Path, flag: Path) -> str:
     return str(folder)
 
 
-def test_a_disk_that_hangs_for_a_while(start: Start, tmp_path: Path) -> None:
+def test_a_disk_that_hangs_temporarily(start: Start, tmp_path: Path) -> None:
     """Calls are answered while it hangs, and all of them are recorded."""
     flag = tmp_path / "flag"
     one = start(PYTHONPATH=site(tmp_path / "site", flag))
@@ -259,7 +259,7 @@ def answered(journal: Path) -> bool:
     return any(chunk.kind is ChunkKind.DATA and chunk.direction is Direction.TO_CLIENT for chunk in read_all(journal))
 
 
-def test_recover_where_the_recording_cannot_be_written(start: Start, tmp_path: Path) -> None:
+def test_recover_fails_cleanly_if_the_recording_is_unwritable(start: Start, tmp_path: Path) -> None:
     """It says so with a hint and exit code 1, and leaves the journal for a later `recover`."""
     one = start()
     (address,) = one.addresses()

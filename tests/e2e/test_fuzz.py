@@ -41,14 +41,14 @@ def test_mutated_conversations_pass_a_stdio_agent_unchanged(tmp_path: Path) -> N
     assert totals.connections == STDIO_SESSIONS
 
 
-def test_a_connection_follows_from_seed_and_number_alone() -> None:
+def test_a_connection_is_determined_by_seed_and_number() -> None:
     """It can be played again without those before it."""
     again = [plan(1, number) for number in (7, 3)]
     assert [plan(1, number) for number in (3, 7)] == again[::-1]
     assert plan(2, 3) != plan(1, 3)
 
 
-def test_most_connections_are_changed_and_all_bindings_are_among_them() -> None:
+def test_most_connections_are_mutated_over_all_bindings() -> None:
     """Of the recorded conversations none carries a card, which the proxy may change."""
     plans = [plan(1, number) for number in range(1000)]
     unchanged = [each for each in plans if len(each.changes) == 1]

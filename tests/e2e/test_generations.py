@@ -76,7 +76,7 @@ def best_delay(talk: Talk, event: str, tmp_path: Path) -> float:
     return min(delays)
 
 
-def test_a_gap_is_told_at_once_and_as_one(talk: Talk, tmp_path: Path) -> None:
+def test_a_gap_is_reported_at_once_as_one(talk: Talk, tmp_path: Path) -> None:
     found = [each for each in talk.told("finding") if each["rule"] == "A2A-GEN-001"]
     assert [each["summary"] for each in found] == ["generation 4 is missing: 3 is followed by 5 (agent)"]
     delay = best_delay(talk, "finding", tmp_path)
@@ -84,7 +84,7 @@ def test_a_gap_is_told_at_once_and_as_one(talk: Talk, tmp_path: Path) -> None:
     assert delay < PROMPT
 
 
-def test_it_is_told_when_the_client_has_made_it_good(talk: Talk, tmp_path: Path) -> None:
+def test_the_healing_of_a_gap_is_reported(talk: Talk, tmp_path: Path) -> None:
     (healed,) = talk.told("healed")
     assert (healed["first"], healed["last"], healed["operation"]) == (4, 4, "GetTask")
     assert healed["healed_at_generation"] == 5
@@ -93,7 +93,7 @@ def test_it_is_told_when_the_client_has_made_it_good(talk: Talk, tmp_path: Path)
     assert best_delay(talk, "healed", tmp_path) < PROMPT
 
 
-def test_the_recording_has_the_line_of_the_task(talk: Talk) -> None:
+def test_the_recording_has_the_generations_of_the_task(talk: Talk) -> None:
     task = talk.tasks[0]
     assert (task.generation, task.seen, task.support) == (6, ((1, 3), (5, 6)), Support.YES)
     (missed,) = task.missed
@@ -102,7 +102,7 @@ def test_the_recording_has_the_line_of_the_task(talk: Talk) -> None:
     assert [each.missed for each in talk.tasks[1:]] == [(), ()]
 
 
-def test_show_has_it_in_words_and_as_json(talk: Talk) -> None:
+def test_show_prints_the_gap_as_text_and_json(talk: Talk) -> None:
     running = talk.running
     shown = inspect(running.state, "show", running.recording)
     assert "generations 1-3 5-6, 4 missed on #1, healed by #2 GetTask at 5" in shown
@@ -127,7 +127,7 @@ def test_a_long_poll_waits(talk: Talk) -> None:
     assert not [each for each in talk.told("finding") if each["rule"] == "A2A-LAT-003"]
 
 
-def test_a_precondition_that_does_not_hold(talk: Talk) -> None:
+def test_a_failed_precondition_is_reported(talk: Talk) -> None:
     (refused,) = [each for each in talk.told("exchange") if each["error"]]
     assert "TASK_GENERATION_MISMATCH" in refused["error"]
     assert refused["error"].endswith("the task has changed (expected generation 3, it is 5)")
@@ -135,7 +135,7 @@ def test_a_precondition_that_does_not_hold(talk: Talk) -> None:
     assert list(talk.seen["precondition"].entries[-1].event) == ["refused"]
 
 
-def test_in_words_on_the_console(tmp_path: Path) -> None:
+def test_the_console_describes_generations(tmp_path: Path) -> None:
     """What a person reads while it happens."""
     with (
         agent("generations", "--hold", str(HOLD)) as far,

@@ -35,7 +35,7 @@ async def recorded(link: Link, client: str) -> None:
 
 
 @pytest.mark.parametrize("made", HOSTILE_STREAMS, ids=lambda made: made.__name__)
-async def test_it_passes_and_harms_nobody(made: Made, running: Round) -> None:
+async def test_hostile_streams_pass_unchanged_and_harm_nothing(made: Made, running: Round) -> None:
     """Both peers receive what the other has sent and how it ended; the same processes go on, with bounded memory."""
     script = made()
     for link in running.links:
@@ -50,7 +50,7 @@ async def test_it_passes_and_harms_nobody(made: Made, running: Round) -> None:
         assert 0 < recorder < RECORDER_MIB
 
 
-def test_their_recordings_are_sound(running: Round) -> None:
+def test_recordings_of_hostile_streams_are_sound(running: Round) -> None:
     """Complete, with all bytes of each connection, readable by `check`; the proxies have said nothing on stderr."""
     running.finish()
     assert running.totals.failures == []

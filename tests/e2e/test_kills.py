@@ -118,7 +118,7 @@ def missing(got: dict[str, list[Mark]], found: dict[str, list[Mark]], killed: in
     return killed - oldest
 
 
-async def test_both_are_killed_and_recover_finishes_it_once(tmp_path: Path) -> None:
+async def test_recover_finishes_a_session_whose_processes_were_killed(tmp_path: Path) -> None:
     """The next start says so; `recover` finishes it; a second `recover` has nothing to do."""
     clients = Clients()
     async with StreamingAgent() as agent:

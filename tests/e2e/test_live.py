@@ -148,7 +148,7 @@ def of_the_agent(finding: Finding) -> bool:
 
 
 @pytest.mark.parametrize("story", EVERY, ids=lambda story: story.name)
-def test_what_is_found(account: Account, story: Story) -> None:
+def test_the_findings_of_each_story_are_exact(account: Account, story: Story) -> None:
     """Exactly what the story says, in its places, and nothing else."""
     told = account.stories[story.name]
     found = Counter(
@@ -160,7 +160,7 @@ def test_what_is_found(account: Account, story: Story) -> None:
     assert found == {(each.rule, each.exchange, each.place): each.times for each in story.finds}
 
 
-def test_nothing_is_found_beside_the_stories(account: Account) -> None:
+def test_connections_and_cards_have_no_findings(account: Account) -> None:
     """Neither of connections nor of the cards."""
     with Recording(account.path) as recording:
         everything = [row.finding for row in recording.findings()]
@@ -240,7 +240,7 @@ def test_every_frame_is_decoded_in_order(account: Account) -> None:
                 assert schemas <= {"lf.a2a.v1.SendMessageRequest", "lf.a2a.v1.StreamResponse"}
 
 
-def test_the_other_proposals_are_told_apart(account: Account) -> None:
+def test_proposals_are_recognised_by_their_bytes(account: Account) -> None:
     """By their bytes: from the first message on, or when the agent first shows what only one of them has."""
     schemas = {
         name: [
@@ -278,13 +278,13 @@ ENDS = {
 
 
 @pytest.mark.parametrize("name", ENDS)
-def test_how_it_ended(account: Account, name: str) -> None:
+def test_the_end_of_each_stream_is_recorded(account: Account, name: str) -> None:
     """How, who half-closed first, and the status."""
     ended = [(each.how, each.half_close, each.grpc_status) for each in account.stories[name].exchanges]
     assert ended == ENDS[name]
 
 
-def test_a_cancel_is_the_last_word(account: Account) -> None:
+def test_a_cancel_ends_the_stream(account: Account) -> None:
     """By the client, as the wire has it."""
     frames = account.stories["cancelled"].frames[0]
     assert (frames[-1].kind, frames[-1].note, frames[-1].direction.name) == (
@@ -294,7 +294,7 @@ def test_a_cancel_is_the_last_word(account: Account) -> None:
     )
 
 
-def test_two_streams_are_told_the_same(account: Account) -> None:
+def test_two_streams_show_the_same_task(account: Account) -> None:
     """Multiplexed, and beside a subscription: one task, with both exchanges, its events once in its history."""
     with Recording(account.path) as recording:
         for name in ("shared", "watched"):
@@ -329,7 +329,7 @@ def test_ten_thousand_events(account: Account) -> None:
 # --- what people see ----------------------------------------------------------------------------------------------
 
 
-def test_show(account: Account) -> None:
+def test_show_of_a_live_stream(account: Account) -> None:
     """One timeline with both half-closes in words."""
     told = account.stories["approval-closed"]
     lines = inspect(account.folder, "show", account.path, str(told.exchanges[0].id)).splitlines()
@@ -350,7 +350,7 @@ def test_show(account: Account) -> None:
     assert refused.rstrip().endswith("agent half-closed (FAILED_PRECONDITION: the task has a live stream)")
 
 
-def test_the_console(account: Account) -> None:
+def test_console_lines_of_live_streams(account: Account) -> None:
     """The same facts for programs, where the recorder had the time to tell them; of the rest it tells the number."""
     recorded = {exchange.id: exchange for told in account.stories.values() for exchange in told.exchanges}
     said = {each["id"]: each for each in account.console if not each["live"]}
@@ -363,7 +363,7 @@ def test_the_console(account: Account) -> None:
 # --- as the user says ---------------------------------------------------------------------------------------------
 
 
-def test_a_payload_that_the_user_names(tmp_path: Path) -> None:
+def test_the_payload_option_overrides_detection(tmp_path: Path) -> None:
     """`--live 1975` for a stream that is none: it is relayed all the same, and recorded as what it was read as."""
     asyncio.run(_forced(tmp_path))
     with Recording(tmp_path / "recording.a2a") as recording:

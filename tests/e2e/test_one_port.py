@@ -119,7 +119,7 @@ async def run_all(client: str, address: str) -> Seen:
 
 
 @pytest.mark.peers
-def test_clients_see_what_they_see_directly(talk: Talk) -> None:
+def test_clients_behave_as_without_the_proxy(talk: Talk) -> None:
     """Every scenario of every binding is the same, and none broke."""
     for binding in BINDINGS:
         broken = [one.scenario for one in talk.direct[binding] if any(e.event["kind"] == "broken" for e in one.entries)]
@@ -137,7 +137,7 @@ def test_every_call_is_recorded(talk: Talk) -> None:
 
 
 @pytest.mark.peers
-def test_nobody_but_the_proxy_reaches_the_agent(talk: Talk) -> None:
+def test_only_the_proxy_connects_to_the_agent(talk: Talk) -> None:
     """The agent's port saw as many connections as the proxy made there, of each kind, and no other."""
     made = [row.connection for row in talk.recording.connections()]
     assert {one.peer for one in made if one.dialed} == {talk.front}

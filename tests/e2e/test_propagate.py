@@ -45,7 +45,7 @@ class GrpcEcho(grpc.GenericRpcHandler):  # type: ignore[type-arg]
         return grpc.unary_unary_rpc_method_handler(lambda request, context: told)
 
 
-def test_each_agent_is_below_the_clients_span(tmp_path: Path) -> None:
+def test_agent_spans_are_children_of_the_client_span(tmp_path: Path) -> None:
     """Client, SERVER, CLIENT, agent: over JSON-RPC and gRPC, with a trace of the client's and without one."""
     agent = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
     threading.Thread(target=agent.serve_forever, daemon=True).start()

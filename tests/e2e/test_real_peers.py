@@ -205,7 +205,7 @@ def test_every_event_is_recorded_exactly_once(talk: Talk) -> None:
 
 
 @pytest.mark.peers
-def test_frames_tell_what_the_event_is_about(talk: Talk) -> None:
+def test_frame_columns_describe_the_event(talk: Talk) -> None:
     """The columns of a frame have the task, context, message, state and artifact that the client got."""
     kinds = {"task": EventKind.TASK, "message": EventKind.MESSAGE}
     kinds |= {"status": EventKind.STATUS, "artifact": EventKind.ARTIFACT}
@@ -280,14 +280,14 @@ def test_the_recording_is_whole_and_clean(talk: Talk) -> None:
 
 
 @pytest.mark.peers
-def test_every_error_found_is_a_fault_that_the_manual_explains(talk: Talk) -> None:
+def test_every_error_finding_is_a_documented_fault(talk: Talk) -> None:
     """No false alarm: the rules find in this pair's traffic the errors that the manual's table has for it, no other."""
     found = {row.finding.rule for row in talk.recording.findings() if row.finding.severity is Severity.ERROR}
     assert {rule for rule in found if rule.startswith("A2A-")} == explained(talk.pair.name)
 
 
 @pytest.mark.peers
-def test_checking_the_recording_finds_the_same(talk: Talk) -> None:
+def test_rechecking_the_recording_finds_the_same(talk: Talk) -> None:
     """What the rules said while the traffic passed, they say again over the recording, in the same order."""
     live = [row.finding for row in talk.recording.findings() if row.finding.rule.startswith("A2A-")]
     (session,) = talk.recording.sessions()
@@ -295,7 +295,7 @@ def test_checking_the_recording_finds_the_same(talk: Talk) -> None:
 
 
 @pytest.mark.peers
-def test_each_call_is_named(talk: Talk) -> None:
+def test_every_call_has_its_operation(talk: Talk) -> None:
     """Operation, binding and dialect of every call are those that the client used, whatever else shares the port."""
     for line, event, _, one in talk.pairs():
         exchange = one.exchange

@@ -74,7 +74,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Leak:
     return asyncio.run(talk(tmp_path_factory.mktemp("kept"), "json", "--keep-secrets"))
 
 
-def test_nothing_is_readable_while_it_records(leak: Leak) -> None:
+def test_no_secret_is_readable_during_the_recording(leak: Leak) -> None:
     """Neither the database nor its WAL and SHM hold a secret before the proxy has stopped."""
     assert len(leak.canary.at) > 45
     assert leak.while_recording == []
@@ -97,7 +97,7 @@ def test_no_row_or_payload_holds_a_secret(leak: Leak) -> None:
     assert leak.canary.found_in(stored) == []
 
 
-def test_the_console_says_no_secret(leak: Leak) -> None:
+def test_the_console_shows_no_secret(leak: Leak) -> None:
     """Nor does the proxy print one, though it prints the errors that hold them."""
     assert "SendMessage" in leak.between.text
     assert "redacted-" in leak.between.text
@@ -124,7 +124,7 @@ def test_the_cassette_holds_no_secret(leak: Leak, tmp_path: Path) -> None:
     assert leak.canary.found_in(written) == []
 
 
-def test_the_rest_of_the_traffic_stays(leak: Leak) -> None:
+def test_the_rest_of_the_traffic_is_unchanged(leak: Leak) -> None:
     """Redaction takes the secrets and nothing beside them."""
     stored = everything(leak.between.recording)
 
@@ -135,14 +135,14 @@ def test_the_rest_of_the_traffic_stays(leak: Leak) -> None:
         assert not [row for row in recording.findings() if not row.finding.rule.startswith("A2A-")]
 
 
-def test_keep_secrets_keeps_them(kept: Leak) -> None:
+def test_keep_secrets_keeps_all_secrets(kept: Leak) -> None:
     """With --keep-secrets every secret is in the recording as it was sent: so all of them were really seen above."""
     missing = kept.canary.at.keys() - set(kept.canary.found_in(everything(kept.between.recording)))
 
     assert missing == set()
 
 
-def test_the_scan_finds_them_all(kept: Leak, leak: Leak) -> None:
+def test_the_scan_finds_all_kept_secrets(kept: Leak, leak: Leak) -> None:
     """Where they were kept every one is found, and nothing is left where they were not."""
     assert scan_of(leak) == b""
     assert kept.canary.at.keys() - set(kept.canary.found_in(scan_of(kept))) == set()

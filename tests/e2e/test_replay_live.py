@@ -98,7 +98,7 @@ async def serving(
 
 
 @pytest.mark.parametrize(("sample", "story"), [(sample, story) for sample in TOLD for story in TOLD[sample]])
-async def test_the_story_ends_as_it_did(sample: str, story: str) -> None:
+async def test_each_story_ends_as_recorded(sample: str, story: str) -> None:
     """What the client's part asserts of states, ids, order and statuses holds; no miss, and nothing left over."""
     async with playing(sample, story) as (mock, client):
         await NAMES[story].client(client)
@@ -140,7 +140,7 @@ def plain(transcript: list[list[Any]]) -> Any:
 
 
 @pytest.mark.soak
-async def test_a_client_hears_what_it_heard_of_the_agent(tmp_path: Path) -> None:
+async def test_a_client_receives_what_the_agent_sent(tmp_path: Path) -> None:
     """Every story, also those in which the agent breaks rules: contents, order and statuses, and no call is left."""
     heard = await telling(tmp_path)
     with Recording(tmp_path / "recording.a2a") as recording:
@@ -192,7 +192,7 @@ async def test_a_slow_client() -> None:
     assert (code, mock.player.misses) == (grpc.StatusCode.OK, [])
 
 
-async def test_a_client_that_says_something_else() -> None:
+async def test_a_diverging_client_gets_a_miss() -> None:
     """The call ends with a miss that names the line and what differs in it."""
     async with playing("live-bidi", "approval") as (mock, client):
         stream = client.live("approval")
@@ -206,7 +206,7 @@ async def test_a_client_that_says_something_else() -> None:
     assert 'recorded "to Frankfurt", requested "to Paris"' in miss.full_text()
 
 
-async def test_a_lenient_mock_goes_on() -> None:
+async def test_a_lenient_mock_serves_a_diverging_client() -> None:
     """The same client, told of and served all the same."""
     async with playing("live-bidi", "approval", lenient=True) as (mock, client):
         stream = client.live("approval")
@@ -218,7 +218,7 @@ async def test_a_lenient_mock_goes_on() -> None:
     assert (len(mock.player.misses), len(mock.player.allowed_misses)) == (0, 1)
 
 
-async def test_a_client_that_half_closes_early() -> None:
+async def test_an_early_half_close_ends_the_call_with_a_miss() -> None:
     """It can never say what the agent waits for: the call ends at once, and the miss says so."""
     async with playing("live-bidi", "approval") as (mock, client):
         stream = client.live("approval")
@@ -231,7 +231,7 @@ async def test_a_client_that_half_closes_early() -> None:
     assert all("half-closed" in miss.full_text() for miss in mock.player.misses)
 
 
-async def test_a_client_that_half_closes_after_its_last_word() -> None:
+async def test_a_half_close_after_the_last_message_is_served() -> None:
     """The recorded one did not: the agent goes on to its end."""
     async with playing("live-bidi", "approval") as (_, client):
         stream = client.live("approval")
@@ -242,7 +242,7 @@ async def test_a_client_that_half_closes_after_its_last_word() -> None:
     assert (heard[-1], code) == ("COMPLETED", grpc.StatusCode.OK)
 
 
-async def test_a_client_that_never_answers() -> None:
+async def test_a_silent_client_times_out() -> None:
     """Patience ends, and with it the call."""
     async with playing("live-bidi", "approval", patience=1_000_000_000) as (mock, client):
         stream = client.live("approval")
@@ -254,7 +254,7 @@ async def test_a_client_that_never_answers() -> None:
     assert "the client sent nothing" in miss.full_text()
 
 
-async def test_a_client_that_leaves() -> None:
+async def test_a_disconnect_is_no_miss() -> None:
     """What was not sent by then is not missing."""
     async with playing("live-bidi", "approval") as (mock, client):
         stream = client.live("approval")

@@ -123,7 +123,7 @@ def same(talk: Recorded, binding: str, apart: set[str]) -> None:
 
 
 @pytest.mark.peers
-def test_a_few_scenarios(tmp_path: Path) -> None:
+def test_some_scenarios_are_replayed(tmp_path: Path) -> None:
     """What CI looks at: one client, on the binding of the recording and on another one."""
     talk = recorded(("sdk1", "sdk1", "jsonrpc"), tmp_path, ["card", "streaming", "unary", "input", "errors", "cancel"])
     same(talk, "jsonrpc", set())
@@ -133,7 +133,7 @@ def test_a_few_scenarios(tmp_path: Path) -> None:
 @pytest.mark.peers
 @pytest.mark.soak
 @pytest.mark.parametrize("pair", PAIRS, ids=name)
-def test_the_client_sees_what_it_saw(pair: tuple[str, str, str], tmp_path: Path) -> None:
+def test_the_client_gets_the_recorded_responses(pair: tuple[str, str, str], tmp_path: Path) -> None:
     """On the recorded binding."""
     same(recorded(pair, tmp_path), pair[2], set())
 
@@ -142,7 +142,7 @@ def test_the_client_sees_what_it_saw(pair: tuple[str, str, str], tmp_path: Path)
 @pytest.mark.soak
 @pytest.mark.parametrize("to", ["jsonrpc", "rest", "grpc"])
 @pytest.mark.parametrize("pair", [PAIRS[0], PAIRS[2], PAIRS[6], PAIRS[8]], ids=name)
-def test_the_client_sees_the_same_on_another_binding(pair: tuple[str, str, str], to: str, tmp_path: Path) -> None:
+def test_the_client_gets_the_same_on_another_binding(pair: tuple[str, str, str], to: str, tmp_path: Path) -> None:
     """But where its SDK itself tells bindings apart."""
     if to == pair[2]:
         pytest.skip("that is the recorded one")

@@ -65,7 +65,7 @@ def exchanges(sample: Path) -> list[Exchange]:
 
 
 @every
-def test_there_and_back(sample: Path, tmp_path: Path) -> None:
+def test_samples_round_trip_byte_for_byte(sample: Path, tmp_path: Path) -> None:
     """A cassette becomes a recording, its digest checked, and that becomes the same bytes again."""
     read_cassette(sample, tmp_path / "sample.a2a")
     with Recording(tmp_path / "sample.a2a") as recording:
@@ -75,7 +75,7 @@ def test_there_and_back(sample: Path, tmp_path: Path) -> None:
 
 
 @every
-def test_a_sample_is_small_and_says_nothing_of_the_machine(sample: Path) -> None:
+def test_samples_are_small_and_name_no_machine(sample: Path) -> None:
     """No path, user, host name or address of where it was made."""
     text = sample.read_bytes()
 
@@ -88,7 +88,7 @@ def test_a_sample_is_small_and_says_nothing_of_the_machine(sample: Path) -> None
 
 
 @every
-def test_a_sample_is_a_whole_recording(sample: Path) -> None:
+def test_samples_are_complete_recordings(sample: Path) -> None:
     """Captured completely, every call closed and every byte read, in the dialect of its name."""
     with open_recording_or_cassette(sample) as recording:
         (session,) = recording.sessions()
@@ -118,7 +118,7 @@ def test_a_sample_can_be_shown(sample: Path, tmp_path: Path) -> None:
     assert all(f"#{exchange.id} " in shown for exchange in calls)
 
 
-def test_the_stories_are_all_there() -> None:
+def test_samples_cover_every_binding_and_story() -> None:
     """Every binding, and between them input-required, subscription, cancellation, push, errors and broken streams."""
     calls = [exchange for sample in SAMPLES for exchange in exchanges(sample)]
 

@@ -140,7 +140,7 @@ async def elsewhere() -> AsyncIterator[str]:
         await runner.cleanup()
 
 
-async def test_a_page_of_another_origin_cannot_reach_it(address: str) -> None:
+async def test_a_page_of_another_origin_is_refused(address: str) -> None:
     """Not even one that knows the secret; under a foreign name that was made to point here nothing answers either."""
     async with elsewhere() as other, browsing() as browser:
         page = await browser.page()

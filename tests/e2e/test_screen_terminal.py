@@ -32,7 +32,7 @@ def inspect(state: Path, *words: object) -> list[str]:
     return ["env", *set_, program("a2a-inspect"), *map(str, words)]
 
 
-def test_a_new_user_finds_the_event_that_was_lost(tmp_path: Path, window: Terminal) -> None:
+def test_a_new_user_finds_the_lost_event(tmp_path: Path, window: Terminal) -> None:
     """As the README has it: from the demo to the lost event and the reason, in a small terminal."""
     assert run(tmp_path, "a2a-proxy", "demo", "--lossy").code == 0
     window.start((80, 24), *inspect(tmp_path))

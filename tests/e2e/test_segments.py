@@ -101,7 +101,7 @@ async def over_grpc(folder: Path) -> int:
 
 
 @pytest.mark.parametrize("conversation", [over_jsonrpc, over_grpc])
-def test_a_barge_in_and_a_hand_off_between_two_agents(tmp_path: Path, conversation: Callable[[Path], Any]) -> None:
+def test_a_barge_in_and_a_hand_off_are_recorded(tmp_path: Path, conversation: Callable[[Path], Any]) -> None:
     clerk_port = asyncio.run(conversation(tmp_path))
     path = tmp_path / "recording.a2a"
     objects = [json.loads(line) for line in inspect(tmp_path / "state", "segments", path, "--json").splitlines()]

@@ -123,7 +123,9 @@ _CASES = pytest.mark.parametrize(
 
 
 @_CASES
-def test_nobody_can_tell(tmp_path: Path, story: Story, manner: str, code: int, ends: list[str]) -> None:
+def test_the_proxy_is_invisible_to_client_and_agent(
+    tmp_path: Path, story: Story, manner: str, code: int, ends: list[str]
+) -> None:
     """Output, errors, exit status and what the agent received are the same bytes, and the end comes as fast; the
     recording has every byte, every line of the log, every call with its end, and the faults that there are."""
     recording = tmp_path / "recording.a2a.db"
@@ -175,7 +177,7 @@ def _ended(path: Path, count: int = 1) -> list[SessionRow]:
     return list(until(rows))
 
 
-def test_eight_at_once_on_one_new_recording(tmp_path: Path) -> None:
+def test_eight_proxies_create_one_recording(tmp_path: Path) -> None:
     """Every one creates the file, or finds it made by another, and has a session of its own in it."""
     recording, state = tmp_path / "recording.a2a.db", tmp_path / "state"
     command = wrapped(agent(), "--record", recording)
@@ -193,7 +195,7 @@ def test_eight_at_once_on_one_new_recording(tmp_path: Path) -> None:
     until(lambda: not list((state / "journals").iterdir()))
 
 
-def test_a_killed_recorder_is_replaced_and_nobody_notices(tmp_path: Path) -> None:
+def test_a_killed_recorder_is_replaced_unnoticed(tmp_path: Path) -> None:
     recording = tmp_path / "recording.a2a.db"
     client = Client(wrapped(agent(), "--record", recording), tmp_path / "state")
     client.read()
@@ -212,7 +214,7 @@ def test_a_killed_recorder_is_replaced_and_nobody_notices(tmp_path: Path) -> Non
     assert (row.how, row.complete) == ("clean", "complete")
 
 
-def test_the_recorder_has_no_part_of_the_clients_pipes(tmp_path: Path) -> None:
+def test_the_recorder_does_not_inherit_the_pipes_of_the_client(tmp_path: Path) -> None:
     """Nothing of them open, a session of its own: it can neither hold up the client nor be hit by its signals."""
     client = Client(wrapped(agent()), tmp_path / "state")
     client.read()
@@ -230,7 +232,7 @@ def test_the_recorder_has_no_part_of_the_clients_pipes(tmp_path: Path) -> None:
     assert client.end()[0] == 0
 
 
-def test_the_proxy_killed_is_recorded_until_then(tmp_path: Path) -> None:
+def test_a_killed_proxy_is_recorded_until_its_death(tmp_path: Path) -> None:
     """The agent dies with it, the recorder finishes."""
     recording = tmp_path / "recording.a2a.db"
     client = Client(wrapped(agent(), "--record", recording), tmp_path / "state")
@@ -245,7 +247,7 @@ def test_the_proxy_killed_is_recorded_until_then(tmp_path: Path) -> None:
     assert "the proxy was killed" in row.complete
 
 
-def test_what_nobody_could_finish_is_recovered(tmp_path: Path) -> None:
+def test_a_session_whose_processes_were_killed_is_recovered(tmp_path: Path) -> None:
     """Proxy and recorder killed at one moment; the next proxy says nothing of it on its client's pipes."""
     recording, state = tmp_path / "recording.a2a.db", tmp_path / "state"
     client = Client(wrapped(agent(), "--record", recording), state)
@@ -267,7 +269,7 @@ def test_what_nobody_could_finish_is_recovered(tmp_path: Path) -> None:
         assert [each.exchange.operation for each in stored.exchanges()] == ["GetExtendedAgentCard"]
 
 
-def test_a_session_that_is_being_finished_is_no_left_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_being_finished_is_no_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The agent ends long before its recorder has started."""
     state = tmp_path / "state"
     monkeypatch.setenv("A2A_PROXY_STATE", str(state))

@@ -122,7 +122,7 @@ def far(request: pytest.FixtureRequest) -> Iterator[Agent]:
     ],
     indirect=["far"],
 )
-async def test_each_side_receives_what_the_other_sent(
+async def test_both_sides_receive_the_same_bytes(
     far: Agent, client: str, bindings: tuple[str, ...], tmp_path: Path
 ) -> None:
     """Byte for byte, on every connection and in both directions, also with megabytes and eight streams at once."""
@@ -152,7 +152,7 @@ async def test_each_side_receives_what_the_other_sent(
     ],
     indirect=["far"],
 )
-async def test_no_event_waits_for_the_next(
+async def test_events_are_not_delayed(
     far: Agent, client: str, binding: str, marks: tuple[bytes, ...], tmp_path: Path
 ) -> None:
     """Events that an agent sends 200 ms apart leave the proxy soon after they came, each before the next comes.

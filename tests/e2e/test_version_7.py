@@ -42,7 +42,7 @@ def without_texts(lines: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_the_same_is_read_and_found(folder: Path, name: str) -> None:
+def test_version_7_recordings_read_the_same(folder: Path, name: str) -> None:
     """`ls` prints the same exchanges, `check` the same findings at the same places."""
     path = folder / f"{name}.db"
     listed = run(folder / "state", "a2a-inspect", "ls", path, "--json")
@@ -53,14 +53,14 @@ def test_the_same_is_read_and_found(folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["lossy", "generations"])
-def test_they_are_replayed(folder: Path, name: str) -> None:
+def test_version_7_recordings_are_replayed(folder: Path, name: str) -> None:
     """Each recorded call gets the recorded answers."""
     with replaying(folder, folder / f"{name}.db") as mock:
         driven = run(folder / "state", "a2a-proxy", "drive", folder / f"{name}.db", "--upstream", mock.address)
     assert driven.code == 0, driven.out + driven.err
 
 
-def test_the_journal_is_finished(folder: Path) -> None:
+def test_a_version_7_journal_is_finished(folder: Path) -> None:
     """`recover` continues from the decoder snapshot and stores every call once."""
     done = run(folder / "state", "a2a-inspect", "recover")
     assert done.code == 0, done.err
@@ -70,7 +70,7 @@ def test_the_journal_is_finished(folder: Path) -> None:
     assert not list((folder / "state" / "journals").iterdir())
 
 
-def test_the_export_goes_on(folder: Path) -> None:
+def test_a_version_7_export_continues(folder: Path) -> None:
     """`--unsent` reads how far the killed export was, and sends each call once."""
     assert run(folder / "state", "a2a-inspect", "recover").code == 0
     with http_backend() as received:

@@ -30,7 +30,7 @@ from support_screen import LARGE, SMALL, looking
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
-async def test_it_lists_exchanges(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_the_screen_lists_exchanges(tmp_path: Path, size: tuple[int, int]) -> None:
     """Every exchange with its outcome in words; the header says what the recording holds; the last one is chosen."""
     async with looking(sample(tmp_path / "r.db"), size) as person:
         await person.sees("SendStreamingMessage", "TASK_NOT_FOUND", "ing > completed")
@@ -99,7 +99,7 @@ async def test_a_frame_is_shown_decoded_raw_and_with_its_facts(tmp_path: Path) -
         await person.sees("CONNECTION", "127.0.0.1:5000")
 
 
-async def test_it_follows_a_recording_that_is_written(tmp_path: Path) -> None:
+async def test_the_screen_follows_a_growing_recording(tmp_path: Path) -> None:
     """New exchanges appear while the program runs, open ones count up, the cursor stays at the end."""
     path = tmp_path / "r.db"
     async with looking(path) as person:
@@ -204,7 +204,7 @@ async def test_text_of_peers_never_acts_on_the_terminal(tmp_path: Path) -> None:
         await person.sees("X-Odd: ␛[31mred")
 
 
-async def test_payloads_that_cannot_be_decoded_are_still_shown(tmp_path: Path) -> None:
+async def test_undecodable_payloads_are_shown(tmp_path: Path) -> None:
     """Broken JSON as text, deep nesting and large payloads with a word about it, none at all."""
     made = writer(tmp_path / "r.db")
     payloads = [b'{"broken', b"[" * 100_000, b'{"a":"' + b"x" * (1 << 20) + b'"}', b""]
@@ -228,7 +228,7 @@ async def test_payloads_that_cannot_be_decoded_are_still_shown(tmp_path: Path) -
         await person.sees("(no payload)")
 
 
-async def test_a_damaged_recording_says_so(tmp_path: Path) -> None:
+async def test_a_damaged_recording_is_reported_in_the_header(tmp_path: Path) -> None:
     """What cannot be read is told in the header and stays told; nothing falls over."""
     path = sample(tmp_path / "r.db")
     with sqlite3.connect(path) as db:
@@ -284,7 +284,7 @@ async def test_a_large_recording_opens_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [(20, 6), (3, 3)])
-async def test_a_tiny_terminal_is_survived(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_a_tiny_terminal_is_accepted(tmp_path: Path, size: tuple[int, int]) -> None:
     """Nothing useful fits, nothing falls over either; made larger, all is there."""
     async with looking(sample(tmp_path / "r.db"), size) as person:
         await person.types("enter", "j", "enter", "2", "3", "4", "tab", "k")
@@ -292,7 +292,7 @@ async def test_a_tiny_terminal_is_survived(tmp_path: Path, size: tuple[int, int]
         await person.sees("OPERATION", "3 exchanges", "KIND")
 
 
-async def test_text_that_is_longer_than_a_row_is_wrapped(tmp_path: Path) -> None:
+async def test_long_text_is_wrapped(tmp_path: Path) -> None:
     """At words, wide characters counted, nothing lost."""
     words = " ".join(f"word{number}" for number in range(40)) + " " + "漢字" * 40
     made = writer(tmp_path / "r.db")
@@ -325,7 +325,7 @@ class Terminal:
 
 
 @pytest.mark.usefixtures("terminal")
-def test_what_cannot_be_opened_is_an_error_before_the_screen(tmp_path: Path) -> None:
+def test_unopenable_files_are_errors_before_the_screen(tmp_path: Path) -> None:
     """Told as every mistake is, with what to do."""
     foreign = tmp_path / "foreign.db"
     foreign.write_text("something else")
@@ -335,7 +335,7 @@ def test_what_cannot_be_opened_is_an_error_before_the_screen(tmp_path: Path) -> 
         assert caught.value.hint
 
 
-def test_without_a_terminal_there_is_a_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_a_hint_is_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pipe gets no screen, but the command that suits it."""
     monkeypatch.setattr(sys, "__stdin__", None)
     with pytest.raises(UserError, match="needs a terminal") as caught:

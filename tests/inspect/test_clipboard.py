@@ -32,12 +32,12 @@ def nothing(_: str) -> None:
         ({"WAYLAND_DISPLAY": "w", "WSL_DISTRO_NAME": "D"}, 100_000, ["wl-copy", "pbcopy", "clip.exe", "file"]),
     ],
 )
-def test_the_order_of_ways(environment: dict[str, str], data: int, ways: list[str]) -> None:
+def test_the_order_of_copy_methods(environment: dict[str, str], data: int, ways: list[str]) -> None:
     """OSC 52 first where the terminal takes it and the text fits; a remote machine's own clipboard is nobody's."""
     assert copy_methods(environment, data, find_tool=everything) == ways
 
 
-def test_what_is_not_installed_is_not_tried() -> None:
+def test_missing_tools_are_not_tried() -> None:
     assert copy_methods({**LOCAL, "TMUX": "1"}, 100, find_tool=nothing) == ["OSC 52", "file"]
 
 
@@ -47,7 +47,7 @@ def test_the_terminal_gets_the_text() -> None:
     assert got == ["ä\n"]
 
 
-def test_what_no_clipboard_takes_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_uncopyable_content_is_written_to_a_private_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bytes that are no text, and text that is too long; only its owner may read it."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     for data in (b"\xff\x00", b"x" * 100_000):
@@ -60,7 +60,9 @@ def test_what_no_clipboard_takes_is_a_file(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("code", "done"), [(0, "copied with xclip"), (1, "copied with xsel")])
-def test_a_tool_that_fails_gives_way(code: int, done: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_tool_falls_back_to_the_next(
+    code: int, done: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A stand-in for the tool keeps what it got; the next one is asked where it fails."""
     for name, ends in (("xclip", code), ("xsel", 0)):
         tool = tmp_path / name

@@ -1,4 +1,4 @@
-"""What only resembles secrets: it stays byte for byte, in JSON, in protobuf and as text."""
+"""Text that only resembles secrets stays byte for byte, in JSON, in protobuf and as text."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def protobuf(message: dict[str, Any]) -> Frame:
 
 
 def texts_of(text: str) -> list[Frame]:
-    """The text at every place that a text may have."""
+    """Return frames with the text at every place that can hold a text."""
     message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": text}]}
     return [
         frame(json.dumps({"jsonrpc": "2.0", "id": 1, "params": {"message": message}}).encode()),
@@ -149,7 +149,7 @@ def test_a_value_stays(value: Any) -> None:
 
 
 def test_all_together_stay() -> None:
-    """In one session: nothing that one teaches the redactor takes something from another."""
+    """In one session, no text teaches the redactor something that changes another text."""
     redactor = Redactor(KEY)
     for _ in range(2):
         for each in [each for text in TEXTS for each in texts_of(text)] + [

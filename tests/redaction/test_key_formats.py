@@ -1,4 +1,4 @@
-"""Keys of known makers: every form is found, wherever it stands, also where its end is missing."""
+"""Keys of known makers: every form is found at any place, even without its end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def frame(payload: bytes, schema: str = "json", **more: Any) -> Frame:
 
 
 def drawn(data: st.DataObject, form: KeyFormat, prefix: str) -> tuple[str, str]:
-    """A key of this form: what stands before its counted characters, and those."""
+    """Draw a key of this form: the part before its counted characters, and the counted characters."""
     alphabet = [each for each in map(chr, range(33, 127)) if re.fullmatch(f"[{form.alphabet}]", each)]
     around = [
         data.draw(st.from_regex(re.compile(each, re.A), fullmatch=True))
@@ -45,7 +45,7 @@ def drawn(data: st.DataObject, form: KeyFormat, prefix: str) -> tuple[str, str]:
 @given(data=st.data())
 @settings(max_examples=6, deadline=None)
 def test_every_form_is_found(form: KeyFormat, prefix: str, data: st.DataObject) -> None:
-    """In text, JSON and protobuf, after an escape and percent-encoded; the sieve meets it alone."""
+    """In text, JSON and protobuf, after an escape and percent-encoded; the sieve finds the key alone."""
     head, tail = drawn(data, form, prefix)
     for text in (
         head + tail,
@@ -74,7 +74,7 @@ def test_a_protobuf_length_byte_does_not_hide_a_key(key: Key) -> None:
     "key", [key for key in KEYS if not re.match("aB38Q|MTk4|AbCdEfGhIjKlMn|[0-9]", key.prefix)], ids=lambda k: k.what
 )
 def test_a_truncated_key_is_found(key: Key) -> None:
-    """A payload that is cut within a key shows no more of it than its prefix; those that begin at random apart."""
+    """A payload cut within a key shows at most its prefix. Keys that begin with random characters are exempt."""
     made = key.made(Random(7))
     for end in {len(key.prefix) + 3, (len(key.prefix) + len(made)) // 2, len(made) - 1}:
         payload = json.dumps({"text": f"use {made}"}).encode()
@@ -88,7 +88,7 @@ def test_a_truncated_key_is_found(key: Key) -> None:
 )
 @pytest.mark.parametrize("end", ["", " ", "!" * 20, "a" * 50])
 def test_hostile_text_takes_linear_time(unit: str, end: str) -> None:
-    """A hundred thousand bytes of beginnings of keys take milliseconds: were it a square, this would not end."""
+    """100,000 bytes of beginnings of keys take milliseconds; with quadratic time, this test would not end."""
     text = (unit * (100_000 // len(unit)) + end).encode()
     for schema in ("json", "text"):
         Redactor(SECRET).frame(frame(text, schema), None)

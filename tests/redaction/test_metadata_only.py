@@ -1,4 +1,4 @@
-"""Without payloads: nothing of what was said is left, all else is as it was, and no rule takes that for a fault."""
+"""Metadata only: no content is left, everything else is unchanged, and no rule reports the missing payloads."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def found(out: list[Observation]) -> Counter[tuple[str, int, int]]:
 
 @pytest.mark.parametrize("ident", thin(all_rules(), 6))
 def test_rules_find_no_more_without_payloads(ident: str) -> None:
-    """The examples of every rule, with a fault and without: what needs a payload is quiet, nothing else is said."""
+    """In the examples of every rule, rules that need a payload are silent, and no other rule reports more."""
     for script in (all_rules()[ident].flagged, all_rules()[ident].clean):
         assert not found(observed(script, "metadata-only")) - found(observed(script))
 
 
 @pytest.mark.parametrize("ident", ["A2A-STATE-012", "A2A-GEN-001", "A2A-STDIO-005", "A2A-SSE-003", "A2A-GRPC-005"])
 def test_only_payloads_are_missing(ident: str) -> None:
-    """Kinds, sizes, times, ids, states and generations of every frame are those of the capture with payloads."""
+    """Kinds, sizes, times, ids, states and generations of every frame equal those recorded with payloads."""
     script = all_rules()[ident].flagged
     whole = [each for each in observed(script) if type(each) is Frame]
     bare = [each for each in observed(script, "metadata-only") if type(each) is Frame]
@@ -58,7 +58,7 @@ def test_only_payloads_are_missing(ident: str) -> None:
 
 
 def test_no_text_is_left() -> None:
-    """Of errors, queries, trailers, headers that are not the protocol's, lines around a payload, and remarks."""
+    """No text of errors, queries, trailers, other headers than the protocol's, lines around a payload, and notes."""
     redact = redactor(KEY, BARE)
     told: dict[str, Any] = {
         "target": "/tasks/1?note=secret-words",
@@ -86,7 +86,7 @@ def test_no_text_is_left() -> None:
 
 
 def test_a_task_keeps_no_name_of_an_artifact() -> None:
-    """It is a text of the agent; ids and counts stay."""
+    """The name is a text of the agent; ids and counts stay."""
     artifact = ArtifactState("a-1", "secret-words", 1, 1, 5, False, 1, 2)
     task = redactor(KEY, BARE).task(Task("agent:80", "t-1", "c-1", "", 2, (), 1, 2, artifacts=(artifact,)))
     assert "secret-words" not in repr(task)

@@ -1,4 +1,4 @@
-"""The manual lists every name and every form of key, as they are in the code."""
+"""The manual lists every name and every form of key from the code."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ BEGIN, END = "<!-- generated from the code -->", "<!-- end of what is generated 
 
 
 def updated(page: str) -> str:
-    """The page with the section made anew."""
+    """Return the page with the section generated again."""
     before, _, rest = page.partition(BEGIN)
     return "\n".join((f"{before}{BEGIN}", "", *markdown(), "", "")) + END + rest.partition(END)[2]
 
 
 def test_the_manual_equals_the_generated_page() -> None:
-    """After a change: `python tests/redaction/test_page.py`."""
+    """After a change, run `python tests/redaction/test_page.py`."""
     page = PAGE.read_text("utf-8")
     assert BEGIN in page
     assert END in page

@@ -1,4 +1,4 @@
-"""Several hundred planted secrets through observer, redactor, rules, recording and console: none comes out."""
+"""Several hundred planted secrets pass observer, redactor, rules, recording and console: none is in their output."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def said(text: str) -> dict[str, Any]:
 
 
 def http(plants: list[tuple[str, str]]) -> Http:
-    """Calls, one for each line that is for HTTP."""
+    """Return HTTP traffic with one call for each HTTP plant."""
     http = Http()
     for number, (place, line) in enumerate(plants, 1):
         path, fields, message, metadata, text = "/", {}, said("hello"), {}, "hello"
@@ -80,7 +80,7 @@ def http(plants: list[tuple[str, str]]) -> Http:
 
 
 def grpc(plants: list[tuple[str, str]]) -> Grpc:
-    """The same for gRPC: one stream for each line."""
+    """Return gRPC traffic with one stream for each plant."""
     grpc = Grpc()
     for number, (place, line) in enumerate(plants):
         message = said(line if place == "protobuf" else "hello")
@@ -94,7 +94,7 @@ def grpc(plants: list[tuple[str, str]]) -> Grpc:
 
 
 def stdio(plants: list[tuple[str, str]]) -> Stdio:
-    """The same on stderr."""
+    """Return stdio traffic with the plants on stderr."""
     found = Stdio()
     for _, line in plants:
         found.log(f"{line}\n".encode())
@@ -103,17 +103,17 @@ def stdio(plants: list[tuple[str, str]]) -> Stdio:
 
 @dataclass(frozen=True)
 class Leak:
-    """What comes out of a run."""
+    """The output of a run."""
 
     files: bytes
     """The files of the recording."""
     stored: bytes
-    """All that is in it, decompressed."""
+    """The whole content of the recording, decompressed."""
     console: bytes
 
 
 def run(folder: Path, lines: list[tuple[str, str]], policy: RedactionPolicy) -> Leak:
-    """A session with these lines at these places, recorded and printed."""
+    """Record and print a session with these lines at these places."""
     redactor = Redactor(KEY, policy)
     observer = Observer(redactor)
     out: list[Observation] = []
@@ -142,41 +142,41 @@ def run(folder: Path, lines: list[tuple[str, str]], policy: RedactionPolicy) -> 
 
 
 def replaced(chunk: Chunk, connection: int) -> Chunk:
-    """The chunk on a connection of its own."""
+    """Return the chunk with another connection number."""
     return Chunk(connection if chunk.connection else 0, chunk.kind, chunk.direction, chunk.at, chunk.data)
 
 
 @pytest.fixture(scope="module")
 def leak(tmp_path_factory: pytest.TempPathFactory) -> Leak:
-    """A run with the defaults; what remains is in it too."""
+    """A run with the default policy, including the rest of its data."""
     lines = [(each.place, each.line) for each in (*SECRETS, *REMAINS)]
     return run(tmp_path_factory.mktemp("leak"), lines, RedactionPolicy())
 
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Leak:
-    """A run in which nothing is redacted."""
+    """A run without redaction."""
     return run(
         tmp_path_factory.mktemp("kept"), [(each.place, each.line) for each in SECRETS], RedactionPolicy(none=True)
     )
 
 
 def readable(plants: list[Plant], data: bytes) -> list[str]:
-    """The plants of which the secret is in the data, in any encoding."""
+    """Return the plants whose secret is in the data, in any encoding."""
     canaries = Canaries()
     canaries.at = {each.what: each.secret for each in plants}
     return canaries.found_in(data)
 
 
 def test_planted_secrets_are_many_and_distinct() -> None:
-    """Each secret is another one, and every place has several."""
+    """Each secret is unique, and every place has several."""
     assert len(SECRETS) > 350
     assert len({each.secret for each in SECRETS}) == len(SECRETS)
     assert all(sum(each.place == place for each in SECRETS) >= 10 for place in support_planted.PLACES)
 
 
 def test_all_secrets_are_recorded_without_redaction(kept: Leak) -> None:
-    """So that each was really said at its place."""
+    """Without redaction each secret is in the recording, so each was really sent."""
     assert {each.what for each in SECRETS} - set(readable(SECRETS, kept.stored)) == set()
 
 
@@ -185,7 +185,7 @@ def test_no_secret_is_in_the_files(leak: Leak) -> None:
 
 
 def test_no_secret_is_in_the_recording(leak: Leak) -> None:
-    """Frames, heads, errors, tasks, cards, findings."""
+    """No secret is in frames, heads, errors, tasks, cards and findings."""
     assert leak.stored.count(b"redacted-") > len(SECRETS)
     assert readable(SECRETS, leak.stored) == []
 

@@ -1,4 +1,4 @@
-"""Policies: what their words mean, that they reach both encodings, and that one secret has one label everywhere."""
+"""Policies: the meaning of their words, in both encodings, with one label for one secret everywhere."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def as_protobuf() -> Frame:
 
 
 def message_of(clean: Frame) -> Any:
-    """The message of a frame, whatever its encoding, as JSON."""
+    """Return the message of a frame of any encoding as JSON."""
     if clean.schema == "json":
         return json.loads(clean.payload)["params"]["message"]
     request = message_class("1.0", "SendMessageRequest").FromString(clean.payload)
@@ -73,7 +73,7 @@ def named(value: str) -> str:
 
 @pytest.mark.parametrize("path", ["message.parts.text", "parts[0].text", "$..text", "$..parts[*].text", "*.parts.text"])
 def test_a_path_reaches_both_encodings(one: Frame, path: str) -> None:
-    """What stands there becomes a label, all else stays, and the frame says where something is missing."""
+    """The value there becomes a label, everything else stays, and the frame lists the path."""
     clean = made(path if path.startswith("$") else f"path:{path}").frame(one, None)
     message = message_of(clean)
     assert message["parts"][0] == {"text": named(TEXT)}
@@ -83,7 +83,7 @@ def test_a_path_reaches_both_encodings(one: Frame, path: str) -> None:
 
 
 def test_a_path_redacts_everything_below_it(one: Frame) -> None:
-    """Strings and numbers; names, true and null stay. A number has the label of its text, in every encoding."""
+    """Strings and numbers are replaced; names, true and null stay. A number has the same label as its text."""
     message = message_of(made("member:ssn", "$..homeAddress").frame(one, None))
     home = {"city": named("Lisbon"), "flat": named("4.5"), "own": True}
     assert message["parts"][1]["data"] == {"ssn": named("123456789"), "deep": [{"Home_Address": home}]}
@@ -91,14 +91,14 @@ def test_a_path_redacts_everything_below_it(one: Frame) -> None:
 
 
 def test_an_index_selects_one_element() -> None:
-    """In JSON; protobuf's elements are not told apart, so there all of them go."""
+    """In JSON only: elements of protobuf fields are not distinguished, so all of them are replaced."""
     call = as_json()
     assert message_of(made("$.params.message.parts[1].text").frame(call, None)) == MESSAGE
     assert message_of(made("$.params.message.parts[0].text").frame(call, None))["parts"][0] == {"text": named(TEXT)}
 
 
 def test_patterns_and_exceptions(one: Frame) -> None:
-    """Anywhere in texts, its first group if it has one; what `keep` names stays."""
+    """A pattern matches anywhere in texts; its first group, if any, is replaced. `keep` makes exceptions."""
     clean = message_of(made("regex:acme-\\d+").frame(one, None))
     assert clean["metadata"] == {"customer": named("acme-4711"), "plan": "gold"}
     clean = message_of(made("regex:acme-(\\d+)").frame(one, None))
@@ -108,7 +108,7 @@ def test_patterns_and_exceptions(one: Frame) -> None:
 
 
 def test_labels_are_the_same_in_every_column(one: Frame) -> None:
-    """An id that goes from a payload goes from the columns of the frame and its exchange too, under one label."""
+    """An id replaced in a payload has the same label in the columns of the frame and of its exchange."""
     redact = made("path:message.contextId", "member:messageId")
     clean = redact.frame(one, None)
     assert (clean.context_id, clean.message_id) == (named("c-1"), named("m-1"))
@@ -117,7 +117,7 @@ def test_labels_are_the_same_in_every_column(one: Frame) -> None:
 
 
 def test_a_second_redaction_changes_nothing(one: Frame) -> None:
-    """Labels are left alone: at export the same policy finds nothing to do."""
+    """Labels stay: the same policy changes nothing at export."""
     redact = made("pii", "strict", "$..text", "member:customer", "regex:gold")
     clean = redact.frame(one, None)
     assert clean != one
@@ -126,7 +126,7 @@ def test_a_second_redaction_changes_nothing(one: Frame) -> None:
 
 
 def test_credentials_are_redacted_by_every_policy_except_none(one: Frame) -> None:
-    """A policy adds to the default; `keep` alone takes something from it."""
+    """A policy adds to the default; only `keep` removes something from it."""
     call = frame(b'{"params":{"token":"cAnary7f3Qx9Zk2w","houseKey":"cAnary-house-key-1"}}')
     assert b"cAnary7" not in made("regex:zzz").frame(call, None).payload
     assert b"cAnary7" in made("none").frame(call, None).payload
@@ -136,7 +136,7 @@ def test_credentials_are_redacted_by_every_policy_except_none(one: Frame) -> Non
 
 
 def test_headers() -> None:
-    """By name, with `*`; `strict` leaves only those of the protocol."""
+    """Headers are replaced by name, with `*`; `strict` keeps only headers of the protocol."""
     heads = (
         (b"X-Tenant-Id", b"acme-4711"),
         (b"X-Color", b"red"),
@@ -170,7 +170,7 @@ def test_headers() -> None:
     ],
 )
 def test_personal_data_is_found(text: str, taken: str) -> None:
-    """By its look, where check digits are right."""
+    """Personal data is found by its form, if its check digits are valid."""
     assert made("pii").text(text) == text.replace(taken, named(taken))
     assert made().text(text) == text
 
@@ -189,12 +189,12 @@ def test_personal_data_is_found(text: str, taken: str) -> None:
     ],
 )
 def test_lookalikes_of_personal_data_stay(text: str) -> None:
-    """Wrong check digits, times, ids and addresses."""
+    """Wrong check digits, times, ids and addresses stay."""
     assert made("pii").text(text) == text
 
 
 def test_strict_redacts_random_looking_words() -> None:
-    """Keys that no name gives away; not ids, digests, paths or names in camel case."""
+    """Keys without a revealing name are replaced, but not ids, digests, paths and names in camel case."""
     key = "Zq8Rk3VtY0pLw7Hs2Nd5Xb9Mc4"
     assert made("strict").text(f"use {key} here") == f"use {named(key)} here"
     for plain in (
@@ -212,27 +212,27 @@ def test_strict_redacts_random_looking_words() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["hedaer:x"], "says nothing"),
-        (["regex:("], "no regular expression"),
-        (["regex:x*"], "fits nothing at all"),
-        (["$"], "is no path"),
-        (["path:a b"], "is no path"),
-        (["path:a.."], "is no path"),
-        (["header:*_*"], "is no name"),
-        (["none", "pii"], "keeps everything"),
-        (["none", "member:x"], "keeps everything"),
-        (["keep:none"], "says nothing"),
+        (["hedaer:x"], "'hedaer:x' is not a redaction policy"),
+        (["regex:("], "not a regular expression"),
+        (["regex:x*"], "also matches the empty string"),
+        (["$"], "is not a path: it does not name a value"),
+        (["path:a b"], "is not a path"),
+        (["path:a.."], "is not a path: it does not name a value"),
+        (["header:*_*"], "is not a name"),
+        (["none", "pii"], "cannot be combined"),
+        (["none", "member:x"], "cannot be combined"),
+        (["keep:none"], "'keep:none' is not a redaction policy"),
     ],
 )
 def test_invalid_policies_are_refused(words: list[str], said: str) -> None:
-    """A clear message, and what could be written."""
+    """The error has a clear message and a hint with valid input."""
     with pytest.raises(PolicyError, match=said) as caught:
         policy_of(words)
     assert caught.value.hint
 
 
 def test_policy_files_and_words_are_equivalent() -> None:
-    """A file comes down to words; words come back from the policy in one order, whatever theirs was."""
+    """A file is converted to words; the policy returns its words in a fixed order."""
     tables = {
         "preset": ["pii", "strict"],
         "metadata-only": True,
@@ -257,13 +257,13 @@ def test_policy_files_and_words_are_equivalent() -> None:
     "payload", [b"[" * 100_000, b'{"a":' * 50_000, b'["x"' * 50_000, b'"' * 99_999, b"{" + b"9" * 99_999]
 )
 def test_hostile_payloads_take_linear_time(payload: bytes) -> None:
-    """Deep nesting and unfinished texts; the walk is bounded, and nothing is raised."""
+    """With deep nesting and unfinished texts, the walk is bounded and raises nothing."""
     clean = made("$..a", "keep:path:$.b").frame(frame(payload), None)
     assert clean.note == ""
 
 
 def test_places() -> None:
-    """What is inside of a place belongs to it; what only begins like it does not."""
+    """A path matches everything inside its place, but not places that only begin with the same characters."""
     deep = compiled(["$.metadata.*.x"])
     assert deep is not None
     told = {"metadata.fields[deep].fields[x]": True, "$.metadata.deep.x.y[3]": True, "$.metadata.x": False}
@@ -272,7 +272,7 @@ def test_places() -> None:
 
 
 def test_a_snapshot_keeps_known_secrets() -> None:
-    """A recorder that goes on knows the secrets of the one before."""
+    """A recorder that continues a session knows the secrets of the previous recorder."""
     first = made("header:x-tenant")
     first.exchange(Exchange(1, 1, 0, Binding.JSONRPC, 1, request_headers=((b"X-Tenant", b"acme-4711"),)))
     second = made("header:x-tenant")

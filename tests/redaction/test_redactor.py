@@ -1,4 +1,4 @@
-"""A canary secret is put in every place that holds credentials; nothing that comes out may contain it."""
+"""A canary secret is put in every place that holds credentials; no output may contain it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from support_thin import thin
 
 KEY = b"a key for tests, 32 bytes long."
 CANARY = "cAnary-7f3Q/x+9Zk=2w"
-"""With characters that every encoding treats differently."""
+"""A secret with characters that each encoding treats differently."""
 PLAIN = "cAnary7f3Qx9Zk2w"
 
 
@@ -52,7 +52,7 @@ def exchange(**more: Any) -> Exchange:
 
 
 def traces(secret: str) -> list[bytes]:
-    """How the secret could still be read from an encoded observation."""
+    """Return the forms in which the secret could be read from an encoded observation."""
     raw = secret.encode()
     return [
         raw,
@@ -66,7 +66,7 @@ def traces(secret: str) -> list[bytes]:
 
 
 def assert_gone(value: object, secret: str = CANARY) -> None:
-    """No trace of the secret, neither as it is nor in what msgpack or JSON make of it ."""
+    """Assert that no form of the secret is in the value or in its msgpack and JSON encodings."""
     outputs = [msgspec.msgpack.encode(value), msgspec.json.encode(value)]
     if isinstance(value, Frame):
         outputs += [value.payload, value.framing.encode(), repr(value).encode()]
@@ -135,7 +135,7 @@ def test_json_places(place: str) -> None:
 
 
 def _shape(value: Any) -> Any:
-    """The value with every string blank."""
+    """Return the value with empty strings."""
     if isinstance(value, dict):
         return {key: _shape(inner) for key, inner in value.items()}
     return [_shape(inner) for inner in value] if isinstance(value, list) else "" if isinstance(value, str) else value
@@ -143,7 +143,7 @@ def _shape(value: Any) -> Any:
 
 @pytest.mark.parametrize("place", JSON_PLACES)
 def test_cut_anywhere(place: str) -> None:
-    """A payload cut in the middle of a secret shows no part of it that is worth having, wherever the cut is."""
+    """A payload cut in the middle of a secret shows no useful part of the secret, wherever the cut is."""
     payload = JSON_PLACES[place]
     first = payload.find(CANARY.encode())
     for end in range(first + 4 if first >= 0 else 1, len(payload)):
@@ -172,7 +172,7 @@ PROTOBUF_PLACES = [
 
 @pytest.mark.parametrize(("line", "schema", "value"), PROTOBUF_PLACES)
 def test_protobuf_places(line: Any, schema: str, value: dict[str, Any]) -> None:
-    """Push credentials, Struct members and texts go in every line; the rest, unknown fields too, stays."""
+    """Push credentials, Struct members and texts are redacted in every dialect; the rest and unknown fields stay."""
     unknown = b"\xfa\x3e\x03abc"
     name = schema.partition("@")[0].rpartition(".")[2]
     payload = protobuf(line, name, value) + unknown
@@ -187,7 +187,7 @@ def test_protobuf_places(line: Any, schema: str, value: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("line", "schema", "value"), PROTOBUF_PLACES)
 def test_protobuf_cut(line: Any, schema: str, value: dict[str, Any]) -> None:
-    """A cut protobuf message is redacted as far as it goes."""
+    """A cut protobuf message is redacted up to its end."""
     payload = protobuf(line, schema.partition("@")[0].rpartition(".")[2], value)
     redactor = Redactor(KEY)
     redactor.frame(frame(payload, schema), None)
@@ -197,7 +197,7 @@ def test_protobuf_cut(line: Any, schema: str, value: dict[str, Any]) -> None:
 
 
 def test_unparsable_bytes_are_searched_as_text() -> None:
-    """What cannot be parsed still goes through the text patterns."""
+    """Bytes that cannot be parsed are searched with the text patterns."""
     head = f"POST / HTTP/1.1\r\nAuthorization: Bearer {CANARY}\r\nX-Api-Key: {CANARY}\r\n\r\n"
     wire = f"{head}a=1&password={quote(CANARY, safe='')}"
     for schema in ("bytes", "text", "lf.a2a.v1.Task", "who.knows.This", ""):
@@ -234,7 +234,7 @@ def test_forms(form: str) -> None:
 )
 @pytest.mark.parametrize("side", ["request_headers", "response_headers", "trailers"])
 def test_headers(name: str, side: str) -> None:
-    """Known names, and those that a card taught, are redacted on every side; the word of the scheme stays."""
+    """Known names, and names learned from a card, are redacted in both directions; the scheme word stays."""
     redactor = Redactor(KEY)
     redactor.learn_card({"securitySchemes": {"k": {"type": "apiKey", "in": "header", "name": "x-vendor-auth"}}})
     value = {"authorization": f"Bearer {CANARY}", "cookie": f"a={CANARY}; b=x{CANARY}"}.get(name.lower(), CANARY)
@@ -248,7 +248,7 @@ def test_headers(name: str, side: str) -> None:
 
 
 def test_basic_credentials_teach_the_password() -> None:
-    """The password of Basic credentials is found again on its own."""
+    """The password of Basic credentials is also recognized alone."""
     redactor = Redactor(KEY)
     basic = b64encode(f"user:{PLAIN}".encode())
     head = exchange(request_headers=((b"authorization", b"Basic " + basic),))
@@ -269,7 +269,7 @@ def test_basic_credentials_teach_the_password() -> None:
 )
 @pytest.mark.parametrize("others", [0, 50])
 def test_echoed_secrets_are_redacted(echo: str, others: int) -> None:
-    """A secret met in a header is found in any payload, encoding and field after that, among many others too."""
+    """A secret from a header is then found in any payload, encoding and field, even among many other secrets."""
     redactor = Redactor(KEY)
     for number in range(others):
         redactor.frame(frame(json.dumps({"token": f"another-secret-{number:06}"}).encode()), None)
@@ -284,7 +284,7 @@ def test_echoed_secrets_are_redacted(echo: str, others: int) -> None:
 
 
 def test_secrets_of_the_request_target_are_redacted_in_the_payload() -> None:
-    """They are met before the payload that repeats them, where no header has them and the exchange is still open."""
+    """They are learned before the payload that repeats them, even if no header has them and the exchange is open."""
     head = exchange(target=f"/rpc?api_key={PLAIN}")
     assert_gone(Redactor(KEY).frame(frame(json.dumps({"text": f"you sent {PLAIN}"}).encode()), head), PLAIN)
 
@@ -308,7 +308,7 @@ def test_exchange_texts() -> None:
 
 @pytest.mark.parametrize("known", [0, 1])
 def test_trailers_frame(known: int) -> None:
-    """GRPC trailers: plain, percent-encoded message, and the details, with their protobuf still readable."""
+    """Redacts gRPC trailers: plain, percent-encoded message, and details, whose protobuf stays readable."""
     status = message_class("rpc", "Status")()
     status.message = "bad token"  # type: ignore[attr-defined]
     info = message_class("rpc", "ErrorInfo")(metadata={"token": PLAIN, "taskId": "t1"})
@@ -361,7 +361,7 @@ def test_secrets_in_separate_command_words_are_found() -> None:
     "head", ["X-API-Key: {}\r\n", "authorization:Bearer {}\r\n", 'x-token: "{}"\n', "X-Note: token={}\r\n", "Foo: {}\n"]
 )
 def test_the_header_block_of_a_pipe(head: str) -> None:
-    """Field by field, beside what the exchange has of it; a name that a card taught counts."""
+    """A header block is redacted by field, also with names learned from a card."""
     redactor = Redactor(KEY)
     redactor.learn_card({"securitySchemes": {"k": {"type": "apiKey", "in": "header", "name": "foo"}}})
     block = f"Content-Length: \x01\r\n{head.format(PLAIN)}\r\n\0"
@@ -377,13 +377,13 @@ def test_the_header_block_of_a_pipe(head: str) -> None:
     ["agent --token {}", "export API_KEY={}", "Authorization: Bearer {}", '{{"password":"{}"}}', "https://u:{}@h"],
 )
 def test_log_lines(line: str) -> None:
-    """What an agent writes to stderr, plain or structured."""
+    """Secrets in an agent's stderr are redacted, in plain and structured lines."""
     done = Redactor(KEY).frame(frame(line.format(PLAIN).encode(), "text", kind=FrameKind.LOG, framing="\0\n"), None)
     assert_gone(done, PLAIN)
 
 
 def test_connection_finding_task() -> None:
-    """User info in addresses, evidence under a secret's name, ids that are secrets: all go."""
+    """User info in addresses, evidence with a secret's name, and ids that are secrets are redacted."""
     redactor = Redactor(KEY)
     connection = Connection(
         id=1, client="c", listen="l", upstream=f"http://me:{PLAIN}@h", opened=1, how=f"refused: http://h?token={PLAIN}"
@@ -410,7 +410,7 @@ def test_connection_finding_task() -> None:
     ],
 )
 def test_secrets_are_found_by_their_form(text: str) -> None:
-    """Secrets are known by their look in any text: command lines, error texts, payloads."""
+    """Secrets are found by their form in any text: command lines, error texts, payloads."""
     secret = text.replace(": ", " ").replace("=", " ").split()[-1]
     for whole in (text, f"x {text}", f'failed: "{text}"'):
         assert secret not in Redactor(KEY).text(whole)
@@ -442,7 +442,7 @@ CLEAN = [
 
 @pytest.mark.parametrize("value", CLEAN)
 def test_look_alikes_stay(value: Any) -> None:
-    """What only looks like a secret stays, and so does the object."""
+    """A value that only looks like a secret stays, as the same object."""
     for clean in (
         frame(json.dumps(value).encode()),
         frame(json.dumps(value, indent=1).encode(), framing="data: \0\n\n"),
@@ -451,7 +451,7 @@ def test_look_alikes_stay(value: Any) -> None:
 
 
 def test_protocol_words_are_not_searched_for() -> None:
-    """Somebody's password is `working`; the state of everybody's tasks stays."""
+    """With `working` as a password, the state of all tasks stays."""
     redactor = Redactor(KEY)
     redactor.frame(frame(b'{"password":"working"}'), None)
     clean = frame(b'{"state":"working"}')
@@ -468,7 +468,7 @@ _JSON = st.recursive(
 @given(_JSON)
 @settings(max_examples=150, deadline=None)
 def test_clean_json_is_the_same_object(value: Any) -> None:
-    """Arbitrary JSON without a secret name comes back as it is."""
+    """Arbitrary JSON without a secret name is returned unchanged."""
     payload = json.dumps(value).encode()
     if not _has_secret_name(value) and b"=" not in payload and b"@" not in payload and b":" not in payload[1:-1]:
         clean = frame(payload)
@@ -484,7 +484,7 @@ def _has_secret_name(value: Any) -> bool:
 @given(_JSON, st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF), min_size=6, max_size=40), st.booleans())
 @settings(max_examples=200, deadline=None)
 def test_any_secret_in_any_json(value: Any, secret: str, ascii_only: bool) -> None:
-    """Whatever the secret is and whatever surrounds it: gone, everything else equal, the result is JSON."""
+    """Any secret in any JSON is replaced, everything else is equal, and the result is JSON."""
     payload = json.dumps({"a": value, "token": secret, "b": value}, ensure_ascii=ascii_only).encode()
     done = Redactor(KEY).frame(frame(payload), None)
     new = json.loads(done.payload)
@@ -502,7 +502,7 @@ def test_any_secret_in_any_json(value: Any, secret: str, ascii_only: bool) -> No
 )
 @settings(max_examples=300, deadline=None)
 def test_garbage_never_raises(payload: bytes, schema: str, cut: bool) -> None:
-    """Any bytes under any schema go through; only secrets make a difference."""
+    """Any bytes with any schema are accepted; only secrets change."""
     done = Redactor(KEY).frame(frame(payload, schema, truncated=cut), None)
     assert "failed" not in done.note
 
@@ -532,7 +532,7 @@ _STARTS = ("token", '{"authorization":"a', '{"cookie":"a', "bearer ", "")
 
 @pytest.mark.parametrize("hostile", thin(product(_STARTS, _UNITS), len(_STARTS)), ids="".join)
 def test_hostile_text_takes_linear_time(hostile: tuple[str, str]) -> None:
-    """A hundred thousand bytes made to set a regex back take milliseconds: were it a square, this would not end.
+    """100,000 bytes that provoke backtracking take milliseconds; with quadratic time, this test would not end.
 
     CI has every unit with one of the starts.
     """
@@ -544,7 +544,7 @@ def test_hostile_text_takes_linear_time(hostile: tuple[str, str]) -> None:
 
 
 def test_common_words_are_redacted_only_in_their_own_field() -> None:
-    """A plain word under a secret's name is replaced there, and left alone in everybody's text."""
+    """A plain word with a secret's name is replaced there, and stays in all other text."""
     redactor = Redactor(KEY)
     assert b"because" not in redactor.frame(frame(b'{"token":"because"}'), None).payload
     clean = frame(b'{"text":"because of it"}')
@@ -560,7 +560,7 @@ def test_addresses_used_as_passwords_are_not_searched_for(address: str) -> None:
 
 
 def test_failure_drops_the_payload(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where redaction itself breaks, the payload is not let through."""
+    """If redaction itself fails, the payload is dropped."""
     redactor = Redactor(KEY)
 
     def broken(*_: object, **__: object) -> None:
@@ -586,7 +586,7 @@ def test_labels() -> None:
 
 
 def test_save_and_restore() -> None:
-    """What was learned survives as plain values."""
+    """Known names and secrets survive as plain values."""
     first, second = Redactor(KEY), Redactor(KEY)
     first.learn_card({"security_schemes": {"a": {"api_key_security_scheme": {"location": "cookie", "name": "sid_x"}}}})
     first.frame(frame(json.dumps({"token": CANARY}).encode()), None)
@@ -596,7 +596,7 @@ def test_save_and_restore() -> None:
 
 
 def test_card_frames_teach() -> None:
-    """A card that passes teaches its names by itself, plain or as the result of a call."""
+    """The redactor learns the names in a card from its frame, plain or as the result of a call."""
     card = {"securitySchemes": {"k": {"type": "apiKey", "in": "query", "name": "zugang"}}}
     for value in (card, {"result": card}):
         redactor = Redactor(KEY)
@@ -606,7 +606,7 @@ def test_card_frames_teach() -> None:
 
 
 def test_paths() -> None:
-    """`redacted` says where: JSON path, protobuf field path."""
+    """`redacted` lists the places: JSON paths, protobuf field paths."""
     payload = rpc("message/send", {"configuration": {"pushNotificationConfig": {"token": CANARY}}})
     done = Redactor(KEY).frame(frame(payload), exchange(dialect=Dialect.V0_3))
     assert done.redacted == ("$.params.configuration.pushNotificationConfig.token",)
@@ -625,7 +625,7 @@ def test_in_place() -> None:
 
 
 def test_disabled() -> None:
-    """Switched off, everything passes as it is."""
+    """With redaction off, all values are returned unchanged."""
     redactor = Redactor(KEY, RedactionPolicy(none=True))
     dirty = frame(b'{"token":"' + CANARY.encode() + b'"}')
     assert redactor.frame(dirty, None) is dirty

@@ -1,4 +1,4 @@
-"""Paths of what was replaced: none is longer than it needs to be, and all of them fit into a frame."""
+"""Paths of replaced values: no path is longer than necessary, and all paths together are limited."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONG = "k" * 100_000
 
 
 def test_the_total_length_of_paths_is_bounded() -> None:
-    """And one word for those for which there was no room."""
+    """All paths up to the limit are listed, and one word represents the rest."""
     told = ReplacedPlaces()
     for number in range(300_000):
         told.add(f"$.parts[{number % 200_000}]")
@@ -45,7 +45,7 @@ def test_hostile_json_takes_linear_time(shape: str) -> None:
 
 
 def test_hostile_protobuf_takes_linear_time() -> None:
-    """The names of a Struct are as long as anybody likes."""
+    """Names in a Struct may have any length."""
     value = {"metadata": {LONG: ["secret", {"b": "secret"}]}}
     data = from_dict("1.0", "Message", value).SerializeToString()
     descriptor = shapes("lf.a2a.v1.Message")[0]
@@ -55,7 +55,7 @@ def test_hostile_protobuf_takes_linear_time() -> None:
 
 
 def test_odd_names_are_written_as_json() -> None:
-    """So a name with a quote in it cannot pass for two steps."""
+    """A name with a quote cannot be mistaken for two steps."""
     policy = compiled(['$["a\\"b"]'])
     assert policy is not None
     new, paths = hide(b'{"a\\"b":"x","a":{"b":"y"}}', policy, lambda _text: b"X")

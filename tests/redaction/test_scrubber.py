@@ -1,4 +1,4 @@
-"""The look at many payloads at once: it must not change what is found."""
+"""The sieve, which tests many payloads at once, must not change the result."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ _VALUES = st.recursive(
 @given(_VALUES, st.sampled_from([None, 1]), st.integers(0, 40))
 @settings(max_examples=300, deadline=None)
 def test_what_is_replaced_was_suspicious(value: Any, indent: int | None, missing: int) -> None:
-    """Whatever names there are and however they are nested: JSON, JSON in a string, cut JSON, Struct and ListValue."""
+    """With any names and nesting: JSON, JSON in a string, cut JSON, Struct and ListValue."""
     text = json.dumps(value, indent=indent).encode()
     for data in (text, json.dumps({"text": text.decode()}).encode(), text[: len(text) - missing]):
         assert walk(data, Scrubber(b"k" * 32).string)[0] == data or suspicious(data)

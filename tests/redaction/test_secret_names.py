@@ -1,4 +1,4 @@
-"""Secrets by the names above and beside them: numbers, nested values, pairs, forms; and what stays all the same."""
+"""Secrets by the names around them: numbers, nested values, pairs, forms; and values that stay."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def exchange(**more: Any) -> Exchange:
 
 
 def protobuf(value: Any) -> Frame:
-    """The value as a member of metadata."""
+    """Return a frame with the value as a member of metadata."""
     message = {"message": {"metadata": {"m": value}}}
     return frame(from_dict("1.0", "StreamResponse", message).SerializeToString(), STREAM)
 
@@ -117,7 +117,7 @@ def is_gone(payload: bytes) -> bool:
 @pytest.mark.parametrize("place", HIDDEN)
 @pytest.mark.parametrize("how", ["plain", "indented", "cut", "broken", "protobuf"])
 def test_values_of_secret_names_are_hidden(place: str, how: str) -> None:
-    """In JSON, also where its end is missing or it has one end too many, and in a Struct."""
+    """In JSON, also without its end or with one end too many, and in a Struct."""
     text = json.dumps({"a": HIDDEN[place]}, indent=1 if how == "indented" else None).encode()
     before = {
         "cut": frame(text[:-1], truncated=True),
@@ -163,7 +163,7 @@ CLEAN: list[Any] = [
 
 @pytest.mark.parametrize("value", CLEAN)
 def test_values_of_innocent_names_stay(value: Any) -> None:
-    """The same object comes back."""
+    """The same object is returned."""
     wrapped = {"jsonrpc": "2.0", "id": 1, "result": {"artifacts": [{"parts": [{"data": value}]}]}}
     for clean in (frame(json.dumps(value).encode()), frame(json.dumps(wrapped).encode()), protobuf(value)):
         assert Redactor(KEY).frame(clean, None) is clean
@@ -179,7 +179,7 @@ def test_values_of_innocent_names_stay(value: Any) -> None:
     ],
 )
 def test_session_ids_of_0_1_stay(value: Any) -> None:
-    """And are hidden elsewhere, without being looked for: the same id may be a context's."""
+    """They are hidden in other objects, but not learned, because the same id may be a context's."""
     redactor = Redactor(KEY)
     hidden = json.dumps({"params": {"sessionId": "s-12345678", "metadata": {"sessionId": "s-12345678"}}}).encode()
     assert redactor.frame(frame(hidden), None).redacted == ("$.params.metadata.sessionId",)
@@ -206,7 +206,7 @@ def test_session_ids_of_0_1_stay(value: Any) -> None:
     ],
 )
 def test_headers(name: str) -> None:
-    """Of sessions and proofs."""
+    """Headers of sessions and proofs are redacted."""
     done = Redactor(KEY).exchange(exchange(request_headers=((name.encode(), SECRET.encode()),)))
     assert SECRET.encode() not in done.request_headers[0][1]
 
@@ -220,7 +220,7 @@ def test_headers(name: str) -> None:
     ],
 )
 def test_tokens_as_subprotocols(value: str, left: str | None) -> None:
-    """What stands after `bearer` is no name of a protocol."""
+    """The item after `bearer` is a token, not the name of a protocol."""
     raw = ((b"Sec-WebSocket-Protocol", value.encode()),)
     clean = Redactor(KEY).exchange(exchange(request_headers=raw)).request_headers[0][1]
     assert SECRET.encode() not in clean
@@ -231,20 +231,20 @@ def test_tokens_as_subprotocols(value: str, left: str | None) -> None:
     "name", ["X-RateLimit-Remaining-Tokens", "Access-Control-Allow-Credentials", "Author", "X-Pinned", "Session"]
 )
 def test_innocent_headers(name: str) -> None:
-    """Counts and switches."""
+    """Counts and switches stay."""
     clean = exchange(request_headers=((name.encode(), b"149984"),))
     assert Redactor(KEY).exchange(clean) is clean
 
 
 @pytest.mark.parametrize("name", ["sid", "session", "jwt", "otp", "assertion", "sessionId"])
 def test_queries(name: str) -> None:
-    """Of login and session."""
+    """Parameters of logins and sessions are redacted."""
     done = Redactor(KEY).exchange(exchange(target=f"/x?{name}={SHORT}&a=1"))
     assert done.target == f"/x?{name}={label(KEY, SHORT)}&a=1"
 
 
 def test_only_long_numbers_are_searched_for_elsewhere() -> None:
-    """As with strings: what everybody's numbers may be is hidden in its place only."""
+    """As with strings, common numbers are hidden in their place only."""
     redactor = Redactor(KEY)
     done = redactor.frame(frame(f'{{"apiKey": {NUMBER}, "secret": 123456, "pin": 4711}}'.encode()), None)
     assert done.redacted == ("$.apiKey", "$.secret", "$.pin")
@@ -255,7 +255,7 @@ def test_only_long_numbers_are_searched_for_elsewhere() -> None:
 
 
 def test_a_number_has_one_label_in_json_and_protobuf() -> None:
-    """Its digits are labelled, not its encoding; those of whole numbers of JSON are all kept."""
+    """The label is derived from the digits, not from the encoding. All digits of JSON integers count."""
     text = Redactor(KEY).frame(frame(b'{"apiKey": 735.0}'), None).payload
     data = Redactor(KEY).frame(protobuf({"apiKey": 735}), None).payload
     assert label(KEY, "735").encode() in text
@@ -267,7 +267,7 @@ def test_a_number_has_one_label_in_json_and_protobuf() -> None:
 
 
 def test_names_of_a_card_hide_no_object() -> None:
-    """A card that calls its key `data` takes its strings, not all payloads."""
+    """A card that names its key `data` makes strings of that name secret, not whole payloads."""
     redactor = Redactor(KEY)
     redactor.learn_card({"securitySchemes": {"k": {"type": "apiKey", "in": "query", "name": "data"}}})
     done = redactor.frame(frame(json.dumps({"data": SECRET, "x": {"data": {"y": "stays"}}}).encode()), None)
@@ -286,7 +286,7 @@ def test_names_of_a_card_hide_no_object() -> None:
     ],
 )
 def test_hostile_payloads_take_linear_time(unit: str) -> None:
-    """Hundreds of thousands of bytes: were the work a square of them, this would not end."""
+    """Hundreds of thousands of bytes: with quadratic time, this test would not end."""
     text = ("{" if unit.startswith('"') else "") + "grant value" + unit * (300_000 // len(unit))
     for start in ("", '["jwt",'):
         Redactor(KEY).frame(frame((start + text).encode()), None)

@@ -1,4 +1,4 @@
-"""Secrets on the pipes of a stdio agent, in its command and in its log: nothing that comes out has one."""
+"""Secrets on the pipes of a stdio agent, in its command and in its log: no output contains them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support_secrets import Canaries
 
 
 def session(canary: Canaries) -> Stdio:
-    """Every place that may hold one."""
+    """Return a session with a canary at every place that may hold a secret."""
     command = f"env API_KEY={canary.plain('environment')} agent --token {canary.plain('flag')}"
     command += f" '--api-key={canary.plain('k')}'"
     fields = {
@@ -36,7 +36,7 @@ def session(canary: Canaries) -> Stdio:
 
 
 def test_no_output_has_a_secret() -> None:
-    """Frames with their framing, exchanges, connections, tasks, findings."""
+    """No secret is in frames with their framing, exchanges, connections, tasks and findings."""
     canary = Canaries()
     seen = observe(session(canary).session())
     out = msgspec.json.encode([seen.out, seen.connections, seen.exchanges, [*seen.tasks.values()]])
@@ -48,7 +48,7 @@ def test_no_output_has_a_secret() -> None:
 
 
 def test_the_recording_has_no_secret(tmp_path: Path) -> None:
-    """Nor the write-ahead log; where bytes of a message are missing it is no different."""
+    """Neither the file nor its write-ahead log has a secret, even if bytes of a message are missing."""
     canary = Canaries()
     chunks = (
         session(canary)

@@ -53,18 +53,18 @@ def test_a_call_in_canonical_form() -> None:
     assert list(grpc.lines[2].value) == ["artifactUpdate"]
 
 
-def test_a_client_that_cancelled_ends_the_lines() -> None:
+def test_a_cancelled_call_ends_with_the_cancel() -> None:
     cancelled = next(call for call in sample("live-bidi").calls if call.place == "#5")
     assert [(line.side, line.what) for line in cancelled.lines][-1] == (ScriptSide.CLIENT, LineKind.RESET)
 
 
-def test_labels_in_headers_are_not_delivered() -> None:
+def test_redacted_headers_are_not_sent() -> None:
     for path in SAMPLES:
         for call in sample(path.name.removesuffix(".a2a.jsonl")).calls:
             assert not any(b"redacted-" in value for _, value in call.answer_headers)
 
 
-def test_a_session_or_an_agent_that_is_not_there() -> None:
+def test_missing_sessions_and_agents_are_refused() -> None:
     with open_recording_or_cassette(SAMPLES[0]) as recording:
         with pytest.raises(RecordingError, match="has no session 9"):
             load_script(recording, session=9)
@@ -89,7 +89,7 @@ def test_an_incomplete_capture_is_refused(tmp_path: Path) -> None:
         assert len(load_script(recording).calls) == 6
 
 
-def test_a_call_that_was_open_at_the_end_is_a_cut(tmp_path: Path) -> None:
+def test_a_call_open_at_the_end_is_a_cut(tmp_path: Path) -> None:
     path = copy("demo", tmp_path)
     statements = (
         f"UPDATE exchange SET closed = NULL, how = 0 WHERE id = {make_key(1, 2)}",
@@ -114,7 +114,7 @@ def test_an_author_pins_a_gate_by_a_note(tmp_path: Path) -> None:
 LABEL = "redacted-0123456789ab"
 
 
-def test_a_label_that_nobody_can_fill_in_is_refused(tmp_path: Path) -> None:
+def test_a_redaction_label_without_a_value_is_refused(tmp_path: Path) -> None:
     with Recording(copy("demo", tmp_path, Morning=LABEL)) as recording:
         with pytest.raises(RecordingError, match=f"would deliver redaction labels .* #2.3 .{LABEL}.") as wrong:
             load_script(recording)
@@ -122,7 +122,7 @@ def test_a_label_that_nobody_can_fill_in_is_refused(tmp_path: Path) -> None:
         assert load_script(recording, allow_redacted=True).calls
 
 
-def test_a_label_that_a_client_has_said_is_played(tmp_path: Path) -> None:
+def test_a_redaction_label_sent_by_the_client_is_accepted(tmp_path: Path) -> None:
     """The agent repeats what it was told: whoever asks now says what belongs there."""
     with Recording(copy("demo", tmp_path, Lisbon=LABEL, Morning=LABEL, Porto=LABEL)) as recording:
         assert load_script(recording).calls

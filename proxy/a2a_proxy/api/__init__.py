@@ -1,4 +1,18 @@
-"""Reading recordings from Python: `from a2a_proxy import Recording` and the classes of its results (manual: python)."""
+"""Reading of recordings from Python: `from a2a_proxy import Recording` and the classes of its results (manual: python).
+
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+
+Entry point:
+- `recording`: `Recording`, which reads one recording, or several as one
+
+Sessions and tasks:
+- `session`: one run of a proxy
+- `task`: a task, joined over the sessions and files that recorded it
+- `handover`: a conversation that moves from one agent to another
+
+Rows:
+- `rows`: exchanges, their frames, and findings of one file
+"""
 
 from a2a_proxy.api.handover import Handover
 from a2a_proxy.api.recording import Recording

@@ -1,7 +1,27 @@
 """Archive of recordings as Parquet files in object storage or in a folder, shared by several machines.
 
-`schema` describes the two tables; `rows` and `facts` convert between recordings and their rows; `files` writes and
-reads Parquet; `manifest` describes and indexes a segment; `store` accesses the storage, which `destination` names.
-`segment`, `upload` and `live_upload` write; `search`, `restore` and `rebuild` read. Needs the extra `lake`, which is
-imported only where it is used.
+Needs the extra `lake`, whose packages are imported only on use.
+
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+
+Processes and operations:
+- `__main__`: the process that archives a live session
+- `live_upload`: upload of a session while it is recorded
+- `upload`: upload of finished sessions
+- `restore`: restoring a task, a context, a trace or a time range as a recording
+- `rebuild`: rebuilding selected calls of one session
+
+Segments:
+- `segment`: one segment: the choice of its rows, its two tables, their upload
+- `search`: search for segments by their content
+- `files`: encoding and reading of Parquet files
+- `manifest`: manifests, which describe and index segments
+
+Rows and storage:
+- `facts`: rows of the table `facts`
+- `rows`: rows of the table `frames`
+- `schema`: the Parquet schemas of both tables
+- `store`: access to object storage or a folder
+- `destination`: the destination of an archived session
+- `errors`: errors of an archive
 """

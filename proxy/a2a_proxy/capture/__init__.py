@@ -1,5 +1,17 @@
-"""The capture journal, through which the relay hands its copy of the traffic to the recorder.
+"""The capture journal, through which the relay passes its copy of the traffic to the recorder.
 
-`record_format` is the format, `journal` the relay's side, `journal_writer` its thread with `journal_files` and `loss`,
-`journal_reader` the recorder's side, `file_layout` the paths.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+
+The relay's side:
+- `journal`: takes records without ever waiting
+- `journal_writer`: the thread that writes the journal
+- `journal_files`: creates, writes and rotates the files
+
+The recorder's side:
+- `journal_reader`: reads records from a position on
+
+Common:
+- `loss`: accounting of records that could not be written
+- `record_format`: the format of records and file headers
+- `file_layout`: paths of state directory, journals, recordings and key
 """

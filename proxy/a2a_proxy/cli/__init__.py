@@ -1,4 +1,41 @@
-"""The command line of `a2a-proxy`: arguments are parsed into a frozen config, and a config is run by one function call.
+"""The command line of `a2a-proxy`: arguments are parsed into a frozen config, and one function call runs the config.
 
 Only this package prints, and only `main` exits.
+
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+
+Commands:
+- `main`: definitions of all commands and options
+- `demo`: `a2a-proxy demo`
+- `drive`: `a2a-proxy drive` (package)
+- `run`: one run of the proxy
+- `stdio`: `a2a-proxy stdio`
+- `replay`: `a2a-proxy replay`
+- `wrap_card`: `a2a-proxy wrap-card`
+- `stdio_followers`: the process of the followers of a stdio agent's recording
+
+Configuration and followers:
+- `config`: the config of a run from the options
+- `follower_options`: options of everything that follows a run
+- `followers`: the followers of one run
+- `archive`: `--archive`
+- `hooks`: `--hook`
+- `otlp`: `--otlp`
+- `metrics`: `--metrics`
+- `followed_run`: the interface common to all followers
+- `redaction_options`: `--redact`, `--redact-policy` and `--keep-secrets`
+- `span_options`: options of the content of spans
+- `fail_on`: `--fail-on`
+
+Output and signals:
+- `capture_watch`: warnings about problems of the capture
+- `console`: the output of a running proxy
+- `replay_console`: the output of `a2a-proxy replay`
+- `self_loops`: detection of upstreams that lead back to the proxy
+- `unfinished`: waiting for the recorder of a proxy that has ended
+- `printer`: lines written to a descriptor by a thread of their own
+- `help_sections`: help in sections
+- `end_signals`: Ctrl-C, SIGTERM and SIGHUP
+- `streams`: standard output and error that accept every text
+- `errors`: errors that the user can fix
 """

@@ -1,6 +1,27 @@
 """Driving: sends the client side of a recording to a live agent again, each message when its dependencies are met.
 
-`load` and `dependencies` turn a recording into a plan, `ids` replaces recorded identifiers by those of the live agent,
-`run` makes the calls over `http`, `grpc` and `stdio`, `compare_policy` decides which differences count. The comparison
-itself is `recording.difference`, between the old recording and the recording of the drive.
+The comparison of the two recordings is in `recording.difference`.
+
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+
+The drive:
+- `run`: repeats every recorded call; never hangs
+- `stdio`: calls to a stdio agent
+- `grpc`: calls over gRPC
+- `http`: calls over HTTP/1.1
+
+Calls and messages:
+- `call`: an open call, independent of its transport
+- `translate`: a recorded message in another binding or dialect
+- `route`: addresses of the calls
+- `request`: the request to send for a recorded message
+
+The plan:
+- `load`: building of a plan from a recording
+- `dependencies`: dependencies of each client message
+- `progress`: progress of the calls, and waiting for it
+- `target`: binding and dialect of a call
+- `plan`: messages, and the events that each message waits for
+- `ids`: map from recorded identifiers to the drive's
+- `compare_policy`: the choice of the differences that count
 """

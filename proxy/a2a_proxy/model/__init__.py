@@ -1,4 +1,21 @@
-"""The vocabulary: every value passed between the layers, without behaviour.
+"""The vocabulary: every value passed between the layers of the proxy, without behaviour.
 
-`chunk` is the input, `wire` the output of the wire decoders, `observation` the output of the observer.
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+
+Output of the observer:
+- `observation`: any value that the observer yields
+- `exchange`: connections and exchanges
+- `frame`: one A2A message or wire event
+
+Wire and input:
+- `wire`: events of the wire decoders
+- `chunk`: captured bytes and connection events, the input of the observer
+
+Values without imports from this package:
+- `event`: the A2A event model
+- `task`: current knowledge of tasks
+- `segment`: a conversation divided by speaker
+- `finding`: findings of rules and decoders
+- `note`: a user's note
+- `name_json`: JSON of values that hold file names
 """

@@ -1,1 +1,13 @@
-"""Texts shared by the command lines and the screens: durations, sizes, findings, labels, layouts."""
+"""Texts shared by the command lines and the screens: durations, sizes, findings, labels, layouts.
+
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+
+Layouts and reports:
+- `difference`: differences as text and JSON (package)
+- `generations`: generations as text and JSON
+- `junit`: JUnit XML
+
+Elements:
+- `text`: times, sizes, ids and outcomes as text
+- `sizes`: parsing of sizes and durations
+"""

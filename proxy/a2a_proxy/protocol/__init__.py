@@ -1,6 +1,45 @@
-"""Decode wire events into A2A: operations, dialects, bindings, the event model, artifacts and tasks.
+"""Decoding of wire events into A2A: operations, dialects, bindings, the event model, artifacts and tasks.
 
-`conversation` is the entry point (one per connection), `session_facts` holds the state that connections share, and
-`task` joins the frames of several connections. `event`, `artifact` and `describe` read recorded frames lazily, outside
-the hot path.
+`event`, `artifact` and `describe` read recorded frames lazily, outside the hot path.
+
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+
+Entry points:
+- `conversation`: decodes one connection: wire events in, frames and findings out
+- `segments`: conversations as turns, interruptions and hand-offs (package)
+- `canonical_form`: the form in which messages are compared, matched and replayed
+- `decoded`: a payload as JSON values
+- `describe`: one-line descriptions of frames
+
+Bindings, events, tasks:
+- `bindings`: one decoder per binding (package)
+- `task`: tasks joined over connections, bindings, streams and pushes
+- `event`: payloads as canonical JSON and typed events
+- `request`: requests in canonical JSON
+- `canonical`: objects of any dialect in canonical JSON
+- `task_list`: tasks in the response to ListTasks
+- `artifact_chunks`: sizes and hashes of artifacts in frames
+- `artifact`: artifacts assembled from their chunks
+- `generation`: generations of one task
+
+Calls and payloads:
+- `call`: one stream as one exchange, common to all bindings
+- `dialect`: the dialect of a call
+- `live`: the payload of a SendLiveMessage stream
+- `schema`: the protobuf class of a payload
+- `json_summary`: summaries of JSON
+- `proto_summary`: summaries of protobuf messages
+- `summary`: ids, state and flags for the index of a recording
+- `errors`: error names and payloads
+
+Tables and state:
+- `session_facts`: facts that the connections of a session share
+- `exchange`: one open exchange
+- `outcome`: outcome of an exchange
+- `rest_path`: map from REST paths to operations
+- `operations`: the operation table
+- `json_shapes`: typed, partial JSON
+- `stdio_command`: the command of a stdio agent in a card
+- `trace_context`: the `traceparent` header
+- `text`: peers' text made safe for terminals and JSON
 """

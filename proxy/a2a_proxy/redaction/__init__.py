@@ -1,8 +1,40 @@
-"""Credentials out, labels in: the floor between `protocol` and everything that stores, shows or logs.
+"""Redaction: replaces credentials in the values of `protocol` by labels before any value is stored, shown or logged.
 
-`Redactor` takes the values that `protocol` made and gives back values without credentials. The same secret
-always becomes the same label, so readers can still compare. Nothing here does I/O or
-raises on bad input.
+The same secret always gets the same label, so readers can still compare values. This package performs no I/O, and bad
+input never raises an exception.
+
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+
+Redactors:
+- `redactor`: redacts the values of one session
+- `metadata_only`: a redactor that drops every payload
+- `scanner`: a redactor that reports secrets instead
+
+Payloads:
+- `payload`: redaction of a payload by its schema
+- `protobuf_hiding`: values of protobuf at the places of a policy
+- `json_hiding`: values of JSON at the places of a policy
+
+Scrubbers, walks, policies:
+- `policy_scrubber`: the scrubber of a policy
+- `scrubber`: replacement of secrets by labels
+- `protobuf_walk`: walk of protobuf bytes
+- `json_walk`: walk of JSON bytes
+- `json_position`: the current position in a JSON text
+- `replaced_places`: paths of the replaced values, limited in size
+- `policy`: redaction policies and their words
+- `payload_paths`: paths into payloads
+
+Detection and labels:
+- `scope`: the names around a value
+- `secret_patterns`: secrets in free text
+- `known_secrets`: secrets found in a known place
+- `key_formats`: forms of keys
+- `secret_names`: names that hold secrets
+- `entropy`: random words
+- `personal_data`: personal data, for the preset `pii`
+- `page`: the section of the manual on names and forms
+- `labels`: labels, which replace secrets
 """
 
 from a2a_proxy.redaction.labels import label
@@ -14,5 +46,5 @@ __all__ = ["RedactionPolicy", "Redactor", "label", "redactor"]
 
 
 def redactor(key: bytes, policy: RedactionPolicy) -> Redactor:
-    """The redactor that does what a policy says."""
+    """Return the redactor for a policy."""
     return (BareRedactor if policy.metadata_only else Redactor)(key, policy)

@@ -1,7 +1,6 @@
-"""Words that a machine made at random, by their look alone: keys that no name and no known shape gives away.
+"""Detection of random words by their characters alone: keys without a revealing name or a known form.
 
-Identifiers are random too, and are no secrets: UUIDs, numbers, hexadecimal digests, names in camel case and paths are
-left alone.
+UUIDs, numbers, hexadecimal digests, names in camel case and paths are not reported, because they are rarely secrets.
 """
 
 from __future__ import annotations
@@ -13,24 +12,24 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 SHORTEST = 24
-"""Characters."""
+"""Characters in a random word, at least."""
 _BITS = 3.7
-"""Of information a character, at least: a random word of 24 characters of base64 has 4.1 on average, English 3.2."""
+"""Bits of information per character, at least: 24 random base64 characters have 4.1 on average, English has 3.2."""
 _CHANGES = 0.35
-"""Changes between lower case, capitals and digits, by character: 0.6 where they come at random, 0.2 in camel case."""
+"""Changes between lower case, capitals and digits per character, at least: 0.6 in random words, 0.2 in camel case."""
 _WORD = re.compile(rb"(?<![A-Za-z0-9+/_\-.%=])[A-Za-z0-9+/_\-]{24,512}={0,2}(?![A-Za-z0-9+/_\-%])")
 _PLAIN = re.compile(rb"[0-9a-fA-F\-]+\Z|.*/[a-z]{3,}(?:/|\Z)|[a-z]{3,}/")
 
 
 def random_words(data: bytes) -> Iterator[tuple[int, int]]:
-    """Where there are such words."""
+    """Yield the start and end of each random word."""
     for found in _WORD.finditer(data):
         if looks_made(found[0]):
             yield found.span()
 
 
 def looks_made(word: bytes) -> bool:
-    """Whether the word has capitals, small letters and digits in the disorder of a key."""
+    """Whether the word mixes capitals, small letters and digits as randomly as a key does."""
     core = word.rstrip(b"=")
     if len(core) < SHORTEST or _PLAIN.match(core):
         return False

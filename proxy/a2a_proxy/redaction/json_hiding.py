@@ -1,7 +1,7 @@
-"""Hide what stands at a path of a policy: strings and numbers in JSON, by their places. Keys and literals stay.
+"""Replace the JSON values at the paths of a policy: strings and numbers. Keys, `true`, `false` and `null` stay.
 
-The walk never fails, and costs a hostile payload no more than its length: places deeper than any policy reaches are
-not told apart.
+The walk never fails, and its cost is proportional to the length of the payload, even of a hostile one: places deeper
+than `DEEPEST` are not distinguished.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Label = Callable[[bytes], bytes]
 
 
 def hide(data: bytes, paths: re.Pattern[str], label: Label) -> tuple[bytes, list[str]]:
-    """The JSON text with what stands at these paths replaced, and where that was."""
+    """Return the JSON text with the values at these paths replaced, and the paths of the replaced values."""
     pieces: list[bytes] = []
     told = ReplacedPlaces()
     stack: list[JsonLevel] = []
@@ -47,7 +47,7 @@ def hide(data: bytes, paths: re.Pattern[str], label: Label) -> tuple[bytes, list
 
 
 def _hit(stack: list[JsonLevel], paths: re.Pattern[str]) -> bool:
-    """Whether the value that comes is at one of the paths."""
+    """Whether the next value is at one of the paths."""
     if not stack:
         return paths.match("") is not None
     if stack[-1].inside:
@@ -56,7 +56,7 @@ def _hit(stack: list[JsonLevel], paths: re.Pattern[str]) -> bool:
 
 
 def _label(token: bytes, label: Label) -> bytes | None:
-    """What to write instead of a string or a number; None where it has nothing to hide. Its end may be missing."""
+    """Return the replacement of a string or number, or None if it stays: empty, or a label. Its end may be missing."""
     if token[:1] != b'"':
         return b'"' + label(number(token)) + b'"'
     whole = len(token) >= 2 and token.endswith(b'"')

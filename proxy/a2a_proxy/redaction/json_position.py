@@ -1,4 +1,4 @@
-"""Where one is in a JSON text that is walked token by token, whole or not."""
+"""The current position in a JSON text, complete or cut, that is walked token by token."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from a2a_proxy.redaction.replaced_places import NAME_CHARS
 from a2a_proxy.redaction.scope import ROOT
 
 DEEPEST = 100
-"""Levels that are told apart; what lies deeper is hidden or spared by no policy, but for what is around it."""
+"""Levels that are distinguished. A policy hides or keeps deeper values only together with the values around them."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
 class JsonLevel:
-    """An object or array that is open."""
+    """An open object or array."""
 
     __slots__ = ("first", "index", "inside", "is_object", "key", "scope", "wants_key")
 
@@ -25,14 +25,14 @@ class JsonLevel:
         self.key = ""
         self.index = 0
         self.inside = inside
-        """All of it is at a place that somebody looks for."""
+        """Whether everything in it is at a place that the policy names."""
         self.scope = ROOT
         self.first = ""
-        """The first item of an array, where it is a string."""
+        """The first item of an array, if it is a string."""
 
 
 def step(mark: int, stack: list[JsonLevel]) -> None:
-    """One of `{}[],` was read."""
+    """Update the open levels after one of `{}[],`."""
     if mark in b"{[":
         stack.append(JsonLevel(mark == 0x7B, bool(stack) and stack[-1].inside))
     elif mark in b"}]":
@@ -44,7 +44,7 @@ def step(mark: int, stack: list[JsonLevel]) -> None:
 
 
 def path(stack: list[JsonLevel]) -> str:
-    """Where the present value is: `$.params.message.parts[0].text`; its end is left out where it is too deep."""
+    """Return the path of the current value, such as `$.params.message.parts[0].text`, cut after `DEEPEST` levels."""
     return "$" + "".join(map(_step, stack[:DEEPEST]))
 
 

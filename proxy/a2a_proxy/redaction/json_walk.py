@@ -1,6 +1,6 @@
-"""Walk JSON text by its bytes and replace strings, and numbers under a secret's name, in place; the rest stays.
+"""Walk the bytes of JSON text and replace strings, and numbers with a secret's name, in place. All other bytes stay.
 
-The walk never fails: text that ends early, or is no JSON at all, is walked as far as its strings go.
+The walk never fails: in text that ends early or is not JSON, everything that looks like a string is walked.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from a2a_proxy.redaction.scope import ROOT, Scope, has_siblings, inner_scope, it
 from a2a_proxy.redaction.secret_names import NUMBER, fold, member_kind
 
 TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\],]|-?\d[\d.eE+\-]*', re.S)
-"""A string, the end of which may be missing, a mark or a number."""
+"""A string, possibly without its end, or a punctuation mark, or a number."""
 _LAST: Final = re.compile(rb"\s*(?:\]|\Z)")
 
 Replace = Callable[[bytes, str | None, bool], bytes | None]
-"""A string's decoded bytes or a number, the name by which it is judged, and whether the text ends inside it; gives
-what to put there instead, or None."""
+"""Called with a string's decoded bytes or a number, the name by which it is judged, and whether the text ends inside
+it. Returns the replacement, or None if the value stays."""
 
 
 def valid(data: bytes) -> bool:
-    """Whether this is JSON, whole and well-formed."""
+    """Whether the data is complete and well-formed JSON."""
     try:
         msgspec.json.decode(data, type=msgspec.Raw)
         data.decode()
@@ -37,7 +37,7 @@ def valid(data: bytes) -> bool:
 
 
 def unescape(inner: bytes) -> bytes:
-    """The bytes a JSON string stands for, given what is between its quotes. Broken escapes stay as they are."""
+    """Decode the text between the quotes of a JSON string. Text with invalid escapes is returned unchanged."""
     if b"\\" not in inner:
         return inner
     try:
@@ -47,17 +47,17 @@ def unescape(inner: bytes) -> bytes:
 
 
 def escape(text: bytes) -> bytes:
-    """What goes between the quotes for these bytes."""
+    """Encode bytes as the text between the quotes of a JSON string."""
     return msgspec.json.encode(text.decode("utf-8", "replace"))[1:-1]
 
 
 def number_text(value: float) -> bytes:
-    """A number as every encoding would write it, so that it gets one label."""
+    """Return a number in the form used for all encodings, so that it gets one label."""
     return (str(int(value)) if value.is_integer() else repr(value)).encode()
 
 
 def number(token: bytes) -> bytes:
-    """The number of JSON text as `number_text` writes it; whole numbers keep all of their digits."""
+    """Return a JSON number in the form of `number_text`; whole numbers keep all their digits."""
     if token.isdigit():
         return token
     try:
@@ -69,9 +69,9 @@ def number(token: bytes) -> bytes:
 def walk(
     data: bytes, replace: Replace, spared: re.Pattern[str] | None = None, scope: Scope = ROOT
 ) -> tuple[bytes, list[str]]:
-    """The text with strings replaced, and the paths of those replaced: `$.params.message.parts[0].text`.
+    """Return the text with secrets replaced, and their paths, such as `$.params.message.parts[0].text`.
 
-    What stands at a `spared` place (`paths`) stays. `scope` is that of the text.
+    Values at `spared` places (`payload_paths`) stay. `scope` is the scope of the whole text.
     """
     pieces: list[bytes] = []
     told = ReplacedPlaces()
@@ -129,7 +129,7 @@ def _item_name(stack: list[JsonLevel], text: bytes) -> str | None:
 
 
 def _siblings(data: bytes) -> dict[int, str | None]:
-    """Where values begin that are judged by another name than their own, and that name (`scope.sibling_names`)."""
+    """Return the start of each value judged by another name than its own, with that name (`scope.sibling_names`)."""
     found: dict[int, str | None] = {}
     stack: list[_Members] = []
     for token in TOKEN.finditer(data):
@@ -162,19 +162,19 @@ def _siblings(data: bytes) -> dict[int, str | None]:
 
 
 class _Members:
-    """An object or array that is open."""
+    """The members of an open object or array."""
 
     def __init__(self, is_object: bool, start: int) -> None:
         self.is_object = is_object
         self.start = start
         self.key: str | None = None
-        """The folded name of the value that comes next."""
+        """The folded name of the next value, or None before a name and in an array."""
         self.texts: dict[str, str | None] = {}
         self.at: dict[str, int] = {}
-        """Where the values begin."""
+        """Byte offsets of the values."""
 
     def judged(self) -> Iterator[tuple[int, str | None]]:
-        """Where values begin that are judged by another name, and that name; an object of a model's token too."""
+        """Yield the start of each value judged by another name, with that name; also of a model's token object."""
         names = sibling_names(self.texts)
         yield from ((self.at[member], name) for member, name in names.items() if member in self.at)
         if "token" in names:

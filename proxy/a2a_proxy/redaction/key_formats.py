@@ -1,4 +1,4 @@
-"""Forms of keys: the maker's prefix, an alphabet, a length. `patterns` searches for them."""
+"""Forms of keys: the maker's prefix, an alphabet, a length. `secret_patterns` searches for them."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _BASE64: Final = "A-Za-z0-9+/"
 
 
 class KeyFormat(NamedTuple):
-    """One form of key: what follows the prefix is `length` characters of `alphabet`, or more unless it is `exact`."""
+    """One form of key: a prefix, then at least `length` characters of `alphabet`, or exactly as many if `exact`."""
 
     maker: str
     prefixes: tuple[str, ...]
     alphabet: str
     length: int
     exact: bool = False
-    """A longer word is none. For prefixes so short that other words have them too."""
+    """Whether longer words are not keys. For prefixes so short that other words have them too."""
     before: str = ""
-    """A regular expression of what stands before `near` and belongs to the key."""
+    """A regular expression for the part of the key before `near`."""
     near: str = ""
-    """The same, directly before the prefix and of a fixed width: the sieve looks at it."""
+    """A regular expression of fixed width for the part directly before the prefix. The sieve checks it."""
     after: str = ""
-    """A regular expression of what follows the prefix, before the characters that are counted."""
+    """A regular expression for the part between the prefix and the counted characters."""
 
 
 _STRIPE: Final = tuple(f"{kind}k_{mode}_" for kind in "prs" for mode in ("live", "test", "prod"))
@@ -190,14 +190,14 @@ WEBHOOKS: Final = (
     KeyFormat("Telegram", ("api.telegram.org/bot",), WORD + ":", 35),
     KeyFormat("Zapier", ("hooks.zapier.com/hooks/catch/",), WORD + "/", 16),
 )
-"""Addresses of which the last part is the secret; what stands before it stays."""
+"""Addresses whose last part is the secret. Only that part is replaced."""
 
-# A key begins where a word does; also after a percent-encoded character, or after an escape such as `\n`.
+# A key starts at the start of a word, after a percent-encoded character, or after an escape such as `\n`.
 _BEGIN: Final = r"(?:(?<![A-Za-z0-9_\-])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))"
 
 
 def compiled() -> re.Pattern[bytes]:
-    """All forms as one pattern. The last group that matched is the secret: a key, or the end of an address."""
+    """Return one pattern for all forms. The last group that matched is the secret: a key, or the end of an address."""
     by_start: dict[str, list[str]] = {}
     for form in FORMATS:
         for prefix in form.prefixes:
@@ -209,7 +209,7 @@ def compiled() -> re.Pattern[bytes]:
 
 
 def beginnings() -> re.Pattern[bytes]:
-    """A key of which the end is missing: group 1 is what there is of it, from its prefix to the end of the bytes."""
+    """Return a pattern for keys without their end: the last group that matched extends to the end of the bytes."""
     keys = "|".join(re.escape(prefix) for form in FORMATS if not form.near for prefix in form.prefixes)
     hooks = "|".join(re.escape(prefix) for form in WEBHOOKS for prefix in form.prefixes)
     rest = rf"[{WORD}.=+/:]"
@@ -225,23 +225,23 @@ FOLDED: Final = bytes(
     ord("=") if byte == ord("\\") else ord("_") if byte in b".~/" else ord("x") if byte in b"jqvzJQVXZ" else low
     for byte, low in enumerate(bytes(range(256)).lower())
 )
-"""Table for `bytes.translate`: lower case, and rare characters made one, so that fewer searches find all prefixes."""
+"""Table for `bytes.translate`: lower case, with rare characters merged, so that fewer searches find all prefixes."""
 _RUN: Final = 16
-"""Characters after a prefix that the sieve looks at, at most."""
+"""Characters after a prefix that the sieve checks, at most."""
 _SHORTEST: Final = 16
-"""Characters that follow every prefix, at least."""
+"""Characters after every prefix, at least."""
 _TOGETHER: Final = 6
 _ANY: Final = r"[\s\S]"
 """The character after the anchor, which is consumed before the lookbehinds."""
 _NO_WORD: Final = r"(?<![ac-ik-qs-wy][a-z0-9].k\-)"
-"""Not in `task-1` or `disk-1`. In protobuf a tag and a length stand before a string: `b`, `j`, `r`, `z` may be tags."""
+"""Excludes `task-1` and `disk-1`. In protobuf a tag and a length precede a string: `b`, `j`, `r`, `z` may be tags."""
 
 
 def sieves() -> dict[str, list[str]]:
-    """Regular expressions that together match every key in `FOLDED` bytes, by the characters that stand before each.
+    """Return regular expressions that together match every key in `FOLDED` bytes, by the characters before each.
 
-    Those after `A` are for the bytes as they are. There may be other matches: the left boundary is not tested, since
-    in protobuf the length of a string stands before it, which may be a letter.
+    The expressions after `A` are for unfolded bytes. False matches are possible: the left boundary is not tested,
+    because in protobuf a string is preceded by its length, which may be a letter.
     """
     quick: dict[str, list[str]] = {}
     behind: dict[str, dict[str, list[str]]] = {}
@@ -274,13 +274,13 @@ def _grouped(anchor: str, behind: dict[str, list[str]]) -> list[str]:
 
 
 def _split(prefix: str) -> tuple[str, str, str]:
-    """The part of a prefix that is searched for, and what stands before and after it."""
+    """Return the part of a prefix that is searched for, and the parts before and after it."""
     folded = prefix.encode().translate(FOLDED).decode()
     for anchor, text in (("_", folded), ("x", folded), ("A", prefix), ("gl", folded), ("k", folded), ("p", folded)):
         if anchor in text:
             left, _, right = text.rpartition(anchor) if anchor == "_" else text.partition(anchor)
             return anchor, left, right
-    raise ValueError(f"no sieve meets {prefix}")
+    raise ValueError(f"no sieve finds the prefix {prefix}")
 
 
 def _run(form: KeyFormat, fold: Callable[[str], str]) -> str:
@@ -288,11 +288,11 @@ def _run(form: KeyFormat, fold: Callable[[str], str]) -> str:
 
 
 def _shorten_run(run: str) -> str:
-    """Return a run, or what follows a prefix, without its first character."""
+    """Return the expression of a run, or of the characters after a prefix, without its first character."""
     return re.sub(r"\{(\d+)", lambda count: f"{{{int(count[1]) - 1}", run, count=1)
 
 
 def _folded(expression: str) -> str:
-    """A regular expression of the same for `FOLDED` bytes."""
+    """Convert a regular expression to one for `FOLDED` bytes."""
     plain = expression.replace("A-Z", "a-z").replace("a-za-z", "a-z").replace("A-F", "a-f").replace("a-fa-f", "a-f")
     return plain.replace(r"\.", "_").replace(".", "_").replace("~", "_").replace("/", "_")

@@ -1,6 +1,6 @@
-"""Secrets met in a known place, so that they are found again anywhere else: in an echo, an error text, a file.
+"""Secrets found in a known place, so that they are recognized everywhere else: in an echo, an error text, a file.
 
-Each secret is looked for as it is, JSON-escaped, percent-encoded, and in base64 at each of the three alignments.
+Each secret is searched for unencoded, JSON-escaped, percent-encoded, and in base64 at each of the three alignments.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import msgspec
 from a2a_proxy.redaction.labels import is_label
 
 SHORTEST = 6
-"""Bytes. Shorter values are replaced in their known place only: elsewhere they would hit by chance."""
+"""Bytes. Shorter values are replaced in their known place only: elsewhere they would match by chance."""
 
 LONGEST = 8192
-"""Bytes. Larger values are no credentials of any protocol, and dear to look for."""
+"""Bytes. No protocol has longer credentials, and searching for them is expensive."""
 
 _LIMIT = 1024
 _WORD = 8
 _LONG = 2 * _WORD - 1
-"""From this length on, a form covers at least one aligned 8-byte word wherever it lies."""
+"""Bytes. A form of this length or more covers at least one aligned 8-byte word at any offset."""
 _FEW = 5
 
 _ADDRESS = re.compile(rb"\[?(?:\d{1,3}(?:\.\d{1,3}){3}|[\da-fA-F]{0,4}(?::[\da-fA-F]{0,4}){2,7})\]?(?::\d{1,5})?")
@@ -35,11 +35,11 @@ _VOCABULARY = frozenset(
     b"text/plain jsonrpc result params status parts history metadata artifacts configuration streaming "
     b"generation".split()
 )
-"""Words of the protocol and of placeholders: somebody's password, perhaps, but everybody's traffic."""
+"""Words of the protocol and placeholders: they may be passwords, but they also occur in all traffic."""
 
 
 def forms(secret: bytes) -> list[bytes]:
-    """How a secret may look inside a payload, the plain form first, no form twice."""
+    """Return the forms that a secret may have in a payload, the plain form first, each form once."""
     found = {secret: None, **dict.fromkeys(_escaped(secret))}
     percent = quote_from_bytes(secret, safe="").encode()
     found[percent] = None
@@ -70,7 +70,7 @@ def _lower_hex(percent: bytes) -> bytes:
 
 
 class KnownSecrets:
-    """A bounded memory of secrets; the oldest are forgotten first. `generation` counts its changes."""
+    """A bounded set of secrets; the oldest are forgotten first. `generation` counts its changes."""
 
     def __init__(self) -> None:
         self.generation = 0
@@ -80,7 +80,7 @@ class KnownSecrets:
         self._words: set[int] = set()
 
     def add(self, secret: bytes) -> None:
-        """Remember a secret, unless it is too short or too common to be looked for."""
+        """Remember a secret, unless it is too short, too long or too common to search for."""
         if (
             secret in self._secrets
             or not SHORTEST <= len(secret) <= LONGEST
@@ -92,7 +92,7 @@ class KnownSecrets:
             return
         self._secrets[secret] = None
         if len(self._secrets) > _LIMIT:
-            # Half at once: indexing anew is dear, and tokens made per task would ask for it every time.
+            # Half at once: rebuilding the index is expensive, and tokens issued per task would require it every time.
             self._secrets = dict.fromkeys(list(self._secrets)[_LIMIT // 2 :])
             self._rebuild()
         else:
@@ -117,7 +117,7 @@ class KnownSecrets:
             self._words.update(_words(form))
 
     def hit(self, data: bytes) -> bool:
-        """Whether the data may hold a secret; a false alarm is possible, a miss is not. About 1 us for 300 bytes."""
+        """Whether the data may contain a secret. No false negatives, some false positives. About 1 us for 300 bytes."""
         for form in self._few:
             if form in data:
                 return True
@@ -126,7 +126,7 @@ class KnownSecrets:
         return False
 
     def find(self, data: bytes) -> list[tuple[int, int, bytes]]:
-        """Where secrets are in the data: start, end, and which."""
+        """Return the start, the end and the secret of each occurrence in the data."""
         found: list[tuple[int, int, bytes]] = []
         if self._forms and self.hit(data):
             for form, secret in self._forms.items():
@@ -137,7 +137,7 @@ class KnownSecrets:
         return found
 
     def tail(self, data: bytes) -> tuple[int, int, bytes] | None:
-        """A secret that the end of cut data cuts short: at least its first three bytes."""
+        """Return start, end and secret of a secret that the end of the data cuts off after 3 bytes or more, or None."""
         best: tuple[int, int, bytes] | None = None
         for form, secret in self._forms.items():
             floor = len(data) if best is None else best[0]
@@ -150,19 +150,19 @@ class KnownSecrets:
         return best
 
     def save(self) -> list[bytes]:
-        """The secrets, for a snapshot that only its owner can read."""
+        """Return the secrets, for a snapshot that only its owner can read."""
         return list(self._secrets)
 
     def restore(self, secrets: list[bytes]) -> None:
-        """Remember what `save` gave."""
+        """Remember the secrets that `save` returned."""
         for secret in secrets:
             self.add(secret)
 
 
 def _ordinary(secret: bytes) -> bool:
-    """Whether ordinary text may contain it: `because`, `Berlin`, `123456`, `two words`, `192.0.2.1`, `127.0.0.1:80`.
+    """Whether ordinary text may contain the value: `because`, `Berlin`, `123456`, `two words`, `127.0.0.1:80`.
 
-    A peer that sent its address as a password would otherwise hide every address in the recording.
+    Otherwise a peer that sends its address as a password would hide that address in the whole recording.
     """
     if _ADDRESS.fullmatch(secret):
         return True

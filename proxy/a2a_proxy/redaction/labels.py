@@ -1,4 +1,4 @@
-"""Labels: what stands where a secret stood."""
+"""Labels, which replace secrets."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Final
 from a2a_proxy.model.frame import Frame
 
 WITHHELD: Final = "payload"
-"""What `redacted` of a frame says where its payload was not recorded, on purpose."""
+"""Entry in `redacted` of a frame whose payload was intentionally not recorded."""
 _PREFIX = b"redacted-"
 _LABEL = re.compile(rb"redacted-[0-9a-f]{12}")
 
 
 def label(key: bytes, secret: bytes | str) -> str:
-    """The label of a secret: `redacted-` and 48 bits of an HMAC, so that it tells nothing without the key.
+    """Return the label of a secret: `redacted-` and 48 bits of an HMAC, which reveal nothing without the key.
 
     Letters, digits and hyphens only: safe unquoted in JSON strings, header values, URLs, url-safe base64 and protobuf.
     """
@@ -24,10 +24,10 @@ def label(key: bytes, secret: bytes | str) -> str:
 
 
 def is_label(value: bytes) -> bool:
-    """Whether the value is a label already, as in traffic replayed from a recording."""
+    """Whether the value is already a label, as in traffic replayed from a recording."""
     return value.startswith(_PREFIX) and _LABEL.fullmatch(value) is not None
 
 
 def withheld(frame: Frame) -> bool:
-    """Its payload was left out on purpose: nothing can be said of it."""
+    """Whether the payload was intentionally not recorded, so that nothing is known about it."""
     return not frame.payload and WITHHELD in frame.redacted

@@ -1,7 +1,7 @@
-"""Recording without payloads: sizes, kinds, states, ids and times of what passed, and nothing of what was said.
+"""Recording without payloads: sizes, kinds, states, ids and times of the traffic, but none of its content.
 
-Payloads and texts of errors are dropped before anything above this floor sees them, so no rule, console line or export
-can repeat them. A frame of which the payload was dropped says so: `withheld`.
+Payloads and error texts are dropped before any higher layer receives them, so no rule, console line or export can
+repeat them. `labels.withheld` recognizes a frame whose payload was dropped.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from a2a_proxy.redaction.scrubber import plain_name
 
 _RULE: Final = "A2A-"
 _NAMES: Final = re.compile(r"(?:data|event|content-length|content-type)\Z", re.I)
-"""Of the lines around a payload those that say nothing of it."""
+"""Names of the lines around a payload that reveal none of its content."""
 _SIDES: Final = (("request_headers", "header"), ("response_headers", "response-header"), ("trailers", "trailer"))
 
 
 class BareRedactor(Redactor):
-    """Lets no payload through."""
+    """A redactor that drops every payload."""
 
     def frame(self, frame: Frame, exchange: Heads | None, sieved: int = -1) -> Frame:
-        """The frame without payload; what it tells of itself stays, its secrets apart."""
+        """Return the frame without its payload; its metadata stays, with secrets replaced."""
         clean = super().frame(frame, exchange, sieved)
         if not clean.size and not clean.payload:
             return clean
-        # Of bytes that could not be read the remark has a sample.
+        # The note on undecodable bytes contains a sample of them.
         note = "" if clean.kind is FrameKind.UNDECODABLE else clean.note
         return msgspec.structs.replace(
             clean,
@@ -47,7 +47,7 @@ class BareRedactor(Redactor):
         )
 
     def exchange(self, exchange: Exchange) -> Exchange:
-        """The exchange with the protocol's own header values only, without the texts of errors and of queries."""
+        """Return the exchange with labels for all header values except the protocol's, without error text and query."""
         clean = super().exchange(exchange)
         changes: dict[str, Any] = {}
         paths: list[str] = []
@@ -72,7 +72,7 @@ class BareRedactor(Redactor):
         return msgspec.structs.replace(clean, **changes, redacted=tuple(dict.fromkeys((*clean.redacted, *paths))))
 
     def task(self, task: Task) -> Task:
-        """The task without the names of its artifacts, which agents make as they like."""
+        """Return the task without the names of its artifacts, which agents choose freely."""
         clean = super().task(task)
         if not any(artifact.name for artifact in clean.artifacts):
             return clean
@@ -80,7 +80,7 @@ class BareRedactor(Redactor):
         return msgspec.structs.replace(clean, artifacts=unnamed)
 
     def finding(self, finding: Finding) -> Finding:
-        """The finding; of one that no rule made, what it says beyond its kind may repeat what was said."""
+        """Return the finding; without details, which may repeat content, if it does not come from a rule."""
         clean = super().finding(finding)
         if clean.rule.startswith(_RULE):
             return clean
@@ -93,7 +93,7 @@ class BareRedactor(Redactor):
 
 
 def _framing(text: str) -> str:
-    """What stood around a payload, without the values of lines that might say something."""
+    """Return the lines around a payload, without values that may reveal content."""
     return "\n".join(map(_line, text.split("\n")))
 
 

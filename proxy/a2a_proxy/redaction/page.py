@@ -1,4 +1,4 @@
-"""The part of the manual that lists the names and forms of secrets. All of it comes from the tables of this package."""
+"""The manual's section on the names and forms of secrets, generated from the tables of this package."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _ALPHABETS = {
 
 
 def markdown() -> Iterator[str]:
-    """The lines of the section."""
+    """Yield the lines of the section."""
     yield "### Names"
     yield ""
-    yield "Case and the characters `_`, `-`, `.` and blank do not count: `apikey` is also `API-Key` and `api_key`."
+    yield "Case and the characters `_`, `-`, `.` and space are ignored: `apikey` is also `API-Key` and `api_key`."
     for title, names in listed().items():
         yield ""
         yield f"{title}:"
@@ -34,7 +34,7 @@ def markdown() -> Iterator[str]:
     yield ""
     yield from _table(FORMATS)
     yield ""
-    yield "Addresses of which the last part is a secret; the rest of the address stays:"
+    yield "Addresses whose last part is a secret; the rest of the address stays:"
     yield ""
     yield from _table(WEBHOOKS)
 
@@ -51,7 +51,7 @@ def _table(forms: tuple[KeyFormat, ...]) -> Iterator[str]:
 
 
 def _alphabet(characters: str) -> str:
-    """An alphabet in words: a base and the characters beside it."""
+    """Describe an alphabet: a base, and the characters in addition to it."""
     base = max((each for each in _ALPHABETS if characters.startswith(each)), key=len)
     more = [f"`{each}`" for each in re.sub(r"\\(.)", r"\1", characters[len(base) :])]
     return _ALPHABETS[base] + (f", also {' '.join(more)}" if more else "")

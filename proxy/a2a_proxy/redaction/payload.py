@@ -1,4 +1,4 @@
-"""The payload of a frame, by its schema: JSON, protobuf, trailers, anything else."""
+"""Redaction of the payload of a frame by its schema: JSON, protobuf, trailers or other bytes."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _PLAIN = frozenset({"", "json", "text", "bytes", "trailers", "control"})
 
 
 _UNQUOTED = " !\"#$&'()*+,/:;<=>?@[\\]^`{|}"
-"""What gRPC leaves as it is in a `grpc-message`: all of printable ASCII but the percent sign."""
+"""Characters that gRPC does not encode in a `grpc-message`: printable ASCII except the percent sign."""
 
 
 @lru_cache(maxsize=256)
 def _secret_fields(schema: str) -> frozenset[int]:
-    """Fields of a message within which only field numbers tell the secrets: push configurations."""
+    """Return the fields of a message in which only field numbers identify secrets: push configurations."""
     if schema in _PLAIN:
         return frozenset()
     return frozenset().union(*map(protobuf_walk.secret_fields, protobuf_walk.shapes(schema)))
 
 
 def fields_clean(schema: str, data: bytes) -> bool:
-    """Whether payloads that are not suspicious are clean: so it is but for trailers, and fields that hold secrets."""
+    """Whether a payload that is not suspicious is clean. Trailers and messages with secret fields may not be."""
     fields = _secret_fields(schema)
     if fields:
         return fields.isdisjoint(protobuf_walk.field_numbers(data))
@@ -39,7 +39,7 @@ def fields_clean(schema: str, data: bytes) -> bool:
 
 
 def redact(scrub: Scrubber, schema: str, data: bytes, *, cut: bool) -> tuple[bytes, list[str]]:
-    """The payload without secrets, and where they were. The same bytes where there were none."""
+    """Return the payload without secrets, and their paths. A payload without secrets is returned unchanged."""
     if schema == "trailers":
         return _trailers(scrub, data)
     if schema in _PLAIN:
@@ -58,7 +58,7 @@ def _json_or_text(scrub: Scrubber, data: bytes, cut: bool) -> tuple[bytes, list[
     paths = hidden + paths
     if json_walk.valid(data):
         return new, paths
-    # Broken JSON: where strings begin and end is a guess, so what looks like a secret goes too.
+    # Broken JSON: the bounds of strings are a guess, so text that looks like a secret is replaced too.
     text = scrub.text(new, cut=cut)
     return text, paths if text == new else [*paths, "$"]
 
@@ -87,12 +87,12 @@ def _protobuf(scrub: Scrubber, schema: str, data: bytes, cut: bool) -> tuple[byt
 
 
 def _shapes(schema: str) -> list[Descriptor | None]:
-    """What the payload may be; None stands for a message that nobody described."""
+    """Return the possible descriptors of the payload; `[None]` for a message without a descriptor."""
     return [*protobuf_walk.shapes(schema)] or [None]
 
 
 def _trailers(scrub: Scrubber, data: bytes) -> tuple[bytes, list[str]]:
-    """Trailers as a JSON list of name and value. `grpc-message` is percent-encoded, `-bin` values are base64."""
+    """Redact trailers, a JSON list of name and value. `grpc-message` is percent-encoded, `-bin` values are base64."""
     try:
         pairs = msgspec.json.decode(data, type=list[tuple[str, str]])
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -108,7 +108,7 @@ def _trailers(scrub: Scrubber, data: bytes) -> tuple[bytes, list[str]]:
 
 
 def header(scrub: Scrubber, name: bytes, value: bytes) -> bytes:
-    """A header or trailer value, clean; also inside gRPC's percent-encoded message and base64 or raw binary values."""
+    """Return a header or trailer value without secrets; decodes `grpc-message` and base64 or raw `-bin` values."""
     low = name.lower()
     if not scrub.holds_secret(name):
         if low == b"grpc-message":
@@ -121,7 +121,7 @@ def header(scrub: Scrubber, name: bytes, value: bytes) -> bytes:
 
 
 def _binary(scrub: Scrubber, low: bytes, value: bytes) -> bytes:
-    """A `-bin` value: base64 with or without padding, or (gRPC C-core) a NUL and the bytes."""
+    """Redact a `-bin` value: base64 with or without padding, or (gRPC C-core) a NUL and the bytes."""
     schema = "google.rpc.Status" if low == b"grpc-status-details-bin" else "google.rpc.Unknown"
     if value[:1] == b"\0":
         clean = _protobuf(scrub, schema, value[1:], False)[0]

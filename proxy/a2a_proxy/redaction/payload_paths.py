@@ -1,10 +1,10 @@
-"""Paths into payloads, the same for JSON and protobuf, as one expression over a canonical way of writing places.
+"""Paths into payloads, the same for JSON and protobuf, compiled to one regular expression over canonical places.
 
-`$.params.message.parts[*].text` begins at the root of a payload; `message.parts.text` fits at any depth. `..` stands
-for any steps, `*` for one. An index may be left out. Names count without case and separators (`contextId`,
-`context_id`), and all that is inside of a place belongs to it.
+`$.params.message.parts[*].text` starts at the root of a payload; `message.parts.text` matches at any depth. `..` is any
+number of steps, `*` one step. An index may be omitted. Case and separators of names are ignored (`contextId`,
+`context_id`), and a path includes everything inside the place that it names.
 
-A place is written canonically as `/params/message/parts[0]/text`.
+The canonical form of a place is `/params/message/parts[0]/text`.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from a2a_proxy.redaction.secret_names import fold
 _STEP = re.compile(r"""\.\.|\.?\*|\[(?:\*|\d+|"(?:[^"\\]|\\.)*"|'[^']*')\]|\.?[^.\[\]*$\s"']+""")
 _TOLD = re.compile(r"""\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]|\[([^\]]*)\]|\.?([^.\[]+)""")
 _STRUCT = re.compile(r"\.fields(?=\[)|\.values(?=[.\[]|\Z)")
-"""Steps of a protobuf path that JSON has not: those of Struct and ListValue."""
+"""Steps of a protobuf path that JSON lacks: the fields of Struct and ListValue."""
 _INSIDE = r"(?:[/\[].*)?\Z"
 _INDICES = r"(?:\[\d+\])*"
 
 
 class PathError(ValueError):
-    """It is no path."""
+    """A text that is not a path."""
 
 
 def check_path(path: str) -> None:
-    """Raises PathError where it is none."""
+    """Check the syntax of a path. Raises PathError if it is invalid."""
     _expression(path)
 
 
 def compiled(paths: Iterable[str], members: Iterable[str] = ()) -> re.Pattern[str] | None:
-    """An expression that matches each canonical place at one of these paths, or inside of it; None for no paths.
+    """Return a pattern that matches each canonical place at or inside one of these paths; None if there are no paths.
 
-    `members` are names that fit at any depth, with `*` for any characters.
+    `members` are names that match at any depth, with `*` for any characters.
     """
     parts = [_expression(path) for path in paths]
     parts += [rf"(?:/.*)?/{wildcard(name)}(?:\[\d+\])*" for name in members]
@@ -43,12 +43,12 @@ def compiled(paths: Iterable[str], members: Iterable[str] = ()) -> re.Pattern[st
 
 
 def wildcard(name: str) -> str:
-    """An expression for a folded name, `*` being any characters of one."""
+    """Return a regular expression for a folded name in which `*` matches any characters."""
     return "[^/\\[]*".join(re.escape(_safe(piece)) for piece in name.split("*"))
 
 
 def _safe(name: str) -> str:
-    """A name without what separates places, folded."""
+    """Return the folded name without the characters that separate steps."""
     return re.sub(r"[/\[\]]", "\0", fold(name))
 
 
@@ -65,17 +65,17 @@ def _expression(path: str) -> str:
 
 
 def _steps(rest: str) -> list[str]:
-    """The steps of a path without its root. Raises PathError."""
+    """Split a path without its root into steps. Raises PathError if it is invalid."""
     steps: list[str] = []
     at = 0
     while at < len(rest):
         found = _STEP.match(rest, at)
         if found is None:
-            raise PathError(f"{rest[at:]!r} cannot be read")
+            raise PathError(f"{rest[at:]!r} is not a step")
         steps.append(found[0])
         at = found.end()
     if not steps or steps[-1] == "..":
-        raise PathError("it names nothing")
+        raise PathError("it does not name a value")
     return steps
 
 
@@ -94,7 +94,7 @@ def _step(step: str) -> str:
 
 @lru_cache(maxsize=4096)
 def place(told: str) -> str:
-    """The canonical way of writing a place that a walker of JSON (`$.a[0]["b"]`) or protobuf (`a.fields[b]`) tells."""
+    """Return the canonical form of a place from the walk of JSON (`$.a[0]["b"]`) or protobuf (`a.fields[b]`)."""
     text = _STRUCT.sub("", told.removeprefix("$"))
     steps = []
     for index, quoted, key, name in _TOLD.findall(text):

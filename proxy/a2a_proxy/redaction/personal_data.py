@@ -1,6 +1,6 @@
-"""What tells of persons, by its look and by the names it stands under: the preset `pii`.
+"""Personal data, found by its form and by the names of members and headers: the preset `pii`.
 
-Numbers are taken only where their check digits are right; a telephone number only with its country's code.
+Card numbers and IBANs are found only if their check digits are valid, and telephone numbers only with a country code.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MEMBERS = (
     "username",
     "ipaddress",
 )
-"""Folded names of members."""
+"""Folded names of members with personal data."""
 HEADERS = ("x-forwarded-for", "forwarded", "x-real-ip", "cf-connecting-ip", "true-client-ip", "from", "x-user*")
 
 _EMAIL = re.compile(rb"(?<![\w.+\-])[\w.+\-]{1,64}@(?:[A-Za-z0-9\-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w\-])")
@@ -60,7 +60,7 @@ _SSN = re.compile(rb"(?<![\w\-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![
 
 
 def personal(data: bytes) -> Iterator[tuple[int, int]]:
-    """Where something tells of a person."""
+    """Yield the start and end of each piece of personal data."""
     for pattern in (_EMAIL, _PHONE, _SSN):
         yield from (found.span() for found in pattern.finditer(data))
     yield from (found.span() for found in _IBAN.finditer(data) if _is_iban(found[0]))
@@ -68,13 +68,13 @@ def personal(data: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _is_iban(text: bytes) -> bool:
-    """ISO 13616: the first four characters moved to the end, letters as numbers, the rest of division by 97 is 1."""
+    """Check ISO 13616: the first four characters moved to the end and letters as numbers, the value mod 97 is 1."""
     plain = text.replace(b" ", b"").decode()
     return 15 <= len(plain) <= 34 and int("".join(str(int(each, 36)) for each in plain[4:] + plain[:4])) % 97 == 1
 
 
 def _is_card(text: bytes) -> bool:
-    """Luhn: every second digit from the right doubled, the sum of all digits is a multiple of ten."""
+    """Check Luhn: with every second digit from the right doubled, the sum of all digits is a multiple of ten."""
     digits = [byte - 48 for byte in text if 48 <= byte <= 57]
     if len(set(digits)) < 2:
         return False

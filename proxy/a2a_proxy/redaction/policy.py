@@ -1,14 +1,14 @@
-"""What to take out of a recording besides credentials, and what to leave in it: read from tables or from words.
+"""Redaction policies: data to remove from a recording besides credentials, and data to keep.
 
-A policy is a list of words, and every way of saying one comes down to them: `--redact WORD`, a TOML file, the session
-that remembers what was applied to it.
+A policy is a list of words. Each of its sources is converted to words: `--redact WORD`, a TOML file, the record of the
+policy applied to a session.
 
-    default | strict | pii | none       presets; strict and pii add to one another
+    default | strict | pii | none       presets; strict and pii can be combined
     metadata-only                       no payload, no message text
-    header:NAME  member:NAME            of header fields and JSON members; `*` stands for any characters
-    path:PATH    $.JSON.PATH            a place in payloads, JSON and protobuf alike (`paths`)
-    regex:PATTERN                       what looks so, anywhere
-    keep:header:NAME  keep:member:NAME  keep:path:PATH  keep:regex:PATTERN      what stays though it would go
+    header:NAME  member:NAME            header fields and JSON members; `*` matches any characters
+    path:PATH    $.JSON.PATH            a place in payloads, in JSON and protobuf alike (`payload_paths`)
+    regex:PATTERN                       text that matches, anywhere
+    keep:header:NAME  keep:member:NAME  keep:path:PATH  keep:regex:PATTERN      exceptions, which stay
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _KINDS: Final = {"header": "headers", "member": "members", "path": "paths", "reg
 _TABLES: Final = {table: kind for kind, table in _KINDS.items()}
 _KEEP: Final = "keep"
 _PLACES = "header:NAME, member:NAME, path:PATH, regex:PATTERN, keep:..., metadata-only, or one of " + ", ".join(PRESETS)
-_HINT = f"write {_PLACES}"
+_HINT = f"use {_PLACES}"
 
 
 class PolicyError(ValueError):
-    """No policy can be made of this. `str()` is the message, `hint` says what can be written."""
+    """An invalid policy. `str()` is the message, `hint` shows valid input."""
 
     def __init__(self, message: str, hint: str = _HINT) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class PolicyError(ValueError):
 
 
 class Places(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where something stands, or how it looks."""
+    """Values of a policy, by place or by pattern."""
 
     headers: tuple[str, ...] = ()
     members: tuple[str, ...] = ()
@@ -49,26 +49,26 @@ class Places(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RedactionPolicy(msgspec.Struct, frozen=True):
-    """What goes and what stays. The one that says nothing takes credentials out."""
+    """Data to redact and data to keep. The empty policy redacts credentials only."""
 
     strict: bool = False
-    """Also headers that are not the protocol's own, and words that a machine made."""
+    """Whether headers other than the protocol's, and random words, are redacted too."""
     pii: bool = False
-    """Also what tells of persons: addresses, numbers of telephones, accounts and cards."""
+    """Whether personal data is redacted too: addresses, and numbers of telephones, accounts and cards."""
     none: bool = False
-    """Nothing goes, credentials neither."""
+    """Whether nothing is redacted, not even credentials."""
     metadata_only: bool = False
     take: Places = Places()
     keep: Places = Places()
 
     @property
     def plain(self) -> bool:
-        """It takes credentials out and nothing else."""
+        """Whether the policy redacts credentials and nothing else."""
         return self == RedactionPolicy()
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words that it was made of, each once, in one order; none for the default."""
+        """The words of the policy, each once, in a fixed order; empty for the default."""
         presets = [name for name in ("strict", "pii", "none") if getattr(self, name)]
         presets += [METADATA_ONLY] if self.metadata_only else []
         taken = [f"{kind}:{value}" for kind, table in _KINDS.items() for value in getattr(self.take, table)]
@@ -80,7 +80,7 @@ DEFAULT: Final = RedactionPolicy()
 
 
 def policy_of(words: Iterable[str]) -> RedactionPolicy:
-    """The policy that these words say. Raises PolicyError."""
+    """Return the policy for these words. Raises PolicyError if a word is invalid or two words contradict each other."""
     presets: set[str] = set()
     take: dict[str, dict[str, None]] = {table: {} for table in _TABLES}
     keep: dict[str, dict[str, None]] = {table: {} for table in _TABLES}
@@ -94,11 +94,13 @@ def policy_of(words: Iterable[str]) -> RedactionPolicy:
             into = keep
             kind, _, value = (f"path:{value}" if value.startswith("$") else value).partition(":")
         if kind not in _KINDS or not value:
-            raise PolicyError(f"{word!r} says nothing to redact")
+            raise PolicyError(f"{word!r} is not a redaction policy")
         _check(kind, value)
         into[_KINDS[kind]][value] = None
     if "none" in presets and (len(presets) > 1 or any(take.values())):
-        raise PolicyError("'none' keeps everything, and something else is to be redacted", "leave one of them out")
+        raise PolicyError(
+            "'none' redacts nothing and cannot be combined with other words", "remove 'none' or the other words"
+        )
     return RedactionPolicy(
         "strict" in presets,
         "pii" in presets,
@@ -110,14 +112,14 @@ def policy_of(words: Iterable[str]) -> RedactionPolicy:
 
 
 def words_of(tables: Mapping[str, Any]) -> list[str]:
-    """The words that the tables of a TOML file say. Raises PolicyError."""
+    """Return the words for the tables of a TOML file. Raises PolicyError if a table is invalid."""
     words: list[str] = []
     for name, value in tables.items():
         if name == "preset":
             words += _texts(name, [value] if isinstance(value, str) else value)
         elif name == METADATA_ONLY:
             if not isinstance(value, bool):
-                raise PolicyError(f"{name} is true or false", "for example: metadata-only = true")
+                raise PolicyError(f"{name} must be true or false", "for example: metadata-only = true")
             words += [METADATA_ONLY] if value else []
         elif name == _KEEP and isinstance(value, Mapping):
             words += [f"{_KEEP}:{word}" for word in _places(value)]
@@ -125,7 +127,7 @@ def words_of(tables: Mapping[str, Any]) -> list[str]:
             words += _places({name: value})
     unknown = [word for word in words if ":" not in word and word not in (*PRESETS, METADATA_ONLY)]
     if unknown:
-        raise PolicyError(f"there is no preset {unknown[0]!r}", f"presets are: {', '.join(PRESETS)}")
+        raise PolicyError(f"unknown preset {unknown[0]!r}", f"use one of {', '.join(PRESETS)}")
     return words
 
 
@@ -134,14 +136,14 @@ def _places(tables: Mapping[str, Any]) -> list[str]:
     for name, value in tables.items():
         if name not in _TABLES:
             known = ("preset", METADATA_ONLY, *_TABLES, _KEEP)
-            raise PolicyError(f"{name!r} is no setting of a policy", f"settings are: {', '.join(known)}")
+            raise PolicyError(f"unknown setting {name!r} in the policy", f"use one of {', '.join(known)}")
         words += [f"{_TABLES[name]}:{each}" for each in _texts(name, value)]
     return words
 
 
 def _texts(name: str, value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
-        raise PolicyError(f"{name} is a list of texts", f'for example: {name} = ["..."]')
+        raise PolicyError(f"{name} must be a list of non-empty strings", f'for example: {name} = ["..."]')
     return value
 
 
@@ -151,16 +153,18 @@ def _check(kind: str, value: str) -> None:
             pattern = re.compile(value.encode())
         except (re.error, OverflowError, RecursionError) as wrong:
             raise PolicyError(
-                f"{value!r} is no regular expression: {wrong}", "see Python's `re` for how to write one"
+                f"{value!r} is not a regular expression: {wrong}", "use the syntax of Python's `re` module"
             ) from None
         if pattern.match(b""):
-            raise PolicyError(f"{value!r} fits nothing at all too", "write what has to be there: x+ instead of x*")
+            raise PolicyError(
+                f"{value!r} also matches the empty string", "require at least one character: x+ instead of x*"
+            )
     elif kind == "path":
         try:
             check_path(value)
         except PathError as wrong:
             raise PolicyError(
-                f"{value!r} is no path: {wrong}", "for example: $..parts[*].text, or message.parts.text"
+                f"{value!r} is not a path: {wrong}", "for example: $..parts[*].text, or message.parts.text"
             ) from None
     elif not fold(value.replace("*", "")) and value != "*":
-        raise PolicyError(f"{value!r} is no name")
+        raise PolicyError(f"{value!r} is not a name")

@@ -1,4 +1,4 @@
-"""The scrubber of a policy: what `Scrubber` does, and what the policy wants gone or left."""
+"""The scrubber of a policy: a `Scrubber` that also redacts, and keeps, the values that the policy names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from a2a_proxy.redaction.secret_names import fold
 from a2a_proxy.redaction.secret_patterns import Edit
 
 _EXACT: Final = 4096
-"""Hidden values that are known again where one of them is a whole text: an id beside its payload, say."""
+"""Hidden values that are recognized as the whole text of a column, such as an id that is also in the payload."""
 _ID: Final = 128
 """Bytes of such a value, at most."""
 
@@ -26,14 +26,14 @@ PROTOCOL_HEADERS: Final = re.compile(
     r"method|path|scheme|authority|status|prefersafe|server|te|trailers?|transferencoding|upgrade|useragent|vary|"
     r"wwwauthenticate|a2aversion|a2aextensions|xa2aextensions|traceparent|tracestate|:.*"
 )
-"""Folded names of fields that say nothing of who calls: the preset `strict` leaves these."""
+"""Folded names of fields that reveal nothing about the client: the preset `strict` keeps these."""
 _MESSAGES: Final = frozenset({"grpcmessage", "grpcstatusdetails"})
-"""Those that say what went wrong, as payloads elsewhere do."""
+"""Folded names of fields that describe an error, as payloads do in other bindings."""
 _DIGIT: Final = re.compile(rb"\d")
 
 
 class Policed(Scrubber):
-    """Replaces secrets, and what a policy names, by labels."""
+    """Replaces secrets, and values that a policy names, by labels."""
 
     shortest = 1
 
@@ -52,32 +52,32 @@ class Policed(Scrubber):
         self._exact: dict[bytes, None] = {}
 
     def suspicious(self, data: bytes) -> bool:
-        """Anything may be wanted gone."""
+        """Whether there is any data, because the policy may name anything."""
         return bool(data)
 
     def hide(self, value: bytes) -> bytes:
-        """The label of a value at a path, which is remembered where it may be somebody's id."""
+        """Return the label of a value at a path, and remember the value if it may be an id."""
         if len(value) <= _ID and value not in self._exact:
             self._exact[value] = None
             if len(self._exact) > _EXACT:
                 del self._exact[next(iter(self._exact))]
             self.seen.generation += 1
             if _DIGIT.search(value) and not value.split(None, 1)[1:]:
-                self.learn(value)  # an identifier; what might be a word of the protocol is no secret elsewhere
+                self.learn(value)  # an identifier, not a word of the protocol, which must stay elsewhere
         return self.label(value)
 
     def spares(self, secret: bytes) -> bool:
-        """The policy wants it to stay."""
+        """Whether the policy keeps this value."""
         return any(pattern.fullmatch(secret) for pattern in self._kept)
 
     def names_secret(self, name: str) -> bool:
-        """Whether a member or header of that name holds a secret."""
+        """Whether a member or header of that name is redacted."""
         if _fits(self._kept_members, fold(name)) or _fits(self._kept_headers, fold(name)):
             return False
         return super().names_secret(name) or _fits(self._taken_headers, fold(name))
 
     def holds_secret(self, name: bytes) -> bool:
-        """Whether a header field of that name holds a secret, or is to go."""
+        """Whether a header field of that name holds a secret or is redacted by the policy."""
         plain = plain_name(name)
         if _fits(self._kept_headers, plain):
             return False
@@ -85,7 +85,7 @@ class Policed(Scrubber):
         return taken or (self._strict and PROTOCOL_HEADERS.fullmatch(plain) is None and plain not in _MESSAGES)
 
     def header(self, name: bytes, value: bytes) -> bytes:
-        """A header or metadata value, clean."""
+        """Return a header or metadata value without secrets."""
         plain = plain_name(name)
         if _fits(self._kept_headers, plain):
             return value
@@ -98,18 +98,18 @@ class Policed(Scrubber):
         return self.label(value)
 
     def string(self, value: bytes, name: str | None, cut: bool, depth: int = 0) -> bytes | None:
-        """A string of a payload, decoded, and its name; None where nothing had to change."""
+        """Return the replacement of a decoded string with that name, or None if it stays."""
         if name is not None and _fits(self._kept_members, fold(name)):
             return None
         return super().string(value, name, cut, depth)
 
     def column(self, data: bytes) -> bytes | None:
-        """The label of a text that stands for itself beside a payload, where the payload's was hidden."""
+        """Return the label of the text of a column whose value was hidden in the payload; None if it stays."""
         bare = data.strip(b'"')
         return data.replace(bare, self.label(bare)) if bare and bare in self._exact else None
 
     def edits(self, data: bytes, *, cut: bool) -> list[Edit]:
-        """The secrets in some text, and what of it the policy wants gone."""
+        """Return the edits for the secrets in a text and for the parts that the policy names."""
         found = super().edits(data, cut=cut)
         for pattern in self._patterns:
             group = 1 if pattern.groups else 0

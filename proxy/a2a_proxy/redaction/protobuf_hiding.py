@@ -1,4 +1,4 @@
-"""Protobuf messages and the places that a policy names in them: what stands there is hidden, or spared."""
+"""Replace, or keep, the values of protobuf messages at the places that a policy names."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def hide(
     data: bytes, shape: Descriptor | None, places: re.Pattern[str], label: Callable[[bytes], bytes], *, cut: bool
 ) -> tuple[bytes, list[str]]:
-    """The message with texts, bytes and the numbers of Struct at these places replaced, and where that was.
+    """Return the message with strings, bytes and the numbers of Structs at these places replaced, and their paths.
 
-    Other numbers stay: a field of a number cannot hold a label. Raises Malformed.
+    Other numbers stay, because a numeric field cannot hold a label. Raises Malformed if the bytes are not a message.
     """
     return _Hiding(places, label).run(data, shape, cut=cut)
 
@@ -27,12 +27,12 @@ def hide(
 def walk_sparing(
     data: bytes, shape: Descriptor | None, replace: Replace, spared: re.Pattern[str], *, cut: bool
 ) -> tuple[bytes, list[str]]:
-    """As `protobuf.walk`; what stands at a spared place stays. Raises Malformed."""
+    """Walk a message like `protobuf_walk.walk`, but keep the values at spared places. Raises Malformed."""
     return _Sparing(replace, spared).run(data, shape, cut=cut)
 
 
 class _Sparing(MessageWalk):
-    """Leaves what stands at some places."""
+    """A walk that keeps the values at some places."""
 
     def __init__(self, replace: Replace, spared: re.Pattern[str]) -> None:
         super().__init__(replace)
@@ -41,34 +41,34 @@ class _Sparing(MessageWalk):
     def field(
         self, data: bytes, field: FieldDescription | None, path: str, named: Named, cut: bool, depth: int
     ) -> bytes | None:
-        """As `Walk.field`."""
+        """Return the value of a field with secrets replaced, or None if it is at a spared place."""
         if self._spared.match(place(path)):
             return None
         return super().field(data, field, path, named, cut, depth)
 
 
 class _Hiding(MessageWalk):
-    """Replaces what stands at some places, whatever it is."""
+    """A walk that replaces every value at some places."""
 
     def __init__(self, places: re.Pattern[str], label: Callable[[bytes], bytes]) -> None:
         super().__init__(self._hide)
         self._places = places
         self._label = label
         self._at = ""
-        """Where the field is that is looked at."""
+        """Path of the current field."""
 
     def key(self, *_: object) -> None:
-        """Names stay."""
+        """Keep the keys of maps."""
 
     def field(
         self, data: bytes, field: FieldDescription | None, path: str, named: Named, cut: bool, depth: int
     ) -> bytes | None:
-        """As `Walk.field`."""
+        """Return the value of a field with the values at the places replaced, or None if it stays."""
         self._at = path
         return super().field(data, field, path, named, cut, depth)
 
     def number(self, text: bytes, path: str, _named: Named) -> bytes | None:
-        """As `Walk.number`."""
+        """Return the label of a number at one of the places."""
         return self._label(text) if self._places.match(place(path)) else None
 
     def _hide(self, data: bytes, _name: str | None, _cut: bool) -> bytes | None:

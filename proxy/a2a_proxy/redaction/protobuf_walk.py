@@ -1,7 +1,7 @@
-"""Walk protobuf bytes field by field and replace strings in place; only their lengths, and those around them, change.
+"""Walk protobuf bytes field by field and replace strings in place, adjusting the lengths of the enclosing messages.
 
-Unknown fields, field order and odd encodings stay as sent. Descriptors say which field is text and which a message;
-fields that no descriptor knows are told apart by trying.
+Unknown fields, field order and unusual encodings stay as sent. Descriptors show which field is text and which is a
+message; a field without a descriptor is parsed as a message first, and is text if that fails.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from a2a_proxy.redaction.scope import INNER, Scope, has_siblings, inner_scope, i
 from a2a_proxy.redaction.secret_names import NUMBER, fold, member_kind, secret_member
 
 if TYPE_CHECKING:
-    # At run time protobuf is loaded when the first message comes: a process that only cleans texts never needs it.
+    # protobuf is imported with the first message: a process that only redacts texts never needs it.
     from google.protobuf.descriptor import Descriptor
 
 _MAX_DEPTH: Final = 100
@@ -32,28 +32,29 @@ _LIST: Final = "google.protobuf.ListValue"
 _NUMBER: Final = 0x11
 """Tag of the `number_value` of a Value, a double."""
 _TEXT: Final = 0x1A
-"""Tag of its `string_value`."""
+"""Tag of the `string_value` of a Value."""
 
 Replace = Callable[[bytes, str | None, bool], bytes | None]
-"""As in `json_text`: bytes of the string, its name, whether it is cut; gives the new bytes or None."""
+"""As in `json_walk`: called with the bytes of the string, its name, and whether it is cut. Returns the new bytes or
+None."""
 
 
 Delimited = tuple[int, int, int, int, bool]
-"""A length-delimited field: its number, where its length, value and next field begin, whether its end is missing."""
+"""A length-delimited field: its number, the offsets of its length, value and next field, whether its end is missing."""
 
 
 class Malformed(ValueError):
-    """These bytes are no protobuf message."""
+    """Bytes that are not a protobuf message."""
 
 
 class Named(NamedTuple):
-    """What the names at and around a value say of it."""
+    """The names at and around a value, which determine whether it is a secret."""
 
     name: str | None = None
-    """Its own: of a field, of the entry of a map, of a Struct's value."""
+    """The value's own name: of a field, of a map entry, of a Struct's value."""
     scope: Scope = INNER
     siblings: Mapping[str, str | None] = {}
-    """In the entries of a Struct: `scope.sibling_names`."""
+    """For the entries of a Struct: the result of `scope.sibling_names`."""
 
     @property
     def judged(self) -> str | None:
@@ -61,12 +62,12 @@ class Named(NamedTuple):
         return judged_name(self.scope, self.name)
 
     def of_entry(self, key: str) -> Named:
-        """The same for the value of an entry with this key."""
+        """Return the names for the value of an entry with this key."""
         return self._replace(name=self.siblings.get(fold(key), key) if self.siblings else key)
 
 
 class FieldDescription(NamedTuple):
-    """What a descriptor says of a field."""
+    """Facts about a field from its descriptor."""
 
     name: str
     text: bool
@@ -74,10 +75,11 @@ class FieldDescription(NamedTuple):
 
 
 def shapes(schema: str) -> list[Descriptor]:
-    """The descriptors that a full message name may mean, best first; none where it is not known.
+    """Return the descriptors that a full message name may denote, best first; empty if the name is unknown.
 
-    `a2a.v1` is two lines, 0.3 and the release candidate, and the live proposals share names with 1.0: all are given,
-    since a secret that any of them knows is one. The line that a frame's schema may name (`a2a.v1.Task@rc`) is a guess.
+    `a2a.v1` is the package of two dialects, 0.3 and the release candidate, and the live proposals share names with
+    1.0. All of them are returned, because a secret in any of them is redacted. The dialect that a frame's schema may
+    name (`a2a.v1.Task@rc`) is a guess.
     """
     return list(_shapes(schema.partition("@")[0]))
 
@@ -110,28 +112,28 @@ def _fields(shape: Descriptor) -> dict[int, FieldDescription]:
 
 @lru_cache(maxsize=1024)
 def _facts(shape: Descriptor) -> tuple[dict[int, FieldDescription], str, bool]:
-    """Its fields, its full name, and whether it is the entry of a map."""
+    """Return a message's fields, its full name, and whether it is the entry of a map."""
     return _fields(shape), shape.full_name, shape.GetOptions().map_entry
 
 
 _UNKNOWN: Final[tuple[dict[int, FieldDescription], str, bool]] = ({}, "", True)
-"""A message that nobody described may be a map's entry: then its first field names the second."""
+"""A message without a descriptor may be a map entry, whose first field names the second."""
 
 
 @lru_cache(maxsize=1024)
 def names_secret(shape: Descriptor) -> bool:
-    """Whether a message of this shape has a secret by name (`token`, `credentials`) somewhere within."""
+    """Whether a message of this shape has a field with a secret's name (`token`, `credentials`) at any depth."""
     return _names_secret(shape, set())
 
 
 @lru_cache(maxsize=1024)
 def secret_fields(shape: Descriptor) -> frozenset[int]:
-    """Numbers of the fields of a message that are, or hold, a secret by name."""
+    """Return the numbers of the fields of a message that have a secret's name or contain such a field."""
     return frozenset(number for number, field in _fields(shape).items() if _worth(field))
 
 
 def field_numbers(data: bytes) -> set[int]:
-    """Numbers of the length-delimited fields of a message, of none where the bytes are no message."""
+    """Return the numbers of the length-delimited fields of a message; empty if the bytes are not a message."""
     try:
         return {number for number, *_ in _delimited(data, False)}
     except Malformed:
@@ -153,10 +155,10 @@ def _names_secret(shape: Descriptor, above: set[str]) -> bool:
 def walk(
     data: bytes, shape: Descriptor | None, replace: Replace, *, named_only: bool = False, cut: bool = False
 ) -> tuple[bytes, list[str]]:
-    """The message with strings replaced, and the field paths of those replaced: `configuration.push.token`.
+    """Return the message with secrets replaced, and their field paths, such as `configuration.push.token`.
 
-    `named_only` looks at fields with secret names only, which is much quicker. `cut`: the end is missing. Raises
-    Malformed where the bytes are no message.
+    `named_only` checks only fields with secret names, which is much faster. `cut` means that the end of the message is
+    missing. Raises Malformed if the bytes are not a message.
     """
     return MessageWalk(replace, named_only).run(data, shape, cut=cut)
 
@@ -169,10 +171,10 @@ class MessageWalk:
         self.told = ReplacedPlaces()
         self._named_only = named_only
         self._siblings = False
-        """Members of Structs may be judged by the names beside them."""
+        """Whether members of Structs may be judged by the names of their siblings."""
 
     def run(self, data: bytes, shape: Descriptor | None, *, cut: bool) -> tuple[bytes, list[str]]:
-        """The message with strings replaced, and where. Raises Malformed."""
+        """Return the message with secrets replaced, and their paths. Raises Malformed."""
         self._siblings = not self._named_only and has_siblings(data)
         new = self.message(data, shape, "", Named(), cut, 0)
         return (data if new is None else new), self.told.paths()
@@ -180,7 +182,7 @@ class MessageWalk:
     def message(
         self, data: bytes, shape: Descriptor | None, path: str, named: Named, cut: bool, depth: int
     ) -> bytes | None:
-        """The message with its strings replaced, None where nothing was. `named` is what a Struct calls this value."""
+        """Return the message with secrets replaced, or None. `named` has the names of a value in a Struct."""
         fields, kind, is_entry = _facts(shape) if shape is not None else _UNKNOWN
         found = _delimited(data, cut)
         type_name: str | None = None
@@ -220,13 +222,13 @@ class MessageWalk:
     def key(
         self, data: bytes, field: FieldDescription | None, path: str, named: Named, cut: bool, depth: int
     ) -> bytes | None:
-        """The name of a map's entry."""
+        """Return the key of a map entry with secrets replaced, or None if it stays."""
         return self.field(data, field, path, named, cut, depth)
 
     def field(
         self, data: bytes, field: FieldDescription | None, path: str, named: Named, cut: bool, depth: int
     ) -> bytes | None:
-        """The value of a field with its strings replaced, None where nothing was."""
+        """Return the value of a field with secrets replaced, or None if it stays."""
         if self._named_only and not _worth(field):
             return None
         if field is not None and field.message is not None and field.message.full_name == _VALUE and _is_number(data):
@@ -251,19 +253,19 @@ class MessageWalk:
         return new
 
     def _members(self, data: bytes, found: list[Delimited], named: Named) -> Named:
-        """For the entries of a Struct that is called so."""
+        """Return the names for the entries of a Struct with these names."""
         scope = inner_scope(named.scope, named.name, True)
         siblings = sibling_names(dict(_texts(data, found))) if self._siblings else {}
         return Named(None, scope._replace(secret=None) if "token" in siblings else scope, siblings)
 
-    def number(self, text: bytes, path: str, named: Named) -> bytes | None:  # noqa: ARG002 - places are at a path
-        """What to put in place of a number of a Struct; None where it stays."""
+    def number(self, text: bytes, path: str, named: Named) -> bytes | None:  # noqa: ARG002 - subclasses use the path
+        """Return the replacement of a number of a Struct, or None if it stays."""
         name = named.judged
         return self._replace(text, name, False) if name is not None and member_kind(name) & NUMBER else None
 
 
 def _texts(data: bytes, found: list[Delimited]) -> Iterator[tuple[str, str | None]]:
-    """The folded keys of a Struct, each with its value where that is a string."""
+    """Yield the folded keys of a Struct with their values, None for values that are not strings."""
     for _, _, start, end, _ in found:
         entry = data[start:end]
         with contextlib.suppress(Malformed):
@@ -272,12 +274,12 @@ def _texts(data: bytes, found: list[Delimited]) -> Iterator[tuple[str, str | Non
 
 
 def _items(named: Named) -> Named:
-    """For the values of a ListValue that is called so."""
+    """Return the names for the values of a ListValue with these names."""
     return Named(None, inner_scope(named.scope, named.name, False))
 
 
 def _second_item(data: bytes, found: list[Delimited], named: Named, array: str | None) -> Named | None:
-    """For the second of two values, if the first one names it."""
+    """Return the names for the second of two values if the first one names it, else None."""
     if len(found) != 2:
         return None
     first, second = (_string(data[start:end]) for _, _, start, end, _ in found)
@@ -287,7 +289,7 @@ def _second_item(data: bytes, found: list[Delimited], named: Named, array: str |
 
 
 def _string(value: bytes) -> str | None:
-    """The string of a Value, None where it holds something else."""
+    """Return the string of a Value, or None if it holds another kind."""
     if value[:1] != bytes([_TEXT]):
         return None
     with contextlib.suppress(IndexError, Malformed):
@@ -301,7 +303,7 @@ def _is_number(value: bytes) -> bool:
 
 
 def _any_value(field: FieldDescription, type_name: str | None) -> FieldDescription:
-    """The payload of an Any as the message that its type names; as bytes where nobody knows it."""
+    """Describe the payload of an Any: a message of the named type, or bytes if the type is unknown."""
     known = _shapes(type_name or "")
     return field._replace(message=known[0]) if known else field
 
@@ -313,7 +315,7 @@ def _worth(field: FieldDescription | None) -> bool:
 
 
 def _is_text(data: bytes) -> bool:
-    """Whether these bytes read as text: then they are no message, though by bad luck they might parse as one."""
+    """Whether these bytes are text. Text is not walked as a message, although it may parse as one by chance."""
     if not data or data[0] == 0x0A:
         return False
     try:
@@ -323,7 +325,7 @@ def _is_text(data: bytes) -> bool:
 
 
 def _delimited(data: bytes, cut: bool) -> list[Delimited]:
-    """The length-delimited fields of a message. Raises Malformed."""
+    """Return the length-delimited fields of a message. Raises Malformed if the bytes are not a message."""
     found: list[Delimited] = []
     at, size = 0, len(data)
     while at < size:
@@ -341,7 +343,7 @@ def _delimited(data: bytes, cut: bool) -> list[Delimited]:
                 at = _read(data, at)[1]
             elif wire in (1, 5):
                 at += 8 if wire == 1 else 4
-            elif wire not in (3, 4):  # groups: their fields are read as if they were ours
+            elif wire not in (3, 4):  # fields of groups are read as fields of the message
                 raise Malformed
         except IndexError:
             at = size + 1
@@ -351,7 +353,7 @@ def _delimited(data: bytes, cut: bool) -> list[Delimited]:
 
 
 def _read(data: bytes, at: int) -> tuple[int, int]:
-    """One varint and where it ends. Raises IndexError at the end of the data, Malformed where it is too long."""
+    """Return a varint and the offset after it. Raises IndexError at the end, Malformed if it is too long."""
     value = data[at]
     if value < 0x80:
         return value, at + 1
@@ -366,7 +368,7 @@ def _read(data: bytes, at: int) -> tuple[int, int]:
 
 
 def varint(value: int) -> bytes:
-    """A number as protobuf writes it."""
+    """Encode a number as a protobuf varint."""
     data = bytearray()
     while value > 0x7F:
         data.append(value & 0x7F | 0x80)

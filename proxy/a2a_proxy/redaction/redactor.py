@@ -1,8 +1,9 @@
 """The redactor: values in, the same values without credentials out.
 
-What `Redactor` promises: a value without secrets comes back as the same object; `size` stays the true size on the wire,
-whatever the length of the redacted payload; `redacted` names what was replaced; where redaction itself fails, the
-payload is dropped and `note` says so. A secret that stood in a known place is replaced wherever it occurs after that.
+`Redactor` guarantees that a value without secrets is returned as the same object, that `size` stays the true size on
+the wire regardless of the length of the redacted payload, and that `redacted` lists the replaced places. If redaction
+itself fails, the payload is dropped and `note` reports it. A secret from a known place is replaced wherever it occurs
+afterwards.
 """
 
 from __future__ import annotations
@@ -49,18 +50,18 @@ _MANY: Final = 64
 _SIDES: Final = (("request_headers", "header"), ("response_headers", "response-header"), ("trailers", "trailer"))
 _FAILED: Final = "redaction failed, dropped"
 _UNSIEVED: Final = -1
-"""No state of what was learned."""
+"""Result of `Redactor.sieve` that matches no state of the known secrets."""
 
 _V = TypeVar("_V", Frame, Exchange, Connection, Finding, Task, ArtifactState)
 _Artifacts = tuple[ArtifactState, ...]
 
 
 class Heads(Protocol):
-    """What is looked at of the exchange of a frame; it may still be open."""
+    """The parts of a frame's exchange, possibly still open, that redaction reads."""
 
     @property
     def id(self) -> int:
-        """Number within the session."""
+        """Number of the exchange within the session."""
 
     @property
     def target(self) -> str:
@@ -68,18 +69,18 @@ class Heads(Protocol):
 
     @property
     def request_headers(self) -> Headers:
-        """As the client sent them."""
+        """Header fields as sent by the client."""
 
     @property
     def response_headers(self) -> Headers:
-        """As the agent sent them; empty before."""
+        """Header fields as sent by the agent; empty before its response."""
 
 
 class Redactor:
     """Redacts the values of one session. Not thread-safe.
 
-    `key` is the secret of the labels; it stays in the state directory, never in a recording. With the policy `none`
-    everything comes back as it is.
+    `key` is the key of the labels. It is stored in the state directory, never in a recording. With the policy `none`
+    all values are returned unchanged.
     """
 
     def __init__(self, key: bytes, policy: RedactionPolicy = DEFAULT) -> None:
@@ -91,25 +92,25 @@ class Redactor:
         self._clean_texts: set[str] = {""}
         self._generation = 0
         self._artifacts_of: dict[tuple[str, str], tuple[int, _Artifacts, _Artifacts]] = {}
-        """Of tasks with many artifacts those seen last, and how they are without secrets, at that generation."""
+        """For tasks with many artifacts: the generation, the last artifacts seen, and the same without secrets."""
 
     def sieve(self, frames: Sequence[Frame | Finding]) -> int:
-        """Look at the payloads of several frames at once, which costs half of one by one.
+        """Test the payloads of several frames at once for secrets, at half the cost of single tests.
 
-        What it gives is for `frame`, which then spares itself the look unless something was learned in between.
+        The result is an argument for `frame`, which then skips its own test unless a secret was learned in between.
         """
         if not self._enabled:
             return _UNSIEVED
         payloads = [frame.payload for frame in frames if type(frame) is Frame]
         try:
-            # No pattern reaches over the end of a line, and none needs the beginning of the data.
+            # No pattern matches across the end of a line, and none is anchored at the start of the data.
             suspicious = self._suspicious(payloads[0] if len(payloads) == 1 else b"\n".join(payloads))
         except Exception:
             return _UNSIEVED
         return _UNSIEVED if suspicious else self._scrub.seen.generation
 
     def frame(self, frame: Frame, exchange: Heads | None, sieved: int = _UNSIEVED) -> Frame:
-        """The frame without secrets; the same object where it has none. `exchange` is the one it belongs to, raw."""
+        """Return the frame without secrets, the same object if it has none. `exchange` is its unredacted exchange."""
         if not self._enabled:
             return frame
         try:
@@ -151,14 +152,14 @@ class Redactor:
         if new != frame.payload:
             changes["payload"] = new
             if frame.truncated:
-                # A digest of the whole would let a guess of the secret be tried.
+                # A digest of the whole payload would allow guesses of the secret to be verified.
                 changes["sha256"] = b""
         if not changes:
             return frame
         return msgspec.structs.replace(frame, **changes, redacted=_union(frame.redacted, paths))
 
     def _payload(self, frame: Frame) -> tuple[bytes, list[str]]:
-        """The payload, clean. Twice where the first look taught something, as with headers."""
+        """Return the payload without secrets, and their paths. Redacts twice if the first pass learned a secret."""
         if not frame.payload:
             return frame.payload, []
         before = self._scrub.seen.generation
@@ -168,7 +169,7 @@ class Redactor:
         return payload.redact(self._scrub, frame.schema, frame.payload, cut=frame.truncated)
 
     def exchange(self, exchange: Exchange) -> Exchange:
-        """The exchange without secrets in headers, trailers, target, authority and error text."""
+        """Return the exchange without secrets in headers, trailers, target, authority and error text."""
         if not self._enabled:
             return exchange
         try:
@@ -194,11 +195,11 @@ class Redactor:
             )
 
     def connection(self, connection: Connection) -> Connection:
-        """The connection without user info in its addresses and secrets in how it ended."""
+        """Return the connection without user info in its addresses and without secrets in the reason for its end."""
         return self._plain(connection, _CONNECTION_TEXTS)
 
     def task(self, task: Task) -> Task:
-        """The task; its ids get the same labels as in frames, should one hold a secret."""
+        """Return the task without secrets; an id that contains a secret gets the same label as in frames."""
         if not self._enabled:
             return task
         clean, artifacts = self._plain(task, _TASK_TEXTS), task.artifacts
@@ -209,7 +210,7 @@ class Redactor:
         return clean
 
     def _artifacts(self, key: tuple[str, str], artifacts: _Artifacts) -> _Artifacts:
-        """Of many, those that are the objects that came last time are not looked at again."""
+        """Redact artifacts. If there are many, objects that the previous call returned are not tested again."""
         generation = self._scrub.seen.generation
         known = self._artifacts_of.pop(key, None)
         before, clean = known[1:] if known is not None and known[0] == generation else ((), ())
@@ -228,7 +229,7 @@ class Redactor:
         return self._plain(artifact, _ARTIFACT_TEXTS)
 
     def finding(self, finding: Finding) -> Finding:
-        """The finding without secrets in summary and evidence; evidence under a secret's name is one."""
+        """Return the finding without secrets in summary and evidence; evidence with a secret's name is a secret."""
         if not self._enabled:
             return finding
         finding = self._plain(finding, _FINDING_TEXTS)
@@ -239,7 +240,7 @@ class Redactor:
         return finding if evidence == finding.evidence else msgspec.structs.replace(finding, evidence=evidence)
 
     def text(self, text: str) -> str:
-        """Any line for people: error texts, command lines, console. The same object where it has no secret."""
+        """Return a text without secrets: an error, a command line, a console line. The same object if it has none."""
         if not self._enabled:
             return text
         if self._generation != self._scrub.seen.generation or len(self._clean_texts) >= _CACHED:
@@ -252,7 +253,7 @@ class Redactor:
             return _FAILED
 
     def command(self, words: Sequence[str]) -> tuple[str, ...]:
-        """A command line in words, where a secret may follow its flag as a word of its own."""
+        """Return the words of a command line without secrets. A secret may be the word after its flag."""
         clean: list[str] = []
         for before, word in zip(("", *words), words, strict=False):
             flag = before[2:] if before.startswith("--") and "=" not in before else ""
@@ -260,21 +261,21 @@ class Redactor:
         return tuple(clean)
 
     def learn_card(self, card: dict[str, Any]) -> None:
-        """The names under which an agent card, of any dialect, wants its API keys: they hold secrets from now on."""
+        """Learn the names that an agent card of any dialect declares for its API keys. Their values are secrets."""
         new = card_names(card) - self._scrub.names
         if new:
             self._scrub.learn_names(new)
 
     def label(self, secret: bytes) -> bytes:
-        """The label of a secret, as bytes."""
+        """Return the label of a secret, as bytes."""
         return self._scrub.label(secret)
 
     def save(self) -> dict[str, Any]:
-        """What was learned, as plain values. It holds secrets: for the 0600 snapshot only, never for a recording."""
+        """Return the known names and secrets as plain values: only for the 0600 snapshot, never for a recording."""
         return {"names": sorted(self._scrub.names), "seen": self._scrub.seen.save()}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Learn again what `save` gave."""
+        """Restore the names and secrets that `save` returned."""
         self._scrub.learn_names(set(saved["names"]))
         self._scrub.seen.restore(saved["seen"])
 
@@ -295,7 +296,7 @@ class Redactor:
         return changes
 
     def _framing(self, text: str) -> str:
-        """What stood around a payload; of a header block (stdio) field by field. The same object where it is clean."""
+        """Redact the text around a payload, a header block (stdio) by field. Returns the same object if it is clean."""
         if "\n\0" not in text or not self._enabled:
             return self.text(text)
         lines = [self._field(line) for line in text.split("\n")]
@@ -323,7 +324,7 @@ class Redactor:
         return clean.decode("utf-8", "surrogatepass")
 
     def _forget(self) -> None:
-        """What was clean before a secret became known may not be clean now."""
+        """Clear the caches, because clean texts may contain a secret that became known since."""
         self._clean_texts = {""}
         self._heads = {}
         self._generation = self._scrub.seen.generation
@@ -335,7 +336,7 @@ class Redactor:
         return self.text(value)
 
     def _learn_exchange(self, exchange: Heads) -> None:
-        """Meet the secrets of the head before the body, where they may occur again."""
+        """Learn the secrets of the heads before the body, which may repeat them."""
         if len(self._taught) >= _CACHED:
             del self._taught[next(iter(self._taught))]
         self._taught[exchange.id] = (exchange.request_headers, exchange.response_headers)
@@ -344,7 +345,7 @@ class Redactor:
         self.text(exchange.target)
 
     def _headers(self, raw: Headers) -> Headers:
-        """The fields, clean. Twice where the first look taught something: an echo may stand before the secret."""
+        """Return the fields without secrets. Redacts twice if it learned one: an echo may precede its secret."""
         clean: Headers | None = None
         for _ in range(2):
             if self._generation != self._scrub.seen.generation or len(self._heads) >= _CACHED:
@@ -372,7 +373,7 @@ def _union(old: tuple[str, ...], new: list[str]) -> tuple[str, ...]:
 
 
 def _dropped(frame: Frame) -> Frame:
-    """Fail closed: better a hole in the recording than a secret."""
+    """Return the frame without payload: a gap in the recording is better than a secret."""
     return msgspec.structs.replace(
         frame, payload=b"", sha256=b"", framing="", rpc_id="", note=_FAILED, redacted=_union(frame.redacted, ["$"])
     )

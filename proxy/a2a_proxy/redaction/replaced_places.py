@@ -1,17 +1,17 @@
-"""Places of what was replaced in a payload: told in full where that is reasonable, bounded whatever the payload is."""
+"""Paths of the values replaced in one payload, limited in total size even for a hostile payload."""
 
 from __future__ import annotations
 
 NAME_CHARS = 128
-"""Characters of one name in a path. A hostile one may have millions, and be part of a million paths."""
+"""Characters of one name in a path. A hostile name may have millions, and occur in a million paths."""
 _ROOM = 1 << 20
-"""Characters of all paths of one payload."""
+"""Characters of all paths of one payload, at most."""
 EVERYWHERE = "$"
-"""Stands for all places that there was no room for."""
+"""Path that represents all places beyond the limit."""
 
 
 class ReplacedPlaces:
-    """The places, each once, in order."""
+    """Paths of replaced values, each once, in order."""
 
     def __init__(self) -> None:
         self._paths: dict[str, None] = {}
@@ -21,12 +21,12 @@ class ReplacedPlaces:
         return bool(self._paths)
 
     def add(self, path: str) -> None:
-        """One more."""
+        """Add a path."""
         if self._room < 0 or path in self._paths:
             return
         self._room -= len(path)
         self._paths[path if self._room >= 0 else EVERYWHERE] = None
 
     def paths(self) -> list[str]:
-        """All of them."""
+        """Return all paths."""
         return list(self._paths)

@@ -1,4 +1,4 @@
-"""Look for secrets without taking them out: what a redactor would replace, where it is, and what gave it away."""
+"""Search for secrets without redacting them: the values that a redactor would replace, their places, and the clues."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ _UNNAMED: Final = re.compile(
     r".*(?:id|ids|signature|protected|digest|hash|checksum|etag|cursor|pagetoken|bytes|raw|filewithbytes|rawb64|"
     r"sha256|extensions|traceparent|tracestate|websocketkey|websocketaccept|nonce)"
 )
-"""Folded names under which random words are identifiers, media and signatures, and no secrets."""
+"""Folded names whose random words are identifiers, media and signatures, not secrets."""
 
 
 class Clue(Enum):
-    """What gave a secret away."""
+    """The clue that identified a secret."""
 
     NAME = "name"
-    """It stands where its name, or a policy, says that a secret stands."""
+    """Its name, or a policy, marks its place as secret."""
     LOOK = "look"
-    """It looks like a credential, or the words around it say so."""
+    """It has the form of a credential, or the words around it indicate one."""
     RANDOM = "random"
-    """A machine made it, and nothing says what for."""
+    """It looks random, and nothing shows its purpose."""
     REPEATED = "repeated"
-    """It was a secret elsewhere."""
+    """It is a secret elsewhere."""
 
 
 class Sight(msgspec.Struct, frozen=True):
     """A secret in a value."""
 
     where: str
-    """`$.params.token`, `header:authorization`, `error`."""
+    """Its place: `$.params.token`, `header:authorization`, `error`."""
     secret: bytes
     clue: Clue
 
 
 class Looking(Redactor):
-    """Finds what a policy would take out, and words that a machine made at random."""
+    """A redactor that reports the values that a policy would redact, and random words."""
 
     def __init__(self, policy: RedactionPolicy, *, random: bool = True) -> None:
         super().__init__(_KEY, policy)
@@ -59,7 +59,7 @@ class Looking(Redactor):
         self._suspicious = self._scrub.suspicious
 
     def in_frame(self, frame: Frame, exchange: Exchange | None) -> list[Sight]:
-        """The secrets of a frame."""
+        """Return the secrets of a frame."""
         self._begin()
         clean = self.frame(frame, exchange)
         if clean is frame:
@@ -68,7 +68,7 @@ class Looking(Redactor):
         return found + self._columns(frame, clean, ("payload", "redacted", "sha256"))
 
     def in_exchange(self, exchange: Exchange) -> list[Sight]:
-        """The secrets of the heads and texts of an exchange."""
+        """Return the secrets in the heads and texts of an exchange."""
         self._begin()
         clean = self.exchange(exchange)
         if clean is exchange:
@@ -82,19 +82,19 @@ class Looking(Redactor):
         return found
 
     def in_value(self, value: msgspec.Struct) -> list[Sight]:
-        """The secrets of a connection, a task or a finding."""
+        """Return the secrets of a connection, a task or a finding."""
         self._begin()
         look: Any = getattr(self, type(value).__name__.lower())
         return self._columns(value, look(value), ())
 
     def in_texts(self, where: str, texts: Iterable[str]) -> list[Sight]:
-        """The secrets of texts that belong together: of a command line, which has words after their flags."""
+        """Return the secrets in related texts, such as the words of a command line, which may follow their flags."""
         self._begin()
         clean = (text.encode("utf-8", "surrogatepass") for text in self.command(tuple(texts)))  # names of files
         return [sight for text in clean for sight in self._heard.within(where, text)]
 
     def in_json(self, value: Any) -> list[Sight]:
-        """The secrets of a line of a file, whatever it is."""
+        """Return the secrets of any JSON value, such as a line of a cassette."""
         self._begin()
         data = msgspec.json.encode(value)
         frame = Frame(0, 0, 0, 0, 0, 0, 0, 0, 0, data, len(data), schema="json")  # type: ignore[arg-type]
@@ -107,7 +107,7 @@ class Looking(Redactor):
         self._heard.begin()
 
     def _columns(self, old: msgspec.Struct, new: msgspec.Struct, apart: tuple[str, ...]) -> list[Sight]:
-        """What was replaced in the other fields."""
+        """Return the secrets replaced in all fields except those in `apart`."""
         found: list[Sight] = []
         for name in old.__struct_fields__:
             if name not in apart and (now := getattr(new, name)) != getattr(old, name):
@@ -116,7 +116,7 @@ class Looking(Redactor):
 
 
 class _Listener(Policed):
-    """Remembers each secret for which a label was asked."""
+    """Scrubber that remembers each secret it labels."""
 
     def __init__(self, key: bytes, policy: RedactionPolicy, *, random: bool) -> None:
         super().__init__(key, policy)
@@ -124,26 +124,26 @@ class _Listener(Policed):
         self._clues: dict[bytes, Clue] = {}
         self._asked: list[bytes] = []
         self._groups: list[list[bytes]] = []
-        """Of each string that was replaced."""
+        """The secrets of each replaced string."""
         self._deep = 0
         self._named = False
-        """What is looked at has a name under which random words are no secrets."""
+        """Whether random words in the current value are not secrets, because of its name."""
 
     def begin(self) -> None:
-        """Listen to another value."""
+        """Forget the secrets of the previous value."""
         self._asked, self._groups = [], []
 
     def at(self, paths: list[str], clean: bytes) -> list[Sight]:
-        """The secrets of a payload that became `clean`, each with the path of its string."""
+        """Return the secrets of a payload, each with the path of its string; `clean` is the redacted payload."""
         if len(paths) == len(self._groups):
             pairs = [(path, secret) for path, group in zip(paths, self._groups, strict=True) for secret in group]
-        else:  # some strings were looked at twice, or were spared
+        else:  # some strings were redacted twice, or kept
             pairs = [(paths[0] if len(paths) == 1 else "$", secret) for secret in dict.fromkeys(self._asked)]
         told = [pair for pair in dict.fromkeys(pairs) if self._label_of(pair[1]) in clean or b"-bin" in clean]
         return [self._sight(*pair) for pair in told]
 
     def within(self, where: str, clean: bytes) -> list[Sight]:
-        """The secrets of which the labels are in a value now."""
+        """Return the secrets whose labels are in the redacted value `clean`."""
         return [self._sight(where, each) for each in dict.fromkeys(self._asked) if self._label_of(each) in clean]
 
     def _sight(self, where: str, secret: bytes) -> Sight:
@@ -153,12 +153,12 @@ class _Listener(Policed):
         return super().label(secret)
 
     def label(self, secret: bytes) -> bytes:
-        """The label of a secret, which is remembered."""
+        """Return the label of a secret, and remember the secret."""
         self._asked.append(secret)
         return super().label(secret)
 
     def known(self, folded: str, value: bytes) -> bytes | None:
-        """As `Scrubber.known`."""
+        """Redact like `Scrubber.known`; the clue is the name."""
         before = len(self._asked)
         new = super().known(folded, value)
         for secret in self._asked[before:]:
@@ -166,13 +166,13 @@ class _Listener(Policed):
         return new
 
     def hide(self, value: bytes) -> bytes:
-        """As `Policed.hide`."""
+        """Redact like `Policed.hide`; the clue is the name."""
         self._clues[value] = Clue.NAME
         self._groups.append([value])
         return super().hide(value)
 
     def header(self, name: bytes, value: bytes) -> bytes:
-        """As `Policed.header`."""
+        """Redact like `Policed.header`; the name decides whether random words count."""
         plain = plain_name(name)
         self._named = PROTOCOL_HEADERS.fullmatch(plain) is not None or _UNNAMED.fullmatch(plain) is not None
         try:
@@ -181,7 +181,7 @@ class _Listener(Policed):
             self._named = False
 
     def string(self, value: bytes, name: str | None, cut: bool, depth: int = 0) -> bytes | None:
-        """As `Policed.string`."""
+        """Redact like `Policed.string`, and note the secrets of the string."""
         before, outside = len(self._asked), self._named
         self._deep += 1
         self._named = outside or (name is not None and _UNNAMED.fullmatch(fold(name)) is not None)
@@ -195,7 +195,7 @@ class _Listener(Policed):
         return new
 
     def text(self, data: bytes, *, cut: bool = False) -> bytes:
-        """As `Scrubber.text`."""
+        """Redact like `Scrubber.text`, and note the secrets of the text."""
         before = len(self._asked)
         new = super().text(data, cut=cut)
         if new != data and not self._deep:
@@ -203,7 +203,7 @@ class _Listener(Policed):
         return new
 
     def edits(self, data: bytes, *, cut: bool) -> list[Edit]:
-        """As `Policed.edits`, and random words."""
+        """Return the edits of `Policed.edits` and the random words."""
         found = super().edits(data, cut=cut)
         for edit in found:
             self._clues.setdefault(edit.secret, Clue.LOOK)

@@ -1,4 +1,4 @@
-"""What the names around a value of JSON or of a Struct say of it: whether it is a secret, and by which name."""
+"""Names around a value of JSON or of a Struct: they determine whether it is a secret, and by which name."""
 
 from __future__ import annotations
 
@@ -31,51 +31,51 @@ _OWN: Final = frozenset(
         "nextpagetoken",
     }
 )
-"""Fields of A2A and OpenAPI that stay where an object under a secret's name has them."""
+"""Fields of A2A and OpenAPI that stay in an object with a secret's name."""
 _CHOSEN: Final = {
     **dict.fromkeys(("securityschemes", "schemes", "flows", "properties"), True),
     **dict.fromkeys(("security", "securityrequirements"), False),
 }
-"""Names of objects (True) and of arrays of objects (False) that users name the members of: below `flows.password` there
-is no secret, nor below `properties.password` of a JSON schema."""
+"""Names of objects (True) and of arrays of objects (False) whose members are named by users: `flows.password` does not
+contain a secret, nor does `properties.password` of a JSON schema."""
 _PROTOCOL_PARENTS: Final = frozenset(
     {"params", "result", "task", "tasks", "message", "history", "statusupdate", "artifactupdate"}
 )
 _JSONRPC: Final = {each: f"jsonrpc.{each}" for each in ("params", "result")}
-"""Names by which members of a JSON-RPC message are judged: one may be quoted anywhere, with its fields of A2A 0.1."""
+"""Names by which members of JSON-RPC messages are judged. Messages with A2A 0.1 fields may be quoted anywhere."""
 _MODEL: Final = frozenset({"logprob", "logprobs", "toplogprobs", "tokenlogprobs", "tokenids", "offsets"})
-"""Beside one of these a `token` is a language model's."""
+"""Siblings that mark a `token` as a language model's."""
 _GRANTS: Final = ("authorization_code", "jwt-bearer")
-"""Ends of grant types of OAuth beside which `code` and `assertion` are credentials."""
+"""Ends of OAuth grant types whose siblings `code` and `assertion` are credentials."""
 _NAME_LISTS: Final = frozenset({"required", "enum", "scopes", "schemes", "fields", "columns", "tags"})
-"""Names of arrays in which a name has no value beside it."""
+"""Names of arrays of names, in which the item after a name is not its value."""
 _NAME: Final = re.compile(r"[\w\-]{2,64}")
 _WORD: Final = 16
-"""Letters from which on they are no word."""
+"""Letters from which on an item is not an ordinary word."""
 _HEADERS: Final = frozenset({"authorization", "proxyauthorization", "cookie", "setcookie"})
 _HINT: Final = re.compile(rb"(?i)value|logprob|grant|verifier|session|bytes|offsets|token.?ids|\\u")
 _SHORTEST_CODE: Final = 4
 
 
 class Scope(NamedTuple):
-    """An object or array, as far as the names of its values matter."""
+    """Facts about an object or array that affect the names of its values."""
 
     secret: str | None = None
-    """The name of a secret that all of it is below."""
+    """Name of an enclosing secret, which applies to all values inside."""
     chosen: bool = False
-    """Users choose the names of its members, or of the members of its objects: they say nothing of what is below."""
+    """Whether users choose the names of its members, or of its objects' members, so that the names imply nothing."""
     protocol: bool = False
-    """Fields of A2A 0.1 may stand here."""
+    """Whether it may have fields of A2A 0.1."""
 
 
 ROOT: Final = Scope(protocol=True)
-"""Of a payload."""
+"""Scope of a payload."""
 INNER: Final = Scope()
-"""Of JSON in a string, and of messages that a schema describes."""
+"""Scope of JSON in a string, and of messages with a schema."""
 
 
 def judged_name(scope: Scope, name: str | None) -> str | None:
-    """The name by which a string or number is judged; `name` is that of the member, None in an array."""
+    """Return the name by which a string or number is judged. `name` is the member's own name, None in an array."""
     if name is None:
         return scope.secret
     if scope.secret is None:
@@ -87,7 +87,7 @@ def judged_name(scope: Scope, name: str | None) -> str | None:
 
 @lru_cache(maxsize=4096)
 def inner_scope(scope: Scope, name: str | None, is_object: bool) -> Scope:
-    """The scope of an object or array of this name; `name` is None in an array."""
+    """Return the scope of an object or array with this name; `name` is None in an array."""
     flag = OBJECT if is_object else LIST
     secret = scope.secret if scope.secret is not None and member_kind(scope.secret) & flag else None
     if name is None:
@@ -102,14 +102,14 @@ def inner_scope(scope: Scope, name: str | None, is_object: bool) -> Scope:
 
 
 def has_siblings(data: bytes) -> bool:
-    """Whether `sibling_names` could say something of objects in this."""
+    """Whether the data may contain objects for which `sibling_names` returns names."""
     return _HINT.search(data) is not None
 
 
 def sibling_names(texts: Mapping[str, str | None]) -> dict[str, str | None]:
-    """For members of an object that are judged by another name than their own: that name, None where they stay.
+    """Return the members of an object judged by another name than their own, with that name, or None if they stay.
 
-    `texts` are the folded names of its members, with their values where these are strings.
+    `texts` maps the folded names of the members to their values, or to None for values that are not strings.
     """
     return dict(_sibling_names(texts))
 
@@ -131,10 +131,10 @@ def _sibling_names(texts: Mapping[str, str | None]) -> Iterator[tuple[str, str |
 
 
 def item_name(first: str, second: bytes, array: str | None) -> str | None:
-    """The name by which the second of two items is judged, that of `["Authorization", "..."]`; None where it stays.
+    """Return the name by which the second item of `["Authorization", "..."]` is judged, or None if it stays.
 
-    `array` is the name of the array, None where it stands in an array itself, as in a list of header fields. Names
-    stand beside one another too (`["password", "username"]`): a plain word is no secret here.
+    `array` is the name of the array, or None if it is itself in an array, as in a list of header fields. An array may
+    also be a list of names (`["password", "username"]`), so an ordinary word is not treated as a secret.
     """
     name = pair_name(first) if _NAME.fullmatch(first) else None
     if name is None or second.lower() in AUTH_SCHEMES or pair_name(second.decode("utf-8", "replace")) is not None:

@@ -1,6 +1,6 @@
-"""One secret value in, one label out: what the walkers of JSON, protobuf, headers and text share.
+"""Replacement of secrets by labels, common to the walkers of JSON, protobuf, headers and text.
 
-A `Scrubber` knows the key, the names a card taught and the secrets met so far. It works on bytes and knows no format.
+A `Scrubber` holds the key, the names learned from cards and the known secrets. It works on bytes of any format.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from a2a_proxy.redaction.scope import INNER
 from a2a_proxy.redaction.secret_names import fold, hides_text, is_learned, member_kind, secret_header, secret_member
 
 _MAX_NESTING = 4
-"""JSON in a string in JSON: deeper than this it is read as text."""
+"""Levels of JSON in strings of JSON. Deeper levels are treated as text."""
 
 
 class Scrubber:
-    """Replaces secrets in bytes by labels, and remembers those that stood in a known place."""
+    """Replaces secrets in bytes by labels, and remembers secrets from known places."""
 
     shortest = 6
-    """Bytes: shorter strings hold no secret but by their name."""
+    """Bytes. Shorter strings are secrets only by their name."""
     hidden: re.Pattern[str] | None = None
-    """Places of payloads that are to go whole (`paths`)."""
+    """Places of payloads whose values are always replaced (`payload_paths`)."""
     spared: re.Pattern[str] | None = None
-    """Places of payloads that stay as they are."""
+    """Places of payloads whose values stay."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -33,16 +33,16 @@ class Scrubber:
         self.names: set[str] = set()
 
     def learn_names(self, folded: set[str]) -> None:
-        """More names that hold secrets, folded."""
+        """Add names, folded, whose values are secrets."""
         self.names |= folded
         self.seen.generation += 1
 
     def label(self, secret: bytes) -> bytes:
-        """The label of a secret, as bytes."""
+        """Return the label of a secret, as bytes."""
         return label(self._key, secret).encode()
 
     def suspicious(self, data: bytes) -> bool:
-        """Whether there may be anything to replace: the sieve of the hot path. No miss, some false alarms."""
+        """Whether the data may contain secrets: the sieve of the hot path. No false negatives, some false positives."""
         if secret_patterns.suspicious(data) or self.seen.hit(data):
             return True
         return bool(self.names) and self._has_learned(data)
@@ -52,30 +52,30 @@ class Scrubber:
         return any(name.encode() in plain for name in self.names)
 
     def learn(self, secret: bytes) -> None:
-        """A secret from a known place; of Basic credentials the password too."""
+        """Remember a secret from a known place; of Basic credentials, the password too."""
         self.seen.add(secret)
         password = secret_patterns.basic_secret(secret)
         if password is not None:
             self.seen.add(password)
 
     def hide(self, value: bytes) -> bytes:
-        """The label of a value at a `hidden` place."""
+        """Return the label of a value at a `hidden` place."""
         return self.label(value)
 
-    def column(self, data: bytes) -> bytes | None:  # noqa: ARG002 - a policy may have hidden it
-        """The label of a text that stands for itself beside a payload; None where it stays."""
+    def column(self, data: bytes) -> bytes | None:  # noqa: ARG002 - a subclass uses it
+        """Return the label of the text of a column, or None if it stays."""
         return None
 
-    def spares(self, secret: bytes) -> bool:  # noqa: ARG002 - a policy may want it to stay
-        """It stays, though it is a secret."""
+    def spares(self, secret: bytes) -> bool:  # noqa: ARG002 - a subclass uses it
+        """Whether a policy keeps this secret."""
         return False
 
     def names_secret(self, name: str) -> bool:
-        """Whether a member or header of that name holds a secret, by nature or because a card said so."""
+        """Whether a member or header of that name holds a secret, by its name or by an agent card."""
         return secret_header(name) or secret_member(name) or fold(name) in self.names
 
     def known(self, folded: str, value: bytes) -> bytes | None:
-        """The value of a secret name with its secrets replaced; None where nothing had to change."""
+        """Return the value of a secret name with its secrets replaced, or None if it stays."""
         new, done = b"", 0
         for start, end in secret_patterns.value_spans(folded, value):
             secret = value[start:end]
@@ -88,18 +88,18 @@ class Scrubber:
         return new + value[done:] if done else None
 
     def header(self, name: bytes, value: bytes) -> bytes:
-        """A header or metadata value, clean."""
+        """Return a header or metadata value without secrets."""
         if self.holds_secret(name):
             new = self.known(plain_name(name), value)
             value = value if new is None else new
         return self.text(value)
 
     def holds_secret(self, name: bytes) -> bool:
-        """Whether a header field of that name holds a secret, by nature or because a card said so."""
+        """Whether a header field of that name holds a secret, by its name or by an agent card."""
         return secret_header(name.decode("latin-1")) or plain_name(name) in self.names
 
     def string(self, value: bytes, name: str | None, cut: bool, depth: int = 0) -> bytes | None:
-        """A string of a payload, decoded, and its name; None where nothing had to change."""
+        """Return the replacement of a decoded string with that name, or None if it stays."""
         if not value:
             return None
         if name is not None and (hides_text(member_kind(name), value) or fold(name) in self.names):
@@ -115,7 +115,7 @@ class Scrubber:
         return None if new == value else new
 
     def text(self, data: bytes, *, cut: bool = False) -> bytes:
-        """Free text, clean. `cut`: its end is missing, and what a secret's beginning looks like is one."""
+        """Return text without secrets. `cut`: its end is missing, so the beginning of a secret counts as one."""
         if not cut and not self.suspicious(data):
             return data
         edits = self.edits(data, cut=cut)
@@ -128,11 +128,11 @@ class Scrubber:
         return self._apply(data, edits)
 
     def edits(self, data: bytes, *, cut: bool) -> list[secret_patterns.Edit]:
-        """The secrets in some text, but for those that were met elsewhere."""
+        """Return the edits for the secrets in a text, except secrets known from elsewhere."""
         return secret_patterns.find(data, self.names, cut=cut)
 
     def _apply(self, data: bytes, edits: list[secret_patterns.Edit]) -> bytes:
-        """All edits at once. Where two overlap, the union gets the label of the one that starts first."""
+        """Apply all edits at once. The union of overlapping edits gets the label of the first one."""
         pieces: list[bytes] = []
         done = 0
         for edit in sorted(edits, key=lambda edit: (edit.start, -edit.end)):
@@ -144,5 +144,5 @@ class Scrubber:
 
 
 def plain_name(name: bytes) -> str:
-    """The folded name of a header field, that of gRPC's `-bin` form too."""
+    """Return the folded name of a header field, without the `-bin` of gRPC."""
     return fold(name.decode("latin-1").lower().removesuffix("-bin"))

@@ -1,4 +1,4 @@
-"""Which names hold secrets: of JSON members, header fields, query parameters. Names only, never values."""
+"""Names that hold secrets: of JSON members, header fields and query parameters."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ _SEPARATORS = str.maketrans("", "", "_-. ")
 TEXT: Final = 1
 """Strings under the name are secret."""
 NUMBER: Final = 2
-"""So are numbers."""
+"""Numbers under the name are secret."""
 LIST: Final = 4
-"""So are strings and numbers in an array of that name."""
+"""Strings and numbers in an array of that name are secret."""
 OBJECT: Final = 8
-"""So are those in an object of that name."""
+"""Strings and numbers in an object of that name are secret."""
 SHORT: Final = 16
-"""Only values of 4 to 12 characters are."""
+"""Only values of 4 to 12 characters are secret."""
 PROTOCOL: Final = 32
 """A2A 0.1 has a field of that name, which stays (`scope.judged_name`)."""
 SCHEME: Final = 64
-"""Names of authentication schemes are not."""
+"""Names of authentication schemes are not secret."""
 COUNT: Final = 128
-"""Strings of digits are not, as of `total_tokens`."""
+"""Strings of digits are not secret, as in `total_tokens`."""
 
 _ALL: Final = TEXT | NUMBER | LIST | OBJECT
 _UNIT: Final = TEXT | LIST | OBJECT
-"""Of names that count things too, as `token` does. Numbers stay."""
+"""For names that are also units of counts, such as `token`. Numbers stay."""
 
 _SESSION: Final = TEXT | NUMBER | LIST | PROTOCOL
 _LOGINS: Final = (
@@ -53,7 +53,7 @@ _END: Final = {
     "jwt": TEXT | LIST,
     "sessionid": _SESSION,
 }
-"""Each also with `s` or `value` at its end."""
+"""Ends of secret names, each also followed by `s` or `value`."""
 _ENDS: Final = tuple(_END)
 _INNOCENT_END: Final = (
     "pagetoken",
@@ -88,7 +88,7 @@ _INNOCENT_HEADERS = frozenset(
 )
 _HEADERS: Final = frozenset({"xauth", "dpop", "xsid", "xotp", "xpin", "xpasscode", "secwebsocketprotocol"})
 _PROOF_END: Final = ("session", "sessionid", "jwt", "assertion", "tokens", "apikeys", "secrets", "passwords", "otp")
-"""Ends of header names that begin with more than the end itself: `X-Session`, `Ory-Kratos-Session`."""
+"""Ends of header names that are secret only after a prefix: `X-Session`, `Ory-Kratos-Session`."""
 _PARAMETERS = frozenset(
     {
         "key",
@@ -113,9 +113,9 @@ AUTH_SCHEMES: Final = frozenset(
     b"none basic bearer digest oauth oauth2 openid oidc openidconnect apikey mtls mutualtls jwt dpop password token "
     b"required optional".split()
 )
-"""Words for authentication that are no secrets."""
+"""Words for kinds of authentication, which are not secrets."""
 _PASSING: Final = ("session", "sessionid", "sessionids", "sid", "pin", "otp", "totp", "otpcode")
-"""Ends of names the values of which are hidden in their place only: elsewhere they may be ids and common words."""
+"""Ends of names whose values are replaced only in their place: elsewhere they may be ids and common words."""
 _COUNTED: Final = re.compile(rb"[\d.,]+")
 _SHORTEST_CODE: Final = 4
 _LONGEST_CODE: Final = 12
@@ -145,7 +145,8 @@ _CLEAR = frozenset(
         "protocolversion",
     }
 )
-"""Names of the protocol's own. A card that calls its API key so would blank the recording; it is not obeyed."""
+"""Names of the protocol. A card that declares one of them for its API key is ignored, because it would blank the
+recording."""
 
 _ENVIRONMENT: Final = re.compile("[A-Z][A-Z0-9_]*")
 _ENVIRONMENT_END: Final = re.compile(r"\w+_(?:PW|PASS|PWD)|PW|PASS|SSHPASS")
@@ -153,13 +154,13 @@ _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
 def fold(name: str) -> str:
-    """The name without case and separators: `API-Key`, `api_key` and `apiKey` are one."""
+    """Return the name without case and separators: `API-Key`, `api_key` and `apiKey` are the same."""
     return name.translate(_SEPARATORS).lower()
 
 
 @lru_cache(maxsize=4096)
 def member_kind(name: str) -> int:
-    """What is secret under a JSON member, Struct key or protobuf field of that name, as flags (`TEXT`); 0: nothing."""
+    """Return flags (`TEXT`, ...) for the secret values of a member, Struct key or field of that name; 0 for none."""
     folded = fold(name)
     if (kind := _WHOLE.get(folded)) is not None:
         return kind
@@ -189,15 +190,15 @@ def hides_text(kind: int, value: bytes) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_learned(folded: str) -> bool:
-    """Whether the values of a secret name are looked for elsewhere too."""
+    """Whether the values of a secret name are replaced elsewhere too."""
     return not folded.endswith(_PASSING)
 
 
 @lru_cache(maxsize=4096)
 def pair_name(name: str) -> str | None:
-    """The member name that a value beside this name is judged by: that of `{"name": "DB_PASSWORD", "value": ...}`.
+    """Return the name by which the value in `{"name": "DB_PASSWORD", "value": ...}` is judged.
 
-    None where the value is no secret.
+    None if the value is not a secret.
     """
     if member_kind(name):
         return name
@@ -205,7 +206,7 @@ def pair_name(name: str) -> str | None:
 
 
 def is_secret_variable(name: str) -> bool:
-    """Whether a variable holds a secret; of environment variables also those that end with KEY, PW, PASS or PWD."""
+    """Whether a variable holds a secret. Environment variables may also end with KEY, PW, PASS or PWD."""
     if secret_member(name):
         return name != "PWD"  # the working directory
     environment = _ENVIRONMENT.fullmatch(name) is not None
@@ -214,7 +215,7 @@ def is_secret_variable(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def credential_header(name: str) -> bool:
-    """Whether a header or metadata field of that name holds credentials that say who calls, the same in each call."""
+    """Whether a header or metadata field of that name holds credentials that identify the client in each call."""
     folded = fold(name.lower().removesuffix("-bin"))
     return folded.endswith(_HEADER_END) and folded not in _INNOCENT_HEADERS and not folded.endswith(_INNOCENT_END)
 
@@ -232,7 +233,7 @@ def secret_header(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def parameter_kind(name: str) -> int:
-    """As `member_kind`, of a query parameter or form field."""
+    """Return the flags of `member_kind` for a query parameter or form field."""
     return TEXT if fold(name) in _PARAMETERS else member_kind(name)
 
 
@@ -242,12 +243,12 @@ def secret_parameter(name: str) -> bool:
 
 
 def unescape_name(name: str) -> str:
-    r"""A member name of broken JSON with its `\u` escapes resolved."""
+    r"""Resolve the `\u` escapes in a member name of broken JSON."""
     return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), name)
 
 
 def card_names(card: dict[str, Any]) -> set[str]:
-    """The folded names under which an agent card wants its API keys, in all dialects (A2A 1.0 section 4.5).
+    """Return the folded names that an agent card of any dialect declares for its API keys (A2A 1.0 section 4.5).
 
     `in`/`name` up to 0.3, `location`/`name` within `apiKeySecurityScheme` in 1.0, and an object of that shape under
     `authentication` in 0.1.
@@ -273,17 +274,17 @@ def _collect(value: Any, found: set[str], depth: int) -> None:
 
 
 def listed() -> dict[str, Collection[str]]:
-    """All names that this module knows, folded, by what they are names of. The manual lists them."""
+    """Return all folded names of this module by use. The manual lists them."""
     return {
         "Members, fields, flags and parameters": [name for name in _WHOLE if not _WHOLE[name] & SHORT],
-        f"The same, with values of {_SHORTEST_CODE} to {_LONGEST_CODE} characters": [
+        f"The same, only for values of {_SHORTEST_CODE} to {_LONGEST_CODE} characters": [
             name for name in _WHOLE if _WHOLE[name] & SHORT
         ],
-        "Names that end with, or with `s` or `value` after it": _END,
+        "Names that end with one of these, also followed by `s` or `value`": _END,
         "Headers and metadata": _HEADERS,
-        "Headers and metadata that end with": _HEADER_END,
-        "Headers and metadata that end with, and begin with more": _PROOF_END,
+        "Headers and metadata that end with one of these": _HEADER_END,
+        "Headers and metadata that end with one of these after a prefix": _PROOF_END,
         "Query parameters and form fields": _PARAMETERS,
-        "Never, though the end fits": _INNOCENT_END,
+        "Never, although their end matches": _INNOCENT_END,
         "Never, as a header": _INNOCENT_HEADERS,
     }

@@ -1,6 +1,6 @@
-"""Secrets in free text, by their form and by the words around them: bytes in, byte ranges out, whatever the format.
+"""Search for secrets in free text of any format, by their form and by the words around them.
 
-`suspicious` is a fast test; `find` is worth its cost only for the few payloads that may have a secret.
+`suspicious` is a fast test; `find` is only worth its cost for the few payloads that may contain a secret.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ from a2a_proxy.redaction.secret_names import (
 
 
 class Edit(NamedTuple):
-    """One secret and the byte range where it stands."""
+    """One secret and its byte range."""
 
     start: int
     end: int
     secret: bytes
-    """What it is, its encoding removed: the same secret gets the same label in every encoding."""
+    """The decoded secret: the same secret gets the same label in every encoding."""
     known: bool
-    """It stood in a place that holds secrets, so it is worth remembering."""
+    """Whether its place holds secrets, so that it is remembered."""
 
 
-# What may stand between a name and its value: the end of a longer name, a quote, escaped or not, and a colon or equals
-# sign, or what stands between the two values of a pair; in protobuf the tag of the value. Every repeat is bounded where
-# two could share bytes: hostile text must not cost a square. All of it is for `FOLDED` bytes: there a backslash is `=`,
-# and `j`, `q`, `v` and `z` are `x`.
+# Text between a name and its value: the end of a longer name, a quote, escaped or not, and a colon or equals sign, or
+# the text between the two values of a pair; in protobuf the tag of the value. Repeats that could share bytes are
+# bounded, so that hostile text does not take quadratic time. The patterns are for `FOLDED` bytes, where a backslash is
+# `=`, and `j`, `q`, `v` and `z` are `x`.
 _THEN = (
     r"(?:s|[\s_\-]?xalue)?(?:-bin)?[\s_\-]{0,8}"
     r"(?:={0,8}[\"']\s{0,99}[:=,}\]\x12]|\s{0,99}[:=\x12]|(?<=\n)[\s\S]{1,3}?\x1a)"
 )
 _SCHEMED = r"(?:[\s+%\x12]|={0,8}[\"']\s{0,99}[:,}\]])"
 
-# What follows certain characters where a secret may be. The `re` module finds the characters fast and then tests the
-# next one, so lookbehinds come last.
+# Expressions after certain characters where a secret may be. The `re` module finds the characters fast and then tests
+# the next one, so lookbehinds come last.
 _WORDS = {
     "k": [
         rf"en{_THEN}",
@@ -91,7 +91,7 @@ _KEYS = sieves()
 
 
 def _compiled(start: str, alternatives: list[str]) -> re.Pattern[bytes]:
-    """A pattern of `start` and one of these, which are told apart by their first character where that is a literal."""
+    """Return a pattern of `start` and one of the alternatives, grouped by their first character if it is a literal."""
     by_first: dict[str, list[str]] = {}
     for each in alternatives:
         first = re.match(r"\\?-|\w|", each)
@@ -107,18 +107,18 @@ _KEN, _CRET, _EARER, _PASS, _EYJ, _AUTH, _ESCAPED = (
     _compiled(start, [*_KEYS.pop(start, ()), *words]).search for start, words in _WORDS.items()
 )
 _PREFIXED, _GL = (_compiled(start, _KEYS.pop(start)).search for start in ("_", "gl"))
-assert not _KEYS, "a key that no search of `suspicious` meets"
+assert not _KEYS, "a key that no search of `suspicious` finds"
 _ION = re.compile(f"ion{_IONS}".encode())
 _OWN_SESSION = re.compile(
     rb"\{(?<![^\n]\{)(?<![^}]\n\{)[^{}\[\]]*\"(?:params|result)\"\s*:\s*\{[^{}\[\]]*\"session_?id\"\s*:"
 )
-"""Where tasks of A2A 0.1 have their `sessionId`, which stays (`scope.judged_name`)."""
+"""Tasks of A2A 0.1 with their `sessionId`, which stays (`scope.judged_name`)."""
 
 
 def suspicious(data: bytes, *, encoded: bool = True) -> bool:
-    """Whether `find`, or a look at the names in it, could meet a secret. A false alarm is possible, a miss is not.
+    """Whether `find`, or a walk by names, could find a secret. No false negatives; false positives are possible.
 
-    `encoded`: secrets that are percent-encoded count too.
+    `encoded`: percent-encoded secrets count too.
     """
     folded = data.translate(FOLDED)
     return bool(
@@ -131,7 +131,7 @@ def suspicious(data: bytes, *, encoded: bool = True) -> bool:
         or _AUTH(folded)
         or (_ION.search(folded) and _has_session(folded))
         or (_LONG_FLAG.search(data) and _has_flag(data))
-        # Many payloads have none of these, and to look for them is cheap.
+        # Many payloads contain none of these characters, and searching for them is cheap.
         or (b"=" in folded and _ESCAPED(folded))
         or (b"_" in folded and _PREFIXED(folded))
         or (b"A" in data and _CAPITAL(data))
@@ -141,7 +141,7 @@ def suspicious(data: bytes, *, encoded: bool = True) -> bool:
 
 
 def _has_session(folded: bytes) -> bool:
-    """Whether one of `_IONS` occurs elsewhere than in a task of A2A 0.1, where all have a session."""
+    """Whether one of `_IONS` occurs outside tasks of A2A 0.1, which all have a session."""
     return sum(1 for _ in _ION.finditer(folded)) > sum(1 for _ in _OWN_SESSION.finditer(folded))
 
 
@@ -160,7 +160,7 @@ _TYPE = re.compile(rb"(?:str|bytes|int|float|bool|Any|None|string|number|boolean
 """The type of a parameter in code: `auth_token: str`, `api_key: Optional[str]`."""
 _ESCAPE = re.compile(rb"%[0-9a-fA-F]{2}")
 _QUOTED = rb"'([^'\r\n]+)'|\"([^\"\r\n]+)\""
-# A word of a command line: up to a blank, a quote, a backquote, or an escape such as `\n`.
+# A word of a command line: up to a space, a quote, a backquote, or an escape such as `\n`.
 _WORD = rb"((?:[^\s\"'`\\]|\\(?![nrt\"']))+)"
 _FLAG = re.compile(
     rb"(?<![\w\-])--([\w\-]{2,64})(?:[ \t]+|=)(?!-)(?:" + _QUOTED + rb"|(?:\\{1,4}[\"'])?" + _WORD + rb")"
@@ -175,7 +175,7 @@ _COMMAND_END = re.compile(rb"[\n;|]|&&")
 _COMMAND = 400
 """Bytes of a command line, from the name of the program to the flag, at most."""
 _ASSIGNED = re.compile(rb"(?<![\w%.\-])([\w.\-]{1,96})=(?:" + _QUOTED + rb")")
-# What stands for a value: a variable, a place to fill in, a call, a word of the help text or of a sentence.
+# Placeholders for a value: a variable, a blank to fill in, a call, a word of a help text or of a sentence.
 _STAND_IN = re.compile(
     rb"\$.*|[<\[{(%|&;,.*#-].*|x{3,}|X{3,}|\.{3}.*|\xe2\x80\xa6.*|[A-Z][A-Z_]*|[\"'`]?|"
     rb"(?:self|this|os|process|config|settings|args|env|secrets|var)\..*|[\w.]+[(\[].*|"
@@ -209,9 +209,9 @@ _BARE = frozenset(
 
 
 def find(data: bytes, learned: Collection[str] = (), *, cut: bool = False) -> list[Edit]:
-    """The secrets in some text, in no order, possibly overlapping.
+    """Return the secrets in a text, in no order, possibly overlapping.
 
-    `learned` are folded names that count as secret too; `cut` says that the end of the text is missing.
+    `learned` are additional folded names of secrets; `cut` means that the end of the text is missing.
     """
     found = _find(data, learned)
     if b"%" in data and _ESCAPE.search(data):
@@ -224,7 +224,7 @@ def find(data: bytes, learned: Collection[str] = (), *, cut: bool = False) -> li
 
 def _find(data: bytes, learned: Collection[str]) -> list[Edit]:
     found: list[Edit] = []
-    # Searching for the one character that a form must contain costs far less than searching for the form.
+    # Searching for the one character that a form must contain is far cheaper than searching for the form.
     if b":" in data:
         for member in _MEMBER.finditer(data):
             _named_member(member, learned, found)
@@ -255,7 +255,7 @@ def _assignments(data: bytes, learned: Collection[str], found: list[Edit]) -> No
 
 
 def _percent_encoded(data: bytes, learned: Collection[str], found: list[Edit]) -> list[Edit]:
-    """Secrets that are seen only without the percent-encoding, as in a query that has a command line in it."""
+    """Return secrets that are found only after percent-decoding, as in a query that contains a command line."""
     places, done = array("Q"), 0
     for escape in _ESCAPE.finditer(data):
         places.extend(range(done, escape.start() + 1))
@@ -269,13 +269,13 @@ def _percent_encoded(data: bytes, learned: Collection[str], found: list[Edit]) -
 
 
 def _last(hit: re.Match[bytes]) -> Edit:
-    """What the last group has matched."""
+    """Return an edit for the last group that matched."""
     group = hit.lastindex or 0
     return Edit(*hit.span(group), hit[group], True)
 
 
 def _commands(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
-    """Secrets behind flags: of any program by the flag's name, of some programs by what the flag means there."""
+    """Append the secrets after flags: of any program by the flag's name, of some programs by the flag's meaning."""
     for hit in _FLAG.finditer(data):
         name, edit = hit[1].decode("ascii", "replace"), _last(hit)
         folded, after_blank = fold(name), data[hit.start() - 1 : hit.start()] == b" "
@@ -297,12 +297,12 @@ def _flag_kind(name: str) -> int:
 
 
 def _secret_flag(folded: str, value: bytes) -> bool:
-    """Flags that hold a secret in a command line only: `--auth`, also the name of a method, and short names."""
+    """Whether a flag holds a secret in a command line only: short names, and `--auth`, which may also name a method."""
     return folded in ("pass", "pw") or (folded.endswith("auth") and (b":" in value or looks_random(value)))
 
 
 def _add_word(edit: Edit, found: list[Edit]) -> None:
-    """A word of a command line, unless it only stands for one. The end of a sentence is no part of it."""
+    """Append a word of a command line without the punctuation at its end, unless it is a placeholder."""
     word = edit.secret.rstrip(b",;)]}>")
     if word and not _STAND_IN.fullmatch(word):
         found.append(Edit(edit.start, edit.start + len(word), word, edit.known))
@@ -321,7 +321,7 @@ def _named_number(number: re.Match[bytes], found: list[Edit]) -> None:
 
 
 def _parameters(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
-    """`name=value` of queries, forms and assignments."""
+    """Append the secrets of `name=value` in queries, forms and assignments."""
     done = 0
     for parameter in _PARAMETER.finditer(data):
         name = unquote_to_bytes(parameter[1].strip(b"[]")).decode("utf-8", "replace")
@@ -347,12 +347,12 @@ def _is_code(value: re.Match[bytes]) -> bool:
 
 
 def _variable_kind(name: str) -> int:
-    """As `member_kind`, of `name=value`."""
+    """Return the flags of `member_kind` for `name=value`."""
     return (member_kind(name) or TEXT) if is_secret_variable(name) else 0
 
 
 def _fields(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
-    """`name: value` as in a header block or a log line. A plain word after `password:` is prose and stays."""
+    """Append the secrets of `name: value`, as in header blocks and logs. A plain word after `password:` is prose."""
     done = 0
     for field in _FIELD.finditer(data):
         name = field[1].decode("ascii", "replace")
@@ -375,7 +375,7 @@ def _fields(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
 
 
 def _form_parts(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
-    """The bodies of parts of a multipart form: after the blank line that follows `name="password"`."""
+    """Append the secret bodies of parts of a multipart form, after the blank line that follows `name="password"`."""
     at = 0
     while part := _PART.search(data, at):
         at = part.end()
@@ -399,7 +399,7 @@ def _add_value(folded: str, match: re.Match[bytes], group: int, found: list[Edit
 
 
 def value_spans(folded: str, value: bytes) -> list[tuple[int, int]]:
-    """Which stretches of the value of a secret name are secret: not the scheme word, not the names of cookies."""
+    """Return the secret spans of the value of a secret name, without the scheme word and the names of cookies."""
     if folded.endswith("authorization"):
         return _after_scheme(value)
     if folded.endswith("setcookie"):
@@ -425,7 +425,7 @@ def _after_scheme(value: bytes) -> list[tuple[int, int]]:
 
 
 def _cookies(value: bytes) -> list[tuple[int, int]]:
-    """The values of `name=value; name=value`; a piece without a name is a value."""
+    """Return the spans of the values in `name=value; name=value`; a piece without a name is a value."""
     spans, start = [], 0
     for piece in value.split(b";"):
         end = start + len(piece)
@@ -445,7 +445,7 @@ def _credential(scheme: bytes, value: bytes) -> bool:
 
 
 def basic_secret(value: bytes) -> bytes | None:
-    """The password inside Basic credentials, None where they are none."""
+    """Return the password in Basic credentials, or None if the value is not such credentials."""
     try:
         pair = b64decode(value.rstrip(b"=") + b"=" * (-len(value.rstrip(b"=")) % 4), validate=True)
     except ValueError:
@@ -455,7 +455,7 @@ def basic_secret(value: bytes) -> bytes | None:
 
 
 def looks_random(value: bytes) -> bool:
-    """Whether a word looks made by a machine: long, or with digits or capitals in its middle."""
+    """Whether a word looks generated: long, or with digits or capitals in its middle."""
     word = value.strip(b".,=-_")
     if len(word) < 6:
         return False

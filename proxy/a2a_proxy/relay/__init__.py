@@ -1,5 +1,34 @@
 """The relay: forwards bytes between client and agent as received and appends a copy of them to the journal.
 
-`route` describes listeners and upstreams, `connection` is one relayed connection, `server` manages all of them. Imports
-little, so that it starts fast.
+Imports little, so that it starts fast.
+
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+
+Relays:
+- `server`: all connections of one relay
+- `stdio`: the stdio relay
+- `run`: runs a coroutine on the fastest event loop
+
+One connection:
+- `connection`: client leg and agent leg
+- `connection_editing`: the editing of one connection
+- `refusal`: the response to a client without an upstream
+- `refusal_responder`: the interface of that response
+- `dial`: connects to an upstream
+- `stdio_agent`: the process of a stdio agent
+- `stdio_pump`: one pipe of a stdio agent
+
+State of a listener:
+- `listener_state`: upstreams, learned routes, card-rewriting policy
+- `edits`: the editors, which change bytes (package)
+- `journal_buffer`: journal records of several threads
+
+Addresses and sockets:
+- `bind`: creates listening sockets
+- `tcp`: socket operations that asyncio does not offer
+- `tls`: TLS toward upstreams
+- `host_aliases`: names and addresses of an upstream's machine
+- `own_addresses`: addresses on which this process listens
+- `route`: addresses from the user's options
+- `clock`: the only source of timestamps
 """

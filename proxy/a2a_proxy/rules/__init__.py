@@ -1,1 +1,16 @@
-"""Rules that detect protocol violations in recorded traffic. Pure: no I/O, and time is an argument."""
+"""Rules that detect protocol violations in recorded traffic. No I/O; time is an argument.
+
+The rules:
+- `families`: the rules, one folder per family (package)
+- `examples`: examples of rules as conversations (package)
+- `define`: definition and catalogue of rules, manual pages (package)
+
+Running them:
+- `run`: engine, gate, flags, rate limit (package)
+- `context`: the context given to a rule
+
+Facts and state:
+- `state`: agents, tasks and open exchanges of a session (package)
+- `facts`: single facts from frames (package)
+- `schema`: shapes of A2A objects on the wire (package)
+"""

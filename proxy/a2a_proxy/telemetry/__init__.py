@@ -1,6 +1,49 @@
 """Traces, logs and metrics of OpenTelemetry from recorded traffic, live and later by the same code.
 
-`span` builds a span from the facts about a call (without I/O, like `values`, `ids`, `attributes`, `events` and
-`otlp_json`); `span_reader` reads these facts from a recording; `sdk` is the only module that uses the OpenTelemetry
-packages; `retry_sender` sends with retries; `consumer` follows a recording.
+Only `sdk`, `metrics` and `partial_success` use the OpenTelemetry packages.
+
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+
+Exports:
+- `__main__`: entry point of the live export process
+- `consumer`: live export of a session
+- `unsent`: sends the rest of an incomplete live export
+- `offline`: export of a finished recording
+- `cross_recording`: links between several recordings
+- `keeper`: starts the live export process
+
+From recording to spans:
+- `span_reader`: builds spans from the rows of a recording
+- `span`: the span of a call
+- `client_span`: the second span of a forwarded call
+- `segments`: long calls as several spans
+- `logs`: log records
+- `metrics`: metrics of live traffic
+- `payload_texts`: texts and steps in payloads
+- `attributes`: the attributes of a span
+- `cards`: agent cards of a session
+- `earlier_calls`: facts from earlier calls
+- `events`: events of a span
+- `steps`: steps that an agent reports about itself
+- `links`: links from a call to another call
+- `compat`: attribute names of other tools
+- `call_facts`: facts about a call
+- `message_content`: message texts, if enabled
+
+Sending:
+- `retry_sender`: requests with retries
+- `sdk`: conversion to OpenTelemetry types, and its exporters
+- `partial_success`: spans rejected by a backend
+- `request_outcome`: the outcome of a request
+- `session`: the HTTP session of an exporter
+- `otlp_json`: OTLP as JSON
+- `error_advice`: advice on errors of libraries
+
+Values and settings:
+- `settings`: settings of a live export
+- `target`: the destination of an export
+- `span_options`: options of the content of spans
+- `ids`: ids of traces and spans
+- `values`: spans and log records as values
+- `errors`: the error of a failed export
 """

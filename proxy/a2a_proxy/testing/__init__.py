@@ -1,5 +1,35 @@
-"""The pytest plug-in (manual: pytest). pytest loads `plugin` at its start; the other modules are imported on first
-use."""
+"""The pytest plug-in (manual: pytest).
+
+pytest imports `plugin` at its start; the other modules are imported on first use.
+
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+
+The plug-in:
+- `plugin`: options, the marker, the fixtures, the hooks
+- `fixtures`: implementation of the fixtures
+- `report`: information about agents in the report of a failed test
+- `cassette_usage`: used and unused cassettes
+- `plugin_state`: state in pytest's stashes
+
+One test:
+- `agent_session`: one agent of one test
+- `teardown`: findings, comparison and cassette after a test
+- `note_migration`: migration of notes into a new recording
+- `plan`: table of the record modes
+- `settings`: settings of a test
+
+The other process:
+- `child`: the process behind the fixtures (package)
+- `child_process`: that process, as the tests' process uses it
+- `child_messages`: messages between the two processes
+
+Elements:
+- `agent`: the value of `a2a_agent` and `a2a_live`
+- `live_recording`: the value of `a2a_recording`
+- `cassette_age`: age of a cassette
+- `cassette_paths`: path of a test's cassette
+- `network_guard`: blocks connections to other hosts
+"""
 
 from typing import TYPE_CHECKING
 

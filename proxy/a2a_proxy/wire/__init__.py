@@ -1,4 +1,32 @@
-"""Decodes bytes into wire events: HTTP/1.1, HTTP/2, gRPC, server-sent events, stdio.
+"""Decoding of bytes into wire events: HTTP/1.1, HTTP/2, gRPC, server-sent events, stdio.
 
-Independent of A2A; does no I/O.
+Independent of A2A; performs no I/O.
+
+Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
+
+Connections:
+- `connection`: detects the protocol and passes bytes to its decoder
+- `stdio`: two directions of a pipe
+- `http1`: one HTTP/1.1 connection
+- `http2`: one HTTP/2 connection
+- `detect`: a connection's protocol from its first bytes
+
+One direction:
+- `stdio_reader`: one direction of a pipe
+- `http2_side`: one direction of an HTTP/2 connection
+- `grpc`: length-prefixed messages of one direction of a stream
+- `sse`: server-sent events
+- `content`: content codings
+- `http1_body`: HTTP/1.1 bodies
+
+Elements:
+- `http1_head`: HTTP/1.1 heads
+- `http2_frame`: one HTTP/2 frame
+- `hpack_decoder`: HPACK for one direction
+- `stray`: stray lines between messages
+- `lines`: lines of text outside messages
+- `stdio_head`: header blocks of messages on a pipe
+- `json_extent`: the end of a JSON object or array
+- `pipe_buffer`: unprocessed bytes of a pipe
+- `body`: a message body from its pieces
 """

@@ -54,7 +54,7 @@ def test_fmt_checks_and_writes(inspect: Inspect, tmp_path: Path) -> None:
     assert inspect("ls", path) == 0
 
 
-def test_migrate_refuses_what_was_changed_or_is_newer(inspect: Inspect, tmp_path: Path) -> None:
+def test_migrate_refuses_edited_and_newer_cassettes(inspect: Inspect, tmp_path: Path) -> None:
     """It brings old ones up and never takes an edit over."""
     old = tmp_path / "old.a2a.jsonl"
     old.write_bytes((Path(__file__).parents[2] / "data" / "version_1.a2a.jsonl").read_bytes())
@@ -70,7 +70,7 @@ def test_migrate_refuses_what_was_changed_or_is_newer(inspect: Inspect, tmp_path
     assert inspect("cassette", "migrate", old) == 2
 
 
-def test_trim_keeps_what_a_replay_needs(inspect: Inspect, tmp_path: Path) -> None:
+def test_trim_keeps_the_calls_that_a_replay_needs(inspect: Inspect, tmp_path: Path) -> None:
     """A poll alone would ask for a task that nobody began: the call that did stays, and the card."""
     with open_recording_or_cassette(SDK) as recording:
         poll = next(row.exchange for row in recording.exchanges() if row.exchange.operation == "GetTask")
@@ -94,7 +94,7 @@ def test_trim_keeps_what_a_replay_needs(inspect: Inspect, tmp_path: Path) -> Non
     assert told["left_out"]["exchanges"] == 37
 
 
-def test_trim_replaces_nothing_but_a_cassette(inspect: Inspect, tmp_path: Path) -> None:
+def test_trim_replaces_only_a_cassette(inspect: Inspect, tmp_path: Path) -> None:
     """Least of all the recording that it reads: the rest of it would be lost."""
     recording = tmp_path / "r.a2a.db"
     assert inspect("cassette", "read", DEMO, recording) == 0
@@ -110,9 +110,7 @@ def test_trim_replaces_nothing_but_a_cassette(inspect: Inspect, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("words", [("scan",), ("fmt", "--check"), ("migrate",)])
-def test_a_bad_file_does_not_keep_the_others_from_being_done(
-    inspect: Inspect, tmp_path: Path, words: tuple[str, ...]
-) -> None:
+def test_a_bad_file_does_not_stop_the_others(inspect: Inspect, tmp_path: Path, words: tuple[str, ...]) -> None:
     """Each file is told, bad ones with their reason, and the exit code says that there was one."""
     good = tmp_path / "good.a2a.jsonl"
     good.write_bytes(DEMO.read_bytes())
@@ -121,7 +119,7 @@ def test_a_bad_file_does_not_keep_the_others_from_being_done(
     assert inspect.out.count(f"{good}: ") == 2
 
 
-def test_trim_by_time_and_by_nothing(inspect: Inspect, tmp_path: Path) -> None:
+def test_trim_by_time_and_by_an_empty_selection(inspect: Inspect, tmp_path: Path) -> None:
     """A span of time is a filter; to choose nothing, or what is not there, is a mistake that leaves no file."""
     target = tmp_path / "t.a2a.jsonl"
     assert inspect("cassette", "trim", SDK, "-f", "t:<+7s", "--exact", "-o", target) == 0
@@ -136,7 +134,7 @@ def test_trim_by_time_and_by_nothing(inspect: Inspect, tmp_path: Path) -> None:
     assert not (tmp_path / "no.a2a.jsonl").exists()
 
 
-def test_a_webhook_stays_with_its_task(inspect: Inspect, tmp_path: Path) -> None:
+def test_trim_keeps_the_registration_of_a_webhook(inspect: Inspect, tmp_path: Path) -> None:
     """Who trims to a task keeps the call that registered its webhook."""
     with open_recording_or_cassette(SDK) as recording:
         rows = [row.exchange for row in recording.exchanges()]
@@ -146,7 +144,7 @@ def test_a_webhook_stays_with_its_task(inspect: Inspect, tmp_path: Path) -> None
     assert f"also kept  #{made.id}  registered the webhook of #{asked.id}" in inspect.out
 
 
-def test_merge_makes_a_cassette(inspect: Inspect, tmp_path: Path) -> None:
+def test_merge_writes_a_cassette(inspect: Inspect, tmp_path: Path) -> None:
     """Of cassettes and recordings; the same session goes in once; sources and other files are safe."""
     out = tmp_path / "m.a2a.jsonl"
     assert inspect("cassette", "merge", out, DEMO, SDK, DEMO) == 0
@@ -171,7 +169,7 @@ def test_merge_makes_a_cassette(inspect: Inspect, tmp_path: Path) -> None:
     assert other_file.read_text() == "mine"
 
 
-def test_diff_is_the_differ(inspect: Inspect) -> None:
+def test_diff_uses_the_same_comparison(inspect: Inspect) -> None:
     """`cassette diff` says what `diff` says."""
     assert inspect("cassette", "diff", DEMO, "2", "5") == inspect("diff", DEMO, "2", "5")
     said = inspect.out
@@ -180,7 +178,7 @@ def test_diff_is_the_differ(inspect: Inspect) -> None:
 
 
 @pytest.mark.parametrize("command", ["fmt", "migrate"])
-def test_what_is_no_cassette(inspect: Inspect, tmp_path: Path, command: str) -> None:
+def test_invalid_cassettes_are_refused(inspect: Inspect, tmp_path: Path, command: str) -> None:
     """Another file, a recording, no file, a folder: a clear line each."""
     other = tmp_path / "other.yaml"
     other.write_text("interactions: []\n")

@@ -29,7 +29,7 @@ DEMO, OTHER = RECORDINGS / "demo.a2a.jsonl", RECORDINGS / "lossy.a2a.jsonl"
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,
 )
-def test_a_process_says_the_same(code: int, words: tuple[object, ...], tmp_path: Path) -> None:
+def test_a_process_prints_the_same_as_the_function(code: int, words: tuple[object, ...], tmp_path: Path) -> None:
     there, here = run(tmp_path / "state", "a2a-inspect", *words), run_here(tmp_path / "state", *words)
     assert (there.code, there.out, there.err) == (here.code, here.out, here.err)
     assert there.code == code

@@ -27,7 +27,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return url
 
 
-def test_put_says_what_came_and_that_nothing_is_left(
+def test_put_reports_new_rows_and_nothing_on_repetition(
     url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for _ in range(2):
@@ -57,7 +57,7 @@ def test_ls_finds_by_task_and_time_and_verifies(url: str, tmp_path: Path, capsys
     assert found["key"] in capsys.readouterr().err
 
 
-def test_fetch_tells_what_it_read(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fetch_reports_rows_and_requests(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
 
     download_recording(url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", ArchiveOptions(verbose=True))
@@ -69,7 +69,7 @@ def test_fetch_tells_what_it_read(url: str, tmp_path: Path, capsys: pytest.Captu
         assert recording.counts().frames == 9
 
 
-def test_files_that_are_gone_are_told(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_files_are_reported(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     [file] = (tmp_path / "archive" / "frames").rglob("*.parquet")
     file.unlink()
@@ -83,7 +83,7 @@ def test_files_that_are_gone_are_told(url: str, tmp_path: Path, capsys: pytest.C
     assert told.startswith("missing in the archive, perhaps deleted by a lifecycle rule: frames/dt=")
 
 
-def test_any_time_can_be_asked_for(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_any_time_is_accepted(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Also one that the columns and the days of an archive cannot tell."""
     for word, since in (("0001-01-01", True), ("10000000000000h", True), ("2300-01-01", False), ("9999-12-31", False)):
         for name in ("since", "until"):
@@ -97,7 +97,7 @@ def test_any_time_can_be_asked_for(url: str, tmp_path: Path, capsys: pytest.Capt
         assert (tmp_path / f"{word}.a2a.db").exists()
 
 
-def test_a_time_is_taken_to_the_ns_as_ls_tells_it(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_times_of_ls_are_accepted_to_the_ns(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     list_segments(url, NOTHING, ArchiveOptions(as_json=True))
     last = json.loads(capsys.readouterr().out.splitlines()[-1])["until"]
     at = re.sub(r"\d(?=Z)", lambda digit: str(int(digit[0]) + 1), last)
@@ -107,7 +107,7 @@ def test_a_time_is_taken_to_the_ns_as_ls_tells_it(url: str, capsys: pytest.Captu
         assert bool(capsys.readouterr().out) == found
 
 
-def test_a_recording_of_which_a_part_was_put_before_is_not_said_to_be_there(tmp_path: Path, url: str) -> None:
+def test_a_partially_uploaded_recording_is_not_reported_as_present(tmp_path: Path, url: str) -> None:
     """The part has its session, to its end, under the same names."""
     download_recording(url, {**NOTHING, "until": "2027-01-15T08:00:01.5"}, tmp_path / "part.a2a.db", ArchiveOptions())
     upload_recording(tmp_path / "part.a2a.db", url, ArchiveOptions(archive_id="other"))
@@ -119,7 +119,7 @@ def test_a_recording_of_which_a_part_was_put_before_is_not_said_to_be_there(tmp_
     upload_recording(tmp_path / "part.a2a.db", url, ArchiveOptions(archive_id="here"))
 
 
-def test_without_the_extra_it_says_what_to_install(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_named(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [each for each in sys.modules if each.startswith("a2a_proxy.archive.")]:
         if name != "a2a_proxy.archive.errors":
             monkeypatch.delitem(sys.modules, name)
@@ -143,7 +143,7 @@ def test_without_the_extra_it_says_what_to_install(url: str, tmp_path: Path, mon
         ({"task": "no"}, "has no frames of task no"),
     ],
 )
-def test_what_cannot_be_fetched_is_told(url: str, tmp_path: Path, words: dict[str, str], message: str) -> None:
+def test_fetch_errors_have_hints(url: str, tmp_path: Path, words: dict[str, str], message: str) -> None:
     with pytest.raises(UserError, match=message) as wrong:
         download_recording(url, {**NOTHING, **words}, tmp_path / "back.a2a.db", ArchiveOptions())
 

@@ -16,7 +16,7 @@ def diff(tmp_path: Path, *words: object) -> Ran:
     return run_here(tmp_path / "state", "diff", *words, TZ="UTC")
 
 
-def test_two_places_of_one_recording(tmp_path: Path) -> None:
+def test_two_places_of_one_recording_are_compared(tmp_path: Path) -> None:
     """The verdict comes first, then both calls, then what differs, by words."""
     done = diff(tmp_path, DEMO, "#2", "6")
 
@@ -29,19 +29,19 @@ def test_two_places_of_one_recording(tmp_path: Path) -> None:
     ]
 
 
-def test_the_same_is_said_and_is_0(tmp_path: Path) -> None:
+def test_equal_recordings_exit_with_0(tmp_path: Path) -> None:
     assert diff(tmp_path, DEMO, DEMO).code == 0
     done = diff(tmp_path, DEMO, DEMO, "#2")
     assert (done.code, done.lines[2]) == (0, "same")
 
 
-def test_an_exchange_alone_is_compared_with_the_one_before_it(tmp_path: Path) -> None:
+def test_a_single_exchange_is_compared_with_the_previous_one(tmp_path: Path) -> None:
     done = diff(tmp_path, DEMO, "#6")
 
     assert (done.code, done.lines[:2]) == (1, [f"left   {DEMO} 1:2", f"right  {DEMO} 1:6"])
 
 
-def test_a_recording_alone_is_its_last_two_sessions(tmp_path: Path) -> None:
+def test_a_single_recording_compares_its_last_two_sessions(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     for session, said in ((1, "one"), (2, "two")):
         made = writer(path, session)
@@ -96,7 +96,7 @@ def test_a_filter_chooses_calls(tmp_path: Path) -> None:
     assert diff(tmp_path, left, right, "-f", "err").lines[2] == "same"
 
 
-def test_a_mistake_is_told_and_is_2(tmp_path: Path) -> None:
+def test_a_mistake_exits_with_2(tmp_path: Path) -> None:
     done = diff(tmp_path, DEMO, "#99")
 
     assert (done.code, done.out) == (2, "")

@@ -26,14 +26,14 @@ DEMO = RECORDINGS / "demo.a2a.jsonl"
 
 
 @pytest.mark.parametrize("name", ["demo", "stdio", "live-2153", "sdk-1.x-grpc"])
-def test_all_of_it_is_the_same_recording(name: str, tmp_path: Path) -> None:
+def test_a_full_export_equals_the_cassette(name: str, tmp_path: Path) -> None:
     """Line for line what was committed."""
     path = RECORDINGS / f"{name}.a2a.jsonl"
     export_recording(ExportOptions(path), tmp_path / "out.a2a.jsonl", "jsonl")
     assert (tmp_path / "out.a2a.jsonl").read_bytes() == path.read_bytes()
 
 
-def test_what_matches_is_whole(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_matching_exchanges_are_exported_whole(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Of an exchange that matches all frames are there, with its task, findings and connection; of others nothing."""
     with open_recording_or_cassette(DEMO) as recording:
         task = next(row.exchange.task_id for row in recording.exchanges() if row.exchange.operation == "SendMessage")
@@ -55,7 +55,7 @@ def test_what_matches_is_whole(tmp_path: Path, capfd: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("form", ["jsonl", "har"])
-def test_a_filter_is_not_told_where_its_words_may_be_what_goes(form: str, tmp_path: Path) -> None:
+def test_the_filter_is_not_exported_under_a_redaction_policy(form: str, tmp_path: Path) -> None:
     """Who looks for a person and redacts persons names none in the file; without a policy the filter is there."""
     path, where = sample(tmp_path / "a.db"), 'text:"ann@example.org" OR op:SendStreamingMessage'
     export_recording(ExportOptions(path, where), tmp_path / "told", form)
@@ -65,7 +65,7 @@ def test_a_filter_is_not_told_where_its_words_may_be_what_goes(form: str, tmp_pa
     assert b"ann@example.org" not in (tmp_path / "clean").read_bytes()
 
 
-def test_notes_go_with_it(tmp_path: Path) -> None:
+def test_notes_are_exported(tmp_path: Path) -> None:
     """Those of the session and of what was taken."""
     path = sample(tmp_path / "a.db")
     for place in (NotePlace(1), NotePlace(1, 2), NotePlace(1, 2, 1), NotePlace(1, 3)):
@@ -93,7 +93,7 @@ def test_a_file_is_never_replaced(form: str, tmp_path: Path) -> None:
     assert target.read_text() == "mine"
 
 
-def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
+def test_a_file_created_meanwhile_is_not_replaced(tmp_path: Path) -> None:
     """Somebody else has taken the name while this was written."""
     target = tmp_path / "x.a2a.jsonl"
     file = new_file(target)
@@ -105,7 +105,7 @@ def test_a_file_that_came_meanwhile_is_not_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_an_end_from_outside_leaves_no_half_file(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_export_leaves_no_partial_file(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As Ctrl-C; afterwards the signal does what it did before."""
     before = signal.getsignal(number)
     monkeypatch.setattr("a2a_inspect.formats.jsonl.write", lambda *_: signal.raise_signal(number))
@@ -120,12 +120,12 @@ def test_an_end_from_outside_leaves_no_half_file(number: int, tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_folder_that_is_not_there(form: str, tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error(form: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="cannot write"):
         export_recording(ExportOptions(DEMO), tmp_path / "no" / "x.a2a.jsonl", form)
 
 
-def test_where_nothing_matches(tmp_path: Path) -> None:
+def test_an_export_without_matches_is_an_error(tmp_path: Path) -> None:
     """An error, and no file."""
     for where, wrong in (("task:nothing", "nothing matches"), ("tsak:x", "unknown field")):
         with pytest.raises(UserError, match=wrong):

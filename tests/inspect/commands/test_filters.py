@@ -25,7 +25,7 @@ def inspect(folder: Path, command: str, *words: str) -> Ran:
     return run_here(folder / "state", command, str(folder / "r.a2a.db"), *words)
 
 
-def test_ls_lists_what_matches(folder: Path) -> None:
+def test_ls_lists_matching_exchanges(folder: Path) -> None:
     """With the heading of each session that has any; the same as JSON."""
     ran = inspect(folder, "ls", "-f", "binding:grpc")
     assert (ran.code, ran.err) == (0, "")
@@ -36,7 +36,7 @@ def test_ls_lists_what_matches(folder: Path) -> None:
     assert [line.split()[0] for line in one.lines] == ["session", "#", "2:7"]
 
 
-def test_ls_lists_tasks_of_what_matches(folder: Path) -> None:
+def test_ls_lists_tasks_of_matching_exchanges(folder: Path) -> None:
     """Those that a matching exchange has touched."""
     ran = inspect(folder, "ls", "--tasks", "--json", "-f", "task=order-7 rec:1")
     assert [json.loads(line)["task_id"] for line in ran.lines] == ["order-7"]
@@ -54,7 +54,7 @@ def test_show_shows_the_frames_that_match(folder: Path) -> None:
     assert not [each for each in objects if "finding" in each]
 
 
-def test_check_tells_of_exchanges_that_match(folder: Path) -> None:
+def test_check_reports_matching_exchanges(folder: Path) -> None:
     """The rules see all that passed; what they find elsewhere is left out."""
     exchanges = []
     for words in ((), ("-f", "task=order-7")):
@@ -67,13 +67,13 @@ def test_check_tells_of_exchanges_that_match(folder: Path) -> None:
 
 @pytest.mark.parametrize("command", ["ls", "show"])
 @pytest.mark.parametrize("more", [(), ("--json",)])
-def test_nothing_matches(folder: Path, command: str, more: tuple[str, ...]) -> None:
+def test_no_match_is_a_message_and_exit_code_0(folder: Path, command: str, more: tuple[str, ...]) -> None:
     """That is an answer: on stderr, with exit code 0."""
     ran = inspect(folder, command, "-f", "op:ListTasks", *more)
     assert (ran.code, ran.out, ran.err) == (0, "", "nothing matches op:ListTasks\n")
 
 
-def test_check_and_diff_say_that_nothing_matches(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_and_diff_report_that_nothing_matches(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A slip in a filter must not look like a good report."""
     path = str(folder / "r.a2a.db")
     options = check.CheckOptions(where="op:ListTasks", allow_incomplete=True)
@@ -85,7 +85,7 @@ def test_check_and_diff_say_that_nothing_matches(folder: Path, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize("command", ["ls", "show", "check"])
-def test_a_mistake_is_shown_with_its_place(folder: Path, command: str) -> None:
+def test_filter_errors_show_their_position(folder: Path, command: str) -> None:
     """Message, expression, caret, hint; exit code 2 and no output."""
     ran = inspect(folder, command, "-f", "state:working taks:1")
     assert (ran.code, ran.out) == (2, "")
@@ -95,14 +95,14 @@ def test_a_mistake_is_shown_with_its_place(folder: Path, command: str) -> None:
     assert hint.startswith("a2a-inspect: hint: fields: op binding ")
 
 
-def test_a_slow_pattern_is_a_mistake(folder: Path) -> None:
+def test_a_slow_pattern_is_an_error(folder: Path) -> None:
     """Found out while it runs, and told as any other."""
     ran = inspect(folder, "ls", "-f", "text~(x+x+)+y")
     assert ran.code == 2
     assert "takes longer than 0.25 s on one text" in ran.err
 
 
-def test_what_sqlite_is_asked(folder: Path) -> None:
+def test_explain_prints_the_query(folder: Path) -> None:
     """`--explain`: the regular spelling, the SQL, its values, the plan."""
     ran = inspect(folder, "ls", "--explain", "-f", "op:message/send  err")
     assert [line.split()[0] for line in ran.lines[:4]] == ["filter", "sql", "values", "plan"]

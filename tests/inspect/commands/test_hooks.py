@@ -30,7 +30,7 @@ def inspect(tmp_path: Path, hooks: dict[str, str], *words: object) -> Ran:
     return run(tmp_path / "state", "a2a-inspect", "hooks", *words, **hooks)
 
 
-def test_the_list(hooks: dict[str, str], tmp_path: Path) -> None:
+def test_installed_hooks_are_listed(hooks: dict[str, str], tmp_path: Path) -> None:
     """Name, class and package of each."""
     done = inspect(tmp_path, hooks)
     assert (done.code, done.err) == (0, "")
@@ -40,12 +40,12 @@ def test_the_list(hooks: dict[str, str], tmp_path: Path) -> None:
     ]
 
 
-def test_an_empty_list_says_what_to_do(tmp_path: Path) -> None:
+def test_an_empty_list_has_a_hint(tmp_path: Path) -> None:
     """None is installed with the proxy itself."""
     assert inspect(tmp_path, {}).lines == ["no hook is installed; the manual says how to write one (hooks.md)"]
 
 
-def test_a_recording_a_cassette_and_what_is_printed(hooks: dict[str, str], tmp_path: Path) -> None:
+def test_hooks_run_over_recordings_and_cassettes_and_print(hooks: dict[str, str], tmp_path: Path) -> None:
     """On stdout comes what the hooks print, in order; a cassette is read like a recording."""
     done = inspect(tmp_path, hooks, sample(tmp_path / "r.db"), "--hook", "noting:Prints", "--hook", "notes")
     assert done.code == 0
@@ -57,7 +57,7 @@ def test_a_recording_a_cassette_and_what_is_printed(hooks: dict[str, str], tmp_p
     assert inspect(tmp_path, hooks, DEMO, "--hook", "noting:Prints").lines[0] == "printed 0"
 
 
-def test_every_session_has_an_instance_of_its_own(hooks: dict[str, str], tmp_path: Path) -> None:
+def test_every_session_has_its_own_hook_instance(hooks: dict[str, str], tmp_path: Path) -> None:
     """One after the other, though they were written at the same time."""
     one, two = writer(tmp_path / "r.db", 1), writer(tmp_path / "r.db", 2)
     for number in (1, 2):
@@ -77,7 +77,7 @@ def test_every_session_has_an_instance_of_its_own(hooks: dict[str, str], tmp_pat
         (("none.db", "--hook", "notes"), "there is no recording none.db"),
     ],
 )
-def test_what_cannot_be_done(
+def test_invalid_use_is_refused(
     hooks: dict[str, str], tmp_path: Path, words: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A message and a hint, exit code 2."""
@@ -98,7 +98,7 @@ def test_a_hook_that_fails_fails_the_command(hooks: dict[str, str], tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["nowhere:Hook", "broken:Hook", "os:path"])
-def test_a_hook_that_cannot_be_used(hooks: dict[str, str], tmp_path: Path, name: str) -> None:
+def test_an_unusable_hook_is_one_error(hooks: dict[str, str], tmp_path: Path, name: str) -> None:
     """One exit code, whether it is not there, cannot be imported or is no class."""
     sample(tmp_path / "r.db")
     done = inspect(tmp_path, hooks, tmp_path / "r.db", "--hook", name)
@@ -123,7 +123,7 @@ def test_follow_until_ctrl_c(hooks: dict[str, str], tmp_path: Path) -> None:
     assert methods(hooks)[-1] == "close"
 
 
-def test_what_is_printed_while_it_follows_comes_at_once(hooks: dict[str, str], tmp_path: Path) -> None:
+def test_output_while_following_is_not_buffered(hooks: dict[str, str], tmp_path: Path) -> None:
     """Also into a pipe."""
     made = writer(tmp_path / "r.db")
     made.write([request(1)], changes=changes(exchange(1)))

@@ -81,7 +81,7 @@ def limited() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("made", thin(HOSTILE, 4), ids=lambda made: made.__name__)
-def test_a_hostile_recording(
+def test_hostile_recordings_are_shown_or_refused(
     made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each command shows what it can, or says in two lines what is wrong and what to do."""
@@ -109,13 +109,13 @@ async def test_the_screen_shows_hostile_texts_as_symbols(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("made", "words"), [(wrong_types, "is not valid"), (damaged_blocks, "cannot be read")], ids=["rows", "blocks"]
 )
-async def test_the_screen_says_what_it_cannot_read(made: Made, words: str, tmp_path: Path) -> None:
+async def test_the_screen_reports_unreadable_data(made: Made, words: str, tmp_path: Path) -> None:
     """In its first line, for as long as it is so."""
     async with looking(made(tmp_path)) as person:
         await person.sees(words)
 
 
-async def test_the_screen_shows_what_has_the_name_now(tmp_path: Path) -> None:
+async def test_the_screen_shows_a_recreated_recording(tmp_path: Path) -> None:
     """A recording that is deleted and made anew, under whoever looks at it."""
     path = sample(tmp_path / "r.db")
     async with looking(path) as person:

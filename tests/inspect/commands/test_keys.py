@@ -15,7 +15,7 @@ from a2a_inspect.keys.keymap import read_keymap
 from a2a_inspect.keys.places import KEY_SCOPES
 
 
-def test_the_command_lists_what_is_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_lists_bindings_as_table_json_and_toml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table with the file's path; JSON with the defaults beside; TOML that can be used as it is."""
     monkeypatch.setenv("A2A_PROXY_CONFIG", str(tmp_path))
     told = CliRunner().invoke(cli, ["keys"])

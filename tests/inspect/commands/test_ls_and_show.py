@@ -121,7 +121,7 @@ def test_show_is_a_tree(small: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["2", "#2", "t-u"])
-def test_show_one(small: Path, word: str) -> None:
+def test_show_one_exchange(small: Path, word: str) -> None:
     """By number or by task id, with the payload decoded."""
     text = "\n".join(said(small, "show", small, word, "--payloads"))
     assert "#2 SendMessage" in text
@@ -130,7 +130,7 @@ def test_show_one(small: Path, word: str) -> None:
     assert "A2A-Version: 1.0" in text
 
 
-def test_show_says_what_the_proxy_put_into_a_request(tmp_path: Path) -> None:
+def test_show_names_edits_of_the_proxy(tmp_path: Path) -> None:
     chunks = scripted(unary())
     edit = b'{"kind":"traceparent","stream":1,"after":"00-1-2-01"}'
     chunks.insert(3, Chunk(1, ChunkKind.EDIT, Direction.TO_AGENT, START, edit))
@@ -140,7 +140,7 @@ def test_show_says_what_the_proxy_put_into_a_request(tmp_path: Path) -> None:
     assert json.loads(said(path, "show", path, "1", "--json")[0])["sent_traceparent"] == "00-1-2-01"
 
 
-def test_show_of_what_is_not_there(small: Path) -> None:
+def test_show_of_a_missing_place_is_an_error(small: Path) -> None:
     """Two lines, exit code 2."""
     done = run(small.parent / "state", "a2a-inspect", "show", small, "99")
     assert (done.code, done.out) == (2, "")
@@ -169,7 +169,7 @@ def test_hostile_text_is_shown_as_symbols(hostile: Path, words: list[str]) -> No
     assert not [ascii(line) for line in lines if ACTS.search(line)]
 
 
-def test_a_long_exchange_is_printed_as_it_is_read(tmp_path: Path) -> None:
+def test_a_long_exchange_is_printed_incrementally(tmp_path: Path) -> None:
     """Of 5,000 frames, more than a pipe holds, the first lines come, and the reader may go: code 0, no traceback."""
     path = record(tmp_path / "long.db", scripted(streaming("t-1", chunks=5_000)))
     line = [program("a2a-inspect"), "show", str(path)]
@@ -208,7 +208,7 @@ def test_show_reads_frames_page_by_page(small: Path, monkeypatch: pytest.MonkeyP
         assert len(read) == 1
 
 
-def test_the_newest_recording_is_meant(small: Path, tmp_path: Path) -> None:
+def test_the_newest_recording_is_the_default(small: Path, tmp_path: Path) -> None:
     """Without a name; and where there is none, the hint says how to make one."""
     none = run(tmp_path / "state", "a2a-inspect", "ls")
     assert (none.code, none.err.splitlines()[1]) == (2, "a2a-inspect: hint: create one: a2a-proxy demo")
@@ -218,7 +218,7 @@ def test_the_newest_recording_is_meant(small: Path, tmp_path: Path) -> None:
     assert "#2 SendMessage" in run_here(tmp_path / "state", "show", "2").out
 
 
-def test_a_cassette_is_as_good_as_a_recording(small: Path, tmp_path: Path) -> None:
+def test_a_cassette_is_read_like_a_recording(small: Path, tmp_path: Path) -> None:
     """`ls` and `show` read both, and say the same."""
     tape = tmp_path / "small.a2a.jsonl"
     with Recording(small) as stored:
@@ -252,7 +252,7 @@ def test_bad_recordings(small: Path, tmp_path: Path) -> None:
     assert wrong.err.startswith("a2a-inspect: error: no such command 'lss'")
 
 
-def test_show_of_one_frame(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_one_frame(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A frame is named as findings name it, also beside whole exchanges; one that is not there is an error."""
 
     def shown(*words: str) -> list[list[int]]:

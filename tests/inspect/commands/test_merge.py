@@ -16,7 +16,7 @@ def merge(tmp_path: Path, *words: object) -> Ran:
     return run_here(tmp_path / "state", "merge", *words)
 
 
-def test_it_says_what_is_in_the_new_file(tmp_path: Path) -> None:
+def test_merge_reports_the_contents_of_the_new_file(tmp_path: Path) -> None:
     """And before, with a dry run, which writes nothing."""
     first, second = pair(tmp_path)
     out = tmp_path / "out.a2a.db"
@@ -34,7 +34,7 @@ def test_it_says_what_is_in_the_new_file(tmp_path: Path) -> None:
         assert recording.counts().frames == 10
 
 
-def test_errors_say_what_to_do(tmp_path: Path) -> None:
+def test_errors_have_hints(tmp_path: Path) -> None:
     """The new file exists, or a recording does not."""
     first, second = pair(tmp_path)
     there = merge(tmp_path, second, first)
@@ -49,7 +49,7 @@ def test_errors_say_what_to_do(tmp_path: Path) -> None:
     assert "does not exist" in nowhere.err
 
 
-def test_the_same_for_programs(tmp_path: Path) -> None:
+def test_merge_prints_json(tmp_path: Path) -> None:
     """One session a line, those that are left out too."""
     first, second = pair(tmp_path)
     out = tmp_path / "out.a2a.db"
@@ -62,14 +62,14 @@ def test_the_same_for_programs(tmp_path: Path) -> None:
     assert (would[0]["frames"], would[2]["in"], out.exists()) == (6, str(first), False)
 
 
-def test_a_merge_makes_no_cassette(tmp_path: Path) -> None:
+def test_merge_refuses_to_write_a_cassette(tmp_path: Path) -> None:
     first, second = pair(tmp_path)
     done = merge(tmp_path, tmp_path / "out.a2a.jsonl", first, second)
     assert (done.code, "not a cassette" in done.err, (tmp_path / "out.a2a.jsonl").exists()) == (2, True, False)
 
 
 @pytest.mark.parametrize("more", [(), ("--dry-run",)])
-def test_a_folder_that_is_not_there(tmp_path: Path, more: tuple[str, ...]) -> None:
+def test_a_missing_folder_is_an_error(tmp_path: Path, more: tuple[str, ...]) -> None:
     """The error names the file that was asked for."""
     first, second = pair(tmp_path)
     out = tmp_path / "none" / "out.a2a.db"

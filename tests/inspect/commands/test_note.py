@@ -38,7 +38,7 @@ def said(
     return capsys.readouterr().out.splitlines()
 
 
-def test_written_listed_deleted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_notes_are_written_listed_and_deleted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A session's place lists all that is noted in it, an exchange's that of its frames too."""
     path = sample(tmp_path / "a.db")
     assert said(path, capsys, "2.1", "why", "so", "late?") == ["1:2.1       note: why so late?"]
@@ -68,7 +68,7 @@ def listed(capsys: pytest.CaptureFixture[str], *paths: Path) -> list[str]:
     return [line for line in capsys.readouterr().out.splitlines() if "session" in line or "note" in line]
 
 
-def test_ls_says_which_sessions_have_notes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ls_marks_sessions_with_notes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of one session below it, of several beside each; a bookmark with a text is both."""
     path, other = sample(tmp_path / "a.db"), tmp_path / "b.db"
     assert listed(capsys, path) == []
@@ -84,7 +84,7 @@ def test_ls_says_which_sessions_have_notes(tmp_path: Path, capsys: pytest.Captur
     assert (last.startswith("session 2, "), "note" in last) == (True, False)
 
 
-def test_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_notes_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = sample(tmp_path / "a.db")
     (line,) = said(path, capsys, "2.1", "so", as_json=True)
     assert json.loads(line) == {
@@ -98,7 +98,7 @@ def test_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     }
 
 
-def test_show_has_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_prints_notes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Under the session, the exchange and the frame; in JSON with the exchange."""
     path = sample(tmp_path / "a.db")
     for words in (("1:", "the run"), ("2", "the call"), ("2.1", "the frame")):
@@ -127,7 +127,7 @@ def test_show_has_them(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         ((), {"bookmark": True}, "no place given"),
     ],
 )
-def test_what_makes_no_sense(
+def test_contradictory_arguments_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], more: dict[str, bool], wrong: str
 ) -> None:
     path = sample(tmp_path / "a.db")
@@ -137,7 +137,7 @@ def test_what_makes_no_sense(
         assert db.execute("SELECT count(*) FROM note").fetchone() == (0,)
 
 
-def test_a_place_of_two_sessions(tmp_path: Path) -> None:
+def test_a_place_in_two_sessions_is_ambiguous(tmp_path: Path) -> None:
     """An exchange that two sessions have is asked for with its session; one that one of them has is not."""
     path = sample(tmp_path / "a.db")
     second = writer(path, 2)
@@ -152,7 +152,7 @@ def test_a_place_of_two_sessions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["2", "#2", "1:2", "2.5", "1:2.5", "1:"])
-def test_words_that_are_places(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_references_are_not_taken_for_recordings(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are not taken for the name of a recording, unless a file is called so."""
     monkeypatch.chdir(tmp_path)
     assert parse_reference(word) is not None
@@ -162,5 +162,5 @@ def test_words_that_are_places(word: str, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("word", ["", "#", "a.db", "./2", "2.5.1", "-2", "2."])
-def test_words_that_are_none(word: str) -> None:
+def test_other_words_are_no_references(word: str) -> None:
     assert not parse_reference(word) is not None

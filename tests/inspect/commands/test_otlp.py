@@ -21,7 +21,7 @@ def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return sample(tmp_path / "run.a2a.db")
 
 
-def test_what_matches_is_sent(recording: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_matching_exchanges_are_sent(recording: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with http_backend() as received:
         export_otlp(OtlpExportOptions(recording=recording, where="err", endpoint=received.endpoint, frames=True))
     assert [span.name for span in received.spans()] == ["SendStreamingMessage"]
@@ -39,14 +39,14 @@ def test_a_file_has_a_line_of_otlp_json(recording: Path, tmp_path: Path, capfd: 
         export_otlp(OtlpExportOptions(recording=recording, output=target))
 
 
-def test_the_policy_counts(recording: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_redaction_policy_applies(recording: Path, capfd: pytest.CaptureFixture[str]) -> None:
     export_otlp(OtlpExportOptions(recording=recording, output=Path("-"), redact=("metadata-only",)))
     said = capfd.readouterr().out
     assert "SendStreamingMessage" in said
     assert "Thinking" not in said
 
 
-def test_mistakes_are_told_in_a_line(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mistakes_are_one_error_line(recording: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")  # for so long it is tried
     for wrong, message in (
         (OtlpExportOptions(recording=recording), "--endpoint is missing"),
@@ -63,14 +63,14 @@ def test_mistakes_are_told_in_a_line(recording: Path, tmp_path: Path, monkeypatc
         assert told.value.hint
 
 
-def test_without_the_packages_it_says_how_to_get_them(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_named(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("a2a_proxy.telemetry.sdk.find_spec", lambda _: None)
     with pytest.raises(UserError, match="not installed") as told:
         export_otlp(OtlpExportOptions(recording=recording, endpoint="localhost:4317"))
     assert "pip install 'a2a-proxy[otlp]'" in told.value.hint
 
 
-def test_several_recordings_go_out_as_one(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_several_recordings_are_exported_as_one(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     first, second = pair(tmp_path)
     target = tmp_path / "run.otlp.jsonl"
     export_otlp(OtlpExportOptions(recording=first, others=(second,), output=target, redact=("metadata-only",)))

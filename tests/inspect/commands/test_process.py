@@ -22,7 +22,7 @@ def recording(tmp_path: Path) -> Path:
     return tmp_path / "r.db"
 
 
-def test_lines(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_process_lines_are_shown(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Log, stray output and exit with their times; only where everything is shown."""
     with Recording(recording) as opened:
         show_conversation(opened, ShowSelection(), as_json=False)
@@ -38,7 +38,7 @@ def test_lines(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "process 456" not in capsys.readouterr().out
 
 
-def test_json(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_process_records_are_in_json(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One object a process, after the calls."""
     with Recording(recording) as opened:
         show_conversation(opened, ShowSelection(), as_json=True)

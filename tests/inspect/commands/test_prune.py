@@ -49,7 +49,7 @@ def stored(number: int, size: int, *, busy: bool = False) -> _StoredSession:
         (PruneLimits(keep=3, max_size=25), [1, 2]),
     ],
 )
-def test_which_go(limits: PruneLimits, gone: list[int]) -> None:
+def test_the_oldest_sessions_are_selected(limits: PruneLimits, gone: list[int]) -> None:
     """The oldest first, until all limits are kept; one that is being recorded never goes."""
     all_of_them = [stored(1, 10), stored(2, 10), stored(3, 10, busy=True), stored(4, 10)]
 
@@ -65,7 +65,7 @@ def test_dry_run_changes_nothing(tmp_path: Path) -> None:
     assert done.lines[-1].startswith("would delete 2 sessions of 3, about ")
 
 
-def test_the_same_for_programs(tmp_path: Path) -> None:
+def test_prune_prints_json(tmp_path: Path) -> None:
     """One session a line; what a dry run says is what goes."""
     path = recorded(tmp_path / "a.db", 3)
     would = [json.loads(line) for line in prune(tmp_path, path, "--keep", 1, "--dry-run", "--json").lines]
@@ -79,7 +79,7 @@ def test_the_same_for_programs(tmp_path: Path) -> None:
     assert all(each["size"] > 0 and each["started"].endswith("Z") for each in done)
 
 
-def test_sessions_and_files(tmp_path: Path) -> None:
+def test_sessions_and_files_are_pruned(tmp_path: Path) -> None:
     """Without a file's name all of the state directory's; a file goes with its last session."""
     folder = tmp_path / "state" / "recordings"
     folder.mkdir(parents=True)
@@ -93,7 +93,7 @@ def test_sessions_and_files(tmp_path: Path) -> None:
     assert sorted(folder.iterdir()) == [mixed]
 
 
-def test_a_file_named_twice_is_one(tmp_path: Path) -> None:
+def test_a_file_named_twice_counts_once(tmp_path: Path) -> None:
     """Its sessions are counted once, so none goes that may stay."""
     path = recorded(tmp_path / "a.db", 2)
     done = prune(tmp_path, path, path.parent / "." / path.name, path, "--keep", 2)
@@ -102,7 +102,7 @@ def test_a_file_named_twice_is_one(tmp_path: Path) -> None:
     assert done.lines == ["deleted 0 sessions of 2, about 0 B"]
 
 
-def test_what_is_being_recorded_stays(tmp_path: Path) -> None:
+def test_open_sessions_are_kept(tmp_path: Path) -> None:
     """Its journal tells, also one that waits for `recover`."""
     path = recorded(tmp_path / "a.db", 1)
     busy = writer(path, 2)

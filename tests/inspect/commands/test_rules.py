@@ -26,7 +26,7 @@ def test_the_catalogue(tmp_path: Path) -> None:
     assert all(each["what"] and each["why"] and each["flagged"] and each["clean"] for each in told)
 
 
-def test_one_rule(tmp_path: Path) -> None:
+def test_one_rule_is_explained(tmp_path: Path) -> None:
     """In full, also by its short name; a family by its name; what is near to a wrong one."""
     page = say(tmp_path, "rpc-002").out
     family = say(tmp_path, "RPC").out
@@ -39,7 +39,7 @@ def test_one_rule(tmp_path: Path) -> None:
     assert "did you mean A2A-RPC-0" in wrong.err
 
 
-def test_a_rule_that_is_left_out_says_why(tmp_path: Path) -> None:
+def test_omitted_rules_have_a_reason(tmp_path: Path) -> None:
     """No id is both judged and left out."""
     assert not set(omitted_rules()) & set(all_rules())
     assert all(why.strip() for why in omitted_rules().values())
@@ -47,12 +47,12 @@ def test_a_rule_that_is_left_out_says_why(tmp_path: Path) -> None:
     assert f"{ident} is not checked: {why}" in say(tmp_path, ident).err
 
 
-def test_the_manual_has_this_page(tmp_path: Path) -> None:
+def test_the_manual_page_equals_the_generated_one(tmp_path: Path) -> None:
     """After a change: `a2a-inspect rules --markdown > proxy/a2a_proxy/manual/rules.md`."""
     assert say(tmp_path, "--markdown").out == PAGE.read_text("utf-8")
 
 
-def test_what_is_no_rule(tmp_path: Path) -> None:
+def test_an_unknown_rule_is_an_error(tmp_path: Path) -> None:
     """It says so, instead of naming a rule that has nothing to do with it."""
     assert "UNDECODABLE is not a rule: bytes that cannot be read" in say(tmp_path, "undecodable").err
 
@@ -69,7 +69,7 @@ def test_one_rule_as_markdown(tmp_path: Path) -> None:
     assert (both.code, both.out, len(both.err.splitlines())) == (2, "", 2)
 
 
-def test_a_list_of_one(tmp_path: Path) -> None:
+def test_a_prefix_lists_matching_rules(tmp_path: Path) -> None:
     """`A2A` lists all, the beginning of one id one."""
     assert say(tmp_path, "A2A").out == say(tmp_path, "A2A-").out == say(tmp_path).out
     only = next(ident for ident in all_rules() if sum(each.startswith(ident[:-1]) for each in all_rules()) == 1)

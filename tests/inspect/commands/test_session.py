@@ -47,7 +47,7 @@ def talked(path: Path, *raw: bytes) -> Path:
     return path
 
 
-def test_connections_that_were_not_read_are_told(tmp_path: Path) -> None:
+def test_undecoded_connections_are_listed(tmp_path: Path) -> None:
     """Encrypted ones and those that are no HTTP have a line, and their findings another."""
     path = talked(tmp_path / "r.db", b"\x16\x03\x01\x00\x06\x01bcdef", b"\x00\x01\x02 what")
     lines = said(path, "show", path)
@@ -57,7 +57,7 @@ def test_connections_that_were_not_read_are_told(tmp_path: Path) -> None:
     assert re.match("2 connections not read.*; see a2a-inspect show .*r.db$", said(path, "ls", path)[-1])
 
 
-def test_findings_of_connections_are_told(tmp_path: Path) -> None:
+def test_findings_of_connections_are_listed(tmp_path: Path) -> None:
     """Under the session, as objects of their own in JSON, and counted in `ls`."""
     made = writer(tmp_path / "r.db")
     found = Finding("UNDECODABLE", Severity.WARNING, STARTED, "bad \x1b frame", connection=1)
@@ -81,7 +81,7 @@ def test_a_recording_without_exchanges(tmp_path: Path, command: str) -> None:
     assert [line.strip() for line in lines[1:]] == ["nothing was recorded"]
 
 
-def test_an_exchange_of_one_session_of_several(tmp_path: Path) -> None:
+def test_exchanges_are_addressed_by_session(tmp_path: Path) -> None:
     """`ls` calls it 1:2, `show` takes it; 2 alone is that of each session."""
     path = sample(tmp_path / "r.db")
     more = writer(path, 2)
@@ -112,7 +112,7 @@ def session_of(uuid: str) -> SessionRow:
     return SessionRow(id=1, facts=facts(uuid=uuid))
 
 
-def test_a_session_without_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_without_an_end_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its journal tells: held, it is being recorded; left over, recover finishes it; gone, nobody will."""
     monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path))
     assert session_line(session_of("u")).endswith("  ended abruptly")
@@ -127,7 +127,7 @@ def test_a_session_without_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert session_line(session_of("other")).endswith("  ended abruptly")
 
 
-def test_recover_waits_for_a_recorder_that_has_much_to_read(
+def test_recover_waits_for_a_large_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What is recorded of a journal is read once more before it goes on, and that may take longer than any start."""
@@ -146,7 +146,7 @@ def row(number: int, **more: str) -> ExchangeRow:
     return ExchangeRow(number, 1, exchange(number, **values))
 
 
-def test_what_belongs_to_nothing_stands_where_its_time_is() -> None:
+def test_exchanges_without_context_stay_in_time_order() -> None:
     """Errors without context or task do not gather at the top; a task without a context stays in one place."""
     rows = [row(1), row(2), row(3, context_id="c"), row(4), row(5, context_id="c"), row(6, task_id="t")]
     rows += [row(7, context_id="d"), row(8), row(9, task_id="t")]
@@ -186,7 +186,7 @@ def test_cassette_read_of_a_recording(tmp_path: Path) -> None:
     ]
 
 
-def test_a_rule_is_explained_once_and_every_finding_has_its_evidence(tmp_path: Path) -> None:
+def test_rules_are_explained_once_and_findings_have_evidence(tmp_path: Path) -> None:
     """In all of the output, however often it was broken; what is known of the place stands under each."""
     path = tmp_path / "r.db"
     made = writer(path)

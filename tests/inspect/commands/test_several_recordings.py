@@ -35,7 +35,7 @@ def test_exchanges_are_one_list_by_time(tmp_path: Path) -> None:
     ]
 
 
-def test_a_trace_over_both_files(tmp_path: Path) -> None:
+def test_a_trace_is_followed_over_files(tmp_path: Path) -> None:
     """By the filter, as JSON with the file of each call; a wrong filter is told, one that finds nothing too."""
     files = pair(tmp_path)
     told = [json.loads(line) for line in inspect(tmp_path, "ls", *files, "-f", f"~~{TRACE[:8]}", "--json").lines]
@@ -44,7 +44,7 @@ def test_a_trace_over_both_files(tmp_path: Path) -> None:
     assert "tsak" in run_here(tmp_path / "state", "ls", *files, "-f", "tsak:1").err
 
 
-def test_a_task_is_listed_once_with_the_files_that_saw_it(tmp_path: Path) -> None:
+def test_a_task_is_listed_once_with_its_files(tmp_path: Path) -> None:
     """And so it is counted."""
     files = pair(tmp_path)
     lines = inspect(tmp_path, "ls", *files, "--tasks").lines
@@ -59,7 +59,7 @@ def test_a_task_is_listed_once_with_the_files_that_saw_it(tmp_path: Path) -> Non
     assert json.loads(inspect(tmp_path, "stats", *files, "--json").out)["tasks"] == {"working": 2}
 
 
-def test_sums_are_those_of_all(tmp_path: Path) -> None:
+def test_stats_are_summed_over_all_files(tmp_path: Path) -> None:
     """Ranks too, which no two sums add up to; a session that two files hold counts once."""
     for number, lengths in ((1, (1, 2, 3)), (2, (10, 20))):
         writer = begin(tmp_path / f"{number}.a2a.db", number)
@@ -77,7 +77,7 @@ def test_sums_are_those_of_all(tmp_path: Path) -> None:
     assert len(inspect(tmp_path, "tail", *files).lines) == 10
 
 
-def test_the_last_frames_of_all(tmp_path: Path) -> None:
+def test_tail_shows_the_last_frames_of_all_files(tmp_path: Path) -> None:
     """By time, not file by file."""
     lines = inspect(tmp_path, "tail", *pair(tmp_path), "-n", 5).lines
     assert [line.split()[0] for line in lines] == ["first", "second", "second", "first", "first"]

@@ -16,7 +16,7 @@ from support_recording import STARTED
 SAMPLES = sorted(Path(__file__).parents[3].joinpath("recordings").glob("*.a2a.jsonl"))
 
 
-def test_times_are_nearest_ranks(tmp_path: Path) -> None:
+def test_percentiles_are_nearest_ranks(tmp_path: Path) -> None:
     """Of 1 to 20 ms the median is the 10th, 95 of 100 are at most the 19th; an open exchange has not taken its time."""
     made = writer(tmp_path / "a.db")
     for number in range(1, 21):
@@ -34,7 +34,7 @@ def test_times_are_nearest_ranks(tmp_path: Path) -> None:
     assert calls.first == DurationRanks(2 * MS, 2 * MS, 2 * MS)
 
 
-def test_counts_are_those_of_every_sample() -> None:
+def test_counts_equal_those_of_the_samples() -> None:
     """The same as counting one by one what `ls` shows."""
     for path in SAMPLES:
         with MultiReader([path]) as several:
@@ -76,7 +76,7 @@ def test_text_and_json(tmp_path: Path) -> None:
     assert "\x1b" not in other.out
 
 
-def test_nothing_recorded(tmp_path: Path) -> None:
+def test_a_session_without_traffic_has_stats(tmp_path: Path) -> None:
     """A session without traffic has numbers too."""
     made = writer(tmp_path / "a.db")
     made.open()

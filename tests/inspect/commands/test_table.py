@@ -25,7 +25,7 @@ def test_without_a_width_nothing_is_cut() -> None:
     assert all(cell in line for row, line in zip(ROWS, lines[1:], strict=True) for cell in row)
 
 
-def test_what_gives_way() -> None:
+def test_wide_tables_are_narrowed_by_priority() -> None:
     """First what is too wide for its cap, then whole columns, then the others are cut; rows after the sample too."""
     gives = (("TASK", 0), ("WHAT", 9), ("ERROR", 8))
     lines = {width: list(table_lines(HEAD, ROWS, TableLimits(width, {"WHAT": 12}, gives))) for width in (60, 40, 25)}
@@ -39,7 +39,7 @@ def test_what_gives_way() -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80])
-def test_ls_on_a_terminal_has_a_line_a_row(tmp_path: Path, width: int) -> None:
+def test_ls_on_a_terminal_has_one_line_per_row(tmp_path: Path, width: int) -> None:
     """Of a common width, with a long operation and a long error; what went wrong is still begun."""
     path = tmp_path / "r.db"
     made = writer(path)

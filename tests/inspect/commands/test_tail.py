@@ -34,7 +34,7 @@ def test_the_last_frames(tmp_path: Path) -> None:
     assert '--> message user "Question 3"' in lines_of(tmp_path, path)[-3]
 
 
-def test_findings_stand_under_their_frames(tmp_path: Path) -> None:
+def test_findings_are_printed_under_their_frames(tmp_path: Path) -> None:
     """Those of frames that are not shown are not; those of a whole exchange come last."""
     made = writer(tmp_path / "a.db")
     found = [
@@ -61,7 +61,7 @@ def test_json(tmp_path: Path) -> None:
     assert (said["kind"], said["state"]) == ("event", "working")
 
 
-def test_follows_what_is_written_later(tmp_path: Path) -> None:
+def test_new_frames_are_followed(tmp_path: Path) -> None:
     """Started before there is a recording; each frame comes once, and payload text cannot act on a terminal."""
     path = tmp_path / "later.db"
     said = tmp_path / "said"
@@ -83,7 +83,7 @@ def test_follows_what_is_written_later(tmp_path: Path) -> None:
     assert "\x1b" not in said.read_text()
 
 
-def test_nobody_waits_for_whoever_has_left(tmp_path: Path) -> None:
+def test_following_ends_with_its_reader(tmp_path: Path) -> None:
     """`tail -f later.db | head` ends with `head`, also where no proxy ever makes the recording."""
     words = [program("a2a-inspect"), "tail", "-f", str(tmp_path / "later.db")]
     with (tmp_path / "err").open("wb") as err:
@@ -116,7 +116,7 @@ def said_while(
 
 
 @pytest.mark.parametrize("how_many", [1, 20])
-def test_the_numbers_of_pruned_rows_come_again(
+def test_reused_row_numbers_after_pruning_are_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], how_many: int
 ) -> None:
     """A session that had the newest frames goes: what others store under their numbers is new, be it less or more."""
@@ -155,7 +155,7 @@ def test_a_filter(tmp_path: Path) -> None:
     assert lines_of(tmp_path, path, "--filter", "nowhere") == []
 
 
-def test_a_filter_of_what_comes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_filter_applies_to_new_frames(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What matches is told, what does not is passed for good."""
     path = sample(tmp_path / "a.db")
     made = writer(path, 2)

@@ -14,7 +14,7 @@ from support_inspect import changes, exchange, live, request, status, writer
 from support_recording import STARTED
 
 
-def test_only_what_something_was_stored_about(tmp_path: Path) -> None:
+def test_only_changed_exchanges_are_returned(tmp_path: Path) -> None:
     """New exchanges, open ones, those with new frames or findings; each session by itself."""
     first, second = writer(tmp_path / "r.db"), writer(tmp_path / "r.db", 2)
     first.write([request(1), request(2)], changes=changes(exchange(1), live(2), exchange(3)))

@@ -31,7 +31,7 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_what_is_found_comes_by_windows_with_progress(tmp_path: Path) -> None:
+async def test_matches_arrive_by_windows_with_progress(tmp_path: Path) -> None:
     """The first of it long before the last; in the end all of it, in order."""
     made = writer(tmp_path / "r.db")
     made.write(
@@ -56,7 +56,7 @@ async def test_what_is_found_comes_by_windows_with_progress(tmp_path: Path) -> N
     source.close()
 
 
-async def test_what_exchanges_have_themselves_comes_before_their_frames_are_looked_at(tmp_path: Path) -> None:
+async def test_exchange_columns_are_searched_before_frames(tmp_path: Path) -> None:
     """In order at any time, each once; how far all of it is known is told apart."""
     made = writer(tmp_path / "r.db")
     frames = [frame(n, 1, b"{}", event=EventKind.STATUS, state=2, task_id=f"t{n % 2}") for n in range(1, MANY + 1)]
@@ -78,7 +78,7 @@ async def test_what_exchanges_have_themselves_comes_before_their_frames_are_look
     source.close()
 
 
-async def test_a_search_that_is_cancelled_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cancelled_search_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the middle of it; the next one need not wait, and nothing more is told of the first."""
     matches, begun, cancelled = payload_tests.matches_pattern, threading.Event(), threading.Event()
 
@@ -106,7 +106,7 @@ async def test_a_search_that_is_cancelled_stops_at_once(tmp_path: Path, monkeypa
     source.close()
 
 
-async def test_a_growing_recording(tmp_path: Path) -> None:
+async def test_a_growing_recording_is_searched_on(tmp_path: Path) -> None:
     """What matches by now is added, what does so no more is taken away; what nothing was stored about is not read."""
     path = tmp_path / "r.db"
     source = RecordingSource(path)
@@ -137,7 +137,7 @@ async def test_a_growing_recording(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "words"), [('text~"(a+)+$"', "takes longer than")])
-async def test_what_goes_wrong_is_told(tmp_path: Path, text: str, words: str) -> None:
+async def test_search_errors_are_reported(tmp_path: Path, text: str, words: str) -> None:
     """A regular expression that takes too long ends the search with a word about it."""
     made = writer(tmp_path / "r.db")
     made.write([request(1, "a" * 5000 + "!")], changes=changes(exchange(1)))
@@ -151,7 +151,7 @@ async def test_what_goes_wrong_is_told(tmp_path: Path, text: str, words: str) ->
     source.close()
 
 
-def test_settling_changes_only_what_was_touched() -> None:
+def test_updating_matches_changes_only_touched_exchanges() -> None:
     """Into its place, or out of it."""
     search = ExchangeSearch(node())
     search.keys.extend([2, 4, 6])
@@ -163,7 +163,7 @@ def node() -> Node:
     return parse("")
 
 
-async def test_where_an_exchange_stands(tmp_path: Path) -> None:
+async def test_the_index_of_an_exchange_counts_all_sessions(tmp_path: Path) -> None:
     """In the list of all sessions."""
     sample(tmp_path / "r.db", 300)
     second = writer(tmp_path / "r.db", 2)

@@ -33,14 +33,14 @@ def found(path: Path) -> Path:
     return path
 
 
-def test_how_it_is_written() -> None:
+def test_counts_are_at_most_five_cells() -> None:
     """At most five cells, in letters as well as colours."""
     assert str(FindingCounts(2, Severity.ERROR)) == "!2 E"
     assert str(FindingCounts(12, Severity.WARNING)) == "!12W"
     assert str(FindingCounts(10_000, Severity.INFO)) == "!99+I"
 
 
-def test_exchanges_and_frames(tmp_path: Path) -> None:
+def test_counts_of_exchanges_and_frames(tmp_path: Path) -> None:
     """An exchange has all that was found in it, a frame what is about it alone."""
     with Recording(found(tmp_path / "r.db")) as recording:
         rows = list(recording.exchanges())
@@ -56,7 +56,7 @@ def test_exchanges_and_frames(tmp_path: Path) -> None:
         assert count_by_frame(recording, []) == {}
 
 
-def test_of_many_findings_those_of_the_frame_are_told(tmp_path: Path) -> None:
+def test_the_findings_of_a_frame_are_shown_among_many(tmp_path: Path) -> None:
     """However many others were found before; and that there are more is said."""
     made = writer(tmp_path / "r.db")
     many = [finding(1, 1, Severity.INFO, 10)] * 200
@@ -72,7 +72,7 @@ def test_of_many_findings_those_of_the_frame_are_told(tmp_path: Path) -> None:
         assert find_findings(recording, row, 2, row.exchange.started + 10 * MS)[1] == 200
 
 
-def test_in_a_replay_only_what_had_been_found(tmp_path: Path) -> None:
+def test_a_replay_shows_only_earlier_findings(tmp_path: Path) -> None:
     """At every moment."""
     with Recording(found(tmp_path / "r.db")) as recording:
         known, row = AsOf(recording), list(recording.exchanges())[1]
@@ -86,7 +86,7 @@ def test_in_a_replay_only_what_had_been_found(tmp_path: Path) -> None:
         ]
 
 
-def test_one_page_is_one_question_to_an_index(tmp_path: Path) -> None:
+def test_a_page_takes_one_indexed_query(tmp_path: Path) -> None:
     """However many findings there are elsewhere, they are not looked at."""
     with Recording(found(tmp_path / "r.db")) as recording:
         asked: list[str] = []
@@ -111,7 +111,7 @@ def test_the_sample_with_a_lost_event() -> None:
         assert count_by_frame(recording, list(recording.frames(first.key))) == {4: FindingCounts(1, Severity.ERROR)}
 
 
-async def test_the_screen_tells_it_and_goes_there(tmp_path: Path) -> None:
+async def test_the_screen_shows_counts_and_jumps_to_findings(tmp_path: Path) -> None:
     """Also what is found later; on a small terminal `e` opens the frames, or nothing could be seen of it."""
     path = tmp_path / "r.db"
     made = writer(path)

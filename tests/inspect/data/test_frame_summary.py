@@ -12,7 +12,7 @@ from support_inspect import MS, changes, exchange, request, status, writer
 from support_recording import STARTED
 
 
-def test_a_large_payload_is_told_by_its_size(tmp_path: Path) -> None:
+def test_a_large_payload_is_summarized_by_its_size(tmp_path: Path) -> None:
     """It is not read for one line; a small one is."""
     made = writer(tmp_path / "r.db")
     call = exchange(1)
@@ -29,5 +29,5 @@ def test_a_large_payload_is_told_by_its_size(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "line"), [("a\nb\t c", "a b c"), ('status "line one␊line two␊"', 'status "line one line two"'), ("", "")]
 )
-def test_ends_of_lines_are_spaces(words: str, line: str) -> None:
+def test_line_ends_become_spaces(words: str, line: str) -> None:
     assert flatten_line_ends(words) == line

@@ -39,12 +39,12 @@ def stream(number: int) -> ExchangeStream:
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_the_facts_of_an_exchange_have_the_line_of_its_task(number: int) -> None:
+def test_exchange_facts_show_the_generations_of_the_task(number: int) -> None:
     """Of the stream that left it out, and of the call that made it good."""
     assert [line for line in fact_lines(stream(number), None) if line.endswith(LINE)]
 
 
-def test_the_findings_of_a_gap_say_what_became_of_it() -> None:
+def test_findings_of_a_gap_show_its_healing() -> None:
     """Beneath the finding, from the moment at which it was healed on."""
     with open_recording_or_cassette(SAMPLE) as recording:
         row = recording.exchange(make_key(1, 1))
@@ -66,7 +66,7 @@ def test_a_long_poll_in_the_facts_and_in_the_list() -> None:
     assert states_and_error(poll.row) == "completed  waited for a generation above 2, got 3"
 
 
-def test_a_call_that_waits_is_no_failure() -> None:
+def test_an_open_poll_is_no_failure() -> None:
     """On the list of the screen."""
     row = ExchangeRow(1, 1, live(1, operation="GetTask", streaming=False, events=0, current_generation=5))
     assert states_and_error(row) == "working  for a generation above 5"
@@ -74,7 +74,7 @@ def test_a_call_that_waits_is_no_failure() -> None:
     assert is_successful(row)
 
 
-def test_lists(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ls_and_show_list_gaps(capsys: pytest.CaptureFixture[str]) -> None:
     """`ls`, `ls --tasks --json` and `show` have it in words and as JSON."""
     with open_recording_or_cassette(SAMPLE) as recording:
         ls.list_exchanges(recording, as_json=False)

@@ -26,19 +26,19 @@ from a2a_proxy.recording.query.parser import parse
         (ListFilter(context="", task=""), "-ctx=* -task=*"),
     ],
 )
-def test_what_narrows_is_one_expression(narrowing: ListFilter, expression: str) -> None:
+def test_all_restrictions_form_one_expression(narrowing: ListFilter, expression: str) -> None:
     """As it could be typed; the same text means the same again."""
     assert narrowing.expression() == expression
     assert parse(expression) == narrowing.node()
 
 
-def test_a_wrong_text_is_an_error_and_nothing_else() -> None:
+def test_an_invalid_expression_is_an_error() -> None:
     """Nothing is ever asked by half of it."""
     with pytest.raises(QueryError, match="unknown field"):
         ListFilter("tsk:1", task="t").expression()
 
 
-def test_wider_step_by_step() -> None:
+def test_restrictions_are_removed_step_by_step() -> None:
     """What was typed goes first, the session last."""
     now, steps = ListFilter("x", 1, "c", "t", True), []
     while now != ListFilter():
@@ -57,12 +57,12 @@ def test_wider_step_by_step() -> None:
         ("state:", FilterCheck(INCOMPLETE, "a value is missing", 6)),
     ],
 )
-def test_an_expression_is_judged_while_it_is_typed(text: str, told: FilterCheck) -> None:
+def test_expressions_are_checked_while_typed(text: str, told: FilterCheck) -> None:
     """In a word, with the place of what is wrong."""
     assert check_filter(text) == told
 
 
-def test_history() -> None:
+def test_the_history_keeps_each_expression_once() -> None:
     """Each once, the newest last; after it what was being typed."""
     past = FilterHistory()
     for text in ("a", "b", "", "a"):

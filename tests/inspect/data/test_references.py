@@ -43,7 +43,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_show_has_every_place(two: Path, run: Run) -> None:
+def test_show_accepts_every_kind_of_place(two: Path, run: Run) -> None:
     def shown(*words: str) -> list[tuple[int, int, list[int]]]:
         lines = run("show", two, *words, "--json")[1].splitlines()
         told = [json.loads(line) for line in lines]
@@ -61,7 +61,7 @@ def test_show_has_every_place(two: Path, run: Run) -> None:
 
 @pytest.mark.parametrize("words", ["99", "1:2.99", "3:", "0", "b2", "1:2 nosuch", "1:2 99"])
 @pytest.mark.parametrize("command", ["show", "segments"])
-def test_each_word_has_to_name_something(two: Path, run: Run, command: str, words: str) -> None:
+def test_unknown_references_are_refused(two: Path, run: Run, command: str, words: str) -> None:
     done = run(command, two, *words.split())
     assert done[0] == 2
     kind = "conversation " if command == "segments" else ""
@@ -69,24 +69,24 @@ def test_each_word_has_to_name_something(two: Path, run: Run, command: str, word
 
 
 @pytest.mark.parametrize("words", [("note", "0", "x"), ("note", "1:0", "x")])
-def test_no_exchange_is_number_0(two: Path, run: Run, words: tuple[str, ...]) -> None:
+def test_exchange_0_is_refused(two: Path, run: Run, words: tuple[str, ...]) -> None:
     done = run(words[0], two, *words[1:])
     assert (done[0], "is not a place" in done[2]) == (2, True)
 
 
 @pytest.mark.parametrize("words", [("2",), ("2", "3"), ("1:2", "3")])
-def test_diff_takes_no_exchange_of_any_session(two: Path, run: Run, words: tuple[str, ...]) -> None:
+def test_diff_requires_the_session_of_an_ambiguous_exchange(two: Path, run: Run, words: tuple[str, ...]) -> None:
     done = run("diff", two, *words)
     assert (done[0], "is in several sessions" in done[2]) == (2, True), done[2]
 
 
 @pytest.mark.parametrize("words", [("2", "99"), ("3:", "1:"), ("2.99", "2.3"), ("nosuch", "2")])
-def test_diff_of_what_is_not_there(run: Run, words: tuple[str, str]) -> None:
+def test_diff_of_a_missing_place_is_an_error(run: Run, words: tuple[str, str]) -> None:
     done = run("diff", SAMPLE, *words)
     assert (done[0], "this recording has no " in done[2]) == (2, True), done[2]
 
 
 @pytest.mark.parametrize("more", [("--json",), ("-f", "err"), ("-p",)])
-def test_a_form_goes_with_no_other_option(run: Run, more: tuple[str, ...]) -> None:
+def test_a_copy_form_excludes_other_options(run: Run, more: tuple[str, ...]) -> None:
     done = run("show", SAMPLE, "2", "--as", "curl", *more)
     assert (done[0], done[1]) == (2, "")

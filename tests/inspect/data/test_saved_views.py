@@ -25,7 +25,7 @@ def test_views_come_back_as_they_were(tmp_path_factory: pytest.TempPathFactory, 
 
 
 @pytest.mark.parametrize(("text", "words"), [("a = ", "cannot be read"), ("a = 3", "a is not a filter")])
-def test_what_is_wrong_with_the_file(tmp_path: Path, text: str, words: str) -> None:
+def test_an_invalid_file_is_one_error_line(tmp_path: Path, text: str, words: str) -> None:
     """One line says so."""
     path = tmp_path / "views.toml"
     path.write_text(text)

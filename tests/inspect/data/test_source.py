@@ -36,7 +36,7 @@ async def _snapshot(source: RecordingSource) -> RecordingSnapshot:
     return found
 
 
-async def test_a_recording_tells_what_it_holds_once(tmp_path: Path) -> None:
+async def test_polls_report_changes_once(tmp_path: Path) -> None:
     """The first poll gives everything, the next nothing, until somebody commits."""
     async with opened(sample(tmp_path / "r.db")) as source:
         now = await _snapshot(source)
@@ -63,7 +63,7 @@ async def test_a_file_that_does_not_exist_yet_is_waited_for(tmp_path: Path) -> N
         assert await source.poll() is None
 
 
-async def test_a_recording_that_is_made_anew_is_shown_anew(tmp_path: Path) -> None:
+async def test_a_recreated_recording_is_shown(tmp_path: Path) -> None:
     """Deleted or moved it is shown as it was, until another one has its name."""
     path = sample(tmp_path / "r.db")
     async with opened(path) as source:
@@ -84,7 +84,7 @@ async def test_a_recording_that_is_made_anew_is_shown_anew(tmp_path: Path) -> No
         assert (await _snapshot(source)).exchanges == 1
 
 
-async def test_what_cannot_be_read_is_told_each_time(tmp_path: Path) -> None:
+async def test_unreadable_rows_are_reported_at_each_poll(tmp_path: Path) -> None:
     """A recording whose rows make no sense is not taken for one in which nothing has happened."""
     async with opened(wrong_types(tmp_path)) as source:
         for _ in range(2):
@@ -92,7 +92,7 @@ async def test_what_cannot_be_read_is_told_each_time(tmp_path: Path) -> None:
                 await source.poll()
 
 
-def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
+def test_files_that_are_no_recordings_are_refused(tmp_path: Path) -> None:
     """A foreign file, and a file in a folder that is not there."""
     foreign = tmp_path / "foreign.db"
     foreign.write_text("something else")
@@ -140,7 +140,7 @@ async def test_numbers_may_have_holes(tmp_path: Path) -> None:
         assert [row.exchange.id for row in await source.exchanges(0)] == numbers
 
 
-async def test_frames_come_in_pages_with_their_descriptions(tmp_path: Path) -> None:
+async def test_frames_are_read_in_pages_with_descriptions(tmp_path: Path) -> None:
     """Also while the exchange grows; another exchange than the chosen one has none."""
     made = writer(tmp_path / "r.db")
     made.write([request(1), *(status(1, seq, f"step {seq}") for seq in range(1, PAGE + 2))], changes=changes(live(1)))
@@ -160,7 +160,7 @@ async def test_frames_come_in_pages_with_their_descriptions(tmp_path: Path) -> N
     made.close()
 
 
-async def test_a_frame_comes_with_its_payload(tmp_path: Path) -> None:
+async def test_a_frame_has_its_payload(tmp_path: Path) -> None:
     """Exactly the bytes that were written."""
     async with opened(sample(tmp_path / "r.db")) as source:
         row = await source.frame(1)
@@ -183,7 +183,7 @@ async def test_the_end_of_a_long_stream_is_found_quickly(tmp_path: Path) -> None
     assert lines[-1].row.frame.seq == 99_999
 
 
-def test_a_tally_follows_a_table_that_grows_and_shrinks(tmp_path: Path) -> None:
+def test_row_counts_follow_growing_and_shrinking_tables(tmp_path: Path) -> None:
     """Rows are counted once; where some went, again."""
     path = sample(tmp_path / "r.db")
     with Recording(path) as recording:
@@ -197,7 +197,7 @@ def test_a_tally_follows_a_table_that_grows_and_shrinks(tmp_path: Path) -> None:
         assert tally.count_rows() == 9
 
 
-async def test_a_question_that_nobody_waits_for_is_given_up(tmp_path: Path) -> None:
+async def test_an_abandoned_query_is_interrupted(tmp_path: Path) -> None:
     """SQLite stops in the middle of it, and the next question has its answer."""
     begun = threading.Event()
 

@@ -16,7 +16,7 @@ LINES = ["one two", "nothing", "Two, TWO"]
 PLACES = [(0, 4), (2, 0), (2, 5)]
 
 
-def test_it_goes_around() -> None:
+def test_the_search_wraps_around() -> None:
     """Whatever the case; from the last place to the first, and back."""
     sought, at = TextSearch("two"), (0, -1)
     there = [at := sought.next_position(LINES, at, 1) or (-1, -1) for _ in range(4)]
@@ -39,7 +39,7 @@ def test_a_piece_is_cut_where_the_word_begins_and_ends(line: str, begin: int, en
     assert marked == {at for a, b in spans for at in range(a, b) if begin <= at < end}
 
 
-async def test_a_word_in_a_frame(tmp_path: Path) -> None:
+async def test_a_word_is_searched_in_a_frame(tmp_path: Path) -> None:
     """`/` in the frame's pane looks there, n and N go on; in a list and over bytes it is the filter."""
     async with looking(sample(tmp_path / "r.db"), LARGE) as person:
         await person.sees("OPERATION", '"text": "Question 3"')

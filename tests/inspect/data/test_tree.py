@@ -56,7 +56,7 @@ def test_from_the_session_down_to_the_frame(path: Path) -> None:
         assert read_children(recording, other).branches[0].task_id == "77"
 
 
-def test_a_page_at_a_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_branches_are_read_page_by_page(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The place of the last one begins the next page, on every level."""
     with Recording(path) as recording:
         every: list[list[str]] = []
@@ -78,7 +78,7 @@ def test_a_page_at_a_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             node = read_children(recording, node).branches[0]
 
 
-def test_what_a_branch_is_stays_while_it_grows(path: Path) -> None:
+def test_a_branch_keeps_its_identity_while_it_grows(path: Path) -> None:
     """Another label, the same branch."""
     with Recording(path) as recording:
         session = read_children(recording, None).branches[0]

@@ -8,7 +8,7 @@ from support_inspect import sample
 from support_screen import SMALL, looking
 
 
-async def test_the_palette_does_what_keys_do(tmp_path: Path) -> None:
+async def test_the_palette_runs_the_actions_of_keys(tmp_path: Path) -> None:
     """It offers what is in force, with its keys."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("3 exchanges")

@@ -36,7 +36,7 @@ def exported(tmp_path: Path, form: str, what: ExportOptions) -> bytes:
 
 
 @pytest.mark.parametrize("form", ["jsonl", "har", "mermaid", "parquet"])
-def test_what_is_redacted_is_not_there(form: str, tmp_path: Path) -> None:
+def test_redacted_text_is_in_no_format(form: str, tmp_path: Path) -> None:
     """The policy applies to each; without it the word is there, so that this means something."""
     assert said(form, exported(tmp_path, form, ExportOptions(DEMO))).count(WORD)
     (tmp_path / f"x{FORMATS[form].suffix}").unlink()
@@ -98,7 +98,7 @@ def test_findings_are_those_of_check(tmp_path: Path) -> None:
     assert 0 < len(some["runs"][0]["results"]) < len(run["results"])
 
 
-def test_a_reader_of_junit_finds_all_of_it(tmp_path: Path) -> None:
+def test_junit_readers_find_every_case(tmp_path: Path) -> None:
     """What services for CI show: counts, the class and name of each case, message, kind and text of a failure, and of
     which session this is."""
     document = JUnitXml.fromstring(exported(tmp_path, "junit", ExportOptions(LOSSY)))
@@ -126,7 +126,7 @@ def test_a_reader_of_junit_finds_all_of_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["har", "sarif", "junit", "mermaid"])
-def test_what_is_no_unicode_makes_no_document_that_is_none(form: str, tmp_path: Path) -> None:
+def test_lone_surrogates_keep_documents_valid(form: str, tmp_path: Path) -> None:
     """Readers of JSON, XML and Markdown want Unicode, and a peer may send the half of a pair."""
     told = exported(tmp_path, form, ExportOptions(evil_texts(tmp_path))).decode()
     if form in ("har", "sarif"):
@@ -135,7 +135,7 @@ def test_what_is_no_unicode_makes_no_document_that_is_none(form: str, tmp_path: 
         assert sum(len(suite) for suite in JUnitXml.fromstring(told)) > 0
 
 
-def test_parquet_has_a_row_a_frame(tmp_path: Path) -> None:
+def test_parquet_has_one_row_per_frame(tmp_path: Path) -> None:
     """With the columns of the archive; of what was chosen."""
     table = pq.read_table(io.BytesIO(exported(tmp_path, "parquet", ExportOptions(DEMO))))
     with open_recording_or_cassette(DEMO) as recording:
@@ -146,7 +146,7 @@ def test_parquet_has_a_row_a_frame(tmp_path: Path) -> None:
     assert set(some.column("operation").to_pylist()) == {"SendMessage"}
 
 
-def test_without_the_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """One line that says what to install, and no file."""
     for name in ("pyarrow", "a2a_proxy.archive.rows", "a2a_proxy.archive.schema"):
         monkeypatch.delitem(sys.modules, name, raising=False)

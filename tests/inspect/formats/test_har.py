@@ -40,7 +40,7 @@ def entries(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("path", thin(SAMPLES, 4), ids=lambda path: path.name)
-def test_it_is_valid(path: Path) -> None:
+def test_har_files_are_valid(path: Path) -> None:
     """An entry an exchange, each on the page of its session, by the schema and for a reader."""
     document = har(path)
     jsonschema.validate(document, SCHEMA)
@@ -59,7 +59,7 @@ def test_it_is_valid(path: Path) -> None:
         assert each["time"] == pytest.approx(sum(took for took in each["timings"].values() if took > 0))
 
 
-def test_the_schema_is_one() -> None:
+def test_the_schema_refuses_other_json() -> None:
     """It refuses what is no HAR."""
     document = har(sample("demo"))
     del document["log"]["entries"][0]["timings"]["wait"]
@@ -67,7 +67,7 @@ def test_the_schema_is_one() -> None:
         jsonschema.validate(document, SCHEMA)
 
 
-def test_an_event_stream_is_text_as_it_was_on_the_wire() -> None:
+def test_event_streams_are_text_as_on_the_wire() -> None:
     """With its lines; its times are those of the recording."""
     stream = next(each for each in entries(sample("demo")) if each["_a2a"]["operation"] == "SendStreamingMessage")
     assert stream["response"]["content"]["mimeType"].startswith("text/event-stream")
@@ -82,7 +82,7 @@ def test_an_event_stream_is_text_as_it_was_on_the_wire() -> None:
     assert not any("payload" in frame for frame in stream["_a2a"]["frames"])
 
 
-def test_grpc_is_base64_with_what_it_says_beside_it() -> None:
+def test_grpc_is_base64_with_decoded_messages() -> None:
     """Length-prefixed messages; the decoded ones stand in `_a2a`."""
     call = next(each for each in entries(sample("sdk-1.x-grpc")) if each["_a2a"]["operation"] == "SendMessage")
     posted, content = call["request"]["postData"], call["response"]["content"]
@@ -93,13 +93,13 @@ def test_grpc_is_base64_with_what_it_says_beside_it() -> None:
     assert {"name": "grpc-status", "value": "0"} in call["response"]["headers"]
 
 
-def test_a_call_over_a_pipe_has_an_address_that_names_it() -> None:
+def test_stdio_calls_have_a_stdio_url() -> None:
     first = entries(sample("stdio"))[0]
     assert first["request"]["url"] == "stdio://agent/GetExtendedAgentCard"
     assert first["response"]["status"] == 0
 
 
-def test_what_no_text_should_hold(tmp_path: Path) -> None:
+def test_control_characters_and_lone_surrogates_are_escaped(tmp_path: Path) -> None:
     """Control codes and halves of characters, everywhere: URLs are printable ASCII."""
     path = evil_texts(tmp_path)
     urls = [each["request"]["url"] for each in entries(path)]
@@ -107,6 +107,6 @@ def test_what_no_text_should_hold(tmp_path: Path) -> None:
     assert all(url.isascii() and url.isprintable() for url in urls)
 
 
-def test_only_what_was_chosen() -> None:
+def test_only_selected_exchanges_are_written() -> None:
     (only,) = har(sample("demo"), frozenset((1 << 40 | 2,)))["log"]["entries"]
     assert only["_a2a"]["id"] == 2

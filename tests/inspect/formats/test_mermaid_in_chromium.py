@@ -78,7 +78,7 @@ async def test_all_samples_are_drawn(tmp_path: Path) -> None:
                 assert len(await drawn(page, text)) >= len(re.findall(r"^    (?:L\d+-|Note)", text, re.MULTILINE))
 
 
-async def test_what_peers_say_is_only_text(tmp_path: Path) -> None:
+async def test_payload_text_is_not_interpreted(tmp_path: Path) -> None:
     """As the name of a party, in a message and in a note: it stands there as it was said."""
     async with program(tmp_path) as page:
         for word in HOSTILE:
@@ -93,7 +93,7 @@ async def test_what_peers_say_is_only_text(tmp_path: Path) -> None:
         assert not page.log
 
 
-async def test_as_much_as_is_written_is_drawn(tmp_path: Path) -> None:
+async def test_the_longest_diagram_is_drawn(tmp_path: Path) -> None:
     """With the words that tell of the rest."""
     lanes = [PartyLane("client", PartyRole.CLIENT), PartyLane("agent", PartyRole.AGENT)]
     rows = [_message(f"message {number} 😀") for number in range(3000)]

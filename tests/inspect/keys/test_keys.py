@@ -20,7 +20,7 @@ from support_inspect import sample
 from support_screen import LARGE, Person
 
 
-def test_every_key_can_be_rebound_and_says_what_it_does() -> None:
+def test_every_key_has_an_id_and_a_description() -> None:
     """Each binding of each place has an id and words; an id is never the beginning of another: TOML needs that."""
     for place in KEY_SCOPES:
         for binding in own_bindings(place):
@@ -54,7 +54,7 @@ def read(folder: Path, text: str) -> dict[str, str]:
     return read_keymap(path, KEY_SCOPES)
 
 
-def test_the_file_of_keys(tmp_path: Path) -> None:
+def test_the_keys_file_rebinds_keys(tmp_path: Path) -> None:
     """Ids with or without quotes, one key or several, characters as they are; two keys may be swapped."""
     assert read_keymap(tmp_path / "none.toml", KEY_SCOPES) == {}
     text = 'frame.next = "f2"\n"list.last" = ["$", "ctrl+?", "+", "ctrl++"]\n'
@@ -78,7 +78,7 @@ def test_the_file_of_keys(tmp_path: Path) -> None:
         ('view.pause = "ctrl+q"', '"ctrl+q" is both app.quit and view.pause'),
     ],
 )
-def test_what_is_wrong_with_the_file(tmp_path: Path, text: str, words: str) -> None:
+def test_an_invalid_keys_file_is_one_error_line(tmp_path: Path, text: str, words: str) -> None:
     """One line names the file and the place in it."""
     with pytest.raises(UserError) as caught:
         read(tmp_path, text)
@@ -87,7 +87,7 @@ def test_what_is_wrong_with_the_file(tmp_path: Path, text: str, words: str) -> N
     assert caught.value.hint
 
 
-def test_a_key_may_mean_one_thing_in_a_list_and_another_in_a_text(tmp_path: Path) -> None:
+def test_a_key_may_be_bound_in_a_list_and_in_a_text(tmp_path: Path) -> None:
     """They never have the focus together."""
     assert read(tmp_path, 'list.down = "ctrl+n"\ntext.down = "ctrl+n"')
 

@@ -42,7 +42,7 @@ def test_ends_are_faint_and_cuts_do_not_arrive() -> None:
     assert drawn(41, 2, row(1, 0, kind=FrameKind.CUT)) == "│✕─ hello ──────────┤"
 
 
-def test_too_long_words_are_cut() -> None:
+def test_long_words_are_cut() -> None:
     assert drawn(41, 2, row(text="a very long message indeed")) == "├─ a very long me… ─▶│"[:2] + " a very long m… ─▶│"
 
 
@@ -57,7 +57,7 @@ def test_lanes_that_do_not_fit_share_the_last_column() -> None:
     assert drawn(99, 7, row(5, 6, text="x")).endswith(" agent:5 → agent:6: x ●")
 
 
-def test_marks_stand_between_the_lanes() -> None:
+def test_marks_are_drawn_between_the_lanes() -> None:
     """With a sign in the margin and on the lane that they are about."""
     found = row(1, 1, "error  A2A-GEN-001", what=RowKind.FINDING, severity=Severity.ERROR, kind=None)
     painted = paint_row(found, make_geometry(61, LANES[:2]))
@@ -99,7 +99,7 @@ def test_every_row_has_the_same_width(
     assert line.isprintable()
 
 
-def test_a_wide_drawing_tells_which_frame_it_is() -> None:
+def test_wide_drawings_name_the_frame() -> None:
     """Two streams may tell the same event."""
     places = make_geometry(100, LANES[:2])
     assert lane_head(places).split()[:3] == ["SECONDS", "AFTER", "FRAME"]

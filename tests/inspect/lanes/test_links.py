@@ -15,7 +15,7 @@ SAMPLES = sorted((Path(__file__).resolve().parents[3] / "recordings").glob("*.a2
 
 
 @pytest.mark.parametrize("cassette", thin(SAMPLES, 5))
-def test_both_know_the_same(cassette: Path) -> None:
+def test_task_links_and_session_links_agree(cassette: Path) -> None:
     """Of every task of the samples, and so of every conversation."""
     with open_recording_or_cassette(cassette) as recording:
         asked, read = TaskLinks(recording, 1), SessionLinks(recording, 1)

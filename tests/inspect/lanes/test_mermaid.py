@@ -33,13 +33,13 @@ def test_a_diagram() -> None:
 
 
 @pytest.mark.parametrize("word", ["wrap", "nowrap"])
-def test_a_text_is_not_wrapped_by_what_it_says(word: str) -> None:
+def test_wrap_commands_in_text_are_escaped(word: str) -> None:
     """The language takes `wrap:` at its beginning as a command, and away."""
     rows = [LaneRow(RowKind.FRAME, 0, 0, 0, 0, 1, f"{word}: it", 1, 1, 0, 5, FrameKind.REQUEST)]
     assert list(diagram_lines(LANES, rows, len(rows)))[-1] == f"    L0->>L1: {word}#58; it"
 
 
-def test_long_texts_stand_on_lines_of_their_own() -> None:
+def test_long_texts_are_broken_into_lines() -> None:
     """Lines of 48 characters, three at most: a diagram as wide as its longest text cannot be read."""
     rows = [LaneRow(RowKind.FRAME, 0, 0, 0, 0, 1, "word; " * 40, 1, 1, 0, 5, FrameKind.REQUEST)]
     (line,) = list(diagram_lines(LANES, rows, 1))[3:]
@@ -48,7 +48,7 @@ def test_long_texts_stand_on_lines_of_their_own() -> None:
     assert lines[-1].endswith("…")
 
 
-def test_a_diagram_is_no_longer_than_the_language_draws() -> None:
+def test_the_length_of_a_diagram_is_limited() -> None:
     """50,000 UTF-16 units; how many rows are left out stands at its end."""
     rows = [
         LaneRow(RowKind.FRAME, 0, 0, 0, 0, 1, f"{number} " + "😀" * 20, 1, 1, number, 5, FrameKind.EVENT)

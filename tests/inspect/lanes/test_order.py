@@ -48,7 +48,7 @@ def test_a_second_without_a_frame_is_a_pause() -> None:
     assert made.frame_before(0) == 5000 * MS
 
 
-def test_marks_stand_under_their_frames_and_a_turn_above() -> None:
+def test_marks_follow_their_frames_and_turns_precede_them() -> None:
     """A pause before a turn is before its heading; what names no frame stands where its time is, or at the end."""
     marks = [
         LaneMark(RowKind.TURN, 0, 1, 2, "turn 2"),
@@ -75,7 +75,7 @@ def test_marks_stand_under_their_frames_and_a_turn_above() -> None:
 @pytest.mark.parametrize(
     ("asks", "words"), [(TurnEffect.ASKS_INPUT, "200 ms for input"), (TurnEffect.ASKS_AUTH, "200 ms for authorisation")]
 )
-def test_how_long_the_agent_waited_for_its_client(asks: TurnEffect, words: str) -> None:
+def test_client_waits_are_measured(asks: TurnEffect, words: str) -> None:
     """Until the client says something on that task; the same state told again, to a poll, is no second wait."""
     frames = [seen(1, 0, turns=asks), seen(2, 10, exchange=2, turns=asks), seen(3, 20, task=8, exchange=3)]
     frames += [seen(4, 30, task=8, exchange=3, turns=TurnEffect.SAYS), seen(5, 200, exchange=4, turns=TurnEffect.SAYS)]
@@ -83,7 +83,7 @@ def test_how_long_the_agent_waited_for_its_client(asks: TurnEffect, words: str) 
     assert laid(order(frames[:3])) == ["1", f"waits for {words.partition(' for ')[2]}", "2", "3"]
 
 
-def test_going_from_mark_to_mark() -> None:
+def test_marks_are_visited_in_order() -> None:
     made = order([seen(1, 0), seen(2, 1), seen(3, 2)], *(LaneMark(RowKind.FINDING, 0, 1, n, f"f{n}") for n in (1, 3)))
     assert made.next_mark(0, 1, (RowKind.FINDING,)) == 1
     assert made.next_mark(1, 1, (RowKind.FINDING,)) == 4

@@ -43,12 +43,12 @@ def test_one_client_on_several_connections_is_one_lane() -> None:
     assert ways(parties, 2, BACK) == ("desk:1", "client")
 
 
-def test_clients_of_several_hosts_are_told_apart() -> None:
+def test_clients_of_several_hosts_have_their_own_lanes() -> None:
     parties = Parties([call(1), call(2, client="10.0.0.2:5000")], [])
     assert [lane.name for lane in parties.lanes] == ["client 10.0.0.1", "desk:1", "client 10.0.0.2"]
 
 
-def test_an_agent_that_delegates_is_the_client_of_the_other() -> None:
+def test_a_delegating_agent_is_the_client_of_the_other() -> None:
     """Also for its later calls: on the same connection, or about the task that it handed over."""
     calls = [
         call(1),
@@ -70,7 +70,7 @@ def test_an_agent_that_delegates_is_the_client_of_the_other() -> None:
     ]
 
 
-def test_who_takes_over_within_a_task_has_a_lane() -> None:
+def test_an_author_within_a_task_has_a_lane() -> None:
     """What it says comes from there, as long as it is the author; the client still asks the agent."""
     segments = [said(100, "billing"), said(200, "desk"), said(10, "desk")]
     parties = Parties([call(1)], [handoff("transfer", "billing", "t", 1)], segments)

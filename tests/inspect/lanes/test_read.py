@@ -60,7 +60,7 @@ def test_every_frame_of_a_conversation_has_a_row(cassette: Path) -> None:
         assert len(seen) == recording.counts().exchanges
 
 
-def test_a_lost_event_line_by_line(tmp_path: Path) -> None:
+def test_a_lost_event_is_drawn(tmp_path: Path) -> None:
     """What the client lost, where, and what made it good."""
     told = lanes(tmp_path, named("generations"), 1, "--width", 80)
     assert told.lines == [
@@ -111,7 +111,7 @@ def two_agents(path: Path) -> Path:
     return path
 
 
-def test_two_agents_in_one_picture(tmp_path: Path) -> None:
+def test_two_agents_are_drawn_in_one_diagram(tmp_path: Path) -> None:
     """From either end of a hand-off: three lanes, the hand-off, the interruption, the turn, the finding, the gap."""
     path = two_agents(tmp_path / "r.db")
     told = [json.loads(line) for line in lanes(tmp_path, path, "clerk", "--json").lines]
@@ -154,7 +154,7 @@ def test_a_chain_of_three_agents(tmp_path: Path) -> None:
     ]
 
 
-def test_what_is_meant(tmp_path: Path) -> None:
+def test_the_conversation_is_selected_by_reference(tmp_path: Path) -> None:
     """A recording of one task needs no name; what is not there, or not clear, is an error with a hint."""
     path = sample(tmp_path / "r.db")
     assert lanes(tmp_path, path, "2").code == 0
@@ -185,7 +185,7 @@ def test_a_long_task_is_read_by_the_page(tmp_path: Path) -> None:
         assert conversation.rows(len(conversation.order) - 1, PAGE)[0].text == f'status working "step {4 * PAGE - 1}"'
 
 
-def test_a_conversation_as_it_was(tmp_path: Path) -> None:
+def test_a_conversation_at_an_earlier_time(tmp_path: Path) -> None:
     """With a time, what came later is not there: no frame, no mark."""
     with Recording(two_agents(tmp_path / "r.db")) as recording:
         then = LaneConversation(recording, make_key(1, 1), until=STARTED + 1100 * MS)

@@ -37,7 +37,7 @@ def test_plain_characters() -> None:
     assert all(line.isascii() for line in drawn(60, PlotCursor(2, 1), plain=True))
 
 
-def test_what_is_chosen_in_words() -> None:
+def test_the_selected_step_is_described() -> None:
     words = step_words(SHOWN, PlotCursor(2, 0))
     assert words.endswith("5 frames  2.1 KiB  1 exchange began  findings: 1 error, 2 info")
 

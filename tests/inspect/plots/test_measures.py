@@ -21,7 +21,7 @@ SAMPLES = sorted(RECORDINGS.glob("*.a2a.jsonl"))
 
 @pytest.mark.parametrize("where", ["", "err", "op:SendStreamingMessage -binding:grpc", "text:task"])
 @pytest.mark.parametrize("name", ["demo", "generations", "sdk-1.x-rest", "stdio"])
-def test_the_same_as_counting(name: str, where: str) -> None:
+def test_sql_sums_equal_counting(name: str, where: str) -> None:
     """Frames, bytes, exchanges, durations, findings; with and without a filter."""
     with open_recording_or_cassette(RECORDINGS / f"{name}.a2a.jsonl") as recording:
         parts = whole_recording(recording)

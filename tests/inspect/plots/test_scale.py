@@ -23,7 +23,7 @@ def test_a_span_covers_its_ends_in_few_even_steps(one: int, other: int, most: in
     assert over.at(over.count) == over.end
 
 
-def test_steps_are_what_people_count_in() -> None:
+def test_steps_are_round_durations() -> None:
     """The shortest that is long enough: no finer than the filter language, each a part of the next but few."""
     assert list(STEP_LENGTHS) == sorted(set(STEP_LENGTHS))
     assert STEP_LENGTHS[0] == 1000
@@ -31,7 +31,7 @@ def test_steps_are_what_people_count_in() -> None:
     assert fit_scale(5, 5, 100).step == 1000
 
 
-def test_a_range_is_an_expression() -> None:
+def test_a_range_is_a_filter_expression() -> None:
     """Which the filter language understands to the microsecond."""
     over = fit_scale(1_795_300_256_985_000_000, 1_795_300_257_984_000_000, 1000)
     text = over.expression(1, 2)

@@ -38,7 +38,7 @@ async def test_notes_and_bookmarks(tmp_path: Path) -> None:
         await person.until(lambda: person.misses("note: why?"), "the end of the note")
 
 
-async def test_where_nothing_may_be_written(tmp_path: Path) -> None:
+async def test_read_only_sources_refuse_notes(tmp_path: Path) -> None:
     """A cassette, and a screen that is read-only: each says so."""
     cassette = tmp_path / "r.a2a.jsonl"
     with Recording(sample(tmp_path / "r.db")) as recording:
@@ -98,7 +98,7 @@ async def test_exporting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         assert [row.exchange.id for row in part.exchanges()] == [2]
 
 
-async def test_the_row_under_the_cursor_is_meant(tmp_path: Path) -> None:
+async def test_actions_apply_to_the_row_under_the_cursor(tmp_path: Path) -> None:
     """Also where keys come faster than the panes below follow."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("OPERATION")
@@ -106,12 +106,12 @@ async def test_the_row_under_the_cursor_is_meant(tmp_path: Path) -> None:
         await person.sees("Copy 1:2 as")
 
 
-def test_the_menu_has_every_form() -> None:
+def test_the_copy_menu_lists_every_form() -> None:
     """In the same order."""
     assert [name for _, name, _, _ in OFFERED] == list(FORMS)
 
 
-def test_a_name_that_nobody_has(tmp_path: Path) -> None:
+def test_unused_file_names_are_numbered(tmp_path: Path) -> None:
     """Counted on where it is taken."""
     first = unused_path(tmp_path, Path("/x/run.a2a.db"), "all", ".a2a.jsonl")
     assert first == tmp_path / "run-all.a2a.jsonl"

@@ -17,7 +17,7 @@ DEMO = Path(__file__).parents[3] / "recordings" / "demo.a2a.jsonl"
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
-async def test_a_call_and_the_one_before_it(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_a_call_is_compared_with_the_previous_one(tmp_path: Path, size: tuple[int, int]) -> None:
     """`D` on the last of three calls; the second ended in an error. n and N go from one to the next, s swaps the sides,
     a shows what does not count, q goes back."""
     async with looking(sample(tmp_path / "r.db"), size) as person:
@@ -50,7 +50,7 @@ async def test_marks(tmp_path: Path) -> None:
         await person.sees("1:1.1  |  1:1.2", "different: 1 difference", "Thinking", "Nearly")
 
 
-async def test_nothing_to_compare(tmp_path: Path) -> None:
+async def test_without_a_second_call_there_is_a_message(tmp_path: Path) -> None:
     app = InspectApp(RecordingSource(sample(tmp_path / "r.db", 1)))
     async with app.run_test(size=LARGE, notifications=True) as pilot:
         person = Person(app, pilot)

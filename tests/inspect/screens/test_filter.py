@@ -23,7 +23,7 @@ def shown(person: Person) -> list[int]:
     return [row.exchange.id for index in range(rows.total) if (row := rows._pages.row(index)) is not None]
 
 
-async def test_a_filter_is_judged_completed_and_used(tmp_path: Path) -> None:
+async def test_filters_are_checked_completed_and_applied(tmp_path: Path) -> None:
     """While it is typed the list follows; a slip is named with its place; Esc widens again."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("3 exchanges")
@@ -53,7 +53,7 @@ async def test_a_filter_is_judged_completed_and_used(tmp_path: Path) -> None:
         assert person.misses("only")
 
 
-async def test_enter_gives_up_what_was_asked_for_suggestions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_enter_cancels_the_query_for_suggestions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows that are wanted now would have to wait for it."""
     asked, given_up = asyncio.Event(), asyncio.Event()
 
@@ -75,7 +75,7 @@ async def test_enter_gives_up_what_was_asked_for_suggestions(tmp_path: Path, mon
         await person.until(lambda: shown(person) == [2])
 
 
-async def test_what_was_typed_is_taken_back_by_escape(tmp_path: Path) -> None:
+async def test_escape_restores_the_list(tmp_path: Path) -> None:
     """The list is as it was, on the exchange that it was on; what was used before comes back by Up."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("3 exchanges")
@@ -89,7 +89,7 @@ async def test_what_was_typed_is_taken_back_by_escape(tmp_path: Path) -> None:
         await person.sees("/ nearly")
 
 
-async def test_following_goes_on_under_a_filter(tmp_path: Path) -> None:
+async def test_following_continues_under_a_filter(tmp_path: Path) -> None:
     """New rows that match appear, others do not; the exchange under the cursor stays the same."""
     made = writer(tmp_path / "r.db")
     made.write([request(1, "needle")], changes=changes(exchange(1), exchange(2)))
@@ -112,7 +112,7 @@ async def test_following_goes_on_under_a_filter(tmp_path: Path) -> None:
     made.close()
 
 
-async def test_a_pause_holds_what_is_found(tmp_path: Path) -> None:
+async def test_a_pause_delays_matches(tmp_path: Path) -> None:
     """It is shown when one goes on, also where nothing was stored since."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("3 exchanges")
@@ -125,7 +125,7 @@ async def test_a_pause_holds_what_is_found(tmp_path: Path) -> None:
         await person.until(lambda: shown(person) == [1, 2, 3])
 
 
-async def test_only_this_task_this_context_or_findings(tmp_path: Path) -> None:
+async def test_keys_filter_by_task_context_or_findings(tmp_path: Path) -> None:
     """By one key, back by the same or by Esc; an exchange that has none says so."""
     made = writer(tmp_path / "r.db")
     found = [Finding("A2A-SCH-001", Severity.ERROR, STARTED, "no `id`", 1, 3, task_id="other")]
@@ -191,7 +191,7 @@ async def test_from_match_to_match_and_from_finding_to_finding(tmp_path: Path) -
         await at(2, 1)
 
 
-async def test_a_search_that_finds_nothing_or_goes_wrong(tmp_path: Path) -> None:
+async def test_empty_and_failed_searches_are_reported(tmp_path: Path) -> None:
     """It is said; `n` without anything to look for asks for it."""
     made = writer(tmp_path / "r.db")
     made.write([request(1, "a" * 5000 + "!")], changes=changes(exchange(1)))
@@ -208,7 +208,7 @@ async def test_a_search_that_finds_nothing_or_goes_wrong(tmp_path: Path) -> None
         await person.sees("takes longer than 0.25 s")
 
 
-async def test_a_session_that_is_pruned_is_gone_from_a_narrowed_list(tmp_path: Path) -> None:
+async def test_a_pruned_session_leaves_a_filtered_list(tmp_path: Path) -> None:
     """The search begins anew."""
     path = sample(tmp_path / "r.db")
     second = writer(path, 2)

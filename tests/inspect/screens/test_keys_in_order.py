@@ -77,7 +77,7 @@ async def test_keys_after_enter_go_to_the_list(tmp_path: Path) -> None:
         assert person.app.screen.filter.current.text == "ok"
 
 
-async def test_a_menu_that_closes_holds_nothing_back(tmp_path: Path) -> None:
+async def test_a_closing_menu_holds_no_keys_back(tmp_path: Path) -> None:
     """The widget that had the key is gone with it."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("OPERATION")
@@ -94,7 +94,7 @@ async def test_a_note_typed_at_once(tmp_path: Path) -> None:
         assert not person.app.screen.filter.current.text
 
 
-async def test_keys_and_what_is_pasted_keep_their_order(tmp_path: Path) -> None:
+async def test_keys_and_pasted_text_keep_their_order(tmp_path: Path) -> None:
     """A paste is typed too."""
     async with looking(sample(tmp_path / "r.db"), LARGE) as person:
         await person.sees("OPERATION")
@@ -104,7 +104,7 @@ async def test_keys_and_what_is_pasted_keep_their_order(tmp_path: Path) -> None:
         await person.until(lambda: person.app.screen.filter.current.text == "op:GetTask x")
 
 
-async def test_a_key_is_about_the_row_of_the_key_before_it(tmp_path: Path) -> None:
+async def test_a_key_applies_to_the_row_chosen_by_the_previous_key(tmp_path: Path) -> None:
     """The list tells where its cursor stands ten times a second; a key of another kind does not come in between."""
     path = tmp_path / "r.db"
     read_cassette(SAMPLES / "dialect-vendor.a2a.jsonl", path)
@@ -116,7 +116,7 @@ async def test_a_key_is_about_the_row_of_the_key_before_it(tmp_path: Path) -> No
         await person.until(lambda: person.exchanges.cursor == 1)  # the first that has one
 
 
-async def test_a_key_in_a_pane_whose_rows_are_yet_to_be_read(tmp_path: Path) -> None:
+async def test_a_key_in_a_pane_waits_for_its_rows(tmp_path: Path) -> None:
     """Frames of the exchange before stand there until those of the chosen one have been read: they are not meant."""
     async with looking(sample(tmp_path / "r.db"), LARGE) as person:
         await person.sees("OPERATION", '"text": "Question 3"')
@@ -130,7 +130,7 @@ async def test_a_key_in_a_pane_whose_rows_are_yet_to_be_read(tmp_path: Path) -> 
         assert [each.frame for each in person.app.screen.widgets.marks.marked_rows()] == [frame.row.id]
 
 
-async def test_a_key_about_a_row_whose_frames_are_yet_to_be_read(tmp_path: Path) -> None:
+async def test_a_key_for_a_row_waits_for_its_frames(tmp_path: Path) -> None:
     """The task is that of the row; below, frames of another are shown still."""
     made = writer(tmp_path / "r.db")
     made.write([request(1), request(2)], changes=changes(exchange(1, task_id="first"), exchange(2, task_id="second")))
@@ -143,7 +143,7 @@ async def test_a_key_about_a_row_whose_frames_are_yet_to_be_read(tmp_path: Path)
         assert person.app.screen.filter.current.task == "first"
 
 
-async def test_a_key_about_rows_that_are_yet_to_be_found(tmp_path: Path) -> None:
+async def test_a_key_for_matches_waits_for_them(tmp_path: Path) -> None:
     """The first row stays the one that is wanted: the list does not follow what is found later."""
     async with looking(sample(tmp_path / "r.db"), LARGE) as person:
         await person.sees("OPERATION", "following  3")
@@ -160,7 +160,7 @@ async def test_a_key_about_rows_that_are_yet_to_be_found(tmp_path: Path) -> None
         assert person.exchanges.cursor == 0
 
 
-async def test_tab_completes_what_was_typed_just_before(tmp_path: Path) -> None:
+async def test_tab_completes_the_text_typed_before_it(tmp_path: Path) -> None:
     """The suggestions for it come a moment later, and what is typed after Tab after those."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("OPERATION")
@@ -168,7 +168,7 @@ async def test_tab_completes_what_was_typed_just_before(tmp_path: Path) -> None:
         await person.until(lambda: person.app.screen.query_one("FilterBox Input", Input).value == "state:failedX")
 
 
-async def test_a_key_that_comes_in_while_keys_are_released(tmp_path: Path) -> None:
+async def test_a_new_key_does_not_overtake_held_keys(tmp_path: Path) -> None:
     """It does not overtake the one that was held back."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("OPERATION")
@@ -181,7 +181,7 @@ async def test_a_key_that_comes_in_while_keys_are_released(tmp_path: Path) -> No
         await person.until(lambda: person.app.screen.query_one("FilterBox Input", Input).value == "ok")
 
 
-async def test_a_key_on_its_way_when_the_program_ends(tmp_path: Path) -> None:
+async def test_a_key_at_the_end_of_the_program_is_dropped(tmp_path: Path) -> None:
     """It is for nobody."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("OPERATION")

@@ -12,7 +12,7 @@ from support_screen import SMALL, looking
 GENERATIONS = Path(__file__).resolve().parents[3] / "recordings" / "generations.a2a.jsonl"
 
 
-async def test_from_a_call_to_what_its_client_lost_and_to_that_frame(tmp_path: Path) -> None:
+async def test_a_lost_event_is_reached_from_its_call(tmp_path: Path) -> None:
     """`s` draws the task, `e` goes to the finding, its words stand below in full, Enter opens its frame."""
     read_cassette(GENERATIONS, tmp_path / "r.db")
     async with looking(tmp_path / "r.db", SMALL) as person:
@@ -31,7 +31,7 @@ async def test_from_a_call_to_what_its_client_lost_and_to_that_frame(tmp_path: P
         await person.sees("KIND")
 
 
-async def test_it_begins_at_the_frame_that_is_shown(tmp_path: Path) -> None:
+async def test_the_swimlane_opens_at_the_shown_frame(tmp_path: Path) -> None:
     """Where all panes are seen it is chosen though the list of calls has the focus."""
     read_cassette(GENERATIONS, tmp_path / "r.db")
     async with looking(tmp_path / "r.db") as person:
@@ -42,7 +42,7 @@ async def test_it_begins_at_the_frame_that_is_shown(tmp_path: Path) -> None:
         await person.sees("#1.4  127.0.0.1:44771 → client")
 
 
-async def test_it_grows_while_the_task_goes_on(tmp_path: Path) -> None:
+async def test_the_swimlane_grows_with_the_task(tmp_path: Path) -> None:
     made = writer(tmp_path / "r.db")
     made.write([request(1)], changes=changes(live(1, events=0)))
     async with looking(tmp_path / "r.db") as person:

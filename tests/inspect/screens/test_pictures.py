@@ -60,7 +60,7 @@ async def test_a_screen_looks_as_its_picture(walk: Walk, size: str, theme: str, 
     assert not changed, "\n".join([*changed[:40], "... draw them anew with tests/pictures, and look at them"])
 
 
-def test_no_picture_is_of_nothing() -> None:
+def test_every_picture_has_a_scene() -> None:
     """Each belongs to a scene."""
     known = {
         f"{scene.name}-{size}-{theme}.svg"
@@ -72,13 +72,13 @@ def test_no_picture_is_of_nothing() -> None:
     assert {path.name for path in PICTURES.glob("*.svg")} == known
 
 
-def test_the_manual_shows_the_screen_as_it_is() -> None:
+def test_the_picture_in_the_manual_is_current() -> None:
     """The picture of the README."""
     shown = Path(__file__).resolve().parents[3] / "proxy" / "a2a_proxy" / "manual" / "lost-event.svg"
     assert shown.read_text("utf-8") == (PICTURES / "swimlane-small-night.svg").read_text("utf-8")
 
 
-def test_contrast_is_that_of_the_guideline() -> None:
+def test_contrast_is_computed_as_in_wcag() -> None:
     """Its ends, and a grey whose ratio is well known."""
     assert round(contrast("#000000", "#ffffff"), 2) == 21
     assert contrast("#777777", "#777777") == 1
@@ -126,7 +126,7 @@ async def test_a_theme_is_chosen_by_a_key_and_remembered(tmp_path: Path) -> None
     assert seen == [NIGHT.name, DAY.name, DAY.name, SIXTEEN.name]
 
 
-def test_what_cannot_be_remembered_is_forgotten(tmp_path: Path) -> None:
+def test_an_unwritable_theme_memory_is_ignored(tmp_path: Path) -> None:
     """No folder, no text, no file: the screen opens all the same."""
     ThemeMemory(tmp_path / "no" / "theme").write("day")
     assert ThemeMemory(tmp_path / "no" / "theme").read() == ""
@@ -135,13 +135,13 @@ def test_what_cannot_be_remembered_is_forgotten(tmp_path: Path) -> None:
     assert ThemeMemory().read() == ""
 
 
-def test_themes_go_round() -> None:
+def test_themes_cycle() -> None:
     """From one of Textual's to our first."""
     assert [next_theme(theme.name) for theme in OWN_THEMES] == [DAY.name, SIXTEEN.name, NIGHT.name]
     assert next_theme("dracula") == NIGHT.name
 
 
-async def test_a_picture_is_of_what_is_there(tmp_path: Path) -> None:
+async def test_picture_lines_have_the_width_of_the_terminal(tmp_path: Path) -> None:
     """The runs of a line together are as wide as the terminal."""
     app = InspectApp(RecordingSource(sample(tmp_path / "r.db")))
     async with app.run_test(size=SMALL) as pilot:

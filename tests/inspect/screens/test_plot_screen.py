@@ -10,7 +10,7 @@ from support_screen import SMALL, looking
 DEMO = Path(__file__).resolve().parents[3] / "recordings" / "demo.a2a.jsonl"
 
 
-async def test_choosing_a_time(tmp_path: Path) -> None:
+async def test_a_time_range_is_chosen(tmp_path: Path) -> None:
     """Keys move over time; a zoom shows less of it, and can be taken back."""
     read_cassette(DEMO, tmp_path / "r.db")
     async with looking(tmp_path / "r.db", SMALL) as person:

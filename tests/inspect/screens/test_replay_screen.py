@@ -10,7 +10,7 @@ from support_inspect import sample
 from support_screen import SMALL, looking
 
 
-async def test_it_happens_again(tmp_path: Path) -> None:
+async def test_a_replay_plays_steps_and_ends(tmp_path: Path) -> None:
     """Space begins; what has not passed is not there; frames one by one, forwards and back; a jump; Esc ends it."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("3 exchanges")

@@ -85,7 +85,7 @@ async def until_received(socket: aiohttp.ClientWebSocketResponse, words: bytes) 
     return got
 
 
-async def test_the_own_page_is_let_in() -> None:
+async def test_the_own_page_is_accepted() -> None:
     """Page, terminal files and websocket, with nothing that comes from elsewhere and nothing that is kept."""
     async with serving() as served:
         status, text = await served.get()
@@ -104,7 +104,7 @@ async def test_the_own_page_is_let_in() -> None:
             assert await until_received(socket, b"j") == b"D\0\0\0\1j"
 
 
-async def test_the_headers_forbid_everything_from_elsewhere() -> None:
+async def test_headers_forbid_foreign_content() -> None:
     """Also of a refusal."""
     async with serving() as served:
         for path in (f"/{TOKEN}/", "/"):
@@ -142,7 +142,7 @@ async def test_the_headers_forbid_everything_from_elsewhere() -> None:
         (f"/{TOKEN}/", {"Sec_Fetch_Site": "same-site"}, "another site"),
     ],
 )
-async def test_others_are_refused(path: str, headers: dict[str, str], says: str) -> None:
+async def test_other_requests_are_refused(path: str, headers: dict[str, str], says: str) -> None:
     """403 with a sentence, for a page and for what would become a websocket, and nothing is told apart by the token."""
     async with serving() as served:
         named = {name: value.format(port=served.port) for name, value in headers.items()}
@@ -159,7 +159,7 @@ async def test_a_websocket_of_another_page_is_refused(origin: dict[str, str]) ->
         assert await served.refusal(Host="evil.example", Origin="http://evil.example") == 403
 
 
-async def test_localhost_is_a_name_of_ours() -> None:
+async def test_localhost_is_an_accepted_host() -> None:
     """A tunnel ends there; the page then speaks to the name that it was asked by."""
     async with serving() as served:
         status, text = await served.get(Host=f"localhost:{served.port}")
@@ -174,13 +174,13 @@ def test_a_browser_leaves_the_port_of_http_away() -> None:
         assert not gate.refusal_reason({"Host": host, "Origin": f"http://{host}"}, f"/{TOKEN}/ws", websocket=True)
 
 
-def test_every_run_has_another_secret() -> None:
+def test_every_run_has_its_own_secret() -> None:
     """256 bits of it."""
     assert len({new_token() for _ in range(100)}) == 100
     assert len(new_token()) >= 43
 
 
-async def test_only_so_many_tabs(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_number_of_tabs_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is a process; one that is closed makes room."""
     monkeypatch.setattr("a2a_inspect.web.server.MAX_TABS", 1)
     async with serving() as served:
@@ -219,12 +219,12 @@ async def _once_there_is_room(served: Served) -> aiohttp.ClientWebSocketResponse
         ('["stdin", "\\ud800"]', b""),
     ],
 )
-def test_what_a_page_says(message: str, sent: bytes) -> None:
+def test_messages_of_a_page_are_validated(message: str, sent: bytes) -> None:
     """Keys, sizes and focus; all else is nothing."""
     assert tab.packet_from_message(message) == sent
 
 
-async def test_a_tab_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tab_that_does_not_stop_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its process is gone when `stop` returns."""
     monkeypatch.setattr("a2a_inspect.web.tab._STOP_TIMEOUT", 0.1)
     stubborn = "import time, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
@@ -244,7 +244,7 @@ async def test_a_tab_shows_the_recording_and_ends_with_its_application(tmp_path:
         assert message.type is aiohttp.WSMsgType.CLOSE
 
 
-def test_a_tab_ends_when_its_server_is_gone(tmp_path: Path) -> None:
+def test_a_tab_ends_with_its_server(tmp_path: Path) -> None:
     """The end of its input is enough."""
     command = tab.tab_command(str(sample(tmp_path / "r.db")), write=False)
     process = subprocess.Popen(
@@ -255,7 +255,7 @@ def test_a_tab_ends_when_its_server_is_gone(tmp_path: Path) -> None:
     assert process.wait(SECONDS) == 0
 
 
-def test_the_command_serves_and_takes_its_tabs_along(tmp_path: Path) -> None:
+def test_the_command_serves_and_ends_with_its_tabs(tmp_path: Path) -> None:
     """It says where, answers there, and on Ctrl-C nothing of it is left."""
     words = [program("a2a-inspect"), str(sample(tmp_path / "r.db")), "--web"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment(tmp_path / "state"))
@@ -277,7 +277,7 @@ async def _open_a_tab(address: str, server: int) -> int:
         return int(until(lambda: children.read_text().split())[0])
 
 
-def test_a_port_that_is_taken_is_an_error(tmp_path: Path) -> None:
+def test_a_port_in_use_is_an_error(tmp_path: Path) -> None:
     """With what to do."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -289,7 +289,7 @@ def test_a_port_that_is_taken_is_an_error(tmp_path: Path) -> None:
     assert "hint: choose another port" in ran.err
 
 
-def test_without_the_extra_one_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """An error like any other."""
     nothing: Callable[[str], None] = lambda _: None  # noqa: E731
     monkeypatch.setattr("importlib.util.find_spec", nothing)
@@ -298,7 +298,7 @@ def test_without_the_extra_one_is_told_how_to_get_it(monkeypatch: pytest.MonkeyP
     assert caught.value.hint == "install it with: pip install 'a2a-proxy[web]'"
 
 
-def test_options_of_the_server_are_for_the_server(tmp_path: Path) -> None:
+def test_web_options_require_web(tmp_path: Path) -> None:
     """Alone they mean nothing."""
     ran = run(tmp_path, "a2a-inspect", sample(tmp_path / "r.db"), "--write")
     assert ran.code == 2

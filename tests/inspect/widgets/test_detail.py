@@ -34,7 +34,7 @@ values = st.recursive(
 )
 
 
-def test_a_payload_within_its_framing() -> None:
+def test_a_payload_is_shown_within_its_framing() -> None:
     """Each line of it where it stood; the bytes around it are what the recording says they were."""
     one = frame(1, 1, b'{"a":\n1}', framing=SSE)
     raw = wire_bytes(one, FIRST_BYTES)
@@ -66,7 +66,7 @@ def test_of_a_large_payload_the_beginning(payload: bytes, limit: int) -> None:
     assert sum(last - first for first, last in part.payload_ranges) == min(limit, len(payload))
 
 
-def test_a_payload_that_was_cut_has_no_end_to_frame() -> None:
+def test_a_truncated_payload_has_no_end_bracket() -> None:
     """Neither has one whose lines do not fit what is said of its framing."""
     cut = frame(1, 1, b"half", framing="data: \0\n\n", truncated=True, size=70_000)
     assert wire_bytes(cut, FIRST_BYTES).data == b"half"
@@ -75,7 +75,7 @@ def test_a_payload_that_was_cut_has_no_end_to_frame() -> None:
 
 
 @pytest.mark.parametrize(("offset", "width"), [(0, 8), (0, 16), (16, 16)])
-def test_brackets_stand_between_bytes(offset: int, width: int) -> None:
+def test_brackets_are_between_bytes(offset: int, width: int) -> None:
     """Before its first byte and after its last, and nothing else changes."""
     raw = wire_bytes(frame(1, 1, b"0123456789abcdefg", framing="data: \0\n\n"), FIRST_BYTES)
     row = raw.data[offset : offset + width]
@@ -106,7 +106,7 @@ def test_every_frame_of_a_sample(name: str) -> None:
             assert all(line.isprintable() for line in lines)
 
 
-def test_an_artifact_as_it_was_at_a_moment() -> None:
+def test_an_artifact_at_an_earlier_time() -> None:
     """In a replay neither a chunk nor a frame is told of that had not come yet."""
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         frames = [each.frame for each in recording.frames(make_key(1, 2))]
@@ -120,7 +120,7 @@ def test_an_artifact_as_it_was_at_a_moment() -> None:
         assert artifact_lines(recording, make_key(1, 2), None, frames[0].at) == ["(its task has no artifacts)"]
 
 
-def test_an_artifact_with_its_chunks() -> None:
+def test_an_artifact_lists_its_chunks() -> None:
     """Which frame brought which part, the chosen frame marked; then the content."""
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         lines = artifact_lines(recording, make_key(1, 2), 4)
@@ -159,7 +159,7 @@ def test_trace_and_latencies() -> None:
     assert not [line for line in still if line.startswith("request ")]
 
 
-def test_a_trace_that_the_proxy_sent_on() -> None:
+def test_a_forwarded_trace_is_shown() -> None:
     """What the client sent, what the agent got, and the trace that both are in, or the one that began here."""
     sent = f"00-{'a' * 32}-{'b' * 16}-01"
     for came in ("", f"00-{'a' * 32}-{'c' * 16}-01"):
@@ -181,7 +181,7 @@ def test_times_of_frames() -> None:
     assert "after the previous frame" in lines[-2]
 
 
-def test_a_process_beside_its_calls() -> None:
+def test_process_records_are_shown_with_their_calls() -> None:
     """Log lines and stray output of a stdio agent, and its end; nothing for a call over HTTP."""
     with open_recording_or_cassette(RECORDINGS / "stdio.a2a.jsonl") as recording:
         lines = process_lines(recording, make_key(1, 2))
@@ -208,7 +208,7 @@ def test_json_cut_anywhere(value: object, size: int) -> None:
     assert "".join("".join(indent_json(text.encode())).split()) == "".join(text.split())
 
 
-def test_a_large_payload_by_the_page() -> None:
+def test_a_large_payload_is_read_by_pages() -> None:
     """JSON in its own spelling, and how much of it is shown; then all of it, decoded."""
     payload = json.dumps({"result": {"text": ["word " * 20] * 1000}}).encode()
     large = frame(1, 1, payload)
@@ -225,7 +225,7 @@ def test_a_line_of_tabs_at_any_width() -> None:
     assert "".join(tab_titles(3, 60)) == " 1  2  3  [4 Findings] 5  6  7 "
 
 
-def test_findings_are_painted_by_their_words() -> None:
+def test_findings_are_painted_by_severity_and_rule() -> None:
     """Severity and rule apart from what is said."""
     line = "warning A2A-GEN-001 frame 3: generations 4 to 5 were left out"
     cuts = [at for at, _ in paint_findings(line)]

@@ -13,7 +13,7 @@ from support_screen import SMALL, looking
 OPEN, QUIT = KeyHint("enter", "enter", "Open"), KeyHint("q", "q", "Quit")
 
 
-def test_no_hint_is_cut() -> None:
+def test_hints_are_not_cut() -> None:
     """What does not fit is left out."""
     assert place_hints((OPEN, QUIT), 20) == [(0, OPEN), (12, QUIT)]
     assert place_hints((OPEN, QUIT), 19) == [(0, OPEN)]
@@ -30,7 +30,7 @@ def test_the_page_of_keys_stays() -> None:
 
 
 @pytest.mark.parametrize("width", [60, 80])
-async def test_each_screen_has_whole_keys(tmp_path: Path, width: int) -> None:
+async def test_hints_of_each_screen_are_complete(tmp_path: Path, width: int) -> None:
     """The lists, a frame, the swimlane, the plots; the replay has its own first."""
     async with looking(sample(tmp_path / "r.db"), (width, 30)) as person:
         await person.sees("OPERATION")
@@ -40,7 +40,7 @@ async def test_each_screen_has_whole_keys(tmp_path: Path, width: int) -> None:
         await person.until(lambda: person.lines[-1].startswith(" space Play  . Next  , Before "))
 
 
-async def test_it_tells_the_keys_of_the_place_and_a_click_presses_one(tmp_path: Path) -> None:
+async def test_the_key_line_shows_current_keys_and_accepts_clicks(tmp_path: Path) -> None:
     """Those of the list, then those of a frame; a click on a key is a key."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("OPERATION", "enter Open", "▏ ^p Commands")
@@ -49,7 +49,7 @@ async def test_it_tells_the_keys_of_the_place_and_a_click_presses_one(tmp_path: 
         await person.sees("op:SendMessage slow:>2s")
 
 
-async def test_the_list_gets_the_keys_when_there_is_something_in_it(tmp_path: Path) -> None:
+async def test_the_list_gets_the_focus_once_it_has_rows(tmp_path: Path) -> None:
     """A notice stands there before; it takes the focus from the list."""
     made = writer(tmp_path / "r.db")
     async with looking(tmp_path / "r.db", SMALL) as person:
@@ -60,7 +60,7 @@ async def test_the_list_gets_the_keys_when_there_is_something_in_it(tmp_path: Pa
     made.close()
 
 
-async def test_a_list_that_grows_beyond_its_pane_shows_its_end(tmp_path: Path) -> None:
+async def test_a_list_growing_beyond_its_pane_scrolls(tmp_path: Path) -> None:
     """Where all rows fitted before, there was no scroll bar yet, and nothing was scrolled."""
     made = writer(tmp_path / "r.db")
     made.write([], changes=changes(exchange(1)))

@@ -44,7 +44,7 @@ async def until(pilot: Pilot[None], true: Callable[[], bool]) -> None:
             await pilot.pause()
 
 
-async def test_what_changed_while_a_page_was_on_its_way_is_read_again() -> None:
+async def test_changes_during_a_page_read_are_read_again() -> None:
     """The first page of a list that was told again in the meantime may hold nothing, and was kept so for ever."""
     async with Lists().run_test() as pilot:
         rows = pilot.app.query_one(Asked)
@@ -58,7 +58,7 @@ async def test_what_changed_while_a_page_was_on_its_way_is_read_again() -> None:
         assert len(rows.waiting) == 2
 
 
-async def test_the_scroll_bar_stays_until_it_is_known_how_many_rows_there_are() -> None:
+async def test_the_scroll_bar_stays_until_the_row_count_is_known() -> None:
     """Each time it goes or comes all that is on the screen is laid out anew. Its size may change meanwhile."""
     async with Lists().run_test(size=(80, 24)) as pilot:
         rows = pilot.app.query_one(Asked)
@@ -72,7 +72,7 @@ async def test_the_scroll_bar_stays_until_it_is_known_how_many_rows_there_are() 
         await until(pilot, lambda: not rows.show_vertical_scrollbar)
 
 
-async def test_a_list_that_was_not_told_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_list_without_a_resize_event_lays_itself_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Textual tells it only where a layout finds news, and not where it was asked in between what stands where."""
     reflow = Compositor.reflow
 

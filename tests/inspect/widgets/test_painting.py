@@ -33,14 +33,14 @@ def test_a_cell_has_its_width_and_no_control_character(text: str, width: int, ri
     assert cell.isprintable()
 
 
-def test_a_cell_that_is_too_long_says_so() -> None:
+def test_a_long_cell_shows_that_it_is_cut() -> None:
     """At its end, or at its beginning where the end matters."""
     assert fit_text("working", 5) == "work…"
     assert fit_text("working > completed", 10, tail=True) == "…completed"
     assert fit_text("7", 3, right=True) == "  7"
 
 
-def test_columns_give_way_by_rank_and_share_what_is_left() -> None:
+def test_columns_are_dropped_by_rank_and_share_the_width() -> None:
     """What may go goes, the highest rank first; the rest is spread."""
     columns = [
         ListColumn("a", 5, str),
@@ -93,13 +93,13 @@ def test_trailers_are_shown_as_fields() -> None:
     assert "cannot be shown decoded" in _decode_payload_lines(broken, live(1), FIRST_BYTES)[0]
 
 
-def test_a_payload_that_was_cut_says_so() -> None:
+def test_a_truncated_payload_has_a_note() -> None:
     """Before what is there of it."""
     cut = frame(1, 1, b"half a", schema="text", truncated=True, size=70_000)
     assert _decode_payload_lines(cut, live(1), FIRST_BYTES) == ["(first 6 B of 68.4 KiB)", "half a"]
 
 
-def test_facts_leave_out_what_is_unknown() -> None:
+def test_unknown_facts_are_left_out() -> None:
     """An open exchange has no end; a frame that the proxy made and redacted says both."""
     ours = request(1, "Hello")
     lines = fact_lines(ExchangeStream(ExchangeRow(1, 1, live(1)), 1), ours)
@@ -116,7 +116,7 @@ def test_headers_of_an_open_exchange() -> None:
     assert header_lines(waiting) == ["REQUEST", "POST /rpc HTTP/1.1", r"X: \xff␇", "", "RESPONSE", "none yet"]
 
 
-def test_facts_tell_both_zeros_of_time() -> None:
+def test_facts_show_both_time_origins() -> None:
     """A frame of the agent counts from the exchange's first byte and from the end of its request."""
     call = exchange(1, request_ended=STARTED + 1000 * MS + 30 * MS)
     line = Connection(1, "c", "l", "u", STARTED, lost_bytes=1)
@@ -138,7 +138,7 @@ def test_facts_of_a_live_stream() -> None:
     assert not [each for each in lines if each.startswith("after the request")]
 
 
-def test_findings_explain_a_rule_once() -> None:
+def test_a_rule_is_explained_once() -> None:
     """Every finding has its own evidence; those of the frame come first."""
     places = ({"path": "id"}, {"path": "id", "value": "null"})
     found = [Finding("A2A-SCH-001", Severity.ERROR, STARTED, "no `id`", 1, 1, evidence=each) for each in places]
@@ -154,7 +154,7 @@ def test_findings_explain_a_rule_once() -> None:
     assert finding_lines([], None) == ["(no findings about this exchange)"]
 
 
-def test_the_text_of_an_artifact_is_no_name() -> None:
+def test_artifact_text_is_not_painted_as_a_name() -> None:
     """Only the facts have a name that stands back; a chunk more than are told is none of the text."""
     text = "  Morning: the castle before the crowds"
     assert paint_artifact(text) == [(0, "")]

@@ -31,7 +31,7 @@ def trailers(refusal: ReplayError, dialect: Dialect) -> ReplayError:
 
 
 @pytest.mark.parametrize("told", [parse_rpc_error(RPC, NEW), parse_rest_response(REST, 404)], ids=["jsonrpc", "rest"])
-def test_every_binding_tells_the_same(told: ReplayError) -> None:
+def test_errors_convert_between_all_bindings(told: ReplayError) -> None:
     """Code, status, HTTP status and details, from each binding to each."""
     over_grpc = trailers(told, NEW)
     for each in (told, over_grpc):
@@ -41,7 +41,7 @@ def test_every_binding_tells_the_same(told: ReplayError) -> None:
         assert read_status(each.status_details(NEW))["details"] == [INFO]
 
 
-def test_before_1_0_without_details() -> None:
+def test_errors_before_1_0_have_no_details() -> None:
     """0.3 has its own statuses, a bare message over REST, and the error's name before the text over gRPC."""
     told = parse_rpc_error({"code": -32002, "message": "too late"}, OLD)
     assert told.rest_response(OLD) == (409, {"message": "too late"})
@@ -52,7 +52,7 @@ def test_before_1_0_without_details() -> None:
     assert named.rest_response(OLD) == (404, {"message": "no such task"})
 
 
-def test_what_nobody_knows_is_told_as_it_was() -> None:
+def test_unknown_errors_are_kept_as_recorded() -> None:
     """A code, a body and data of an agent's own; on another binding an internal error with the same words."""
     told = parse_rpc_error({"code": -32000, "message": "the tool broke", "data": {"taskId": "t-1"}}, NEW)
     assert told.rpc_error(NEW) == {"code": -32000, "message": "the tool broke", "data": {"taskId": "t-1"}}
@@ -64,7 +64,7 @@ def test_what_nobody_knows_is_told_as_it_was() -> None:
     assert parse_rest_response("<html>", 502).rest_response(NEW) == (502, "<html>")
 
 
-def test_metadata_that_is_no_text_becomes_text_in_protobuf() -> None:
+def test_non_text_metadata_becomes_text_in_protobuf() -> None:
     """The Python SDK lists field errors there."""
     info = {**INFO, "reason": "INVALID_PARAMS", "metadata": {"errors": [{"field": "message.parts"}]}}
     told = parse_rpc_error({"code": -32602, "message": "Validation failed", "data": [info]}, NEW)

@@ -12,7 +12,7 @@ from a2a_proxy.replay.convert.protobuf_bytes import encode_answer
 
 
 @pytest.mark.parametrize("levels", [60, 120, 480, 950])
-def test_what_nests_too_deep_for_protobuf(levels: int) -> None:
+def test_values_nested_too_deeply_for_protobuf_are_an_error(levels: int) -> None:
     """Whoever reads JSON may have read it all the same: 1,000 levels are allowed there."""
     data: Any = 1
     for _ in range(levels):

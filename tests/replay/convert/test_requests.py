@@ -11,7 +11,7 @@ from a2a_proxy.replay.convert.requests import grpc_path, rest_call, rpc_method
 NEW, OLD, FIRST = Dialect.V1_0, Dialect.V0_3, Dialect.V0_1
 
 
-def test_names_of_methods() -> None:
+def test_methods_are_named_by_dialect() -> None:
     """As the operation table has them."""
     methods = [rpc_method("SendMessage", each) for each in (NEW, OLD, FIRST)]
     assert methods == ["SendMessage", "message/send", "tasks/send"]
@@ -38,7 +38,7 @@ def test_rest_paths() -> None:
         rest_call({"taskId": "x"}, "GetTaskPushNotificationConfig", NEW)
 
 
-def test_security_of_an_old_card_there_and_back() -> None:
+def test_security_of_an_old_card_round_trips() -> None:
     """JSON names the type, protobuf wraps by it."""
     told = {
         "name": "a",

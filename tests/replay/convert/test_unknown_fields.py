@@ -37,7 +37,7 @@ def with_more(value: dict[str, Any]) -> Any:
     return made
 
 
-def test_unknown_fields_are_carried_over_at_any_depth() -> None:
+def test_unknown_fields_are_copied_at_any_depth() -> None:
     now = from_dict("1.0", SCHEMA, told("t-now")).SerializeToString()
     found: Any = parse("1.0", SCHEMA, add_unknown_fields(now, with_more(told("t-then")).SerializeToString(), SCHEMA))
     assert found == with_more(told("t-now"))
@@ -45,7 +45,7 @@ def test_unknown_fields_are_carried_over_at_any_depth() -> None:
 
 
 @pytest.mark.parametrize("recorded", [b"", b"\xff\xff\xff", from_dict("1.0", SCHEMA, told("a")).SerializeToString()])
-def test_bytes_without_any_stay_as_they_are(recorded: bytes) -> None:
+def test_messages_without_unknown_fields_are_unchanged(recorded: bytes) -> None:
     now = from_dict("1.0", SCHEMA, {"message": message("hi")["message"]}).SerializeToString()
     assert add_unknown_fields(now, recorded, SCHEMA) is now
 
@@ -61,7 +61,7 @@ def begun(script: ReplayScript, dialect: Dialect) -> CallPlayback:
 @pytest.mark.parametrize(
     ("name", "dialect", "line"), [("sdk-0.3-grpc", Dialect.V1_0, "1.0"), ("sdk-1.x-grpc", Dialect.V0_3, "0.3")]
 )
-def test_a_client_of_another_line_gets_messages_of_its_own(name: str, dialect: Dialect, line: Any) -> None:
+def test_clients_of_another_dialect_get_no_unknown_fields(name: str, dialect: Dialect, line: Any) -> None:
     play = begun(sample(name), dialect)
     send = next(each for each in play.take_due(START) if each.what is LineKind.MESSAGE)
     found = to_dict(parse(line, "SendMessageResponse", encode_grpc_message(send, play)))
@@ -69,7 +69,7 @@ def test_a_client_of_another_line_gets_messages_of_its_own(name: str, dialect: D
     assert found["task"]["artifacts"][0]["parts"] == [{"text": "forty-two"}]
 
 
-def test_what_goes_out_over_grpc_has_them() -> None:
+def test_grpc_messages_include_unknown_fields() -> None:
     play = begun(sample("sdk-1.x-grpc"), Dialect.V1_0)
     send = next(each for each in play.take_due(START) if each.what is LineKind.MESSAGE)
     assert send.line is not None

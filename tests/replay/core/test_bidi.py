@@ -35,7 +35,7 @@ def begun(recorded: RecordedCall = APPROVAL, **options: object) -> Stage:
 
 
 @pytest.mark.parametrize("speed", [0.0, 1.0, 10.0])
-def test_the_agent_waits_for_the_answer_however_slow_the_client_is(speed: float) -> None:
+def test_a_gate_waits_for_a_slow_client(speed: float) -> None:
     stage = begun(speed=speed)
     play = stage.ask("SendLiveMessage", message("deploy"))
     assert said(stage.run(play, 29_000)) == BEFORE
@@ -45,7 +45,7 @@ def test_the_agent_waits_for_the_answer_however_slow_the_client_is(speed: float)
     assert not stage.player.playbacks
 
 
-def test_a_fast_client_gets_all_at_once() -> None:
+def test_a_fast_client_is_served_at_once() -> None:
     stage = begun()
     play = stage.ask("SendLiveMessage", message("deploy"))
     assert said(play.take_due(stage.now)) == BEFORE
@@ -53,7 +53,7 @@ def test_a_fast_client_gets_all_at_once() -> None:
     assert said(play.take_due(stage.now)) == AFTER
 
 
-def test_a_client_may_answer_before_it_is_asked() -> None:
+def test_a_client_may_answer_early() -> None:
     """Its line is the recorded one: the agent's lines keep their order."""
     stage = begun(speed=1.0)
     play = stage.ask("SendLiveMessage", message("deploy"))
@@ -62,7 +62,7 @@ def test_a_client_may_answer_before_it_is_asked() -> None:
     assert not stage.player.misses
 
 
-def test_another_answer_diverges_at_its_line() -> None:
+def test_a_different_answer_is_a_divergence() -> None:
     stage = begun()
     play = stage.ask("SendLiveMessage", message("deploy"))
     stage.run(play)
@@ -78,7 +78,7 @@ def test_another_answer_diverges_at_its_line() -> None:
     assert stage.player.misses == [miss]
 
 
-def test_of_two_streams_that_begin_alike_the_client_chooses_one() -> None:
+def test_the_client_selects_among_streams_with_equal_starts() -> None:
     """Both are recorded, the approved one first; this client says no, and what follows is about the task it knows."""
     other = "33333333-cccc-4ccc-8ccc-333333333333"
     refused = call(
@@ -107,7 +107,7 @@ def test_of_two_streams_that_begin_alike_the_client_chooses_one() -> None:
     assert said(stage.run(stage.ask("SendLiveMessage", message("deploy")))) == BEFORE
 
 
-def test_a_lenient_player_reports_and_goes_on() -> None:
+def test_a_lenient_player_reports_a_divergence_and_continues() -> None:
     stage = begun(lenient=True)
     play = stage.ask("SendLiveMessage", message("deploy"))
     stage.run(play)
@@ -117,7 +117,7 @@ def test_a_lenient_player_reports_and_goes_on() -> None:
     assert not stage.player.misses
 
 
-def test_a_client_that_says_more_diverges() -> None:
+def test_an_additional_message_is_a_divergence() -> None:
     stage = begun()
     play = stage.ask("SendLiveMessage", message("deploy"))
     play.on_client_message(YES, stage.now)
@@ -129,7 +129,7 @@ def test_a_client_that_says_more_diverges() -> None:
     )
 
 
-def test_a_client_that_half_closes_early_hears_all_up_to_the_gate() -> None:
+def test_an_early_half_close_ends_the_call_at_the_gate() -> None:
     stage = begun()
     play = stage.ask("SendLiveMessage", message("deploy"))
     play.on_half_close(stage.now)
@@ -137,7 +137,7 @@ def test_a_client_that_half_closes_early_hears_all_up_to_the_gate() -> None:
     assert [miss.nearest for miss in stage.player.misses] == ["#1.4"]
 
 
-def test_a_client_that_leaves_the_recording_is_told_so_once() -> None:
+def test_a_divergence_is_reported_once() -> None:
     """What it says or does after that, before the miss has gone out, is of no interest."""
     stage = begun()
     play = stage.ask("SendLiveMessage", message("deploy"))
@@ -149,7 +149,7 @@ def test_a_client_that_leaves_the_recording_is_told_so_once() -> None:
     assert [miss.nearest for miss in stage.player.misses] == ["#1.4"]
 
 
-def test_an_early_half_close_where_the_recorded_client_left_ends_the_call_at_once() -> None:
+def test_an_early_half_close_of_a_cancelled_call_ends_it_at_once() -> None:
     """With the one miss that it was; there is nothing to be patient for."""
     left = call(
         1,
@@ -166,7 +166,7 @@ def test_an_early_half_close_where_the_recorded_client_left_ends_the_call_at_onc
     assert [miss.nearest for miss in stage.player.misses] == ["#1.2"]
 
 
-def test_a_half_close_that_only_comes_early_is_told_and_does_no_harm() -> None:
+def test_an_early_half_close_without_a_gate_is_reported_only() -> None:
     """Nothing that is left waits for the client's words: the agent goes on to its end."""
     free = call(
         1,
@@ -186,7 +186,7 @@ def test_a_half_close_that_only_comes_early_is_told_and_does_no_harm() -> None:
     assert [miss.kind for miss in stage.player.misses] == [MissKind.DIVERGED]
 
 
-def test_a_client_that_never_answers_gets_a_miss_in_the_end() -> None:
+def test_a_silent_client_gets_a_miss_after_the_patience() -> None:
     stage = begun(patience=2_000 * MS)
     play = stage.ask("SendLiveMessage", message("deploy"))
     assert said(stage.run(play, 1999)) == BEFORE
@@ -195,7 +195,7 @@ def test_a_client_that_never_answers_gets_a_miss_in_the_end() -> None:
     assert "the client sent nothing for 2 s" in stage.player.misses[0].full_text()
 
 
-def test_without_patience_it_waits_for_ever() -> None:
+def test_without_patience_a_gate_waits_indefinitely() -> None:
     stage = begun(patience=None)
     play = stage.ask("SendLiveMessage", message("deploy"))
     stage.run(play, 10**9)
@@ -203,7 +203,7 @@ def test_without_patience_it_waits_for_ever() -> None:
     assert not play.is_over
 
 
-def test_what_a_client_that_leaves_does_not_hear_is_not_missing() -> None:
+def test_lines_after_a_disconnect_are_not_missing() -> None:
     stage = begun()
     play = stage.ask("SendLiveMessage", message("deploy"))
     stage.run(play)
@@ -216,7 +216,7 @@ def test_what_a_client_that_leaves_does_not_hear_is_not_missing() -> None:
     assert not stage.player.unused_calls()
 
 
-def test_the_recorded_client_left_and_this_one_stays() -> None:
+def test_a_client_may_stay_longer_than_the_recorded_one() -> None:
     left = call(1, "SendLiveMessage", message("deploy"), ("s", 10, task(S.WORKING)), ("c", 20, "reset"))
     stage = begun(left, patience=1_000 * MS)
     play = stage.ask("SendLiveMessage", message("deploy"))
@@ -225,7 +225,7 @@ def test_the_recorded_client_left_and_this_one_stays() -> None:
     assert "the recorded client cancelled the call here (#1.2)" in stage.player.misses[0].full_text()
 
 
-def test_pauses_count_from_what_was_sent_last() -> None:
+def test_pauses_count_from_the_last_line_sent() -> None:
     """A slow client stops the clock: nothing is dropped, nothing hurries after it."""
     stage = begun(speed=1.0)
     play = stage.ask("SendLiveMessage", message("deploy"))
@@ -261,16 +261,16 @@ def needs(*lines: tuple[str, int, object]) -> list[int]:
     return [step.needs for step in make_steps(call(1, "SendLiveMessage", message("x"), *lines)).agent]
 
 
-def test_an_answer_to_a_task_that_waits_opens_a_gate() -> None:
+def test_answers_to_waiting_tasks_open_a_gate() -> None:
     lines = ("s", 5, status(S.AUTH_REQUIRED)), ("c", 6, message("key")), ("s", 7, status(S.WORKING)), ("s", 8, "end")
     assert needs(*lines) == [0, 1, 1]
 
 
-def test_the_first_line_waits_for_what_the_client_said_before_it() -> None:
+def test_the_first_line_waits_for_earlier_client_messages() -> None:
     assert needs(("c", 1, message("and")), ("s", 7, status(S.WORKING)), ("s", 8, "end")) == [1, 1]
 
 
-def test_a_long_pause_after_the_clients_line_makes_a_gate_and_a_short_one_does_not() -> None:
+def test_only_a_long_pause_before_the_client_message_makes_a_gate() -> None:
     usual = [("s", at, status(S.WORKING)) for at in (10, 20, 30)]
     assert needs(*usual, ("c", 31, message("go on")), ("s", 40, status(S.WORKING)), ("s", 50, "end")) == [0] * 5
     assert (
@@ -285,33 +285,33 @@ def recorded_twice(one: list[tuple[str, int, object]], two: list[tuple[str, int,
     return [step.needs for step in Gates(script(*gates)).steps_of(gates[0]).agent]
 
 
-def test_what_came_once_without_the_clients_line_does_not_wait_for_it() -> None:
+def test_lines_once_sent_without_the_client_message_do_not_wait() -> None:
     works = [("s", at, status(S.WORKING)) for at in (10, 20, 90)]
     said = ("c", 31, message("go on"))
     assert needs(*works[:2], said, works[2]) == [0, 0, 1]
     assert recorded_twice([*works[:2], said, works[2]], [*works, said]) == [0, 0, 0]
 
 
-def test_an_answer_that_came_on_another_stream_once_is_still_waited_for() -> None:
+def test_answers_once_sent_on_another_stream_are_still_awaited() -> None:
     asks, goes, said = ("s", 5, status(S.INPUT_REQUIRED)), ("s", 90, status(S.WORKING)), ("c", 31, message("yes"))
     assert recorded_twice([asks, said, goes], [asks, goes]) == [0, 1]
 
 
-def test_what_always_came_after_it_waits() -> None:
+def test_lines_always_sent_after_the_client_message_wait() -> None:
     works = [("s", at, status(S.WORKING)) for at in (10, 20, 30)]
     said = ("c", 21, message("go on"))
     assert needs(*works[:2], said, works[2]) == [0, 0, 0]
     assert recorded_twice([*works[:2], said, works[2]], [*works[:2], said, works[2]]) == [0, 0, 1]
 
 
-def test_a_recording_that_went_another_way_tells_nothing() -> None:
+def test_calls_that_took_another_course_do_not_affect_gates() -> None:
     works = [("s", at, status(S.WORKING)) for at in (10, 20, 90)]
     said = ("c", 31, message("go on"))
     other = [works[0], ("s", 20, status(S.COMPLETED)), ("s", 90, status(S.WORKING)), said]
     assert recorded_twice([*works[:2], said, works[2]], other) == [0, 0, 1]
 
 
-def test_nothing_waits_for_a_half_close_but_a_task_that_waits() -> None:
+def test_only_waiting_tasks_wait_for_a_half_close() -> None:
     """A client that keeps its side open until the agent is done must not wait for itself."""
     assert needs(("c", 1, "end"), ("s", 7, status(S.WORKING)), ("s", 90, "end")) == [0, 0]
     assert needs(("s", 7, status(S.INPUT_REQUIRED)), ("c", 8, "end"), ("s", 9, status(S.FAILED))) == [0, 1]
@@ -332,7 +332,7 @@ def test_an_author_pins_a_gate() -> None:
     assert [step.needs for step in make_steps(pinned).agent] == [0, 1]
 
 
-def test_a_message_only_stream_is_one_message_and_the_end() -> None:
+def test_a_message_only_stream_is_replayed() -> None:
     hello = {"message": {"messageId": "a", "role": "ROLE_AGENT", "parts": [{"text": "hello"}]}}
     stage = begun(call(1, "SendLiveMessage", message("hi"), ("s", 3, hello), ("s", 4, "end")))
     play = stage.ask("SendLiveMessage", message("hi"))
@@ -340,7 +340,7 @@ def test_a_message_only_stream_is_one_message_and_the_end() -> None:
 
 
 @pytest.mark.parametrize("what", [LineKind.CUT, LineKind.RESET])
-def test_a_stream_that_broke_off_breaks_off(what: LineKind) -> None:
+def test_a_broken_stream_is_replayed_as_broken(what: LineKind) -> None:
     stage = begun(call(1, "SendLiveMessage", message("hi"), ("s", 3, task(S.WORKING)), ("s", 4, str(what))))
     play = stage.ask("SendLiveMessage", message("hi"))
     assert said(play.take_due(stage.now)) == ["task working", str(what)]

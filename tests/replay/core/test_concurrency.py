@@ -29,7 +29,7 @@ FIRST = stream((10, task(S.SUBMITTED)), (20, status(S.WORKING)), (500, artifact(
 JOINED = subscription((5, task(S.WORKING)), (400, artifact("text")), (800, status(S.COMPLETED)), began=100)
 
 
-def test_a_stream_waits_a_little_for_the_subscription_that_was_recorded_beside_it() -> None:
+def test_a_stream_waits_briefly_for_a_recorded_subscription() -> None:
     stage = Stage(script(FIRST, JOINED))
     first = stage.ask("SendStreamingMessage", message("plan"))
     assert said(first.take_due(stage.now)) == ["task submitted", "working"]
@@ -40,7 +40,7 @@ def test_a_stream_waits_a_little_for_the_subscription_that_was_recorded_beside_i
     assert stage.together(first, joined, ms=20) == [rest, ["task working", *rest]]
 
 
-def test_it_does_not_wait_for_a_client_that_does_not_come() -> None:
+def test_a_stream_does_not_wait_for_a_missing_subscription() -> None:
     stage = Stage(script(FIRST, JOINED))
     first = stage.ask("SendStreamingMessage", message("plan"))
     assert said(stage.run(first, 999)) == ["task submitted", "working"]
@@ -48,7 +48,7 @@ def test_it_does_not_wait_for_a_client_that_does_not_come() -> None:
     assert not stage.player.misses
 
 
-def test_who_joins_later_than_recorded_gets_the_task_as_it_is_and_the_rest() -> None:
+def test_a_late_subscriber_gets_the_current_task_and_the_rest() -> None:
     stage = Stage(script(FIRST, JOINED), speed=1.0)
     first = stage.ask("SendStreamingMessage", message("plan"))
     stage.run(first, 1600)
@@ -61,13 +61,13 @@ def test_who_joins_later_than_recorded_gets_the_task_as_it_is_and_the_rest() -> 
     assert stage.together(first, joined, ms=20) == [[], ["completed", "end"]]
 
 
-def test_who_joins_after_the_end_gets_the_task_as_it_ended() -> None:
+def test_a_subscriber_after_the_end_gets_the_final_task() -> None:
     stage = Stage(script(FIRST, JOINED))
     stage.run(stage.ask("SendStreamingMessage", message("plan")), 2000)
     assert said(stage.run(stage.ask("SubscribeToTask", {"id": TASK}))) == ["task completed", "end"]
 
 
-def test_a_subscription_that_its_client_broke_off_has_no_end_of_its_own() -> None:
+def test_an_aborted_subscription_may_be_aborted_again() -> None:
     """Nothing recorded is told twice, and the client of now may leave as that one did."""
     left = call(2, "SubscribeToTask", {"id": TASK}, ("s", 5, task(S.WORKING)), ("c", 50, "cut"), began=100)
     stage = Stage(script(FIRST, left))
@@ -78,7 +78,7 @@ def test_a_subscription_that_its_client_broke_off_has_no_end_of_its_own() -> Non
     assert not stage.player.misses
 
 
-def test_who_resubscribes_without_a_recorded_subscription_gets_the_rest_all_the_same() -> None:
+def test_an_unrecorded_resubscription_gets_the_rest() -> None:
     stage = Stage(script(FIRST), speed=1.0)
     first = stage.ask("SendStreamingMessage", message("plan"))
     stage.run(first, 30)
@@ -88,7 +88,7 @@ def test_who_resubscribes_without_a_recorded_subscription_gets_the_rest_all_the_
     assert not stage.player.misses
 
 
-def test_a_stream_of_events_goes_on_after_the_one_that_the_client_had_last() -> None:
+def test_a_resumed_event_stream_continues_after_the_last_event_id() -> None:
     *lines, end = FIRST.lines
     numbered = replace(FIRST, lines=(*(replace(line, event_id=f"e{line.number}") for line in lines), end))
     for known, rest in (("e2", ["text", "completed", "end"]), ("e4", ["end"]), ("e9", ["task completed", "end"])):
@@ -98,11 +98,11 @@ def test_a_stream_of_events_goes_on_after_the_one_that_the_client_had_last() -> 
         assert said(stage.run(stage.ask("SubscribeToTask", {"id": TASK}, headers))) == rest
 
 
-def test_nobody_subscribes_to_a_task_that_nobody_was_told_of() -> None:
+def test_subscribing_to_an_unknown_task_is_a_miss() -> None:
     assert Stage(script(FIRST)).miss("SubscribeToTask", {"id": TASK}).kind == "unknown-operation"
 
 
-def test_a_stream_does_not_tell_what_waits_for_a_client_elsewhere() -> None:
+def test_a_stream_does_not_overtake_a_gate_of_another_stream() -> None:
     """Two streams of one task agree: the one that only listens does not run ahead of the approval."""
     asks = call(
         1,
@@ -125,7 +125,7 @@ def test_a_stream_does_not_tell_what_waits_for_a_client_elsewhere() -> None:
     assert stage.together(asked, heard, ms=20) == [["completed", "end"]] * 2
 
 
-def test_a_task_is_canceled_when_somebody_cancels_it() -> None:
+def test_a_task_is_canceled_when_the_client_cancels_it() -> None:
     works = stream((10, task(S.SUBMITTED)), (20, status(S.WORKING)), (300, status(S.CANCELED)))
     cancels = call(2, "CancelTask", {"id": TASK}, ("s", 8, task(S.CANCELED)), ("s", 8, "end"), began=295)
     stage = Stage(script(works, cancels))
@@ -137,7 +137,7 @@ def test_a_task_is_canceled_when_somebody_cancels_it() -> None:
     assert one(stage.run(canceled))["task"]["status"] == {"state": "TASK_STATE_CANCELED"}
 
 
-def test_of_two_that_race_the_one_that_won_wins_again() -> None:
+def test_the_recorded_winner_of_a_race_wins_again() -> None:
     other = "33333333-cccc-4ccc-8ccc-333333333333"
     slow = stream((300, task(S.WORKING)), (900, status(S.COMPLETED)))
     quick = stream((50, task(S.WORKING, other)), (80, status(S.COMPLETED, other)), number=2, began=100)
@@ -151,7 +151,7 @@ def test_of_two_that_race_the_one_that_won_wins_again() -> None:
     assert not stage.player.misses
 
 
-def test_the_loser_comes_after_the_winner() -> None:
+def test_the_recorded_loser_of_a_race_comes_second() -> None:
     other = "33333333-cccc-4ccc-8ccc-333333333333"
     slow = stream((300, task(S.WORKING)), (900, status(S.COMPLETED)))
     quick = stream((50, task(S.WORKING, other)), (80, status(S.COMPLETED, other)), number=2, began=100)

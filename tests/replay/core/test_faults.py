@@ -41,7 +41,7 @@ def played(*faults: str, ms: int = 0) -> list[Any]:
         ("drop  #3.5", ["task submitted", "working", "text", "completed"]),
     ],
 )
-def test_what_goes_out(text: str, lines: list[str]) -> None:
+def test_faults_change_the_lines_sent(text: str, lines: list[str]) -> None:
     assert said(played(text)) == lines
 
 
@@ -59,7 +59,7 @@ def test_a_stall_lasts_at_any_speed() -> None:
     assert said(played("stall 150ms before #3.1", ms=149)) == []
 
 
-def test_a_generation_is_only_rewritten_where_a_fault_asks_for_it() -> None:
+def test_generations_change_only_at_the_fault() -> None:
     sends = played("gen+2 at #3.2")
     assert [next(iter(send.value.values())).get("generation") for send in sends[:4]] == ["1", "4", None, "4"]
 
@@ -78,16 +78,16 @@ def test_several_faults() -> None:
         ("swap #3.1 #4.1", "lines of two calls"),
     ],
 )
-def test_what_cannot_be_made_is_said(text: str, why: str) -> None:
+def test_impossible_faults_are_refused(text: str, why: str) -> None:
     with pytest.raises(FaultError, match=why.replace("+", r"\+")):
         inject_faults(script(STREAM), [parse_fault(text)])
 
 
-def test_places_of_several_sessions() -> None:
+def test_faults_name_places_of_several_sessions() -> None:
     assert parse_fault("drop #2:3.1") == InjectedFault("drop #2:3.1", "drop", "#2:3", 1)
     made = replace(STREAM, place="#2:3")
     assert len(inject_faults(script(made), [parse_fault("drop #2:3.1")]).calls[0].lines) == 4
 
 
-def test_a_stall_is_counted_in_ns() -> None:
+def test_a_stall_is_parsed_to_ns() -> None:
     assert parse_fault("stall 1.5s before #3.1").amount == 1500 * MS

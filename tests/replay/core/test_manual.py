@@ -17,7 +17,7 @@ def shown(text: str) -> bool:
     return "\n".join(f"    {line}" for line in text.splitlines()) in MANUAL
 
 
-def test_misses_of_the_demo() -> None:
+def test_the_manual_shows_the_misses_of_the_demo() -> None:
     stage = Stage(replace(sample("demo"), name="demo.a2a.jsonl"))
     assert shown(stage.miss("CancelTask", {"id": "0821d0a7-2216-4e89-9d48-b939dae7c269"}).full_text())
     assert shown(stage.miss("SendMessage", message("Book two tables by the water")).full_text())
@@ -25,7 +25,7 @@ def test_misses_of_the_demo() -> None:
     assert shown(stage.miss("SendMessage", message("Book a table by the water")).full_text())
 
 
-def test_a_divergence_of_the_live_sample() -> None:
+def test_the_manual_shows_a_divergence_of_the_live_sample() -> None:
     whole = replace(sample("live-bidi"), name="live-bidi.a2a.jsonl")
     stage = Stage(whole)
     play = stage.again(whole.calls[1])

@@ -23,7 +23,7 @@ ASKED = call(2, "GetTask", {"id": TASK}, ("s", 1, task(TaskState.COMPLETED)), ("
 NEW = message("book a table", "m-now", contextId="ctx-of-now")
 
 
-def test_ids_of_the_client_are_those_of_now() -> None:
+def test_answers_use_the_ids_of_the_client() -> None:
     stage = Stage(script(SENT, ASKED))
     answer = one(stage.run(stage.ask("SendMessage", NEW)))
     assert answer["task"]["id"] == TASK
@@ -31,7 +31,7 @@ def test_ids_of_the_client_are_those_of_now() -> None:
     assert one(stage.run(stage.ask("GetTask", {"id": TASK})))["task"]["status"] == {"state": "TASK_STATE_COMPLETED"}
 
 
-def test_an_answer_names_the_ids_of_now() -> None:
+def test_answers_name_the_current_ids() -> None:
     told = {"id": TASK, "contextId": "ctx-of-the-client", "history": [message("x")["message"]]}
     said = {"task": told | {"metadata": {"note": "in ctx-of-the-client since today"}}}
     stage = Stage(script(call(1, "SendMessage", SENT.request, ("s", 5, said), ("s", 5, "end"))))
@@ -41,7 +41,7 @@ def test_an_answer_names_the_ids_of_now() -> None:
     assert answer["history"][0]["messageId"] == "m-now"
 
 
-def test_a_follow_up_must_name_the_task_that_was_told() -> None:
+def test_a_follow_up_must_name_the_returned_task() -> None:
     more = call(2, "SendMessage", message("four", taskId=TASK), ("s", 5, task(TaskState.COMPLETED)), began=9)
     stage = Stage(script(SENT, more))
     stage.run(stage.ask("SendMessage", NEW))
@@ -51,12 +51,12 @@ def test_a_follow_up_must_name_the_task_that_was_told() -> None:
     assert stage.ask("SendMessage", message("four", taskId=TASK)).call is more
 
 
-def test_an_unknown_task_stands_for_an_unknown_task() -> None:
+def test_unknown_tasks_match_unknown_tasks() -> None:
     lost = call(1, "GetTask", {"id": "nowhere-then"}, ("s", 1, "end"))
     assert Stage(script(lost)).ask("GetTask", {"id": "nowhere-now"}).call is lost
 
 
-def test_another_id_never_stands_for_one_that_the_agent_made() -> None:
+def test_other_ids_do_not_match_ids_of_the_agent() -> None:
     """The client has not been told of the task yet, and cannot know it by another name."""
     stage = Stage(script(SENT, ASKED))
     assert [row.right for row in stage.miss("GetTask", {"id": "any-other"}).rows] == [("id",)]
@@ -77,7 +77,7 @@ def test_two_conversations_do_not_mix() -> None:
     assert stage.ask("SendMessage", message("yes", taskId=TASK)).call is yes
 
 
-def test_of_two_conversations_that_begin_alike_the_client_chooses_one() -> None:
+def test_the_client_selects_among_conversations_with_equal_starts() -> None:
     """Recorded with a yes first; this client says no, to the task that it was told of."""
     other = "33333333-cccc-4ccc-8ccc-333333333333"
     first = call(1, "SendMessage", message("deploy"), ("s", 1, task(TaskState.INPUT_REQUIRED)), ("s", 1, "end"))
@@ -118,7 +118,7 @@ LOOKED_AT: list[tuple[str, dict[str, Any], bool]] = [
 
 
 @pytest.mark.parametrize(("value", "fits"), [row[1:] for row in LOOKED_AT], ids=[row[0] for row in LOOKED_AT])
-def test_what_counts(value: dict[str, Any], fits: bool) -> None:
+def test_compared_members_of_a_request(value: dict[str, Any], fits: bool) -> None:
     found = Player(script(SENT)).begin_call(again(SENT, value=value), 0)
     assert isinstance(found, Miss) is not fits
 
@@ -128,12 +128,12 @@ def test_the_tenant_counts() -> None:
 
 
 @pytest.mark.parametrize("dialect", [Dialect.V0_3, Dialect.V1_1])
-def test_a_binding_and_a_dialect_do_not(dialect: Dialect) -> None:
+def test_binding_and_dialect_are_not_compared(dialect: Dialect) -> None:
     asked = again(SENT, binding=Binding.REST, dialect=dialect)
     assert not isinstance(Player(script(SENT)).begin_call(asked, 0), Miss)
 
 
-def test_strict_looks_at_metadata_and_headers() -> None:
+def test_strict_compares_metadata_and_headers() -> None:
     plain = (b"x-team", b"red"), (b"authorization", b"Bearer redacted-0123456789ab"), (b"user-agent", b"then")
     recorded = call(1, "SendMessage", {**SENT.request, "metadata": {"a": 1}}, ("s", 1, task()), headers=plain)
     strict = ReplayOptions(match=MatchPreset.STRICT)
@@ -166,13 +166,13 @@ def test_a_strict_difference_of_headers_names_the_header() -> None:
     }
 
 
-def test_by_operation_asks_for_nothing_else() -> None:
+def test_by_operation_compares_only_the_operation() -> None:
     stage = Stage(script(SENT, ASKED), match=MatchPreset.BY_OPERATION)
     assert stage.ask("SendMessage", message("anything")).call is SENT
     assert stage.ask("GetTask", {"id": "any"}).call is ASKED
 
 
-def test_loose_takes_the_nearest_and_says_so() -> None:
+def test_loose_takes_the_nearest_call_and_reports_it() -> None:
     far = call(2, "SendMessage", message("cancel all my plans", taskId=TASK), ("s", 1, task()), began=9)
     stage = Stage(script(SENT, far), match=MatchPreset.LOOSE)
     assert stage.ask("SendMessage", message("book a tabel", contextId="c")).call is SENT
@@ -180,13 +180,13 @@ def test_loose_takes_the_nearest_and_says_so() -> None:
     assert [miss.nearest for miss in stage.player.allowed_misses] == ["#1"]
 
 
-def test_a_method_that_is_none_of_a2a_is_answered_as_recorded() -> None:
+def test_unknown_methods_are_answered_as_recorded() -> None:
     odd = call(1, "tasks/nonsense", {}, ("s", 1, {"error": {"code": -32601}}), ("s", 1, "end"))
     stage = Stage(script(odd))
     assert one(stage.run(stage.ask("tasks/nonsense", {"id": 9}))) == {"error": {"code": -32601}}
 
 
-def test_a_label_stands_for_what_is_there_now() -> None:
+def test_a_redaction_label_matches_any_value() -> None:
     label = "redacted-0123456789ab"
     asked = message(f"my key is {label}, use it")
     told = {"message": {"messageId": "m", "parts": [{"text": f"used {label}"}]}}
@@ -230,7 +230,7 @@ def test_any_request_matches_itself(request: dict[str, Any], preset: MatchPreset
 
 
 @pytest.mark.parametrize("depth", [60, 70, 130, 800])
-def test_what_is_nested_deeply_matches_itself(depth: int) -> None:
+def test_deeply_nested_requests_match_themselves(depth: int) -> None:
     deep: list[Any] = ["x"]
     for _ in range(depth):
         deep = [deep]

@@ -16,7 +16,7 @@ SENT = call(3, "SendMessage", message("Book a table by the water"), ("s", 5, tas
 POLL = call(4, "GetTask", {"id": TASK}, ("s", 1, task()), ("s", 1, "end"), began=20)
 
 
-def test_an_operation_that_the_recording_does_not_have() -> None:
+def test_an_operation_missing_from_the_recording() -> None:
     miss = Stage(script(SENT, POLL)).miss("CancelTask", {"id": "t-1"})
     assert miss.full_text() == (
         "replay miss (unknown-operation): CancelTask of task t-1\n"
@@ -27,25 +27,25 @@ def test_an_operation_that_the_recording_does_not_have() -> None:
     )
 
 
-def test_a_poll_that_nobody_recorded_may_follow_the_streams() -> None:
+def test_an_unrecorded_poll_has_a_hint_to_follow_the_streams() -> None:
     stream = call(5, "SendStreamingMessage", message("plan"), ("s", 5, task()), ("s", 6, "end"))
     hint = "  hint: answer from the task's streams: --policy GetTask=by-progress"
     assert hint in Stage(script(stream)).miss("GetTask", {"id": TASK}).full_text().splitlines()
     assert "by-progress" not in Stage(script(SENT)).miss("GetTask", {"id": TASK}).full_text()
 
 
-def test_a_request_that_nobody_can_read() -> None:
+def test_an_unreadable_request() -> None:
     text = Stage(script(SENT)).miss("SendMessage", "{bad").full_text()
     assert "  it cannot be read as a request of SendMessage" in text.splitlines()
     assert 'requested "{bad"' in text
 
 
-def test_a_method_that_is_none() -> None:
+def test_an_unknown_method() -> None:
     miss = Stage(script(SENT)).miss("tasks/frobnicate", {})
     assert "tasks/frobnicate is not an A2A operation, and the recording has no such call either" in miss.full_text()
 
 
-def test_a_call_that_is_not_replayed_says_why() -> None:
+def test_an_unservable_call_names_its_reason() -> None:
     made = script(SENT)
     made = type(made)(
         name=made.name,
@@ -56,7 +56,7 @@ def test_a_call_that_is_not_replayed_says_why() -> None:
     assert "the recording has it in #9, which is not replayed: its request was not recorded" in miss.full_text()
 
 
-def test_arguments_that_differ() -> None:
+def test_different_arguments() -> None:
     asked = message("Book two tables by the water", taskId="t-1", metadata={"a": 1})
     miss = Stage(script(POLL, SENT)).miss("SendMessage", asked)
     assert miss.full_text() == (
@@ -72,7 +72,7 @@ def test_arguments_that_differ() -> None:
 
 
 @pytest.mark.parametrize("task_id", [TASK, ""])
-def test_a_client_that_keeps_to_its_task_is_not_told_to(task_id: str) -> None:
+def test_a_client_that_uses_its_task_gets_no_hint_about_it(task_id: str) -> None:
     """The hint about another task is for those that name one which this replay has not told of."""
     other = call(6, "SendMessage", message("And a taxi", taskId="t-9"), ("s", 5, task()), began=40)
     stage = Stage(script(SENT, other))
@@ -82,7 +82,7 @@ def test_a_client_that_keeps_to_its_task_is_not_told_to(task_id: str) -> None:
     assert "the task is another one" not in miss.full_text()
 
 
-def test_the_nearest_of_several() -> None:
+def test_the_nearest_of_several_calls_is_shown() -> None:
     other = call(5, "SendMessage", message("Cancel everything"), ("s", 5, task()), began=30)
     far = call(6, "SendMessage", message("Book a table inside", taskId=TASK), ("s", 5, task()), began=40)
     assert Stage(script(far, other, SENT)).miss("SendMessage", message("Cancel everything now")).nearest == "#5"
@@ -90,7 +90,7 @@ def test_the_nearest_of_several() -> None:
     assert miss.nearest == "#6"
 
 
-def test_exhausted_never_says_that_nothing_differs_and_stops_there() -> None:
+def test_an_exhausted_call_has_an_explanation() -> None:
     stage = Stage(script(SENT))
     stage.ask("SendMessage", SENT.request)
     miss = stage.miss("SendMessage", message("Book a table by the water", "m-2"))
@@ -103,7 +103,7 @@ def test_exhausted_never_says_that_nothing_differs_and_stops_there() -> None:
     )
 
 
-def test_diverged_names_the_line() -> None:
+def test_a_divergence_names_the_line() -> None:
     asks = call(
         7,
         "SendLiveMessage",
@@ -131,7 +131,7 @@ def test_diverged_names_the_line() -> None:
     assert "--lenient" not in silent.player.misses[0].full_text(), "no option lets that stream go on"
 
 
-def test_the_detail_says_the_same_to_machines() -> None:
+def test_the_error_detail_has_the_same_facts() -> None:
     miss = Stage(script(SENT)).miss("SendMessage", message("Book two"))
     detail = json.loads(json.dumps(miss.error_detail()))
     assert detail["@type"] == DETAIL_TYPE
@@ -154,7 +154,7 @@ def test_credentials_and_control_codes_are_not_repeated() -> None:
     assert "redacted" in miss.full_text()
 
 
-def test_what_is_nested_too_deeply_is_a_miss_like_any_other() -> None:
+def test_a_too_deeply_nested_request_is_a_miss() -> None:
     deep: list[object] = []
     for _ in range(5000):
         deep = [deep]

@@ -20,7 +20,7 @@ def poll(stage: Stage) -> str:
     return said(stage.run(stage.ask("GetTask", {"id": TASK})))[0]
 
 
-def test_the_last_poll_repeats() -> None:
+def test_the_last_poll_is_repeated() -> None:
     stage = Stage(script(*POLLS))
     assert [poll(stage) for _ in range(5)] == ["task submitted", "task working"] + ["task completed"] * 3
     assert not stage.player.misses
@@ -33,7 +33,7 @@ def test_fewer_polls_than_recorded_are_no_miss() -> None:
     assert not stage.player.misses
 
 
-def test_each_once_and_then_exhausted() -> None:
+def test_each_call_is_played_once_and_then_exhausted() -> None:
     stage = Stage(script(*POLLS), policies={"GetTask": RepeatPolicy.SEQUENCE})
     assert [poll(stage) for _ in POLLS] == ["task submitted", "task working", "task completed"]
     miss = stage.miss("GetTask", {"id": TASK})
@@ -42,7 +42,7 @@ def test_each_once_and_then_exhausted() -> None:
     assert not miss.rows
 
 
-def test_a_send_plays_once_unless_it_may_repeat() -> None:
+def test_a_send_is_played_once_unless_repeatable() -> None:
     sent = call(1, "SendMessage", message("hi"), ("s", 1, task()), ("s", 1, "end"))
     stage = Stage(script(sent))
     stage.ask("SendMessage", message("hi"))
@@ -68,7 +68,7 @@ LOOK = call(2, "GetTask", {"id": TASK}, ("s", 1, task(S.COMPLETED)), ("s", 1, "e
 MIDDLE = call(2, "GetTask", {"id": TASK}, ("s", 1, task(S.WORKING, history=["asked"])), ("s", 1, "end"), began=25)
 
 
-def test_a_stream_waits_a_little_for_the_poll_that_was_recorded_beside_it() -> None:
+def test_a_stream_waits_briefly_for_a_recorded_poll() -> None:
     """Also until it has been answered; so the client sees the task as the recorded one did."""
     stage = Stage(script(STREAM, MIDDLE))
     stream = stage.ask("SendStreamingMessage", message("plan"))
@@ -80,13 +80,13 @@ def test_a_stream_waits_a_little_for_the_poll_that_was_recorded_beside_it() -> N
     assert said(stage.run(stream, 10)) == ["first ", "second", "completed", "end"]
 
 
-def test_a_poll_whose_request_nobody_could_read_holds_nothing_back() -> None:
+def test_an_unreadable_recorded_poll_is_not_awaited() -> None:
     unread = call(2, "GetTask", None, ("s", 1, task(S.WORKING)), ("s", 1, "end"), began=25)
     stage = Stage(script(STREAM, unread))
     assert said(stage.ask("SendStreamingMessage", message("plan")).take_due(stage.now))[-1] == "end"
 
 
-def test_it_waits_once_for_polls_that_do_not_come() -> None:
+def test_missing_polls_are_awaited_once() -> None:
     later = [call(n, "GetTask", {"id": TASK}, ("s", 1, task(S.WORKING)), ("s", 1, "end"), began=35) for n in (3, 4)]
     stage = Stage(script(STREAM, MIDDLE, *later))
     stream = stage.ask("SendStreamingMessage", message("plan"))
@@ -94,7 +94,7 @@ def test_it_waits_once_for_polls_that_do_not_come() -> None:
     assert said(stage.run(stream, 20)) == ["first ", "second", "completed", "end"]
 
 
-def test_a_poll_that_comes_late_does_not_go_back_behind_what_was_told() -> None:
+def test_a_late_poll_is_not_older_than_the_stream() -> None:
     """State and artifacts are those of the stream; the rest of the answer is the recorded one."""
     stage = Stage(script(STREAM, MIDDLE))
     stage.run(stage.ask("SendStreamingMessage", message("plan")), 2000)
@@ -110,7 +110,7 @@ def test_a_poll_that_comes_late_does_not_go_back_behind_what_was_told() -> None:
 @pytest.mark.parametrize(
     ("wanted", "history"), [({}, ["a", "b"]), ({"historyLength": 1}, ["b"]), ({"historyLength": 0}, None)]
 )
-def test_by_progress_nobody_needs_to_have_polled(wanted: dict[str, int], history: list[str] | None) -> None:
+def test_by_progress_answers_unrecorded_polls(wanted: dict[str, int], history: list[str] | None) -> None:
     """A look at the task needs no recorded one, and shows no more of its history than was asked for."""
     said_first = task(S.SUBMITTED, history=["a", "b"])
     events = (("s", 10, said_first), ("s", 20, status(S.WORKING)), ("s", 21, "end"))
@@ -125,7 +125,7 @@ def test_by_progress_nobody_needs_to_have_polled(wanted: dict[str, int], history
     assert other.miss("GetTask", {"id": TASK}).kind is MissKind.UNKNOWN
 
 
-def test_by_progress_a_poll_tells_what_the_stream_has_told() -> None:
+def test_by_progress_a_poll_shows_the_state_of_the_stream() -> None:
     stage = Stage(script(STREAM, LOOK), speed=1.0, policies={"GetTask": RepeatPolicy.BY_PROGRESS})
     stream = stage.ask("SendStreamingMessage", message("plan"))
     stage.run(stream, 25)
@@ -163,7 +163,7 @@ LONG = call(
 
 
 @pytest.mark.parametrize("speed", [0.0, 1.0])
-def test_a_long_poll_is_held_until_the_stream_has_come_so_far(speed: float) -> None:
+def test_a_long_poll_waits_for_the_stream(speed: float) -> None:
     stage = Stage(script(LIVE, LONG), speed=speed)
     stream = stage.ask("SendStreamingMessage", message("plan"))
     first = stream.take_due(stage.now)
@@ -180,7 +180,7 @@ def test_a_long_poll_is_held_until_the_stream_has_come_so_far(speed: float) -> N
     assert one(stage.run(poll, 300))["task"]["generation"] == "3"
 
 
-def test_a_long_poll_that_nobody_will_answer_gets_what_was_recorded() -> None:
+def test_a_long_poll_without_a_stream_gets_the_recorded_answer() -> None:
     stage = Stage(script(LIVE, LONG))
     stream = stage.ask("SendStreamingMessage", message("plan"))
     stream.on_client_gone()

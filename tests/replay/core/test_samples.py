@@ -58,7 +58,7 @@ def test_a_request_on_another_binding_finds_the_same_call(line: str, then: str, 
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=name)
-def test_other_message_ids_match_too(path: Path) -> None:
+def test_requests_with_other_message_ids_match(path: Path) -> None:
     script = sample(name(path))
     player = Player(script)
     for number, call in enumerate(script.calls):

@@ -26,17 +26,17 @@ HOUR = 3_600_000_000_000
         ("2026-02-30T00:00:00Z", "2026-02-30T00:00:00Z"),
     ],
 )
-def test_a_timestamp_moves(before: str, after: str) -> None:
+def test_timestamps_are_shifted_in_their_format(before: str, after: str) -> None:
     assert shift_times({"status": {"timestamp": before}}, HOUR) == {"status": {"timestamp": after}}
 
 
-def test_what_is_the_peers_own_stays() -> None:
+def test_timestamps_in_metadata_and_text_are_unchanged() -> None:
     value = {"metadata": {"timestamp": "2026-11-21T23:30:00Z"}, "text": "2026-11-21T23:30:00Z", "timestamp": 5}
     assert shift_times(value, HOUR) == value
 
 
 @pytest.mark.parametrize("keep", [False, True])
-def test_the_offset_is_that_of_the_first_call(keep: bool) -> None:
+def test_the_time_offset_is_set_by_the_first_call(keep: bool) -> None:
     said = {"task": {"id": "t", "status": {"timestamp": "2026-11-21T22:00:00Z"}}}
     one = call(1, "SendMessage", message("a"), ("s", 1, said), ("s", 1, "end"))
     two = call(2, "SendMessage", message("b"), ("s", 1, said), ("s", 1, "end"), began=5000)

@@ -35,7 +35,7 @@ STREAM = call(
 )
 
 
-def test_one_is_posted_to_the_url_of_now_between_the_lines() -> None:
+def test_a_webhook_is_posted_in_its_place_to_the_current_url() -> None:
     stage = Stage(script(STREAM, pushes=(PUSH,)))
     sends = stage.run(stage.ask("SendStreamingMessage", sent(NOW)))
     assert said(sends) == ["task submitted", "working", "push", "completed", "end"]
@@ -45,7 +45,7 @@ def test_one_is_posted_to_the_url_of_now_between_the_lines() -> None:
     assert stage.player.wake_time is None
 
 
-def test_with_the_recorded_pause() -> None:
+def test_a_webhook_keeps_the_recorded_pause() -> None:
     stage = Stage(script(STREAM, pushes=(PUSH,)), speed=1.0)
     play = stage.ask("SendStreamingMessage", sent(NOW))
     assert said(stage.run(play, 20)) == ["task submitted", "working"]
@@ -54,7 +54,7 @@ def test_with_the_recorded_pause() -> None:
     assert [send.what for send in stage.player.take_pushes(stage.now + 5 * MS)] == [LineKind.PUSH]
 
 
-def test_one_that_comes_after_the_call_is_asked_for_by_itself() -> None:
+def test_a_webhook_after_the_end_of_the_call_is_scheduled() -> None:
     answer = call(1, "SendMessage", sent(THEN), ("s", 10, task(S.SUBMITTED)), ("s", 10, "end"))
     late = RecordedPush(
         place="#5", at=START + 500 * MS, value=status(S.COMPLETED), url="127.0.0.1:9000/hook", task=TASK
@@ -65,7 +65,7 @@ def test_one_that_comes_after_the_call_is_asked_for_by_itself() -> None:
     assert [send.url for send in stage.player.take_pushes(stage.now + 490 * MS)] == [NOW["url"]]
 
 
-def test_nobody_registered_and_nothing_is_posted() -> None:
+def test_without_a_registration_nothing_is_posted() -> None:
     made = replace(STREAM, request=sent(None))
     stage = Stage(script(made, pushes=(PUSH,)))
     assert "push" not in said(stage.run(stage.ask("SendStreamingMessage", sent(None))))
@@ -77,7 +77,7 @@ def registration(number: int, config: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("deleted", [False, True])
-def test_a_registration_of_its_own_and_its_end(deleted: bool) -> None:
+def test_a_deleted_registration_gets_no_webhook(deleted: bool) -> None:
     stream = call(
         1,
         "SendStreamingMessage",
@@ -102,7 +102,7 @@ def test_a_registration_of_its_own_and_its_end(deleted: bool) -> None:
     assert [send.url for send in posted] == ([] if deleted else [NOW["url"]])
 
 
-def test_each_of_two_goes_where_its_own_place_is_now() -> None:
+def test_each_webhook_goes_to_its_own_current_url() -> None:
     one, two = (
         THEN | {"id": "c1", "url": "http://127.0.0.1:9000/one"},
         THEN | {"id": "c2", "url": "http://127.0.0.1:9000/two"},

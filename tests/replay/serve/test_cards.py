@@ -43,7 +43,7 @@ def cards(value: Any, status: int = 200, path: str = "/.well-known/agent-card.js
     return ReplayCards(ReplayScript(name="made", cards=(call,)), **options)
 
 
-def test_each_interface_leads_here() -> None:
+def test_every_interface_leads_to_the_mock() -> None:
     """HTTP keeps its path, gRPC is written as it was, a command is left out: it would start the real agent."""
     made = cards(NEW).localise_card(NEW, HERE)
     assert [each["url"] for each in made["supportedInterfaces"]] == ["http://localhost:9001/a2a/rpc?x=1", HERE]
@@ -52,7 +52,7 @@ def test_each_interface_leads_here() -> None:
     assert made["additionalInterfaces"] == [{"url": "http://localhost:9001", "transport": "GRPC"}]
 
 
-def test_where_json_rpc_is_spoken() -> None:
+def test_json_rpc_paths_are_read_from_the_card() -> None:
     """The paths of its interfaces; a URL that nobody can read is no reason to fail."""
     assert cards(NEW).rpc_paths == {"/a2a/rpc"}
     assert cards(OLD).rpc_paths == {"/rpc"}
@@ -61,14 +61,14 @@ def test_where_json_rpc_is_spoken() -> None:
     assert cards(bad).localise_card(bad, HERE)["url"] == "http://localhost:9001"
 
 
-def test_interfaces_that_are_added() -> None:
+def test_missing_interfaces_are_added() -> None:
     """Those that the card has already are not listed twice."""
     made = cards(NEW, add=(Binding.REST, Binding.GRPC)).localise_card(NEW, HERE)
     added = {"url": "http://localhost:9001", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}
     assert made["supportedInterfaces"][2:] == [added]
 
 
-def test_pages() -> None:
+def test_card_paths_are_served() -> None:
     """A path that was not read gives the card all the same; where there was none, 404."""
     assert cards(NEW).card_page("/.well-known/agent.json", HERE).status == 200
     missing = cards({"detail": "Not Found"}, 404)
@@ -77,7 +77,7 @@ def test_pages() -> None:
     assert cards(NEW).offered_bindings == (Binding.JSONRPC, Binding.GRPC)
 
 
-def test_what_is_said() -> None:
+def test_changed_and_missing_cards_are_reported() -> None:
     """Of a signature that breaks, of a card that is kept, of one that is missing; else nothing."""
     signed = {**NEW, "signatures": [{"protected": "e30", "signature": "c2ln"}]}
     assert "its signature is no longer valid" in cards(signed).card_notes()[0][0]

@@ -59,7 +59,7 @@ async def body(mock: MockServer, method: str, params: Any, **headers: str) -> by
         return await answer.read()
 
 
-async def test_an_event_stream_comes_as_it_was_framed(mock: MockServer) -> None:
+async def test_event_streams_keep_their_framing(mock: MockServer) -> None:
     recorded = mock.script.calls[0]
     blocks = (await body(mock, "SendStreamingMessage", recorded.request)).decode().split("\n\n")
     said = [line for line in recorded.agent_lines if line.what in (LineKind.MESSAGE, LineKind.COMMENT)]
@@ -70,7 +70,7 @@ async def test_an_event_stream_comes_as_it_was_framed(mock: MockServer) -> None:
     assert len(heads) == 5
 
 
-async def test_a_client_resumes_after_an_event_whose_id_it_was_told(mock: MockServer) -> None:
+async def test_a_client_resumes_after_its_last_event_id(mock: MockServer) -> None:
     recorded = mock.script.calls[0]
     first = (await body(mock, "SendStreamingMessage", recorded.request)).decode().split("\n\n")
     last = next(line for line in first[1].splitlines() if line.startswith("id: ")).removeprefix("id: ")
@@ -78,7 +78,7 @@ async def test_a_client_resumes_after_an_event_whose_id_it_was_told(mock: MockSe
     assert [block for block in first[2:] if "data: " in block] == rest.decode().split("\n\n")[:-1]
 
 
-async def test_no_comment_reaches_a_client_of_another_binding(mock: MockServer) -> None:
+async def test_comments_are_sent_only_over_the_recorded_binding(mock: MockServer) -> None:
     recorded = mock.script.calls[0]
     data = from_dict("1.0", "SendMessageRequest", recorded.request, lenient=True).SerializeToString()
     async with grpc.aio.insecure_channel(mock.address) as channel:

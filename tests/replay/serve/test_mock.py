@@ -71,7 +71,7 @@ async def client() -> AsyncIterator[Client]:
     await made.close()
 
 
-async def test_one_port_for_all(client: Client) -> None:
+async def test_one_port_serves_all_bindings(client: Client) -> None:
     """The same recorded call, asked over JSON-RPC, then REST, then gRPC: the same task, each in its form."""
     asked = client.recorded("SendMessage")
     by_rpc = await client.rpc("SendMessage", asked)
@@ -92,7 +92,7 @@ async def test_one_port_for_all(client: Client) -> None:
     ]
 
 
-async def test_a_stream_is_a_stream_everywhere(client: Client) -> None:
+async def test_streams_are_served_over_every_binding(client: Client) -> None:
     """Over SSE and over gRPC: as many events as were recorded."""
     recorded = next(call for call in client.mock.script.calls if call.operation == "SendStreamingMessage")
     events = await client.rpc("SendStreamingMessage", recorded.request)
@@ -105,7 +105,7 @@ async def test_a_stream_is_a_stream_everywhere(client: Client) -> None:
     assert len(seen) == len([line for line in other.agent_lines if line.value is not None])
 
 
-async def test_the_card_leads_here(client: Client) -> None:
+async def test_the_card_leads_to_the_mock(client: Client) -> None:
     """Every interface of the card is at the mock, with the path that it had."""
     for path in ("/.well-known/agent-card.json", "/.well-known/agent.json"):
         async with client.http.get(client.mock.url + path) as answer:
@@ -140,13 +140,13 @@ async def test_a_miss_is_an_error_of_each_binding(client: Client) -> None:
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"jsonrpc":"2.0","id":1}', b"\xff\xfe", b""])
-async def test_bytes_that_are_no_call(client: Client, body: bytes) -> None:
+async def test_invalid_json_rpc_is_answered_with_an_error(client: Client, body: bytes) -> None:
     """An error of JSON-RPC, never a broken connection."""
     async with client.http.post(client.mock.url, data=body) as answer:
         assert (await answer.json())["error"]["code"] in (-32700, -32600)
 
 
-async def test_bytes_that_are_no_call_where_json_rpc_was_spoken(client: Client) -> None:
+async def test_invalid_bodies_on_a_json_rpc_path_are_answered_with_an_error(client: Client) -> None:
     """The path of the recorded calls says what was meant; elsewhere nobody knows."""
     for body, code in ((b'{"jsonrpc"', -32700), (b"[1]", -32600)):
         async with client.http.post(f"{client.mock.url}/a2a/jsonrpc?x=1", data=body) as answer:
@@ -176,7 +176,7 @@ async def half_closing(mock: MockServer, data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("operation", ["GetExtendedAgentCard", "SendStreamingMessage"])
-async def test_a_client_that_half_closes_after_its_request_is_answered(client: Client, operation: str) -> None:
+async def test_a_half_closed_client_is_answered(client: Client, operation: str) -> None:
     """As programs do that send what they have and then read to the end; the mock then closes as well."""
     answer = await half_closing(client.mock, posted(operation, client.recorded(operation)))
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
@@ -194,7 +194,7 @@ LEFT = call(
 """Its client broke the stream off."""
 
 
-async def test_a_half_close_is_the_farewell_where_the_recorded_client_left() -> None:
+async def test_a_half_close_counts_as_the_recorded_disconnect() -> None:
     """Nothing more is to come, so nobody waits for it."""
     mock = MockServer(script(LEFT), ReplayOptions(patience=None))
     await mock.start()
@@ -204,7 +204,7 @@ async def test_a_half_close_is_the_farewell_where_the_recorded_client_left() -> 
     await mock.stop()
 
 
-async def test_a_client_that_leaves_where_the_recorded_one_left_is_no_miss() -> None:
+async def test_a_recorded_disconnect_is_no_miss() -> None:
     """It is noticed though nothing is written to it any more."""
     told: list[ReplayReport] = []
     mock = MockServer(script(LEFT), ReplayOptions(patience=None), report=told.append)
@@ -223,7 +223,7 @@ async def test_a_client_that_leaves_where_the_recorded_one_left_is_no_miss() -> 
 
 
 @pytest.mark.parametrize("sent", [b"", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n{"])
-async def test_a_client_that_half_closes_without_a_request_is_let_go(client: Client, sent: bytes) -> None:
+async def test_a_half_close_without_a_request_closes_the_connection(client: Client, sent: bytes) -> None:
     """It asked nothing, or not to the end: nothing stays open."""
     assert await half_closing(client.mock, sent) == b""
 
@@ -235,7 +235,7 @@ async def test_a_port_in_use(client: Client) -> None:
         await second.start()
 
 
-async def test_bytes_that_are_no_http(client: Client) -> None:
+async def test_invalid_http_is_answered_with_400(client: Client) -> None:
     """Are answered with 400 or an error of HTTP/2, and nobody's call is disturbed."""
     host, _, port = client.mock.address.rpartition(":")
     for sent in (b"GET / HTTP/1.1\r\n\r\n", b"\x00\xff garbage\r\n\r\n", b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n"):
@@ -246,7 +246,7 @@ async def test_bytes_that_are_no_http(client: Client) -> None:
     assert "result" in await client.rpc("GetExtendedAgentCard", {})
 
 
-async def test_a_stream_that_is_cut_is_cut() -> None:
+async def test_a_cut_stream_is_replayed_as_cut() -> None:
     """Over HTTP the response ends without its end; over gRPC, which cannot do that, the call is refused."""
     with open_recording_or_cassette(SAMPLES / "sdk-1.x-jsonrpc.a2a.jsonl") as recording:
         script = load_script(recording)
@@ -282,7 +282,7 @@ async def _all_of(stream: aiohttp.StreamReader, seen: bytearray) -> None:
         seen += piece
 
 
-async def test_heads_are_those_of_the_recording(client: Client) -> None:
+async def test_response_heads_are_as_recorded(client: Client) -> None:
     """On the recorded binding, each field once."""
     asked = client.recorded("SendStreamingMessage")
     call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": asked}

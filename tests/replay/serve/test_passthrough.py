@@ -49,7 +49,7 @@ async def two() -> AsyncIterator[Two]:
     await made.live.stop()
 
 
-async def test_over_http(two: Two) -> None:
+async def test_calls_are_passed_through_over_http(two: Two) -> None:
     async with aiohttp.ClientSession(headers=_VERSION) as http:
         url = two.front.url
         async with http.get(f"{url}/.well-known/agent-card.json") as answer:
@@ -69,7 +69,7 @@ async def test_over_http(two: Two) -> None:
     assert two.behind.call_count == 4
 
 
-async def test_over_grpc(two: Two) -> None:
+async def test_calls_are_passed_through_over_grpc(two: Two) -> None:
     async with grpc.aio.insecure_channel(two.front.address) as channel:
         request = from_dict("1.0", "SendMessageRequest", two.calls("SendMessage")[0], lenient=True)
         raw = await channel.unary_unary(f"{_SERVICE}/SendMessage")(request.SerializeToString())
@@ -85,7 +85,7 @@ async def test_over_grpc(two: Two) -> None:
     assert two.behind.call_count == 3
 
 
-async def test_nobody_is_behind(two: Two) -> None:
+async def test_an_unreachable_live_agent_is_an_error(two: Two) -> None:
     """The live agent has gone: an error of each binding, not a broken connection."""
     await two.live.stop()
     async with aiohttp.ClientSession() as http, http.get(f"{two.front.url}/tasks/nobody") as answer:

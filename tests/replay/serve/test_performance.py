@@ -28,7 +28,7 @@ def staged(*calls: RecordedCall, **options: object) -> tuple[ReplayPlayer, list[
     return ReplayPlayer(Player(script(*calls), ReplayOptions(**options)), lambda: START, told.append), told
 
 
-async def test_a_half_close_that_comes_early_is_told_though_the_call_goes_on() -> None:
+async def test_an_early_half_close_is_reported_at_once() -> None:
     """The agent says all that it has; the miss is not kept for the summary alone."""
     stage, told = staged(LIVE)
     performance = stage.begin_call(PlayerRequest(operation="SendLiveMessage", value=message("deploy")))
@@ -41,7 +41,7 @@ async def test_a_half_close_that_comes_early_is_told_though_the_call_goes_on() -
     assert [type(each).__name__ for each in told] == ["MissedCall", "PlayedCall"]
 
 
-async def test_what_is_answered_all_the_same_is_told_with_what_differs() -> None:
+async def test_loosely_matched_calls_are_reported_with_differences() -> None:
     stage, told = staged(UNARY, match=MatchPreset.LOOSE)
     assert isinstance(stage.begin_call(PlayerRequest(operation="SendMessage", value=message("hello"))), ClientCall)
     (allowed,) = told

@@ -57,7 +57,7 @@ def _read_all(descriptor: int) -> bytes:
     return found
 
 
-async def test_a_line_that_is_no_json_is_answered_as_one() -> None:
+async def test_an_invalid_json_line_is_answered_with_an_error() -> None:
     """Empty lines are nothing; what follows is served."""
     good = json.dumps(call(1, "GetExtendedAgentCard", {})).encode()
     answers, _ = await talk(b"{bad\n\n" + good + b"\n")
@@ -69,7 +69,7 @@ def call(number: int, method: str, params: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("lines", [False, True], ids=["frames", "lines"])
-async def test_calls_are_answered_in_the_clients_framing(lines: bool) -> None:
+async def test_calls_are_answered_in_the_framing_of_the_client(lines: bool) -> None:
     """A unary call and a stream, one write, stdin closed behind them."""
     with open_recording_or_cassette(SAMPLE) as recording:
         recorded = load_script(recording).calls
@@ -83,7 +83,7 @@ async def test_calls_are_answered_in_the_clients_framing(lines: bool) -> None:
     assert mock.player.misses == []
 
 
-async def test_a_miss_and_what_is_no_call() -> None:
+async def test_misses_and_invalid_calls_are_errors() -> None:
     """Both are errors of JSON-RPC, and the pipe stays open for the next call."""
     answers, mock = await talk(
         frame([]) + frame(call(7, "ListTasks", {"pageSize": 3})) + frame(call(8, "Nonsense", {}))

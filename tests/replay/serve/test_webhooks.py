@@ -108,7 +108,7 @@ def script() -> ReplayScript:
     return ReplayScript(name="made", calls=(call,), pushes=(push,))
 
 
-async def test_posted_where_the_client_wants_it_now(receiver: Receiver) -> None:
+async def test_webhooks_are_posted_to_the_current_url(receiver: Receiver) -> None:
     """Not where it went then; with the token and the credentials of now."""
     told: list[ReplayReport] = []
     mock = MockServer(script(), report=told.append)
@@ -141,7 +141,7 @@ async def posted(url: str) -> WebhookPosted:
     return one
 
 
-async def test_tried_again_within_bounds(receiver: Receiver) -> None:
+async def test_webhooks_are_retried_within_bounds(receiver: Receiver) -> None:
     """A receiver that stumbles gets it later; one that never takes it is given up."""
     receiver.statuses = [500]
     assert ((one := await posted(receiver.url)).status, one.tries) == (200, 2)
@@ -154,7 +154,7 @@ async def test_tried_again_within_bounds(receiver: Receiver) -> None:
 @pytest.mark.parametrize(
     "url", ["", "file:///etc/passwd", "http://[", "http://127.0.0.1:9/none", "redacted-0123456789ab"]
 )
-async def test_urls_that_lead_nowhere(url: str) -> None:
+async def test_invalid_webhook_urls_are_reported(url: str) -> None:
     """Are told, and stop nothing."""
     one = await posted(url)
     assert (one.status, bool(one.reason)) == (0, True)

@@ -15,7 +15,7 @@ RULES = pytest.mark.parametrize("rule", all_rules().values(), ids=list(all_rules
 
 
 @RULES
-def test_it_is_documented(rule: Rule) -> None:
+def test_rules_are_documented(rule: Rule) -> None:
     """Id, title, what, why, section; nothing of it empty or cut off."""
     assert re.fullmatch(r"A2A-[A-Z]+-\d{3}", rule.id)
     assert rule.title
@@ -27,14 +27,14 @@ def test_it_is_documented(rule: Rule) -> None:
 
 
 @RULES
-def test_its_flagged_example_is_flagged(rule: Rule) -> None:
+def test_flagged_examples_are_flagged(rule: Rule) -> None:
     """By this rule, and by those that it names beside it."""
     found = {each.rule for each in findings(rule.flagged)}
     assert found == {rule.id, *rule.also_broken}, told(rule.flagged)
 
 
 @RULES
-def test_its_clean_example_is_clean(rule: Rule) -> None:
+def test_clean_examples_are_clean(rule: Rule) -> None:
     """No rule at all has anything to say."""
     assert not told(rule.clean)
     assert rule.clean.lines()
@@ -42,7 +42,7 @@ def test_its_clean_example_is_clean(rule: Rule) -> None:
 
 
 @RULES
-def test_its_examples_can_be_read(rule: Rule) -> None:
+def test_examples_are_readable(rule: Rule) -> None:
     """What makes the difference is shown, and nothing in it is a control character or an object of our own."""
     flagged, clean = rule.flagged.lines(), rule.clean.lines()
     assert flagged != clean

@@ -70,7 +70,7 @@ def _found(seen: Seen) -> set[str]:
     [each for each in all_rules().values() if Binding.STDIO in each.bindings and each.family != "STDIO"],
     ids=lambda rule: rule.id,
 )
-def test_what_is_found_over_http_is_found_on_a_pipe(rule: Rule) -> None:
+def test_json_rpc_examples_are_judged_alike_over_stdio(rule: Rule) -> None:
     """Nothing less, but for what a pipe cannot show; and nothing more."""
     for script, flagged in ((rule.flagged, True), (rule.clean, False)):
         chunks = script.chunks()

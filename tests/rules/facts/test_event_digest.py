@@ -75,21 +75,21 @@ def parts_of(parts: list[Json], **members: Any) -> Json:
     ],
     ids=["artifact", "flags", "parts", "status", "message"],
 )
-def test_bindings_make_no_difference(event: Json) -> None:
+def test_digests_are_equal_over_all_bindings(event: Json) -> None:
     found = [update_digest(see) for see in everywhere(event)]
     assert len(found) == 4
     assert found[0]
     assert len(set(found)) == 1
 
 
-def test_spelling_makes_no_difference() -> None:
+def test_digests_ignore_json_spelling() -> None:
     one = parts_of([{"raw": "//8="}, {"data": {"a": 1}}])
     two = parts_of([{"raw": "__8", "metadata": {"x": 1}}, {"data": {"a": 1.0}}], append=False, lastChunk=False)
     first, second = sees(rpc_stream("SendStreamingMessage", send(), one, two))
     assert update_digest(first) == update_digest(second)
 
 
-def test_what_an_event_says_makes_the_difference() -> None:
+def test_digests_differ_by_content() -> None:
     events = [
         chunk("x"),
         chunk("y"),

@@ -62,7 +62,7 @@ def test_chunks_in_the_wrong_place(binding: str) -> None:
     assert not numbers(stream(binding, chunk("whole"))), "one update needs no last chunk"
 
 
-def test_a_replaced_artifact_begins_anew() -> None:
+def test_a_replaced_artifact_starts_over() -> None:
     """What was said of the one before it no longer counts."""
     again = stream("jsonrpc", chunk("a"), chunk("b", **LAST), chunk("c"), chunk("d", **LAST))
     assert numbers(again) == {"004"}
@@ -77,14 +77,14 @@ def test_an_artifact_of_a_snapshot_is_known() -> None:
     assert not numbers(seen + rpc_stream("SubscribeToTask", GET, snapshot("WORKING"), chunk("b", **LAST), DONE))
 
 
-def test_a_stream_that_joins_late() -> None:
+def test_late_streams_are_not_blamed_for_missing_starts() -> None:
     """The beginning may have passed unseen."""
     joined = rpc_stream("SubscribeToTask", GET, snapshot("WORKING"), chunk("b", **LAST), DONE)
     assert verdicts(BEGUN + joined, "001") == ["INFO?"]
 
 
 @pytest.mark.parametrize("pause", [0.1, 2])
-def test_the_same_chunks_on_two_streams(pause: float) -> None:
+def test_equal_chunks_on_two_streams_are_not_flagged(pause: float) -> None:
     """Each shows the other's past: no artifact is appended to, replaced or ended twice by that."""
     events = (
         chunk("a"),
@@ -111,7 +111,7 @@ def test_a_stream_that_goes_on_where_another_broke_off() -> None:
 
 
 @EVERY
-def test_a_snapshot_that_is_not_what_was_streamed(binding: str) -> None:
+def test_a_snapshot_that_differs_from_the_stream_is_flagged(binding: str) -> None:
     """However it is cut into parts; in the answer to GetTask and at the end of the stream."""
     streamed = stream(binding, chunk("a"), chunk("b", **LAST))
     assert not numbers(streamed + get(binding, artifact("ab")))
@@ -123,7 +123,7 @@ def test_a_snapshot_that_is_not_what_was_streamed(binding: str) -> None:
     assert verdicts(lost, "006") == ["WARNING"]
 
 
-def test_content_that_is_no_text() -> None:
+def test_non_text_content_is_compared_by_size_or_presence() -> None:
     """Raw content by its size, whatever the binding; data by its presence."""
     whole = artifact(parts=[{"raw": "AAEC", "mediaType": "image/png"}, {"data": {"n": 1}}])
     update = {"artifactUpdate": chunk("x")["artifactUpdate"] | {"artifact": whole}}
@@ -132,7 +132,7 @@ def test_content_that_is_no_text() -> None:
     assert verdicts(stream("grpc", update) + get("jsonrpc", cut), "006") == ["WARNING"]
 
 
-def test_a_snapshot_that_may_be_ahead_or_behind() -> None:
+def test_snapshots_that_may_be_ahead_or_behind_are_not_judged() -> None:
     """Asked for before the end, or shown by a list, it proves nothing."""
     slow = rpc_stream("SubscribeToTask", GET, snapshot("WORKING"), chunk("a"), EventPause(3), chunk("b", **LAST), DONE)
     ahead = rpc("GetTask", GET, task("COMPLETED", second=1, artifacts=[artifact("ab")]), seconds=1)
@@ -141,14 +141,14 @@ def test_a_snapshot_that_may_be_ahead_or_behind() -> None:
     assert not verdicts(BEGUN + run_together(slow, behind, after=SECOND), "006")
 
 
-def test_a_stream_that_broke_off_proves_nothing() -> None:
+def test_broken_streams_are_not_compared() -> None:
     """Nobody knows what it would have shown."""
     broken = rpc_stream("SendStreamingMessage", send(), snapshot("WORKING"), chunk("a"), finish="cut")
     done = rpc("GetTask", GET, task("COMPLETED", second=1, artifacts=[artifact("ab")]))
     assert not verdicts(broken + done + done, "006")
 
 
-def test_redacted_content_proves_nothing() -> None:
+def test_redacted_content_is_not_compared() -> None:
     """A secret that was cut in two is not replaced in the chunks, and is in the whole."""
     secret = "Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJlLW9mLWl0"
     streamed = stream("jsonrpc", chunk(secret[:30]), chunk(secret[30:], **LAST))
@@ -156,13 +156,13 @@ def test_redacted_content_proves_nothing() -> None:
 
 
 @EVERY
-def test_two_artifacts_of_one_id(binding: str) -> None:
+def test_duplicate_artifact_ids_are_flagged(binding: str) -> None:
     """Also in a list, told with its place."""
     assert verdicts(get(binding, artifact("x"), artifact("y")), "005") == ["ERROR"]
     assert not verdicts(get(binding, artifact("x"), artifact("y", id="a2")), "005")
 
 
-def test_two_artifacts_of_one_id_in_a_list() -> None:
+def test_duplicate_artifact_ids_in_lists_are_flagged() -> None:
     """Each of its tasks is looked at."""
     tasks = [task(), task(id="t2", artifacts=[artifact("x"), artifact("y")])]
     listed = rpc("ListTasks", {}, {"tasks": tasks, "totalSize": 2, "pageSize": 50, "nextPageToken": ""})
@@ -219,7 +219,7 @@ def test_artifacts_before_0_2_are_not_judged() -> None:
 
 
 @EVERY
-def test_a_chunk_without_a_name_is_blamed_alone(binding: str) -> None:
+def test_a_chunk_without_an_id_is_the_only_finding(binding: str) -> None:
     """What follows is appended to what it may have been."""
     nameless = chunk("a")
     del nameless["artifactUpdate"]["artifact"]["artifactId"]
@@ -233,7 +233,7 @@ def test_an_orphaned_chunk_has_no_end_to_wait_for() -> None:
     assert numbers(stream("jsonrpc", chunk("a", append=True), chunk("b", append=True))) == {"001", "003"}
 
 
-def test_one_update_is_an_update() -> None:
+def test_summaries_use_the_singular() -> None:
     """Not "1 updates"."""
     script = stream("rest", chunk("a"), chunk("b"))
     (found,) = (each.summary for each in findings(script) if each.rule == "A2A-ART-004")

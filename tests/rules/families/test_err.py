@@ -26,7 +26,7 @@ def of(script: Script, rule: str) -> int:
 
 @pytest.mark.parametrize("value", HOSTILE, ids=repr)
 @pytest.mark.parametrize("member", ["reason", "domain", "metadata", "@type"])
-def test_no_error_info_breaks_a_rule(member: str, value: Any) -> None:
+def test_hostile_error_infos_do_not_break_rules(member: str, value: Any) -> None:
     detail = info(**{member: value})
     call = rpc("GetTask", {"id": "t9"}, error=rpc_error(-32001) | {"data": [detail]})
     body = {"error": {"code": 404, "status": "NOT_FOUND", "message": "no", "details": [detail]}}
@@ -36,20 +36,20 @@ def test_no_error_info_breaks_a_rule(member: str, value: Any) -> None:
 
 @pytest.mark.parametrize("value", HOSTILE, ids=repr)
 @pytest.mark.parametrize("member", ["code", "status", "message", "details", "data"])
-def test_no_error_breaks_a_rule(member: str, value: Any) -> None:
+def test_hostile_errors_do_not_break_rules(member: str, value: Any) -> None:
     error = {"code": 404, "status": "NOT_FOUND", "message": "no", "details": [info()], "data": [info()]}
     assert not of(rpc("GetTask", {"id": "t9"}, error=error | {member: value}), BROKEN_RULE_ID)
     assert not of(rest("GET", "/tasks/t9", None, {"error": error | {member: value}}, status=404), BROKEN_RULE_ID)
 
 
-def test_a_reason_that_is_no_text_under_another_domain_is_none_of_ours() -> None:
+def test_reasons_of_other_domains_are_not_judged() -> None:
     foreign = rpc_error(-32001) | {"data": [info(reason={"a": 1}, domain="example.com")]}
     assert of(rpc("GetTask", {"id": "t9"}, error=foreign), "A2A-ERR-004") == 0
     ours = rpc_error(-32001) | {"data": [info(reason=["x"])]}
     assert of(rpc("GetTask", {"id": "t9"}, error=ours), "A2A-ERR-004") == 1
 
 
-def test_what_an_error_holds_is_shown_as_json() -> None:
+def test_error_details_are_shown_as_json() -> None:
     detail = info(metadata={"it's": {"a": [True, None]}})
     call = rpc("GetTask", {"id": "t9"}, error=rpc_error(-32001) | {"data": [detail]})
     (found,) = (each for each in findings(call) if each.rule == "A2A-ERR-004")
@@ -58,7 +58,7 @@ def test_what_an_error_holds_is_shown_as_json() -> None:
 
 
 @pytest.mark.parametrize("operation", ["GetTask", "SendMessage"])
-def test_a_page_of_a_server_in_front_of_the_agent_is_no_error_of_a2a(operation: str) -> None:
+def test_gateway_pages_are_not_judged_as_a2a_errors(operation: str) -> None:
     done = rpc("SendMessage", send(), {"task": task("COMPLETED")})
     page: Any = {"answer": "<html>", "status": 500, "reply_headers": {"Content-Type": "text/html"}}
     again = json_text(send(id="m2", taskId="t1"))

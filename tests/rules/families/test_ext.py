@@ -59,14 +59,14 @@ def test_a_required_extension_over_every_binding() -> None:
         ]
 
 
-def test_a_required_extension_that_the_agent_insists_on() -> None:
+def test_a_required_extension_that_the_agent_enforces() -> None:
     """Any error is no acceptance."""
     call = rpc("SendMessage", send(), error=rpc_error(-32008, "EXTENSION_SUPPORT_REQUIRED"))
     (found,) = ours(with_card(A, required=True) + call)
     assert found.severity is Severity.WARNING
 
 
-def test_a_required_extension_of_which_nobody_could_know() -> None:
+def test_an_unknown_requirement_is_not_flagged() -> None:
     """No card, a card that came later, an extension that is optional, a call that is no message."""
     call = rpc("SendMessage", send(), TASK)
     assert told(call) == told(call + with_card(A, required=True)) == told(with_card(A) + call) == []
@@ -180,7 +180,7 @@ def test_extensions_of_an_older_task() -> None:
     assert told(first + sent([], [], result, taskId="t1", contextId="c1", id="m2")) == []
 
 
-def test_an_unconfirmed_extension_is_told_once_a_stream() -> None:
+def test_an_unconfirmed_extension_is_reported_once_per_stream() -> None:
     """However many events use it."""
     used = agent_reply(extensions=[A])["message"]
     call = grpc(

@@ -171,7 +171,7 @@ class TestRepeats:
 class TestSnapshots:
     """005 to 008, 021."""
 
-    def test_told_once_an_agent(self) -> None:
+    def test_missing_generations_are_reported_once_per_agent(self) -> None:
         assert verdicts(get(None) + get(None, current=2), "005") == ["INFO?"]
         assert not verdicts(get(None, version="1.0"), "005")
 

@@ -31,7 +31,7 @@ def found(chunks: list[Chunk], cut: int = -1) -> list[Finding]:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=[each.id for each in RULES])
-def test_the_same_findings_after_a_restart(rule: Rule) -> None:
+def test_restarts_do_not_change_findings(rule: Rule) -> None:
     chunks = rule.flagged.chunks()
     whole = found(chunks)
     assert whole

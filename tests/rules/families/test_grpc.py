@@ -51,7 +51,7 @@ def test_content_types() -> None:
     assert told(grpc("GetTask", GET, status=None, reply_headers={"content-type": "text/html"})) == ["001"]
 
 
-def test_an_error_page_is_told_once() -> None:
+def test_an_error_page_is_reported_once() -> None:
     """Its content type and its missing status follow from it."""
     assert told(grpc("GetTask", GET, status=None, http_status=503, reply_headers={"content-type": "text/html"})) == [
         "002"
@@ -75,7 +75,7 @@ def test_how_a_call_may_end_without_status() -> None:
     assert told(stream(WORKING, finish="open")) == []
 
 
-def test_resets_that_say_something_else() -> None:
+def test_reset_codes_are_judged_by_meaning() -> None:
     """NO_ERROR and CANCEL break no stream off in the middle, but they are no status; a refused call was not begun."""
     assert told(stream(WORKING, finish="cut", reset=0)) == ["003"]
     assert told(stream(WORKING, finish="cut", reset=8)) == ["003"]
@@ -95,7 +95,7 @@ def test_legal_statuses() -> None:
         assert "004" not in told(grpc("GetTask", GET, task(), status=code))
 
 
-def test_broken_prefixes_of_either_side() -> None:
+def test_broken_prefixes_are_flagged_for_either_side() -> None:
     """A message that the stream's end cuts short, and one whose first byte is no flag."""
     short = RawBytes(b"\0\0\0\0\x10\x0a\x02t1")
     (found,) = ours(grpc("GetTask", GET, short))
@@ -107,7 +107,7 @@ def test_broken_prefixes_of_either_side() -> None:
     assert "the agent sends a malformed length prefix" in found.summary
 
 
-def test_a_message_that_broke_off_with_its_stream() -> None:
+def test_a_message_cut_with_its_stream_is_not_a_bad_prefix() -> None:
     """The cut is the fault, not the prefix."""
     assert told(stream(WORKING, RawBytes(b"\0\0\0\0\x10\x0a\x02t1"), finish="cut")) == ["016"]
     assert told(stream(WORKING, RawBytes(b"\0\0\0\0\x10\x0a\x02t1"), finish="leave")) == []
@@ -123,7 +123,7 @@ def test_compression() -> None:
     assert told(grpc("GetTask", GET, compressed(data), reply_headers={"grpc-encoding": "identity"})) == ["006"]
 
 
-def test_messages_that_do_not_decode() -> None:
+def test_undecodable_messages_are_flagged() -> None:
     """Sure in 1.0; in the package that two versions share the type is a guess."""
     (found,) = ours(grpc("GetTask", b"\xff", status=3))
     assert (found.rule, found.confidence) == ("A2A-GRPC-007", "high")
@@ -156,7 +156,7 @@ def test_methods_of_another_package() -> None:
     )
 
 
-def test_unknown_fields_and_who_knows_them() -> None:
+def test_unknown_fields_name_the_version_that_has_them() -> None:
     """Numbers, wire types, and the version that has such a field."""
     (found,) = ours(grpc("GetTask", GET, MergedMessage((task(), b"\x42\x00"))))
     assert found.summary == "Task has no length-delimited field 8; it is `timeline` in live-2153"
@@ -216,7 +216,7 @@ def test_errors_of_0_3_have_no_details() -> None:
     assert told(grpc("GetTask", b"\x0a\x08tasks/t1", status=5, path=f"{OLD}/GetTask", version="")) == []
 
 
-def test_details_that_cannot_be_read() -> None:
+def test_unreadable_details_are_flagged() -> None:
     """Neither base64 nor the raw form of a Status."""
     assert "013" in told(grpc("GetTask", GET, status=13, trailers={"grpc-status-details-bin": "/////w"}))
     assert told(grpc("GetTask", GET, status=13, details=[error_info("INTERNAL_ERROR")])) == []

@@ -77,7 +77,7 @@ def test_content_types_and_statuses(number: str, script: Script, expected: list[
     assert told(script, number) == expected
 
 
-def test_the_json_of_1_0_0_is_told_once_for_each_agent_and_client() -> None:
+def test_application_json_of_1_0_0_is_reported_once_per_peer() -> None:
     call = rest("POST", "/message:send", send(), snapshot("COMPLETED"), media="application/json")
     assert told(call + call, "008") == ["info", "info"]
 
@@ -173,11 +173,11 @@ FAST = (status("WORKING", second=1), status("WORKING", second=3), status("COMPLE
     ],
     ids=["burst", "after the task", "at once", "slow", "subscriber", "rest", "identity", "unary"],
 )
-def test_streams_that_are_held_back(script: Script, expected: list[str]) -> None:
+def test_buffered_streams_are_flagged(script: Script, expected: list[str]) -> None:
     assert told(script, "019") == expected
 
 
-def test_a_compressed_stream_is_told() -> None:
+def test_compressed_streams_are_flagged() -> None:
     script = stream(RawBytes(b"\x1f\x8b\x08\x00"), finish="cut", reply_headers={"Content-Encoding": "gzip"})
     assert told(script, "019") == ["warning"]
 
@@ -272,7 +272,7 @@ def test_queries(number: str, query: str, expected: list[str]) -> None:
     assert told(rest("GET", f"/tasks?{query}", result=LISTED), number) == expected
 
 
-def test_queries_of_0_3_are_its_own() -> None:
+def test_queries_of_0_3_are_judged_by_0_3() -> None:
     assert not told(rest("GET", "/v1/tasks?page_size=5", result=LISTED, version=""), "011")
 
 
@@ -289,7 +289,7 @@ def test_queries_of_0_3_are_its_own() -> None:
     ],
     ids=["length", "client leaves", "by the end of the connection", "never answered"],
 )
-def test_bodies_that_end_early(script: Script, expected: list[str]) -> None:
+def test_truncated_bodies_are_flagged(script: Script, expected: list[str]) -> None:
     assert told(script, "016") == expected
 
 
@@ -326,7 +326,7 @@ def test_the_query_of_a_redirect_is_not_shown() -> None:
     assert "abcdefghij" not in found.summary + str(found.evidence)
 
 
-def test_a_client_that_ends_its_body_early() -> None:
+def test_a_truncated_request_body_is_flagged() -> None:
     head = b"POST /message:send HTTP/1.1\r\nHost: localhost:8000\r\nContent-Length: 500\r\nA2A-Version: 1.0\r\n\r\n"
     steps = (
         PeerStep(MS, Direction.TO_AGENT, head + b'{"message":'),
@@ -336,7 +336,7 @@ def test_a_client_that_ends_its_body_early() -> None:
     assert told(Script.of(lambda: ScriptConnection(steps, 4 * MS)), "016") == ["warning"]
 
 
-def test_a_stream_for_one_answer_is_blamed_once() -> None:
+def test_an_unexpected_stream_is_reported_once() -> None:
     """Its first event is no answer that came too early."""
     script = rpc_stream("SendMessage", send(), snapshot(), DONE, headers={"Accept": "application/json"})
     assert {each.rule for each in findings(script)} == {"A2A-HTTP-005"}

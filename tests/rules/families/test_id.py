@@ -53,7 +53,7 @@ def stream(binding: str, *events: Any) -> Script:
 
 
 @EVERY
-def test_ids_that_differ_are_found(binding: str) -> None:
+def test_ids_that_differ_from_the_request_are_flagged(binding: str) -> None:
     """Between a message and its answer."""
     other = send(id="m2", taskId="t1")
     assert verdicts(ASKS + call(binding, other, snapshot("COMPLETED", id="t2")), "002") == ["ERROR"]
@@ -64,7 +64,7 @@ def test_ids_that_differ_are_found(binding: str) -> None:
 
 
 @EVERY
-def test_events_that_go_astray_are_found(binding: str) -> None:
+def test_stray_events_are_flagged(binding: str) -> None:
     """On a stream: of another task, and in another context."""
     foreign = {"statusUpdate": status("WORKING")["statusUpdate"] | {"taskId": "t2"}}
     assert verdicts(stream(binding, snapshot(), foreign, status("COMPLETED")), "007") == ["ERROR"]
@@ -74,13 +74,13 @@ def test_events_that_go_astray_are_found(binding: str) -> None:
     assert not verdicts(script, "004"), "one change, one finding"
 
 
-def test_a_subscription_to_one_task_shows_another() -> None:
+def test_a_subscription_that_shows_another_task_is_flagged() -> None:
     """The first event tells it, the others of that task are no news."""
     other = rpc_stream("SubscribeToTask", {"id": "t9"}, snapshot("WORKING"), status("COMPLETED"))
     assert verdicts(other, "007") == ["ERROR"]
 
 
-def test_a_changed_context_is_told_once_an_exchange() -> None:
+def test_a_changed_context_is_reported_once_per_exchange() -> None:
     """However many events say it."""
     moved = [{"statusUpdate": status(name)["statusUpdate"] | {"contextId": "c2"}} for name in ("WORKING", "COMPLETED")]
     begin = rpc("SendMessage", send(configuration=AT_ONCE), snapshot("WORKING"))
@@ -89,7 +89,7 @@ def test_a_changed_context_is_told_once_an_exchange() -> None:
     assert not verdicts(begin + followed, "008"), "the stream itself is of one mind"
 
 
-def test_ids_that_may_have_been_there_before() -> None:
+def test_an_unseen_task_id_is_less_severe_if_the_task_continues() -> None:
     """A task that goes on was begun before the recording; one that begins was made up."""
     goes_on = rpc("SendMessage", send(taskId="t1"), snapshot("COMPLETED"))
     assert verdicts(goes_on, "001") == ["INFO?"]
@@ -99,7 +99,7 @@ def test_ids_that_may_have_been_there_before() -> None:
     assert not verdicts(listed + goes_on, "001"), "the client has it from a list"
 
 
-def test_a_wrong_pair_is_the_agents_fault_when_it_takes_it() -> None:
+def test_an_accepted_mismatched_pair_is_blamed_on_the_agent() -> None:
     """And not when it refuses; what was never told proves nothing."""
     pair = send(id="m2", taskId="t1", contextId="c2")
     assert verdicts(ASKS + rpc("SendMessage", pair, snapshot("COMPLETED")), "003") == ["ERROR"]
@@ -126,7 +126,7 @@ def test_messages_in_a_task_that_name_another(binding: str) -> None:
     assert not verdicts(call(binding, send(), snapshot("COMPLETED", history=before)), "010"), "ids left out"
 
 
-def test_a_task_id_that_is_given_out_again() -> None:
+def test_reused_task_ids_are_flagged() -> None:
     """A retry and a conversation that goes on are no new task."""
     first = rpc("SendMessage", send(), snapshot("COMPLETED"))
     assert verdicts(first + rpc("SendMessage", send(id="m2"), snapshot("COMPLETED")), "011") == ["ERROR"]
@@ -138,7 +138,7 @@ def test_a_task_id_that_is_given_out_again() -> None:
     ]
 
 
-def test_another_tasks_past_is_not_held_against_one_of_the_same_id() -> None:
+def test_a_reused_task_id_is_the_only_finding() -> None:
     """It is told that the id was given out twice, and no more."""
     first = rpc("SendMessage", send(), snapshot("COMPLETED"))
     again = rpc_stream("SendStreamingMessage", send(id="m2"), snapshot(), status("WORKING"), status("COMPLETED"))
@@ -146,7 +146,7 @@ def test_another_tasks_past_is_not_held_against_one_of_the_same_id() -> None:
     assert told == {"A2A-ID-011"}
 
 
-def test_a_message_sent_again() -> None:
+def test_repeated_messages_are_judged_by_content() -> None:
     """A retry is information, another content a warning; what was refused may be sent again."""
     first = rpc("SendMessage", send("hello"), agent_reply())
     assert verdicts(first + rpc("SendMessage", send("hello"), agent_reply(id="r2")), "009") == ["INFO"]
@@ -160,7 +160,7 @@ def test_a_message_sent_again() -> None:
     assert not verdicts(first + elsewhere, "009"), "two senders"
 
 
-def test_a_retry_that_makes_a_second_task() -> None:
+def test_a_retry_that_creates_a_second_task_is_flagged() -> None:
     """The agent did not know the message again."""
     first = rpc("SendMessage", send(), snapshot("COMPLETED"))
     found = findings(first + rpc("SendMessage", send(), snapshot("COMPLETED", id="t2")))
@@ -168,7 +168,7 @@ def test_a_retry_that_makes_a_second_task() -> None:
 
 
 @EVERY
-def test_an_agents_message_id_that_stands_for_two(binding: str) -> None:
+def test_reused_agent_message_ids_are_flagged(binding: str) -> None:
     """Growing text is information; another message or the same content is nothing."""
 
     def said_twice(first: str, second: str, ident: str = "r5") -> Script:
@@ -182,7 +182,7 @@ def test_an_agents_message_id_that_stands_for_two(binding: str) -> None:
     assert not verdicts(said_twice("one", "two", "r6"), "015")
 
 
-def test_a_message_from_the_store_says_the_same() -> None:
+def test_reserialized_messages_are_equal() -> None:
     """Spaces, the order of members, and of a map in protobuf, are not what a message says."""
     data = {"to": "Porto", "nights": 2}
     turned = {"nights": 2, "to": "Porto"}
@@ -231,7 +231,7 @@ def test_tenants_in_paths() -> None:
 
 
 @EVERY
-def test_another_task_than_asked_for(binding: str) -> None:
+def test_a_response_with_another_task_is_flagged(binding: str) -> None:
     """GetTask and CancelTask."""
     if binding == "grpc":
         script = grpc("GetTask", {"id": "t1"}, task(id="t2"))
@@ -249,14 +249,14 @@ def test_labels_of_the_redaction_are_no_ids() -> None:
     assert not verdicts(rpc("SendMessage", send(contextId=label), snapshot("COMPLETED")), "005")
 
 
-def test_what_a_client_could_not_have_seen_yet() -> None:
+def test_ids_returned_meanwhile_are_not_held_against_the_client() -> None:
     """A context that the agent told while the message was under way."""
     late = rpc("SendMessage", send(id="m2", taskId="t1", contextId="c2"), snapshot("COMPLETED"))
     assert not verdicts(late.then(ASKS, MS), "003")
 
 
 @EVERY
-def test_an_event_that_went_astray_is_told_there_alone(binding: str) -> None:
+def test_a_stray_event_is_the_only_finding(binding: str) -> None:
     """Neither the context of the task that it names, nor that task's own stream is blamed."""
     foreign = {"statusUpdate": status("WORKING")["statusUpdate"] | {"taskId": "t2"}}
     strays = stream(binding, snapshot(), foreign, status("COMPLETED", second=1))

@@ -18,7 +18,7 @@ from support_rules import findings
     ("stamp", "told"),
     [("2026-01-01T00:01:00.000Z", "60 s ahead of"), ("2025-12-22T00:00:00.000Z", "10 days behind")],
 )
-def test_clocks_that_differ_by_days_are_told_in_days(stamp: str, told: str) -> None:
+def test_clock_differences_of_days_are_in_days(stamp: str, told: str) -> None:
     def stream(task_id: str, number: int) -> Script:
         ids = {"contextId": "c1", "status": state("SUBMITTED", timestamp=stamp)}
         updates = (

@@ -65,7 +65,7 @@ def event(data: str) -> RawBytes:
     ],
     ids=["rest", "utf-8", "nan", "text/plain", "empty", "response"],
 )
-def test_what_is_no_json_is_told(script: Script) -> None:
+def test_invalid_json_is_flagged(script: Script) -> None:
     assert told(script, "RPC-001") == ["error"]
 
 
@@ -78,7 +78,7 @@ def test_what_is_no_json_is_told(script: Script) -> None:
         ('{"a":}', 5),
     ],
 )
-def test_the_place_is_the_first_that_is_wrong(body: str, place: int) -> None:
+def test_the_position_of_the_first_error_is_named(body: str, place: int) -> None:
     (found,) = of(post(body), "RPC-001")
     assert found.summary.endswith(f"from character {place} on")
 
@@ -98,12 +98,12 @@ def test_the_place_is_the_first_that_is_wrong(body: str, place: int) -> None:
     ],
     ids=["endless number", "surrogate", "huge number", "gateway", "html", "gateway as json", "cut event"],
 )
-def test_what_is_json_or_cannot_be_known_is_not(script: Script) -> None:
+def test_valid_and_incomplete_json_is_not_flagged(script: Script) -> None:
     assert not told(script, "RPC-001")
 
 
 @pytest.mark.parametrize("data", ["[DONE]", "", '{"jsonrpc":"2.0","id":1,"result":'])
-def test_an_event_that_is_no_json_is_told_once(data: str) -> None:
+def test_an_invalid_json_event_is_reported_once(data: str) -> None:
     script = stream(snapshot(), event(data), status("COMPLETED", second=1))
     assert [each.rule for each in findings(script)] == ["A2A-SSE-002"]
 
@@ -137,7 +137,7 @@ def test_members_of_the_envelope(ident: str, script: Script, expected: list[str]
 # --- 003: batches ---------------------------------------------------------------------------------------------------
 
 
-def test_a_batch_is_told_once_and_its_ids_are_nobodys_fault() -> None:
+def test_a_batch_is_reported_once_without_id_findings() -> None:
     calls = [{"jsonrpc": "2.0", "id": number, "method": "GetTask", "params": GET} for number in (1, 2, 3)]
     answers = [OK | {"id": number} for number in (3, 1, 2)]
     script = post(json_text(calls), answers)
@@ -145,7 +145,7 @@ def test_a_batch_is_told_once_and_its_ids_are_nobodys_fault() -> None:
     assert not told(script, "RPC-007")
 
 
-def test_an_array_that_answers_one_call_is_told() -> None:
+def test_an_array_in_response_to_one_call_is_flagged() -> None:
     assert told(get([OK]), "RPC-003") == ["warning"]
 
 
@@ -206,7 +206,7 @@ def test_ids_of_responses(script: Script, expected: list[str]) -> None:
     assert told(script, "RPC-007") == expected
 
 
-def test_the_frame_with_the_wrong_id_is_the_one_told() -> None:
+def test_the_finding_is_at_the_frame_with_the_wrong_id() -> None:
     wrong = event(json_text(OK | {"id": "x", "result": status("COMPLETED", second=1)}))
     (found,) = of(stream(snapshot(), status("WORKING", second=1), wrong), "RPC-007")
     assert found.seq == 3
@@ -316,13 +316,13 @@ def test_events_have_wrappers_since_1_0() -> None:
 # --- 018: names twice -----------------------------------------------------------------------------------------------
 
 
-def test_a_name_twice_is_told_with_its_place() -> None:
+def test_duplicate_names_are_reported_with_their_path() -> None:
     inner = json_text(task()).replace('"contextId":"c1"', '"contextId":"c1","contextId":"c1"')
     (found,) = of(get(f'{{"jsonrpc":"2.0","id":1,"result":{inner}}}'), "RPC-018")
     assert found.evidence["path"] == "result.contextId"
 
 
-def test_the_same_name_in_two_objects_is_fine() -> None:
+def test_equal_names_in_different_objects_are_not_flagged() -> None:
     assert not told(stream(snapshot(), status("COMPLETED", second=1, message=reply())), "RPC-018")
 
 
@@ -335,7 +335,7 @@ def test_the_same_name_in_two_objects_is_fine() -> None:
     ],
     ids=["rest", "card", "metadata"],
 )
-def test_names_twice_are_told_of_all_json(script: Script) -> None:
+def test_duplicate_names_are_flagged_in_all_json(script: Script) -> None:
     assert told(script, "RPC-018") == ["warning"]
 
 
@@ -353,7 +353,7 @@ SECRET = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"
         ("RPC-001", post(f'{{"jsonrpc":"2.0","id":1,"params":{{"password":"{SECRET}"')),
     ],
 )
-def test_what_holds_a_secret_is_judged_and_does_not_show_it(ident: str, script: Script) -> None:
+def test_payloads_with_secrets_are_judged_without_showing_them(ident: str, script: Script) -> None:
     (found,) = of(script, ident)
     assert "abcdefghij" not in found.summary + str(found.evidence)
 
@@ -377,12 +377,12 @@ def test_bodies_that_are_empty_or_of_rest(script: Script, expected: list[str]) -
 
 
 @pytest.mark.parametrize("answer", ["7", '"ok"', "true", "1.5"])
-def test_a_response_that_can_hold_nothing(answer: str) -> None:
+def test_a_scalar_response_is_flagged(answer: str) -> None:
     assert told(get(answer), "RPC-008") == ["error"]
     assert not told(get(answer, status=500), "RPC-008")
 
 
 @pytest.mark.parametrize("result", [{"bogus": 1}, {}, status("WORKING")["statusUpdate"]])
-def test_a_result_without_its_wrapper_is_told_once(result: Any) -> None:
+def test_a_result_without_its_wrapper_is_reported_once(result: Any) -> None:
     for script in (rpc("SendMessage", send(), result), stream(snapshot(), result, status("COMPLETED", second=1))):
         assert [each.rule for each in findings(script)] == ["A2A-SCH-004"]

@@ -71,12 +71,12 @@ def sent(**members: Any) -> Script:
         (grpc("SendStreamingMessage", send(), {"task": {"id": "t1"}}), "task.status"),
     ],
 )
-def test_a_missing_member_is_told_with_its_place(script: Script, place: str) -> None:
+def test_missing_members_are_reported_with_their_path(script: Script, place: str) -> None:
     assert found(script) == [("SCH-001", place)]
 
 
 @pytest.mark.parametrize(("members", "value"), [({}, None), ({"id": None}, "null"), ({"id": ""}, None)])
-def test_a_member_that_is_not_there_has_no_value(members: dict[str, Any], value: str | None) -> None:
+def test_missing_members_have_no_value_in_the_evidence(members: dict[str, Any], value: str | None) -> None:
     (missing,) = findings(answered({"contextId": "c1", "status": state("WORKING")} | members))
     assert (missing.rule, missing.evidence.get("value")) == ("A2A-SCH-001", value)
 
@@ -87,7 +87,7 @@ def test_roles_in_a_history_are_free(role: str) -> None:
     assert not found(grpc("GetTask", GET, task(history=[message(role=role)])))
 
 
-def test_an_agent_that_speaks_as_the_user() -> None:
+def test_an_agent_message_with_the_user_role_is_flagged() -> None:
     said_by_user = reply(role="ROLE_USER")
     wrong = [
         answered(task(status=state("WORKING", message=said_by_user))),
@@ -108,7 +108,7 @@ def test_numbers_of_requests_in_every_binding() -> None:
     assert not found(rpc("GetTask", GET | {"historyLength": "2"}, task()))  # ProtoJSON takes it
 
 
-def test_what_stands_in_a_path_is_not_missing_in_the_body() -> None:
+def test_members_in_the_path_are_not_missing_in_the_body() -> None:
     assert not found(rest("POST", "/tasks/t1:cancel", {}, task("CANCELED")))
     assert not found(rest("POST", "/tasks/t1/pushNotificationConfigs", {"url": "https://e.com"}, None))
 
@@ -117,7 +117,7 @@ def test_an_error_under_a_status_of_success_is_no_result() -> None:
     assert not found(rest("GET", "/tasks/t1", result=rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND", "no such task")))
 
 
-def test_a_body_that_cannot_be_read_lacks_nothing() -> None:
+def test_undecodable_bodies_are_not_judged() -> None:
     assert not found(http("POST", "/message:send", '{"message":', answer=json_text(agent_reply())))
     assert not found(rest("POST", "/tasks/t1:cancel", None, task("CANCELED")))
 
@@ -157,13 +157,13 @@ def test_parts(part: dict[str, Any], rules: list[str]) -> None:
     assert [rule for rule, _ in found(sent(parts=[part]))] == rules
 
 
-def test_a_task_without_its_wrapper_says_so_once() -> None:
+def test_a_task_without_its_wrapper_is_reported_once() -> None:
     (only,) = [each for each in findings(rpc("SendMessage", send(), task())) if each.rule.startswith("A2A-SCH")]
     assert only.rule == "A2A-SCH-004"
     assert "without its wrapper" in only.summary
 
 
-def test_a_kind_of_event_to_come_is_no_fault() -> None:
+def test_unknown_kinds_of_events_are_not_faults() -> None:
     script = rpc_stream("SendStreamingMessage", send(), snapshot(), {"laterUpdate": {"a": 1}}, status("COMPLETED"))
     assert found(script) == [("SCH-010", "result.laterUpdate")]
     later = bytes.fromhex("7a020801")  # field 15
@@ -238,7 +238,7 @@ def test_drafts_are_no_unknown_members() -> None:
     assert not found(script)
 
 
-def test_snake_case_is_read_as_what_it_means() -> None:
+def test_snake_case_members_are_read_as_camel_case() -> None:
     wrong = chunk()
     update = wrong["artifactUpdate"]
     update["last_chunk"] = True
@@ -247,7 +247,7 @@ def test_snake_case_is_read_as_what_it_means() -> None:
     assert {rule for rule, _ in found(script)} == {"SCH-005"}
 
 
-def test_null_where_a_member_is_required_is_a_missing_one() -> None:
+def test_null_for_a_required_member_is_missing() -> None:
     assert found(sent(messageId=None)) == [("SCH-001", "params.message.messageId")]
     assert found(sent(taskId=None)) == [("SCH-015", "params.message.taskId")]
 
@@ -332,13 +332,13 @@ def test_errors_and_pages_of_gateways_are_no_objects() -> None:
     assert not found(http("POST", "/", text, status=401, answer='{"error":"no"}'))
 
 
-def test_a_place_that_was_redacted_is_not_judged() -> None:
+def test_redacted_values_are_not_judged() -> None:
     secret = "Bearer abcdefghijklmnopqrstuvwxyz0123456789"
     assert not found(sent(parts=[{"raw": "aGk=", "filename": secret}]))
 
 
 @pytest.mark.parametrize("credentials", [4711471147, {"pw": "hunter22"}, ["hunter22", 4711471147]])
-def test_what_is_below_a_secrets_name_is_not_judged(credentials: object) -> None:
+def test_values_of_secret_names_are_not_judged(credentials: object) -> None:
     """It became a label, whatever it was."""
     config = {
         "url": "https://client.example.com/hook",
@@ -348,13 +348,13 @@ def test_what_is_below_a_secrets_name_is_not_judged(credentials: object) -> None
     assert not found(script)
 
 
-def test_push_notifications_are_judged_by_what_the_agent_says() -> None:
+def test_push_notifications_are_judged_by_their_content() -> None:
     body = status("COMPLETED", message=reply(role="ROLE_USER"))
     script = http("POST", "/hook", json_text(body), answer="", headers={"X-A2A-Notification-Token": "t"})
     assert found(script) == [("SCH-009", "statusUpdate.status.message.role")]
 
 
-def test_a_live_message_that_goes_on_may_be_empty() -> None:
+def test_a_continued_live_message_may_be_empty() -> None:
     again = {"message": {"messageId": "m2", "taskId": "t1", "role": "ROLE_USER"}}
     assert not found(grpc("SendLiveMessage", again, snapshot("WORKING"), status("COMPLETED")))
     fresh = {"message": {"messageId": "m2", "role": "ROLE_USER"}}
@@ -365,7 +365,7 @@ def test_a_live_client_may_send_artifacts() -> None:
     assert not found(rest("POST", "/live", chunk(), snapshot("WORKING"), version="1.1"))
 
 
-def test_a_part_without_kind_is_told_once() -> None:
+def test_a_part_without_kind_is_reported_once() -> None:
     """What its members show it to be."""
     unmarked = [{"text": "hello"}]
     script = old(OLD_TASK, "message/send", {"message": OLD_MESSAGE | {"parts": unmarked}})
@@ -373,14 +373,14 @@ def test_a_part_without_kind_is_told_once() -> None:
 
 
 @pytest.mark.parametrize("part", [{"kind": "image", "text": "hello"}, {"kind": "image"}])
-def test_a_part_of_an_unknown_kind_is_told_once(part: dict[str, Any]) -> None:
+def test_a_part_of_an_unknown_kind_is_reported_once(part: dict[str, Any]) -> None:
     """Whether its members show what it is or not."""
     script = old(OLD_TASK, "message/send", {"message": OLD_MESSAGE | {"parts": [part]}})
     assert found(script) == [("SCH-014", "params.message.parts[0].kind")]
 
 
 @pytest.mark.parametrize("result", [[{"id": "t1"}], "t1", 7, True])
-def test_a_result_that_is_no_object_is_told_once(result: Any) -> None:
+def test_a_result_that_is_no_object_is_reported_once(result: Any) -> None:
     """By the rule about results; on REST there is none, so by this one."""
     assert [each.rule for each in findings(answered(result))] == ["A2A-RPC-014"]
     assert [each.rule for each in findings(old(result))] == ["A2A-RPC-014"]

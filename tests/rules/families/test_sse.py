@@ -59,18 +59,18 @@ def response(value: object) -> dict[str, object]:
         b": SSE stream started\nid: 0\n\n",
     ],
 )
-def test_blocks_without_data_that_have_their_use(block: bytes) -> None:
+def test_useful_blocks_without_data_are_not_flagged(block: bytes) -> None:
     """Comments, a retry time, an id."""
     assert told(rest(WORKING, RawBytes(block), COMPLETED)) == []
 
 
 @pytest.mark.parametrize("block", [b"event: ping\n\n", b"Data: {}\n\n", b"event: ping\r\nid: 1\r\n\r\n", b"ping\n\n"])
-def test_blocks_without_data_that_are_dropped(block: bytes) -> None:
+def test_dropped_blocks_without_data_are_flagged(block: bytes) -> None:
     """Event names, and fields that nobody knows."""
     assert told(rpc(WORKING, RawBytes(block), COMPLETED)) == ["001"]
 
 
-def test_data_that_is_no_json() -> None:
+def test_invalid_json_data_is_flagged() -> None:
     """On both bindings; bytes that are no UTF-8 are one rule's only."""
     assert told(rpc(WORKING, "hello", COMPLETED)) == ["002"]
     assert told(rest(WORKING, "{", COMPLETED)) == ["002"]
@@ -93,20 +93,20 @@ def test_the_last_event_without_its_empty_line(end: str) -> None:
         assert found.seq == 2
 
 
-def test_half_an_event_of_a_stream_that_broke_off_is_the_cut_s_fault() -> None:
+def test_a_partial_event_before_a_cut_is_not_flagged() -> None:
     """Neither unterminated nor broken JSON: what there is of it is what came before the cut."""
     assert told(rest(WORKING, HALF, finish="cut")) == ["011"]
     assert told(rpc(WORKING, HALF, finish="leave")) == []
 
 
-def test_a_jsonrpc_stream_of_something_else() -> None:
+def test_foreign_data_on_a_jsonrpc_stream_is_flagged() -> None:
     """No object, or an object of another form. A response with faults is the business of the envelope's rules."""
     assert told(rpc(WORKING, "[1]", COMPLETED)) == ["004"]
     assert told(rpc(WORKING, '{"type":"ping"}', COMPLETED)) == ["004"]
     assert told(rpc(WORKING, '{"jsonrpc":"2.0","id":1}', COMPLETED)) == []
 
 
-def test_a_rest_stream_of_something_else() -> None:
+def test_foreign_data_on_a_rest_stream_is_flagged() -> None:
     """None or several members; one that is unknown may be a later version's."""
     assert told(rest(WORKING, {}, COMPLETED)) == ["005"]
     assert told(rest(WORKING, chunk("x") | COMPLETED)) == ["005"]
@@ -123,7 +123,7 @@ def test_a_0_3_stream_has_other_members() -> None:
     assert told(script) == []
 
 
-def test_fields_and_names_are_told_once_a_stream() -> None:
+def test_unknown_fields_and_names_are_reported_once_per_stream() -> None:
     """And `message` and `error` are names that clients know."""
     named = [event(WORKING, "event: status\nx-seq: 1\n"), event(COMPLETED, "event: status\nx-seq: 2\n")]
     assert told(rest(*named)) == ["006", "006"]
@@ -155,7 +155,7 @@ def test_another_charset() -> None:
     ]
 
 
-def test_bytes_that_are_no_utf8_in_an_event_that_decodes_otherwise() -> None:
+def test_invalid_utf8_in_a_decodable_event_is_flagged() -> None:
     """The decoders skip what they do not need, so such an event has its ids and state all the same."""
     text = json_text(chunk("@@")).encode().replace(b"@@", b"\xff\xfe")
     assert told(rest(WORKING, RawBytes(b"data: " + text + b"\n\n"), COMPLETED)) == ["009"]
@@ -184,12 +184,12 @@ def test_event_ids() -> None:
     [status("COMPLETED"), status("INPUT_REQUIRED"), status("AUTH_REQUIRED"), FAILED],
     ids=["terminal", "input", "auth", "error"],
 )
-def test_a_cut_after_all_was_said(last: Event) -> None:
+def test_a_cut_after_the_last_event_is_not_flagged(last: Event) -> None:
     """Then nothing was lost."""
     assert told(rest(WORKING, last, finish="cut")) == []
 
 
-def test_what_was_there_before_a_cut() -> None:
+def test_a_cut_names_the_events_before_it() -> None:
     """A stream without any event is how some agents report a failure."""
     summaries = [findings_of_cut(*events) for events in ((), (status("WORKING"),))]
     assert summaries == [
@@ -209,7 +209,7 @@ def test_a_cut_after_a_message() -> None:
     assert told(rpc(agent_reply(), finish="cut")) == []
 
 
-def test_a_client_that_leaves_and_a_proxy_that_stops() -> None:
+def test_disconnects_and_proxy_stops_are_not_flagged() -> None:
     """The agent cut nothing off."""
     assert told(rest(WORKING, finish="leave")) == []
     assert told(rest(WORKING, finish="open")) == []
@@ -222,17 +222,17 @@ def test_caching() -> None:
     assert told(rest(WORKING, COMPLETED, reply_headers={"Cache-Control": "max-age=5"})) == ["013"]
 
 
-def test_a_message_of_the_client_says_nothing_about_streams() -> None:
+def test_client_messages_are_not_judged_as_streams() -> None:
     """Its text may look like anything."""
     assert told(rest_stream("POST", "/message:stream", {"message": message("data: \n\n")}, WORKING, COMPLETED)) == []
 
 
-def test_a_mark_before_the_data_is_told_once() -> None:
+def test_a_byte_order_mark_is_reported_once() -> None:
     """The block is not one without data as well."""
     assert told(rpc(WORKING, RawBytes(b"\xef\xbb\xbfdata: {}\n\n"), COMPLETED)) == ["009"]
 
 
-def test_an_error_that_follows_an_error_ends_nothing() -> None:
+def test_a_second_error_is_not_flagged_as_an_end() -> None:
     """The stream had been ended by the first one."""
     found = [each.rule for each in findings(rest(WORKING, FAILED, FAILED))]
     assert found.count("A2A-STREAM-022") == 1

@@ -75,7 +75,7 @@ def call(binding: str, method: str, answer: Json) -> Script:
 
 
 @EVERY
-def test_a_task_that_comes_back_to_life(binding: str) -> None:
+def test_a_finished_task_that_continues_is_flagged_once(binding: str) -> None:
     """Told at the first state, not at every one after it."""
     back = stream(
         binding,
@@ -88,14 +88,14 @@ def test_a_task_that_comes_back_to_life(binding: str) -> None:
     assert verdicts(back, "001") == ["ERROR"]
 
 
-def test_two_ends_of_one_task() -> None:
+def test_two_terminal_states_of_a_task_are_flagged() -> None:
     """Whichever stream is behind, one of them is wrong."""
     one = follow(snapshot("WORKING"), EventPause(1), status("COMPLETED", second=1))
     other = follow(snapshot("WORKING"), EventPause(1), status("FAILED", second=1))
     assert verdicts(BEGUN + run_together(one, other), "001") == ["ERROR"]
 
 
-def test_a_stream_that_is_behind_another_one() -> None:
+def test_a_lagging_stream_is_not_flagged() -> None:
     """What it shows after the other has ended is old, not wrong."""
     first = follow(snapshot("WORKING"), EventPause(1), chunk("x"), status("COMPLETED", second=1))
     slow = follow(
@@ -104,7 +104,7 @@ def test_a_stream_that_is_behind_another_one() -> None:
     assert not numbers(BEGUN + run_together(first, slow))
 
 
-def test_a_stream_that_knows_less_of_the_way() -> None:
+def test_a_stream_that_missed_states_is_not_flagged() -> None:
     """It was at another place when the other one jumped ahead: no change goes back by that."""
     ahead = follow(EventPause(0.3), snapshot("COMPLETED", second=3))
     behind = follow(
@@ -121,7 +121,7 @@ def test_a_stream_that_knows_less_of_the_way() -> None:
 
 
 @EVERY
-def test_an_answer_that_is_behind(binding: str) -> None:
+def test_an_outdated_response_is_stale_or_a_race(binding: str) -> None:
     """Stale where the end had been told before the request; a race where it came after it."""
     stale = DONE + call(binding, "GetTask", task("WORKING"))
     assert verdicts(stale, "009") == ["WARNING"]
@@ -131,12 +131,12 @@ def test_an_answer_that_is_behind(binding: str) -> None:
     assert not numbers(BEGUN + run_together(ends, slow))
 
 
-def test_a_snapshot_that_is_later_than_the_end() -> None:
+def test_a_snapshot_newer_than_the_end_is_flagged() -> None:
     """By its timestamp it is no old one: the task has gone on."""
     assert numbers(DONE + rpc("GetTask", GET, task("WORKING", second=9))) == {"001"}
 
 
-def test_a_stale_answer_changes_nothing_that_is_known() -> None:
+def test_a_stale_response_does_not_change_the_state() -> None:
     """The task is over still, and the next answer that says so is right."""
     told = DONE + rpc("GetTask", GET, task("WORKING")) + rpc("GetTask", GET, task(artifacts=[artifact()]))
     assert numbers(told) == {"009"}
@@ -144,7 +144,7 @@ def test_a_stale_answer_changes_nothing_that_is_known() -> None:
     assert verdicts(DONE + rpc("GetTask", GET, task("WORKING")) + cancel, "010") == ["ERROR"]
 
 
-def test_lists_that_are_behind() -> None:
+def test_outdated_lists_are_flagged() -> None:
     """Each of their tasks is compared."""
     listed = {"tasks": [task("WORKING")], "totalSize": 1, "pageSize": 50, "nextPageToken": ""}
     assert verdicts(DONE + rpc("ListTasks", {}, listed), "009") == ["WARNING"]
@@ -162,7 +162,7 @@ def test_an_older_status_without_an_end() -> None:
 
 
 @EVERY
-def test_a_message_to_a_task_that_is_over(binding: str) -> None:
+def test_a_message_to_a_finished_task_is_flagged_once(binding: str) -> None:
     """The agent must refuse; it is told once, and not again as a state that came back."""
     accepted = DONE.then(stream(binding, snapshot("WORKING", second=2), params=FOLLOW_UP, finish="open"), SECOND)
     assert numbers(accepted) == {"004", "005"}
@@ -170,7 +170,7 @@ def test_a_message_to_a_task_that_is_over(binding: str) -> None:
     assert verdicts(accepted, "005") == ["WARNING"]
 
 
-def test_a_message_that_crossed_the_end() -> None:
+def test_a_message_that_crossed_the_end_is_not_flagged() -> None:
     """The client may not have known yet."""
     refused = rpc("SendMessage", FOLLOW_UP, error=rpc_error(-32004, "UNSUPPORTED_OPERATION", "over"))
     assert verdicts(DONE + refused, "005") == ["INFO?"]
@@ -178,7 +178,7 @@ def test_a_message_that_crossed_the_end() -> None:
     assert not verdicts(run_together(rpc("SendMessage", send(), snapshot("COMPLETED"), seconds=2), refused), "005")
 
 
-def test_a_message_that_was_there_first() -> None:
+def test_a_message_sent_before_the_end_is_not_flagged() -> None:
     """The task ended while it was under way: the agent may take it, and the client could not know."""
     ends = follow(snapshot("WORKING"), EventPause(1), status("COMPLETED", second=1))
     takes = rpc("SendMessage", FOLLOW_UP, snapshot("COMPLETED", second=1), seconds=3)
@@ -192,7 +192,7 @@ def test_content_after_the_end(binding: str) -> None:
     assert verdicts(late, "013") == ["ERROR"]
 
 
-def test_two_snapshots_after_the_end_that_differ() -> None:
+def test_differing_snapshots_after_the_end_are_flagged() -> None:
     """Whichever bindings they came on; the same content in other parts is the same."""
     one = rpc("GetTask", GET, task(artifacts=[artifact("ab")]))
     other = grpc("GetTask", GET, task(artifacts=[artifact("ab", parts=[{"text": "a"}, {"text": "b"}])]))
@@ -204,7 +204,7 @@ def test_two_snapshots_after_the_end_that_differ() -> None:
 
 
 @EVERY
-def test_cancelling_what_is_over(binding: str) -> None:
+def test_cancelling_a_finished_task_is_flagged(binding: str) -> None:
     """An error; canceled twice is information."""
     over = DONE + call(binding, "CancelTask", task("COMPLETED", artifacts=[artifact()]))
     assert verdicts(over, "010") == ["ERROR"]
@@ -222,7 +222,7 @@ def test_errors_of_cancelling() -> None:
     assert not verdicts(DONE + rest("POST", "/tasks/t1:cancel", None, "slow down", status=429), "010")
 
 
-def test_a_cancellation_that_takes_its_time() -> None:
+def test_a_cancellation_may_take_time_if_it_takes_effect() -> None:
     """It may, if something comes of it."""
     asked = BEGUN + rpc("CancelTask", GET, task("WORKING"))
     later = rpc("GetTask", GET, task("CANCELED", second=9))
@@ -266,7 +266,7 @@ def _asks(*after: Any, **options: Any) -> Script:
     )
 
 
-def test_a_question_that_answers_itself() -> None:
+def test_leaving_input_required_without_a_message_is_flagged() -> None:
     """Unless a message came, on whatever connection; an end that needs no answer is none."""
     goes_on = (EventPause(2), status("WORKING", second=5), status("COMPLETED", second=6))
     assert verdicts(_asks(*goes_on), "003") == ["WARNING"]
@@ -293,7 +293,7 @@ def test_an_answer_from_before_the_question() -> None:
     assert not verdicts(run_together(runs, message, after=SECOND), "003")
 
 
-def test_a_question_that_is_seen_answered_by_a_poll() -> None:
+def test_a_poll_may_show_that_the_task_continued() -> None:
     """The poll shows that the task has gone on, by its timestamp."""
     waits = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required(second=1)))
     assert verdicts(waits + rpc("GetTask", GET, task("WORKING", second=9)), "003") == ["WARNING"]
@@ -302,7 +302,7 @@ def test_a_question_that_is_seen_answered_by_a_poll() -> None:
 
 
 @EVERY
-def test_waiting_without_a_word(binding: str) -> None:
+def test_waiting_without_a_message_is_flagged_once(binding: str) -> None:
     """Once for each time that it waits, not for each answer that says so."""
     silent = stream(binding, snapshot(), status("INPUT_REQUIRED", second=1))
     assert verdicts(silent + rpc("GetTask", GET, task("INPUT_REQUIRED", second=1)), "007") == ["INFO"]
@@ -316,7 +316,7 @@ def test_waiting_without_a_word(binding: str) -> None:
 
 
 @EVERY
-def test_a_send_that_returns_early(binding: str) -> None:
+def test_an_early_return_of_a_blocking_send_is_flagged(binding: str) -> None:
     """Unless it was asked to, or waits for the client."""
 
     def sends(answer: Json, configuration: Json | None = None) -> Script:
@@ -349,7 +349,7 @@ def test_blocking_before_1_0() -> None:
     assert not verdicts(sends(), "015")
 
 
-def test_a_send_that_waits_against_the_wish() -> None:
+def test_a_blocking_return_of_a_non_blocking_send_is_flagged() -> None:
     """A Message takes the time that it takes."""
     params = send(configuration=AT_ONCE)
     assert verdicts(rpc("SendMessage", params, snapshot("COMPLETED"), seconds=6), "015") == ["WARNING"]
@@ -374,7 +374,7 @@ def test_results_in_messages(binding: str) -> None:
 
 
 @EVERY
-def test_timestamps_that_go_back(binding: str) -> None:
+def test_decreasing_timestamps_are_flagged(binding: str) -> None:
     """By more than a second; each against the latest before."""
     back = stream(
         binding, snapshot(), status("WORKING", second=9), status("WORKING", second=2), status("COMPLETED", second=3)
@@ -383,7 +383,7 @@ def test_timestamps_that_go_back(binding: str) -> None:
     assert not verdicts(stream(binding, snapshot(second=3), status("COMPLETED", second=2)), "008")
 
 
-def test_timestamps_that_cannot_be_compared() -> None:
+def test_incomparable_timestamps_are_not_flagged() -> None:
     """One has a zone, the other has none; one is no timestamp."""
 
     def stamped(one: str, other: str) -> Script:
@@ -413,7 +413,7 @@ def test_updates_without_news(binding: str) -> None:
     assert not verdicts(twice(status("WORKING", second=1, metadata={"step": 2})), "012")
 
 
-def test_a_webhook_that_is_late() -> None:
+def test_late_webhooks_are_not_flagged() -> None:
     """Pushes may come after the stream has shown the end; they prove nothing about order."""
     pushed = rest(
         "POST", "/hook", status("WORKING", second=1), "", headers={"A2A-Version": None}, upstream="http://h:1"

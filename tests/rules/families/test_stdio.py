@@ -131,7 +131,7 @@ def test_how_a_length_is_wrong() -> None:
 
 
 @pytest.mark.parametrize("content", ['{"jsonrpc":"2.0","id":1,"result":', ""])
-def test_a_length_that_is_right_of_what_is_no_value(content: str) -> None:
+def test_a_correct_length_of_invalid_json_is_not_flagged_as_a_length(content: str) -> None:
     """All the bytes came, and are no JSON: before another message, and at the end."""
     size = len(content)
     half = pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=size) + content)
@@ -141,7 +141,7 @@ def test_a_length_that_is_right_of_what_is_no_value(content: str) -> None:
     assert told(pipe_script(_GET, pipe_response(task()), asked_half)) == found
 
 
-def test_a_text_that_is_no_utf_8() -> None:
+def test_invalid_utf_8_is_flagged() -> None:
     """Its call is known, for its id can be read; the text cannot."""
     head, tail = b'{"jsonrpc":"2.0","id":1,"', b'":{"id":"t1","metadata":{"x":"\xff\xfe"}}}'
     answer = head + b"result" + tail
@@ -162,7 +162,7 @@ def test_a_length_with_the_line_end_of_print_is_right() -> None:
     assert not told(pipe_script(_GET, pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=len(text)) + text)))
 
 
-def test_what_stands_together_is_told_once() -> None:
+def test_consecutive_stray_lines_are_reported_once() -> None:
     """A stack trace of many lines; another one later is another one."""
     trace = pipe_bytes(DOWN, "Traceback:\n  File x\nError: no\n")
     script = pipe_script(trace, _GET, pipe_response(task()), trace, pipe_bytes(UP, "hm\n"))
@@ -182,7 +182,7 @@ def test_what_stands_together_is_told_once() -> None:
         ("hello", "not valid JSON"),
     ],
 )
-def test_contents_that_are_no_messages(content: str, expected: str) -> None:
+def test_contents_that_are_no_messages_are_flagged(content: str, expected: str) -> None:
     """Of both sides."""
     for direction, side in ((UP, "client"), (DOWN, "agent")):
         odd = pipe_bytes(direction, PLAIN_HEADER_BLOCK.format(size=len(content)) + content)
@@ -221,7 +221,7 @@ def test_ids() -> None:
     assert not told(pipe_script(_GET, pipe_response(task()), _GET, pipe_response(task())))
 
 
-def test_who_used_an_id_twice_is_to_blame() -> None:
+def test_a_reused_id_is_blamed_on_the_client() -> None:
     """The agent answers both calls, as it should."""
     assert numbers(pipe_script(_GET, _GET, pipe_response(task()), pipe_response(task()))) == ["009"]
 
@@ -250,12 +250,12 @@ def test_a_stream_may_rest() -> None:
         ((close_input(), close_output(), exit_agent(3)), [_EXITED]),
     ],
 )  # fmt: skip
-def test_an_agent_that_ends_with_a_call_open(end: tuple[PipeAction, ...], expected: list[str]) -> None:
+def test_an_exit_with_an_open_call_is_flagged(end: tuple[PipeAction, ...], expected: list[str]) -> None:
     """Unless its client wanted it to."""
     assert told(pipe_script(_GET, *end)) == expected
 
 
-def test_an_agent_that_asks() -> None:
+def test_a_request_of_the_agent_is_flagged() -> None:
     """A request of its own."""
     script = pipe_script(
         pipe_message(DOWN, {"jsonrpc": "2.0", "id": 5, "method": "roots/list"}), _GET, pipe_response(task())
@@ -295,7 +295,7 @@ def test_commands_of_cards(entry: dict[str, str], expected: list[str]) -> None:
     assert told(fetch_card(card(supportedInterfaces=None) | old | {"additionalInterfaces": [entry]})) == expected
 
 
-def test_a_card_that_comes_over_the_pipe_is_judged_too() -> None:
+def test_cards_received_over_the_pipe_are_judged() -> None:
     """The extended one."""
     odd = card() | {"url": "https://x", "preferredTransport": "stdio"}
     script = pipe_script(pipe_call("GetExtendedAgentCard"), pipe_response(odd), fetches=False)

@@ -87,7 +87,7 @@ def test_work_after_the_end_is_no_early_end() -> None:
 
 
 @EVERY
-def test_nothing_to_say_about_a_faultless_stream(binding: str) -> None:
+def test_a_valid_stream_has_no_findings(binding: str) -> None:
     found = findings(over(binding, *WORKING, chunk("a"), chunk("b", append=True, lastChunk=True), DONE))
     assert [each.rule for each in found if each.rule.startswith("A2A-STREAM")] == []
 
@@ -301,14 +301,14 @@ class TestTogether:
         assert verdicts(script, "007") == ["ERROR"]
 
 
-def test_one_answer_in_place_of_a_stream_did_not_end_too_early() -> None:
+def test_a_single_response_is_not_an_early_end() -> None:
     """It never was a stream: A2A-HTTP-004 says so."""
     assert verdicts(rpc(SEND, send(), snapshot("WORKING")), "007") == []
     assert verdicts(rpc(SEND, send(), snapshot("WORKING"), status=400), "007") == []
 
 
 @EVERY
-def test_an_end_that_names_no_task_or_another_is_told_once(binding: str) -> None:
+def test_an_end_without_its_task_is_reported_once(binding: str) -> None:
     """The stream is not blamed for ending without it."""
     nameless = status("COMPLETED", second=1)
     del nameless["statusUpdate"]["taskId"]
@@ -317,7 +317,7 @@ def test_an_end_that_names_no_task_or_another_is_told_once(binding: str) -> None
     assert [each.rule for each in findings(over(binding, *WORKING, foreign))] == ["A2A-ID-007"]
 
 
-def test_final_of_another_task_was_said() -> None:
+def test_final_may_be_on_an_update_of_another_task() -> None:
     """By the last status update, whatever task it names."""
     ended = old_status("completed", final=True) | {"taskId": "t2"}
     script = rpc_stream("message/stream", OLD_SEND, OLD_TASK, old_status("working", final=False), ended, version="")

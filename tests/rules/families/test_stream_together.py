@@ -80,7 +80,7 @@ def _judged(seed: int, **changes: Any) -> list[Finding]:
 
 
 @pytest.mark.parametrize("seeds", [range(start, start + 10) for start in range(0, 60, 10)], ids=str)
-def test_all_at_once_or_one_by_one(seeds: range) -> None:
+def test_comparing_all_streams_at_once_equals_one_by_one(seeds: range) -> None:
     """The same findings in the same order, over sessions with gaps, repetitions, lags and late subscribers."""
     count = 0
     for seed in seeds:

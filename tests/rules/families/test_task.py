@@ -26,12 +26,12 @@ def made(headers: Fields | None) -> Script:
 
 
 @pytest.mark.parametrize(("owner", "asker"), [(ANN, BEN), (ANN, None), (None, BEN)])
-def test_a_task_of_somebody_else_is_rightly_not_found(owner: Fields | None, asker: Fields | None) -> None:
+def test_not_found_for_a_task_of_another_client_is_not_flagged(owner: Fields | None, asker: Fields | None) -> None:
     assert told(made(owner) + rest("GET", "/tasks/t1", None, GONE, status=404, headers=asker), "009") == []
 
 
 @pytest.mark.parametrize("headers", [None, ANN])
-def test_a_task_that_its_own_client_does_not_find(headers: Fields | None) -> None:
+def test_not_found_for_the_own_task_is_flagged(headers: Fields | None) -> None:
     gone = rpc_error(-32001, "TASK_NOT_FOUND")
     status = grpc("GetTask", GET, status=5, text="no task", details=[error_info("TASK_NOT_FOUND")])
     assert told(made(headers) + rpc("GetTask", GET, error=gone, headers=headers, id=2), "009") == ["warning"]
@@ -44,7 +44,7 @@ def test_a_task_that_its_own_client_does_not_find(headers: Fields | None) -> Non
     assert told(old + again, "009") == ["warning"]
 
 
-def test_whose_a_task_is_whose_creation_was_not_seen_is_not_sure() -> None:
+def test_not_found_for_a_task_of_unknown_owner_is_less_certain() -> None:
     seen = rpc("GetTask", GET, task("WORKING"), headers=ANN)
     gone = rpc("GetTask", GET, error=rpc_error(-32001, "TASK_NOT_FOUND"), headers=BEN, id=2)
     assert told(seen + gone, "009") == ["warning?"]
@@ -56,7 +56,7 @@ def test_a_task_under_404_is_not_lost() -> None:
 
 
 @pytest.mark.parametrize("state", ["completed", "TASK_STATE_UNSPECIFIED", "DONE"])
-def test_what_is_no_state_filters_nothing(state: str) -> None:
+def test_invalid_states_do_not_filter(state: str) -> None:
     page = {"tasks": [task("COMPLETED")], "nextPageToken": "", "pageSize": 50, "totalSize": 1}
     assert told(rpc("ListTasks", {"status": state}, page), "007") == []
     assert told(rest("GET", f"/tasks?status={state}", None, page), "007") == []
@@ -77,7 +77,7 @@ def test_history_in_every_binding(wanted: int, number: str) -> None:
         assert told(script, number) == ["error" if wanted else "warning"]
 
 
-def test_a_page_of_a_server_in_front_of_the_agent_says_nothing_of_tasks() -> None:
+def test_gateway_pages_do_not_affect_tasks() -> None:
     page = http(
         "GET", "/tasks/t1", answer="<html>Not Found</html>", status=404, reply_headers={"Content-Type": "text/html"}
     )

@@ -53,7 +53,7 @@ def test_no_version_in_any_binding(script: Script) -> None:
     assert of(script) == ["VER-001"]
 
 
-def test_a_version_in_the_query_is_one() -> None:
+def test_a_version_in_the_query_counts() -> None:
     assert not of(rest("GET", "/tasks/t1?A2A-Version=1.0", None, task(), version=""))
     assert not of(rpc("GetTask", GET, task(), target="/rpc?a2a-version=1.0", version=""))
 
@@ -69,7 +69,7 @@ def test_a_patch_number_is_a_warning() -> None:
         assert only(rpc("GetTask", GET, task(), version=wrong), "VER-002").severity is Severity.ERROR
 
 
-def test_versions_that_contradict_the_request() -> None:
+def test_versions_that_contradict_the_request_are_flagged() -> None:
     wrong = [
         rpc("GetTask", GET, task(), version="0.3"),
         grpc("GetTask", GET, task(), version="0.3"),
@@ -87,7 +87,7 @@ def test_an_interface_may_end_in_v1() -> None:
     assert "VER-003" in of(fetch_card() + call)
 
 
-def test_the_dialect_is_told_once() -> None:
+def test_the_dialect_is_reported_once() -> None:
     asked = {"id": "t1", "message": {"role": "user", "parts": [{"type": "text", "text": "x"}]}}
     done = {"id": "t1", "status": {"state": "completed"}}
     one = rpc("tasks/send", asked, done, version="")
@@ -103,7 +103,7 @@ def test_two_clients_may_speak_two_versions() -> None:
     assert "VER-013" in of(first + rpc("GetTask", GET, task(), version="1.1"))
 
 
-def test_generations_under_1_0_are_told_once() -> None:
+def test_generations_under_1_0_are_reported_once() -> None:
     events = (snapshot("WORKING", generation="1"), status("COMPLETED", generation="2"))
     assert of(rpc_stream("SendStreamingMessage", send(), *events)) == ["VER-011"]
     assert not of(rpc_stream("SendStreamingMessage", send(), *events, version="1.1"))
@@ -145,13 +145,13 @@ def test_an_agent_with_0_3_too_may_answer_without_a_version() -> None:
         rpc_stream("message/stream", OLD_SEND, snapshot(), status("COMPLETED"), version="")
     ],
 )  # fmt: skip
-def test_an_answer_of_another_line_is_told_and_nothing_else_about_its_schema(script: Script) -> None:
+def test_a_response_in_another_dialect_is_the_only_schema_finding(script: Script) -> None:
     found = {each.rule for each in findings(script)}
     assert "A2A-VER-007" in found
     assert not {each for each in found if each.startswith(("A2A-SCH", "A2A-VER-009", "A2A-VER-010"))}
 
 
-def test_an_answer_of_the_same_line_is_not() -> None:
+def test_a_response_in_the_same_dialect_is_not_flagged() -> None:
     assert not of(rpc("message/send", OLD_SEND, OLD_TASK, version=""))
     assert not of(rpc("message/send", OLD_SEND, OLD_TASK, version="0.3"))
     assert not of(rpc("tasks/get", GET, OLD_TASK, version=""))
@@ -185,11 +185,11 @@ def rules_of(script: Script) -> list[str]:
     return [each.rule.removeprefix("A2A-") for each in findings(script)]
 
 
-def test_a_result_of_another_line_does_not_fail_to_fit_as_well() -> None:
+def test_a_result_in_another_dialect_has_no_schema_findings() -> None:
     assert rules_of(rpc("SendMessage", send(), OLD_TASK)) == ["VER-007"]
 
 
-def test_an_event_of_another_line_does_not_lack_its_member_as_well() -> None:
+def test_an_event_in_another_dialect_has_no_missing_members() -> None:
     old = {"kind": "status-update", "taskId": "t1", "contextId": "c1", "status": {"state": "working"}}
     events = (snapshot(), old, status("COMPLETED", second=1))
     assert rules_of(rest_stream("POST", "/message:stream", send(), *events)) == ["VER-007"]

@@ -35,7 +35,7 @@ def judged(found: list[Finding]) -> list[Finding]:
 
 
 @pytest.mark.parametrize("sample", sorted(path.name.removesuffix(".a2a.jsonl") for path in SAMPLES.glob("*.jsonl")))
-def test_samples(sample: str) -> None:
+def test_samples_are_judged_alike_in_batches(sample: str) -> None:
     session = chunks(loaded(sample))
     expected = judged(said(session, 0))
 
@@ -43,7 +43,7 @@ def test_samples(sample: str) -> None:
 
 
 @pytest.mark.parametrize("block", [1, 5])
-def test_blocks_of_a_batch(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_are_judged_in_blocks(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever a block ends, in which payloads are looked at before anything of it is judged."""
     for sample in sorted(SAMPLES.glob("*.jsonl")):
         session = chunks(loaded(sample.name.removesuffix(".a2a.jsonl")))
@@ -53,7 +53,7 @@ def test_blocks_of_a_batch(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
             assert judged(said(session, len(session))) == expected
 
 
-def test_examples_one_after_the_other() -> None:
+def test_consecutive_examples_are_judged_alike_in_batches() -> None:
     """Every rule has something to say about its flagged example, whatever is judged together."""
     chance = random.Random(1)
     for rule in all_rules().values():

@@ -48,14 +48,14 @@ def ungated(script: Script) -> list[Finding]:
 
 
 @pytest.mark.parametrize("rule", all_rules().values(), ids=list(all_rules()))
-def test_examples_are_judged_alike_without_it(rule: Rule) -> None:
+def test_examples_are_judged_alike_without_the_gate(rule: Rule) -> None:
     """Both examples of every rule."""
     for script in (rule.flagged, rule.clean):
         assert findings(script) == ungated(script)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name.removesuffix(".a2a.jsonl"))
-def test_samples_are_judged_alike_without_it(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_are_judged_alike_without_the_gate(sample: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Traffic of real peers."""
 
     def judged() -> list[Finding]:
@@ -68,7 +68,7 @@ def test_samples_are_judged_alike_without_it(sample: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("operation", ["SendStreamingMessage", "SubscribeToTask", "SendLiveMessage"])
-def test_empty_grpc_messages_are_judged_alike_without_it(operation: str) -> None:
+def test_empty_grpc_messages_are_judged_alike_without_the_gate(operation: str) -> None:
     """No field is in them that could be wrong; many cost little, for no rule about payloads is asked."""
     asked = {"id": "t1"} if operation == "SubscribeToTask" else send()
     empty = RawBytes(bytes(5))
@@ -215,7 +215,7 @@ def test_mutated_bytes(value: Any, data: st.DataObject) -> None:
         '{"jsonrpc":"2.0","id":1,"result":%s,"error":null}',
     ],
 )
-def test_odd_envelopes(text: str) -> None:
+def test_odd_envelopes_are_judged_alike_without_the_gate(text: str) -> None:
     """What is wrong around an event is seen."""
     data = (text % json_text(status("COMPLETED"))).encode()
     agreed(rpc_stream("SendStreamingMessage", send(), snapshot(), RawBytes(b"data: " + data + b"\n\n")))
@@ -268,7 +268,7 @@ UPDATES = [
 
 @pytest.mark.parametrize("value", UPDATES)
 @pytest.mark.parametrize("how", ["json", "rest", "grpc"])
-def test_what_it_shows_is_what_a_look_at_it_shows(value: Any, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gate_summaries_equal_partial_decoding(value: Any, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of updates with texts the gate reads what rules compare."""
     seen: list[tuple[Frame, GateResult]] = []
 
@@ -297,7 +297,7 @@ def test_what_it_shows_is_what_a_look_at_it_shows(value: Any, how: str, monkeypa
         assert "metadata" in json_text(value) or how == "grpc"
 
 
-def test_a_name_twice_among_escaped_quotes() -> None:
+def test_duplicate_names_among_escaped_quotes_are_seen() -> None:
     """A second name cannot hide behind quotes that are spelled by their number."""
     result = (
         '{"message":{"messageId":"m","role":"ROLE_AGENT","contextId":"c1","parts":[{"text":"%s"}],"metadata":{%s}}}'
@@ -322,7 +322,7 @@ REQUESTS = [
 
 
 @pytest.mark.parametrize("params", REQUESTS)
-def test_requests(params: dict[str, Any]) -> None:
+def test_requests_are_judged_alike_without_the_gate(params: dict[str, Any]) -> None:
     """Of all bindings."""
     sends = "message" in params
     method = "SendMessage" if sends else "GetTask"
@@ -333,7 +333,7 @@ def test_requests(params: dict[str, Any]) -> None:
     agreed(rest("GET", "/tasks/t1?historyLength=-1", None, task()))
 
 
-def test_old_lines() -> None:
+def test_payloads_of_old_dialects_are_judged_alike_without_the_gate() -> None:
     """What 0.3 may not have passes no gate of it."""
     done = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "completed"}}
     said_old = {"kind": "message", "role": "user", "messageId": "m1", "parts": [{"kind": "text", "text": "x"}]}
@@ -359,7 +359,7 @@ OLD_DONE = {"id": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_COMPL
         {"taskId": "t2"},
     ],
 )
-def test_rest_of_0_3(change: dict[str, Any]) -> None:
+def test_rest_of_0_3_is_judged_alike_without_the_gate(change: dict[str, Any]) -> None:
     """In its protobuf form, as request and as answer."""
     made = {"messageId": "m1", "role": "ROLE_USER", "content": [{"text": "x"}]} | change
     agreed(rest("POST", "/v1/message:send", {"message": made}, {"task": OLD_DONE}, version=""))

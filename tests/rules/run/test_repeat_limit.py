@@ -12,7 +12,7 @@ from support_rules import findings
 KIND = ("A2A-X-001", 3, "agent", 1, "GetTask")
 
 
-def test_an_exchange_shows_the_first_ones() -> None:
+def test_the_first_findings_of_an_exchange_are_kept() -> None:
     """Then the 100th; another side, severity or operation has its own count."""
     ledger, told = RepeatLimit(), dict[str, int]()
     assert [ledger.count_finding(KIND, told) for _ in range(MAX_PER_EXCHANGE + 1)] == [1, 2, 3, 0]
@@ -21,7 +21,7 @@ def test_an_exchange_shows_the_first_ones() -> None:
     assert ledger.count_finding(KIND, {}) == MAX_PER_EXCHANGE + 2
 
 
-def test_all_exchanges_together() -> None:
+def test_the_limit_counts_over_all_exchanges() -> None:
     """The first hundred, then powers of ten; what was not told is summed up once, also after a restart."""
     ledger = RepeatLimit()
     told = [count for count in (ledger.count_finding(KIND, {}) for _ in range(2500)) if count]
@@ -31,7 +31,7 @@ def test_all_exchanges_together() -> None:
     assert list(again.suppressed_counts()) == []
 
 
-def test_the_number_in_all_is_told_at_the_end() -> None:
+def test_the_total_is_reported_at_the_end() -> None:
     """One finding more for a kind of which not all was told."""
     script: Script = rpc("GetTask", {"id": "t1"}, task(), envelope={"jsonrpc": None})
     for number in range(2, MAX_PER_KIND + 20):
@@ -44,7 +44,7 @@ def test_the_number_in_all_is_told_at_the_end() -> None:
     assert found[-1].evidence["count"] == str(MAX_PER_KIND + 19)
 
 
-def test_an_error_is_not_hidden_by_what_is_less_grave() -> None:
+def test_an_error_is_not_hidden_by_lower_severities() -> None:
     """Infos of the same rule on the same stream come first."""
     odd = [status("WORKING", second=n) for n in range(1, 3)]
     for each in odd:

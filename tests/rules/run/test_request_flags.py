@@ -36,7 +36,7 @@ def ask_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("rule", all_rules().values(), ids=list(all_rules()))
-def test_the_example_of_a_rule(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rule_examples_are_judged_alike_without_flags(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each rule where it has something to say, and all others beside it."""
     few = found(rule.flagged.chunks())
     ask_all(monkeypatch)
@@ -44,7 +44,7 @@ def test_the_example_of_a_rule(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("sample", sorted(path.name.removesuffix(".a2a.jsonl") for path in SAMPLES.glob("*.jsonl")))
-def test_a_sample(sample: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_are_judged_alike_without_flags(sample: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Real conversations."""
     session = chunks(loaded(sample))
     few = found(session)
@@ -52,6 +52,6 @@ def test_a_sample(sample: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(session) == few
 
 
-def test_something_is_needed() -> None:
+def test_many_rules_require_flags() -> None:
     """Many rules need something: else these tests would compare a thing with itself."""
     assert sum(each.required_flags is not None for each in all_rules().values()) > 40

@@ -29,7 +29,7 @@ def judged(session: list[Chunk]) -> tuple[list[Finding], list[Any]]:
 
 
 @pytest.mark.parametrize("sample", sorted(path.name.removesuffix(".a2a.jsonl") for path in SAMPLES.glob("*.jsonl")))
-def test_a_sample(sample: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_are_judged_alike_without_the_fast_path(sample: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Real conversations, step by step."""
     session = chunks(loaded(sample))
     short = judged(session)
@@ -37,7 +37,7 @@ def test_a_sample(sample: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert judged(session) == short
 
 
-def test_a_stream_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_streams_are_judged_alike_without_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """Updates with and without timestamps, messages and silence before them, one of them said twice."""
     texts = [status("WORKING", second=second) for second in (1, 2, 2, 1, 3)]
     again = status("WORKING", second=4)

@@ -29,7 +29,7 @@ NEW = card(
 )
 
 
-def test_both_lines_have_one_form() -> None:
+def test_both_card_dialects_have_one_form() -> None:
     """Schemes, requirements, the extended card."""
     old, new = read_declarations([OLD], 1, None), read_declarations([NEW], 1, None)
     assert old.schemes == new.schemes == {"key": Scheme("apiKey", "X-Key", "header")}
@@ -41,7 +41,7 @@ def test_both_lines_have_one_form() -> None:
     assert new.streaming
 
 
-def test_interfaces_serve_their_line() -> None:
+def test_interfaces_have_their_dialect() -> None:
     """By binding and dialect; an unknown dialect may be any."""
     old = read_declarations([OLD], 1, None)
     assert [each.url for each in old.matching_interfaces(Binding.JSONRPC, Dialect.V0_3)] == ["http://localhost:8000/"]
@@ -51,7 +51,7 @@ def test_interfaces_serve_their_line() -> None:
     assert len(read_declarations([OLD | NEW], 1, None).matching_interfaces(Binding.JSONRPC, Dialect.V0_3)) == 1
 
 
-def test_the_same_card_again_changes_nothing() -> None:
+def test_a_repeated_card_changes_nothing() -> None:
     """It counts from when it was first seen."""
     first = read_declarations([NEW], 1, None)
     assert read_declarations([dict(NEW)], 2, first) is first
@@ -67,7 +67,7 @@ def test_members_of_wrong_types_declare_nothing(value: Any) -> None:
     assert not found.schemes
 
 
-def test_it_outlives_a_restart() -> None:
+def test_declarations_survive_a_restart() -> None:
     """As all that is known of agents."""
     world = SessionState()
     before = world.learn_card("http://localhost:8000", NEW, 5, extended=False).declarations
@@ -94,12 +94,12 @@ def test_it_outlives_a_restart() -> None:
         ("1.1.1.1", HostReach.PUBLIC),
     ],
 )
-def test_where_hosts_are(host: str, where: HostReach) -> None:
+def test_hosts_are_classified_by_reach(host: str, where: HostReach) -> None:
     """By address or name."""
     assert host_reach(host) is where
 
 
 @pytest.mark.parametrize("url", ["https://agent.example.com", "http://[::1", "", "grpcs://agent.example.com"])
-def test_nothing_goes_in_clear(url: str) -> None:
+def test_encrypted_and_invalid_urls_are_not_plain_text(url: str) -> None:
     """Encrypted, or no URL at all."""
     assert plain_text_reach(url) is HostReach.LOOPBACK

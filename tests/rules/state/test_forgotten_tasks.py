@@ -36,7 +36,7 @@ def _replaced(script: Script) -> list[str]:
     return [each.confidence for each in out if type(each) is Finding and each.rule == "A2A-ART-004"]
 
 
-def test_the_task_idle_for_longest_makes_room():
+def test_the_longest_idle_task_is_forgotten():
     """As many tasks as are remembered: all is known of the first. One more: its beginning is not."""
     others = [_made(f"t{number}") for number in range(2, LIMIT + 2)]
     remembered = sum(others[:-1], _made("t1"))
@@ -44,7 +44,7 @@ def test_the_task_idle_for_longest_makes_room():
     assert _replaced(remembered + others[-1] + _FOLLOWED) == ["low"]
 
 
-def test_a_task_that_was_told_of_since_stays():
+def test_a_recently_mentioned_task_is_kept():
     """Not the oldest one has to go, but the one of which nothing was heard for longest."""
     told = rpc("GetTask", {"id": "t1"}, task("WORKING"))
     assert _replaced(_made("t1") + _made("t2") + told + _made("t3") + _made("t4") + _FOLLOWED) == ["high"]
@@ -68,7 +68,7 @@ def _after_many(script: Script) -> tuple[SessionState, list[str]]:
     return observer._rules.session, [each.rule for each in out if type(each) is Finding]
 
 
-def test_of_tasks_that_are_over_the_last_are_known():
+def test_only_the_latest_finished_tasks_are_kept():
     """One that is still at work is, however old it is, and one that was asked for since."""
     read = rpc("GetTask", {"id": "t1"}, task("COMPLETED", id="t1"))
     world, _ = _after_many(_made("t0") + _ended("t1") + _ended("t2") + read + _ended("t3"))
@@ -76,7 +76,7 @@ def test_of_tasks_that_are_over_the_last_are_known():
     assert sorted(world.owners) == ["t0", "t1", "t3"]
 
 
-def test_of_a_task_that_is_forgotten_it_is_known_that_it_was_there():
+def test_a_forgotten_task_is_not_unknown():
     """Nobody says of a call about it, or of a reference to it, that the task was never seen."""
     ended = sum((_ended(f"t{number}") for number in range(2, 5)), _ended("t1"))
     for name, flagged in (("t1", False), ("t9", True)):

@@ -68,7 +68,7 @@ class Course:
         return self.world.tasks[AGENT, "t1"]
 
 
-def test_many_changes_are_not_all_kept_and_not_told_twice() -> None:
+def test_state_changes_beyond_the_bound_count_once() -> None:
     """Two streams in step, past the bound: each change is one, on the stream that shows it first."""
     course = Course()
     first, second = course.opens(1), course.opens(2)
@@ -104,7 +104,7 @@ def test_messages_of_a_task_are_bounded() -> None:
     assert course.shows(track, again, EventKind.STATUS, WORKING, message_id="r49") & FrameFlag.REUSED_MESSAGE_ID
 
 
-def test_it_goes_on_after_it_was_saved() -> None:
+def test_state_survives_a_restart() -> None:
     """Content half told, messages and places on streams."""
     course = Course()
     track = course.opens(1)

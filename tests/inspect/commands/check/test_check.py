@@ -46,7 +46,7 @@ def check(tmp_path: Path, *words: object) -> Ran:
     return run_here(tmp_path / "state", "check", *words)
 
 
-def test_a_finding_in_words(flagged: Path, tmp_path: Path) -> None:
+def test_a_finding_as_text(flagged: Path, tmp_path: Path) -> None:
     """Rule, place, what was found, section and path; exit code 1."""
     done = check(tmp_path, flagged)
     assert (done.code, done.err) == (1, "")
@@ -83,7 +83,7 @@ def test_select_ignore_and_fail_on(flagged: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("option", ["--select", "--ignore"])
 @pytest.mark.parametrize("word", ["NONE", "GEM-001", "A2A-RPC-9", ""])
-def test_a_word_that_begins_no_rule(flagged: Path, tmp_path: Path, option: str, word: str) -> None:
+def test_an_unknown_rule_prefix_is_refused(flagged: Path, tmp_path: Path, option: str, word: str) -> None:
     """It is mistyped: one error line, one hint line, also beside a good one."""
     done = check(tmp_path, flagged, option, "RPC", option, word)
     assert (done.code, done.out) == (2, "")
@@ -92,7 +92,7 @@ def test_a_word_that_begins_no_rule(flagged: Path, tmp_path: Path, option: str, 
     assert "a2a-inspect rules" in hint
 
 
-def test_what_is_found_without_a_rule_can_be_chosen(tmp_path: Path) -> None:
+def test_findings_without_a_rule_can_be_selected(tmp_path: Path) -> None:
     """As rules are: by its beginning, in any case."""
     path = tmp_path / "r.db"
     rule = next(rule for rule in all_rules().values() if "UNDECODABLE" in rule.also_broken)
@@ -122,7 +122,7 @@ def test_junit(flagged: Path, tmp_path: Path) -> None:
     assert "error #1.0 GetTask: no member" in case_of(quiet, RULE.id).system_out
 
 
-def test_junit_says_what_does_not_count_and_what_could_not_be_judged() -> None:
+def test_junit_skips_suppressed_and_unjudged_cases() -> None:
     """Such cases are skipped, and services show why only where it is the text of the element."""
     known = CheckFinding(Finding(RULE.id, Severity.ERROR, 1, "x"), suppressed="an old client")
     report = CheckReport(
@@ -136,7 +136,7 @@ def test_junit_says_what_does_not_count_and_what_could_not_be_judged() -> None:
     assert told[OTHER.id] == ("not run: payloads were not recorded (metadata only)",) * 2
 
 
-def test_junit_has_each_case_once_whatever_is_checked() -> None:
+def test_junit_cases_are_unique() -> None:
     """Services take cases of one class and name for the same, in whatever suites, and show the first one."""
     found = [CheckFinding(Finding(RULE.id, Severity.ERROR, 1, "x"))]
     one, two = (
@@ -150,7 +150,7 @@ def test_junit_has_each_case_once_whatever_is_checked() -> None:
     assert [case.name for case in alone] == [f"{RULE.id} {RULE.title}"]
 
 
-def test_junit_tells_the_gravest_of_many() -> None:
+def test_junit_keeps_the_most_severe_of_many_findings() -> None:
     """And how many are not there: services refuse what is too large."""
     grades = [Severity.INFO] * MAX_LINES + [Severity.WARNING, Severity.ERROR]
     found = [CheckFinding(Finding(RULE.id, grade, 1, str(at))) for at, grade in enumerate(grades)]
@@ -240,7 +240,7 @@ def test_a_report_in_a_file(flagged: Path, tmp_path: Path) -> None:
     assert check(tmp_path, flagged, "-o", tmp_path / "missing" / "r").code == 2
 
 
-def test_a_report_never_replaces_what_it_is_about(flagged: Path, tmp_path: Path) -> None:
+def test_a_report_does_not_overwrite_its_input(flagged: Path, tmp_path: Path) -> None:
     """The recording, by another name too, what SQLite keeps beside it, the suppressions: all as they were."""
     path, other = tmp_path / "r.db", tmp_path / "other.db"
     path.write_bytes(flagged.read_bytes())
@@ -256,7 +256,7 @@ def test_a_report_never_replaces_what_it_is_about(flagged: Path, tmp_path: Path)
         assert output.read_bytes() == before
 
 
-def test_sarif_names_a_fault_the_same_in_every_run(flagged: Path, tmp_path: Path) -> None:
+def test_sarif_fingerprints_are_stable_over_runs(flagged: Path, tmp_path: Path) -> None:
     """Another file and another call, the same fingerprint; a name that is no URI is written as one."""
     path = tmp_path / "my r\u00e9c%20 #1.db"
     record(path, [*RULE.flagged.chunks()])
@@ -282,7 +282,7 @@ def test_fingerprints_differ_by_rule_operation_and_path() -> None:
     assert print_of() == print_of(exchange=7, seq=3, task_id="t")
 
 
-def test_sarif_has_what_code_scanning_asks_for() -> None:
+def test_sarif_meets_the_requirements_of_code_scanning() -> None:
     """What GitHub wants beyond the schema: a region, the one fingerprint that it compares, and words of a length."""
     (run,) = document(
         [CheckFinding(Finding("RECORDER", Severity.INFO, 1, "x")), CheckFinding(Finding("R", Severity.INFO, 1, "x"))]
@@ -301,7 +301,7 @@ def test_sarif_has_what_code_scanning_asks_for() -> None:
     assert (rule["properties"]["problem.severity"], rule["properties"]["tags"]) == ("error", ["a2a", "gen"])
 
 
-def test_sarif_has_the_gravest_where_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sarif_keeps_the_most_severe_of_many_findings(monkeypatch: pytest.MonkeyPatch) -> None:
     """In their order, and says how many are not there; what is suppressed goes first."""
     monkeypatch.setattr("a2a_inspect.commands.check.sarif.MAX_RESULTS", 3)
     grades = [Severity.INFO, Severity.ERROR, Severity.WARNING, Severity.ERROR, Severity.WARNING]
@@ -322,7 +322,7 @@ def document(found: list[CheckFinding]) -> list[dict[str, Any]]:
     return runs
 
 
-def test_the_gravest_rule_is_the_one_to_read_about() -> None:
+def test_the_hint_names_the_most_severe_rule() -> None:
     """Not the first one."""
     first, worst = Finding("A2A-GEN-001", Severity.INFO, 1, "x"), Finding("A2A-RPC-002", Severity.ERROR, 1, "x")
     report = CheckReport([], sessions=[CheckedSession("r", 1, 1, 1, "", [CheckFinding(first), CheckFinding(worst)])])

@@ -68,7 +68,7 @@ def inputs(folder: Path, **given: str) -> dict[str, str]:
     [({}, 1), ({"fail-on": "never", "allow-incomplete": "true", "redact": "pii", "suppressions": "s.toml"}, 0)],
     ids=["defaults", "all"],
 )
-def test_the_action_calls_what_there_is(given: dict[str, str], code: int, tmp_path: Path) -> None:
+def test_the_action_calls_existing_commands(given: dict[str, str], code: int, tmp_path: Path) -> None:
     """The calls of its shell step, made: all files are there, and the exit code is that of `check`."""
     (tmp_path / "s.toml").write_text("")
     (tmp_path / "state").mkdir()
@@ -86,7 +86,7 @@ def test_the_action_calls_what_there_is(given: dict[str, str], code: int, tmp_pa
 
 
 @pytest.mark.parametrize("given", ["", "some/where"])
-def test_the_action_installs_what_is_beside_it(given: str, tmp_path: Path) -> None:
+def test_the_action_installs_its_own_version(given: str, tmp_path: Path) -> None:
     """The program of the version that the action has; or what it was told to."""
     pip = tmp_path / "bin" / "python3"
     pip.parent.mkdir()
@@ -97,7 +97,7 @@ def test_the_action_installs_what_is_beside_it(given: str, tmp_path: Path) -> No
     assert (Path(asked).resolve() == ROOT) if not given else (asked == given)
 
 
-def test_a_capture_with_a_hole_is_kept_and_fails(tmp_path: Path) -> None:
+def test_an_incomplete_capture_is_kept_and_fails(tmp_path: Path) -> None:
     """Code 3 goes through to the job; so does a name that looks like an option, and no word of it is run."""
     given = {"recording": "--json", "redact": "pii", "fail-on": "$(touch pwned)", "suppressions": "; touch pwned"}
     calls, exited = called(tmp_path, steps("Check")["run"], 3, **inputs(tmp_path, **given))
@@ -109,7 +109,7 @@ def test_a_capture_with_a_hole_is_kept_and_fails(tmp_path: Path) -> None:
     assert not (tmp_path / "pwned").exists()
 
 
-def test_a_recording_that_cannot_be_checked(tmp_path: Path) -> None:
+def test_an_uncheckable_recording_fails_with_2(tmp_path: Path) -> None:
     """Nothing more is asked of it; the verdict is 2, also where the step gave none."""
     calls, exited = called(tmp_path, steps("Check")["run"], 2, **inputs(tmp_path, recording="none.a2a.db"))
     assert (len(calls), exited) == (1, 0)
@@ -118,7 +118,7 @@ def test_a_recording_that_cannot_be_checked(tmp_path: Path) -> None:
     assert [called(tmp_path, verdict, 0, **env)[1] for env in ({"CODE": "2"}, {"CODE": ""})] == [2, 2]
 
 
-def test_the_action_uses_what_it_declares() -> None:
+def test_the_action_uses_declared_inputs_and_steps() -> None:
     """Inputs and steps that are named are there; what is kept is kept also where the check failed."""
     text, declared = ACTION.read_text(), action()
     assert set(re.findall(r"inputs\.([\w-]+)", text)) == set(declared["inputs"])
@@ -134,7 +134,7 @@ def test_the_action_uses_what_it_declares() -> None:
     assert set(re.findall(r"^\| `([\w-]+)` \|", MANUAL.read_text(), re.MULTILINE)) == set(declared["inputs"])
 
 
-def test_the_gitlab_job_calls_what_there_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_gitlab_job_calls_existing_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its script, but for the installation, with the verdict of `check` at the end."""
     (_, document) = blocks()
     job = document["a2a-check"]

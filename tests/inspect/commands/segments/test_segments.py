@@ -52,7 +52,7 @@ def test_two_samples_line_by_line(tmp_path: Path, name: str) -> None:
 
 
 @every
-def test_samples_make_sense(sample: Path) -> None:
+def test_segments_of_samples_are_consistent(sample: Path) -> None:
     """Each message of a client is in a turn, what an agent says follows it, everything is over in the end."""
     with open_recording_or_cassette(sample) as recording:
         for session in recording.sessions():
@@ -73,7 +73,7 @@ def test_samples_make_sense(sample: Path) -> None:
             assert [each for each in found.segments if each.id in stored] == [*stored.values()]
 
 
-def test_a_cassette_gives_back_the_same_segments(tmp_path: Path) -> None:
+def test_a_cassette_keeps_segments(tmp_path: Path) -> None:
     read_cassette(SAMPLES[0], tmp_path / "a.db")
     with Recording(tmp_path / "a.db") as recording:
         write_cassette(recording, tmp_path / "b.a2a.jsonl")
@@ -137,7 +137,7 @@ def tool(kind: str, **data: Any) -> bytes:
     )
 
 
-def test_a_streaming_tool_and_its_measures(tmp_path: Path) -> None:
+def test_measures_of_a_streaming_tool(tmp_path: Path) -> None:
     """Called at 100; answers at 300, 500, 900: latency 200, period 300, the longest wait 100 more than that."""
     made = Made().say(0, "json", ask(), **_ASKED)
     status = {"event": EventKind.STATUS, "state": 2, "message_id": "x", **_ABOUT}
@@ -204,7 +204,7 @@ def _proto_chunk(line: str, name: str) -> Any:
     ],
     ids=["json", "grpc", "live-1975", "live-2153"],
 )
-def test_media_in_chunks_come_out_as_they_went_in(tmp_path: Path, chunk: Any) -> None:
+def test_chunked_media_are_written_unchanged(tmp_path: Path, chunk: Any) -> None:
     """One object of three chunks, with where each begins; large ones are blobs, and each frame is whole again."""
     made = Made().say(0, "json", ask(), **_ASKED)
     payloads = []
@@ -231,7 +231,7 @@ def test_media_in_chunks_come_out_as_they_went_in(tmp_path: Path, chunk: Any) ->
         assert [row.pieces for row in rows] == [True, False, True]
 
 
-def test_what_peers_say_cannot_act_on_a_terminal(tmp_path: Path) -> None:
+def test_payload_text_cannot_act_on_a_terminal(tmp_path: Path) -> None:
     evil = "\x1b]0;owned\x07\x9b31m\u202e\n\r\x00"
     made = Made().say(0, "json", ask(evil), **_ASKED)
     part = {"raw": "QUJD", "mediaType": evil, "filename": evil}
@@ -245,7 +245,7 @@ def test_what_peers_say_cannot_act_on_a_terminal(tmp_path: Path) -> None:
     assert [path.suffix for path in (tmp_path / "out").iterdir()] == [".bin"]
 
 
-def test_what_is_asked_for(tmp_path: Path) -> None:
+def test_segments_are_selected_by_task_or_exchange(tmp_path: Path) -> None:
     sample = next(path for path in SAMPLES if path.name.startswith("demo"))
     everything = objects(tmp_path, sample)
     tasks = [each["task_id"] for each in everything if each["what"] == "turn"]
@@ -262,7 +262,7 @@ def test_what_is_asked_for(tmp_path: Path) -> None:
         ([SAMPLES[0], "--media", "/dev/null/x"], "cannot write to /dev/null/x"),
     ],
 )
-def test_bad_input_is_told_with_a_way_out(tmp_path: Path, words: list[object], said: str) -> None:
+def test_bad_input_is_an_error_with_a_hint(tmp_path: Path, words: list[object], said: str) -> None:
     done = segments(tmp_path, *words)
     assert done.code == 2
     assert said in done.err
@@ -280,7 +280,7 @@ def test_bad_input_is_told_with_a_way_out(tmp_path: Path, words: list[object], s
         ("", ".bin"),
     ],
 )
-def test_a_media_file_is_called_by_its_content_and_its_type(media_type: str, extension: str) -> None:
+def test_media_files_are_named_by_content_and_type(media_type: str, extension: str) -> None:
     """Not as its agent called it."""
     name = MediaObject("t", "a", media_type, "../../evil.sh", bytearray(b"x"), []).name
     assert name == hashlib.sha256(b"x").hexdigest() + extension

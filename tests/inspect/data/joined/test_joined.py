@@ -21,7 +21,7 @@ from support_several import begin, call, pair
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
-async def test_the_screen_shows_them_as_one(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_the_screen_shows_several_recordings_as_one(tmp_path: Path, size: tuple[int, int]) -> None:
     """The file of each call in a column; nothing is left when it is closed."""
     with joined_source(pair(tmp_path)) as source:
         folder = source.path.parent
@@ -50,7 +50,7 @@ async def test_the_screen_waits_for_recordings(tmp_path: Path) -> None:
             await person.sees("FILE", "1 exchange", "recording")
 
 
-def test_a_file_that_cannot_be_read_is_told_before(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_refused_before_the_screen(tmp_path: Path) -> None:
     """And nothing is left."""
     (tmp_path / "letter.txt").write_text("no recording")
     files = [pair(tmp_path)[0], tmp_path / "letter.txt"]
@@ -60,7 +60,7 @@ def test_a_file_that_cannot_be_read_is_told_before(tmp_path: Path) -> None:
         pass
 
 
-def test_a_killed_screen_leaves_nothing(tmp_path: Path) -> None:
+def test_a_killed_screen_leaves_no_file(tmp_path: Path) -> None:
     """What fills the joined recording clears it away."""
     code = (
         "import json, sys, time; from pathlib import Path; from a2a_inspect.data.joined.start import joined_source\n"

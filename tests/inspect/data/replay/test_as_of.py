@@ -21,7 +21,7 @@ RECORDINGS = Path(__file__).resolve().parents[4] / "recordings"
 
 
 @pytest.mark.parametrize("name", ["demo", "generations", "live-bidi", "concurrent-grpc", "stdio"])
-def test_at_each_of_some_moments(name: str) -> None:
+def test_counts_at_several_moments(name: str) -> None:
     """Which exchanges had begun, which were over, how many frames had passed: never anything of later."""
     with open_recording_or_cassette(RECORDINGS / f"{name}.a2a.jsonl") as recording:
         known = AsOf(recording)
@@ -52,7 +52,7 @@ def test_at_each_of_some_moments(name: str) -> None:
                 assert set(now.states) <= set(whole.states)
 
 
-def test_stepping_goes_from_frame_to_frame(tmp_path: Path) -> None:
+def test_steps_go_from_frame_to_frame(tmp_path: Path) -> None:
     with Recording(sample(tmp_path / "r.db")) as recording:
         known = AsOf(recording)
         at, seen = 0, []
@@ -65,7 +65,7 @@ def test_stepping_goes_from_frame_to_frame(tmp_path: Path) -> None:
         assert seen == [at]
 
 
-def test_only_some_exchanges(tmp_path: Path) -> None:
+def test_counts_of_some_exchanges(tmp_path: Path) -> None:
     """Of those that were found by a filter, by time, whatever their session."""
     with Recording(sample(tmp_path / "r.db")) as recording:
         first, _, third = (row.key for row in recording.exchanges())
@@ -75,7 +75,7 @@ def test_only_some_exchanges(tmp_path: Path) -> None:
         assert (known.index(third), known.index(-5)) == (1, 0)
 
 
-def test_an_exchange_that_had_not_ended(tmp_path: Path) -> None:
+def test_an_unfinished_exchange_is_live(tmp_path: Path) -> None:
     """It is live again: no outcome, no error, no finding of later, one state."""
     made = writer(tmp_path / "r.db")
     late = Finding("A2A-X-001", Severity.ERROR, STARTED + 1200 * MS, "late", 1, 1, 2)

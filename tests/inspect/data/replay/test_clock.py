@@ -16,7 +16,7 @@ DAY = 1_795_300_256 * S
 CLOCK = ReplayClock(DAY, DAY + 10 * S, DAY)
 
 
-def test_it_plays_pauses_and_ends() -> None:
+def test_the_clock_plays_pauses_and_ends() -> None:
     """Time passes while it plays, at its speed, up to the end; then it begins anew."""
     playing = CLOCK.toggle(100 * S)
     assert playing.position(103 * S) == DAY + 3 * S
@@ -41,11 +41,11 @@ def test_speeds_have_ends() -> None:
 @pytest.mark.parametrize(
     ("words", "seconds"), [("+4s", 4), (" 50% ", 5), ("100%", 10), ("2026-11-21T22:30:59Z", 3), ("+1.5s", 1.5)]
 )
-def test_times_that_people_type(words: str, seconds: float) -> None:
+def test_typed_times_are_parsed(words: str, seconds: float) -> None:
     assert parse_replay_time(words, CLOCK) == DAY + seconds * S
 
 
-def test_a_time_of_the_day_is_one_of_the_recordings_day(monkeypatch: Any) -> None:
+def test_times_of_day_are_on_the_day_of_the_recording(monkeypatch: Any) -> None:
     import time
 
     monkeypatch.setenv("TZ", "UTC")
@@ -58,7 +58,7 @@ def test_a_time_of_the_day_is_one_of_the_recordings_day(monkeypatch: Any) -> Non
 
 
 @pytest.mark.parametrize("words", ["", "soon", "%", "25:00", "-5"])
-def test_what_is_no_time(words: str) -> None:
+def test_invalid_times_are_refused(words: str) -> None:
     with pytest.raises(InvalidValue):
         parse_replay_time(words, CLOCK)
 

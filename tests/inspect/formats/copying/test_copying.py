@@ -64,7 +64,7 @@ def seen(call: CopiedCall) -> tuple[list[str], list[str], list[object]]:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_call_of_every_sample(name: str) -> None:
+def test_every_call_of_every_sample_has_every_form(name: str) -> None:
     """A form is refused with a reason, or is right by its own grammar and harmless; raw is the request's bytes."""
     offered = set()
     with open_recording_or_cassette(RECORDINGS / name) as recording:
@@ -130,7 +130,7 @@ BOTH = ["SendMessage", "SendStreamingMessage"]
 
 @pytest.mark.parametrize("operation", BOTH)
 @pytest.mark.parametrize("name", HTTP)
-def test_curl_brings_the_same_answer(name: str, operation: str, peer: Agent) -> None:
+def test_curl_gets_the_same_response(name: str, operation: str, peer: Agent) -> None:
     call = recorded(name, operation)
     ran = subprocess.run(shlex.split(made("curl", at(call, peer))), capture_output=True, timeout=SECONDS, check=True)
     said = ran.stdout.decode().replace("\r\n", "\n")
@@ -142,7 +142,7 @@ def test_curl_brings_the_same_answer(name: str, operation: str, peer: Agent) -> 
 
 @pytest.mark.parametrize("operation", BOTH)
 @pytest.mark.parametrize("name", GRPC)
-def test_grpcurl_says_all_that_a_call_needs(name: str, operation: str, peer: Agent) -> None:
+def test_grpcurl_commands_are_complete(name: str, operation: str, peer: Agent) -> None:
     """Descriptors, address, method, headers and message, as that program takes them, bring the same answer."""
     call = recorded(name, operation)
     words = shlex.split(made("grpcurl", at(call, peer)))
@@ -191,7 +191,7 @@ def run_cases(folder: Path, call: CopiedCall, *words: str) -> str:
     return ran.stdout
 
 
-def test_the_case_replays(tmp_path: Path) -> None:
+def test_the_pytest_case_replays(tmp_path: Path) -> None:
     """From the recording that it was copied from; where another state is expected it fails."""
     name = "sdk-1.x-rest.a2a.jsonl"
     for module in ("test_good", "test_bad"):
@@ -204,7 +204,7 @@ def test_the_case_replays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", thin([HTTP[0], HTTP[-1]], 2))
-def test_the_case_records_its_agent(name: str, peer: Agent, tmp_path: Path) -> None:
+def test_the_pytest_case_records_its_agent(name: str, peer: Agent, tmp_path: Path) -> None:
     """Against the agent it was seen from it holds, and has a cassette then; the one that fails has none."""
     call = at(recorded(name, "SendStreamingMessage"), peer)
     said = run_cases(tmp_path, call, "--a2a-record-mode=once", f"--a2a-upstream={call.url}")
@@ -214,7 +214,7 @@ def test_the_case_records_its_agent(name: str, peer: Agent, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", GRPC)
-def test_the_case_of_a_grpc_call_holds(name: str, peer: Agent, tmp_path: Path) -> None:
+def test_the_pytest_case_of_a_grpc_call_passes(name: str, peer: Agent, tmp_path: Path) -> None:
     """Besides the agent it needs grpcio and the SDK's messages alone."""
     (tmp_path / "case.py").write_text(made("pytest", recorded(name, "SendStreamingMessage")))
     code = (
@@ -233,7 +233,7 @@ def by_hand(text: str, **more: object) -> CopiedCall:
 
 
 @pytest.mark.parametrize("text", ['it\'s "quoted" $HOME `id` !', "\x1b[31m\u202e\x9b😀", "a\\b\nc", "@/etc/passwd"])
-def test_a_shell_gets_text_as_it_is(text: str) -> None:
+def test_payloads_pass_a_shell_unchanged(text: str) -> None:
     """Bytes of the body come out of the shell's hands as JSON of the same value."""
     words = shlex.split(curl_command(by_hand(text)))
     body = json.loads(words[words.index("--data-raw") + 1])
@@ -241,7 +241,7 @@ def test_a_shell_gets_text_as_it_is(text: str) -> None:
     assert words[-1] == "http://agent:8000/rpc"
 
 
-def test_a_header_that_a_shell_should_not_get() -> None:
+def test_headers_with_control_characters_are_not_offered() -> None:
     """Control characters become symbols when the recording is read; such a header is not sent on."""
     with pytest.raises(NotOffered, match="unsafe in a shell"):
         curl_command(by_hand("hello", request_headers=((b"X-Odd", b"\x1b[31mred"),), target="/\u202e"))
@@ -257,13 +257,13 @@ def test_a_header_that_a_shell_should_not_get() -> None:
         ("", "10.0.0.7:8000", "http://10.0.0.7:8000"),
     ],
 )
-def test_where_the_agent_is(upstream: str, peer: str, where: str) -> None:
+def test_the_address_of_the_agent_is_named(upstream: str, peer: str, where: str) -> None:
     """As the user named it; another port of it is where its card led the call."""
     call = by_hand("hello")
     assert msgspec.structs.replace(call, connection=Connection(1, "", "", upstream, 0, peer=peer)).url == where
 
 
-def test_what_is_not_offered() -> None:
+def test_forms_that_are_not_offered_have_a_reason() -> None:
     """Each with its reason: a live call has no end to expect, a stdio agent no address, a cut request no sense."""
     live = by_hand("hello", closed=0, how="")
     with pytest.raises(NotOffered, match="did not end"):
@@ -275,7 +275,7 @@ def test_what_is_not_offered() -> None:
         made("raw", msgspec.structs.replace(live, frames=(cut,)))
 
 
-def test_one_frame() -> None:
+def test_json_and_raw_of_one_frame() -> None:
     """JSON and raw are those of the frame, ids too."""
     call = recorded("demo.a2a.jsonl", "SendStreamingMessage")
     frame = call.responses[-1]

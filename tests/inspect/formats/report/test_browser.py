@@ -108,7 +108,7 @@ def hostile(path: Path) -> Path:
     return path
 
 
-async def test_it_is_used_by_keys_and_asks_nobody(tmp_path: Path) -> None:
+async def test_the_report_is_used_by_keys_without_network_requests(tmp_path: Path) -> None:
     """To a finding and its rule, to a payload by a search, onto paper; then a peer that would have it otherwise."""
     async with cut_off() as (browser, came):
         page = await browser.page()

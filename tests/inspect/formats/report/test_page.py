@@ -26,7 +26,7 @@ def written(title: str = "a report") -> bytes:
     return b"".join(page.split_page(title))
 
 
-def test_the_policy_allows_its_own_script_and_style_and_nothing_else() -> None:
+def test_the_content_policy_allows_only_its_own_script_and_style() -> None:
     """By the hashes of what a browser sees between the tags."""
     made = Page(written())
     (policy,) = (each["content"] for each in made.attributes("meta") if each.get("http-equiv"))
@@ -49,7 +49,7 @@ def test_the_policy_allows_its_own_script_and_style_and_nothing_else() -> None:
     assert names.index("meta") < names.index("style")
 
 
-def test_nothing_in_it_asks_an_address_or_makes_markup() -> None:
+def test_the_page_requests_no_address_and_builds_no_markup() -> None:
     """Neither the script, nor the style, nor an attribute."""
     made = Page(written())
     for text in (made.texts["script"], made.texts["style"]):
@@ -62,7 +62,7 @@ def test_nothing_in_it_asks_an_address_or_makes_markup() -> None:
         assert all((value or "")[:1] == "#" or value == "data:," for name, value in attributes if name == "href")
 
 
-def test_every_file_of_the_folder_is_in_it() -> None:
+def test_every_file_of_the_folder_is_in_the_page() -> None:
     """And so in the package."""
     there = {each.name for each in resources.files(page).iterdir() if each.name.endswith((".js", ".css", ".html"))}
     assert there == {*page.SCRIPTS, *page.STYLES, "page.html"}
@@ -101,7 +101,7 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_texts_stand_out_from_what_is_under_them() -> None:
+def test_texts_have_enough_contrast() -> None:
     """Contrast of 4.5 and more (WCAG AA), light and dark."""
     style = page.join_files(page.STYLES)
     pairs = {name: both for name, *both in re.findall(r"--(\w+): light-dark\((#\w{6}), (#\w{6})\)", style)}

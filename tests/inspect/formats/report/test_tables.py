@@ -36,7 +36,7 @@ def test_what_goes_in_comes_out(values: list[object]) -> None:
         assert json.loads(text) == make_value_visible(values)
 
 
-def test_nothing_that_hides_or_turns_text_is_left() -> None:
+def test_hiding_and_bidi_characters_are_removed() -> None:
     """But for the ends of lines."""
     told = make_value_visible({EVIL: [EVIL, ("a\nb", 1)]})
     (name,) = told

@@ -29,7 +29,7 @@ WHAT, PLACE, EXCHANGE, MORE = 0, 6, 9, 10
 
 
 @every
-def test_all_of_it_is_there_once(cassette: Path) -> None:
+def test_every_row_is_in_the_report_once(cassette: Path) -> None:
     """Each frame has a row with its payload, each finding its own, each conversation follows the one before."""
     report = reported(cassette)
     rows, details, findings = report.table("row"), report.table("detail"), report.table("finding")
@@ -79,13 +79,13 @@ def _frames(recording: Recording, key: int) -> list[Frame]:
     return [row.frame for row in recording.frames(key, payloads=False)]
 
 
-def test_the_same_recording_gives_the_same_bytes() -> None:
+def test_reports_are_reproducible() -> None:
     """So that reports can be compared."""
     path = next(each for each in SAMPLES if each.name.startswith("lossy"))
     assert reported(path).data == reported(path).data
 
 
-def test_what_a_row_tells() -> None:
+def test_rows_show_gaps_and_findings() -> None:
     """A gap in the generations in its place, with the rule that found it and the task's line of generations."""
     report = reported(next(each for each in SAMPLES if each.name.startswith("lossy")))
     rows = report.table("row")
@@ -111,7 +111,7 @@ def test_what_a_row_tells() -> None:
     assert json.loads(detail["payload"])["artifactUpdate"]["append"] is True
 
 
-def test_a_part_has_nothing_of_the_rest() -> None:
+def test_a_filtered_report_has_only_matching_rows() -> None:
     """Neither rows nor findings nor marks of exchanges that do not match; the words of the filter are told."""
     path = next(each for each in SAMPLES if each.name.startswith("lossy"))
     report = reported(path, "op:GetTask AND binding:jsonrpc")
@@ -145,7 +145,7 @@ def _hostile(path: Path) -> Path:
     return path
 
 
-def test_texts_that_nobody_should_have_to_read(tmp_path: Path) -> None:
+def test_hostile_text_is_shown_as_symbols(tmp_path: Path) -> None:
     """Control characters, marks that turn text round, halves of characters: shown, not obeyed."""
     report = reported(evil_texts(tmp_path))
     for name in ("row", "detail", "exchange", "finding", "talk"):
@@ -153,7 +153,7 @@ def test_texts_that_nobody_should_have_to_read(tmp_path: Path) -> None:
             assert record == make_value_visible(record)
 
 
-def test_a_large_payload_is_cut_and_says_so(tmp_path: Path) -> None:
+def test_a_large_payload_is_cut_with_a_note(tmp_path: Path) -> None:
     """Text that is not JSON: the page would grow with it."""
     path = tmp_path / "large.db"
     made = writer(path)
