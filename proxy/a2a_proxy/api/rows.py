@@ -46,7 +46,7 @@ class RecordingFile:
         return Exchange(self, row)
 
     def frame(self, row: FrameRow, exchange: Exchange | None = None) -> Frame:
-        """Return a frame, of a known exchange or of one that is read on first use."""
+        """Return a frame of an exchange, which is read on first use if it is not known."""
         return Frame(self, row, exchange)
 
     def exchange_of(self, row: FrameRow) -> Exchange | None:

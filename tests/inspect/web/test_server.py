@@ -286,7 +286,7 @@ def test_a_port_in_use_is_an_error(tmp_path: Path) -> None:
         ran = run(tmp_path, "a2a-inspect", sample(tmp_path / "r.db"), "--web", "--port", port)
     assert ran.code == 2
     assert f"error: port {port} cannot be used: address already in use" in ran.err
-    assert "hint: choose another one" in ran.err
+    assert "hint: choose another port" in ran.err
 
 
 def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""`a2a-inspect prune`: delete old sessions, whole ones only, and never one that is being recorded."""
+"""`a2a-inspect prune`: delete whole old sessions, never the session that is recorded now."""
 
 from __future__ import annotations
 

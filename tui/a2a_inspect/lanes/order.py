@@ -120,7 +120,7 @@ class RowOrder:
         return self.times[after] - self.times[index]
 
     def next_mark(self, index: int, by: int, whats: Sequence[RowKind]) -> int | None:
-        """Return the nearest entry after (`by` 1) or before (-1) this one that is a mark of one of these kinds."""
+        """Return the nearest entry after (`by` 1) or before (-1) this entry whose kind is one of these."""
         after = bisect_right(self._mark_indexes, index) if by > 0 else bisect_left(self._mark_indexes, index) - 1
         numbers = range(after, len(self._mark_indexes)) if by > 0 else range(after, -1, -1)
         return next((self._mark_indexes[n] for n in numbers if self.marks[n].what in whats), None)

@@ -125,7 +125,7 @@ class MainScreen(Screen[None]):
     # A new snapshot.
 
     def poll_recording(self) -> None:
-        """Poll the recording, and continue what follows it: the search, the tree."""
+        """Poll the recording, and update the search and the tree."""
         self.reader.start_poll()
         self.filter.follow_recording()
         self.branches.reread_if_stale()

@@ -50,7 +50,7 @@ class LongView(ScrollView, can_focus=True):
     def render_lines(self, crop: Region) -> list[Strip]:
         """Render some lines. The styles are computed once for all of them, because they are the expensive part.
 
-        A view may be painted before it was told its size: if Textual's layout is queried between showing a view and the
+        A view may be painted before it has its size: if Textual's layout is queried between showing a view and the
         next layout, that layout finds no change.
         """
         if self._known_size != self.outer_size:

@@ -125,7 +125,7 @@ class FlowController:
         self.connection = DEFAULT_WINDOW
         """The client's window for the connection, counted in the bytes that it was sent."""
         self.owed = 0
-        """Bytes that the client was sent in excess of those that the agent sent."""
+        """Number of bytes sent to the client minus the number of bytes received from the agent."""
         self.streams: dict[int, HeldStream] = {}
         self._waiting_streams: dict[int, HeldStream] = {}
         self._queued_bytes = 0

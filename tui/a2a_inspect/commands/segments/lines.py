@@ -20,7 +20,7 @@ _NO_CONTENT = SegmentContent()
 
 
 def conversation_lines(conversation: ConversationTree, gathered: SessionConversations, depth: int) -> Iterator[str]:
-    """Yield the lines of a conversation, then of those that it handed over to."""
+    """Yield the lines of a conversation, then those of the conversations it handed over to."""
     indent = "  " * depth
     name = f"task {make_visible(conversation.task_id)}" if conversation.task_id else "without a task"
     yield f"{indent}{name}  agent {make_visible(conversation.agent)}"

@@ -1,7 +1,7 @@
 """Rules about `ifGenerationMatch`: the agent accepts the message only if the task has that generation (1.1 draft
 3.2.2).
 
-An accepted message is compared only with generations relayed before it: a higher one that is relayed while the agent
+An accepted message is compared only with generations relayed before it: a higher generation relayed while the agent
 works may result from this very message.
 """
 

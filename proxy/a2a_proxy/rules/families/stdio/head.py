@@ -187,7 +187,7 @@ def _is_same_length(value: str, size: int) -> bool:
     ),
 )
 def other_type(context: RuleContext) -> Iterator[RuleFinding]:
-    """Content-Type is none of application/json, application/a2a+json and application/vscode-jsonrpc, or its charset is
+    """Content-Type is not application/json, application/a2a+json or application/vscode-jsonrpc, or its charset is
     not UTF-8.
 
     The content is always JSON-RPC; a receiver that checks the type rejects it, or decodes it with the wrong charset.

@@ -1,0 +1,35 @@
+"""Measures of the source tree that have reached their targets and stay there."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+_FILE = Path(__file__).with_name("measures.py")
+_REACHED = ("scattered_private_names", "missing_documents", "import_circles")
+_MAX_COMPLEXITY = 20
+
+
+@pytest.fixture(scope="module")
+def measures() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("measures", _FILE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", _REACHED)
+def test_a_target_that_was_reached_stays_reached(measures: ModuleType, name: str) -> None:
+    """Import circles include imports for types only."""
+    row = getattr(measures, name)()
+    assert not row.places, f"{row.name}: {row.places}"
+
+
+def test_no_function_is_more_complex_than_a_flat_table(measures: ModuleType) -> None:
+    found = measures.complex_functions().places
+    assert all(int(place.partition(":")[0]) <= _MAX_COMPLEXITY for place in found), found
