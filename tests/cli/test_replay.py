@@ -38,7 +38,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 def test_bad_input_is_refused(tmp_path: Path, refused: Callable[..., str]) -> None:
-    """One line that says what is wrong."""
+    """One error line."""
     assert "nothing" in refused(tmp_path / "nothing.a2a")
     text = tmp_path / "notes.txt"
     text.write_text("no recording")

@@ -73,7 +73,7 @@ def test_a_launch_does_not_wait_for_the_first_status(tmp_path: Path, monkeypatch
 
 
 def test_repeated_failures_are_reported_once(tmp_path: Path) -> None:
-    """Until a recorder was ready in between."""
+    """Until a recorder was ready again."""
     heard: list[Status] = []
     keeper = RecorderKeeper(tmp_path, heard.append)
     locked = RecorderFailed("locked", permanent=False)

@@ -125,7 +125,7 @@ def test_killing_recorders_at_random_loses_and_repeats_nothing(bench: Make) -> N
 
 
 def test_a_task_continues_over_a_killed_recorder(bench: Make) -> None:
-    """A state that comes again after the death is no repetition, also where the snapshot is older than the death."""
+    """A state that recurs after the crash is a change, also if the snapshot is older than the crash."""
     http = Http().call("SendStreamingMessage", {"message": {}}, A2A_Version="1.0").stream()
     for number in range(40):
         state = "INPUT_REQUIRED" if number % 2 else "WORKING"
@@ -300,7 +300,7 @@ def test_a_record_that_crashes_three_recorders_is_skipped(
 
 
 def test_an_unread_status_pipe_does_not_block_the_recorder(bench: Make) -> None:
-    """A keeper that is stuck does not hold the recorder up: all is recorded."""
+    """A stuck keeper does not block the recorder: everything is recorded."""
     one = bench()
     one.start()
     wait_until(lambda: one.heard)  # `start` returns when it has come, not when it was told

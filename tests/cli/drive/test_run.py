@@ -196,7 +196,7 @@ def test_invalid_arguments_are_refused(drive: Callable[..., int], more: dict[str
 
 
 def test_headers_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One a line; those that were typed go after."""
+    """One per line; headers from options follow them."""
     monkeypatch.setenv(HEADERS_VARIABLE, "Authorization: Bearer a\nX-Api-Key: b")
     made = options(upstream="a:1", header=("X-Other: c",)).credentials.headers
     assert made == ((b"Authorization", b"Bearer a"), (b"X-Api-Key", b"b"), (b"X-Other", b"c"))

@@ -84,7 +84,7 @@ def limited() -> Iterator[None]:
 def test_hostile_recordings_are_shown_or_refused(
     made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each command shows what it can, or says in two lines what is wrong and what to do."""
+    """Each command shows what it can, or prints one error line and one hint line."""
     _run(COMMANDS, made, tmp_path, capsys, monkeypatch)
 
 
