@@ -1,4 +1,5 @@
-"""Three incompatible payloads on one path, distinguished by the first message of either side."""
+"""Three incompatible payloads on one path, distinguished by the first message of either side
+(manual/protocol.md "Live payload detection")."""
 
 from __future__ import annotations
 
