@@ -94,7 +94,7 @@ def test_findings_are_reported_before_exchanges_by_severity(bench: Make) -> None
 
 @pytest.mark.parametrize("name", ["vendor", "js_grpc"])
 def test_tiny_journal_segments_yield_the_same_recording(bench: Make, name: str) -> None:
-    """Decoders are saved and restored at each rotation; nobody sees it."""
+    """Decoders are saved and restored at each rotation without visible effect."""
     chunks = captured(name)
     one = bench(limits=TINY)
     one.start()
@@ -175,7 +175,8 @@ def test_an_open_connection_pins_two_segments_at_most(bench: Make) -> None:
 
 
 def test_a_relay_that_died_leaves_an_unclean_session(bench: Make) -> None:
-    """No END: what is open was cut by the proxy's death, and the session says until when it is complete."""
+    """Without END, open exchanges are cut by the death of the proxy, and the session says until when it is
+    complete."""
     one = bench()
     one.start()
     one.write(scripted(streaming("t-1"))[:-4])
@@ -339,7 +340,7 @@ def test_a_silent_stream_gets_one_live_line_and_later_ones_for_events(bench: Mak
 
 
 def test_an_answer_after_the_client_left_is_not_reported_again(bench: Make) -> None:
-    """The agent answers a call that is over: the recording has that, the line is not told again."""
+    """The agent answers a finished call: the recording has the answer, the line is not repeated."""
     one = bench()
     one.start()
     request, *answer = unary().steps
