@@ -113,7 +113,7 @@ def test_the_rewriter_gets_package_and_authority(path, form, authority, called):
 
 
 def test_a_changed_compressed_card_is_sent_uncompressed():
-    """gRPC allows uncompressed messages; an unchanged card stays compressed."""
+    """Messages of gRPC may be uncompressed; an unchanged card stays compressed."""
     packed = gzip.compress(CARD)
     for cards, expected in ((SHORTER, message(CARD[:-100])), (rewriter(lambda payload: None), message(packed, 1))):
         pair = Pair(plan(cards))
