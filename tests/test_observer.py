@@ -1,4 +1,4 @@
-"""The whole pure core: any cut, saved and restored anywhere, gives the same; nothing that peers send raises."""
+"""The whole pure core: every split and restart yields the same result; no input of peers raises."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_responses_of_the_proxy_are_marked() -> None:
 
 
 def test_an_interrupted_session_closes_everything(session: list[Chunk]) -> None:
-    """The relay died: what is open ends as `proxy killed`, and none stays open."""
+    """The relay died: open exchanges end as `proxy killed`."""
     for length in range(1, len(session), max(1, len(session) // 10)):
         observer, seen = fresh(), Seen([], {}, {}, {})
         for chunk in session[:length]:
@@ -194,7 +194,7 @@ def test_an_interrupted_session_closes_everything(session: list[Chunk]) -> None:
 @pytest.mark.parametrize("how", ["proxy stopped", "proxy killed"])
 @pytest.mark.parametrize("script", [streaming, grpc_call], ids=["http", "grpc"])
 def test_cuts_by_the_proxy_are_not_attributed_to_a_peer(script: Callable[..., Script], how: str) -> None:
-    """Its orderly end closes connections on which nobody said FIN or RST; its death leaves the journal without more."""
+    """A clean stop closes connections without FIN or RST of a peer; a crash leaves the journal without an end."""
     session = scripted(script("t-1") if script is streaming else script())[:-3]
     observer, seen = fresh(), Seen([], {}, {}, {})
     for chunk in session:
@@ -328,7 +328,7 @@ def test_edits_and_the_end_are_counted_and_survive() -> None:
 
 
 def test_trace_edits_stay_with_their_exchange() -> None:
-    """Wherever the recorder is replaced; an edit of a call that nobody knows, or is over, says nothing."""
+    """Wherever the recorder is replaced; an edit of an unknown or finished call is ignored."""
     chunks, sent = scripted(streaming("t-1")), f"00-{'a' * 32}-{'b' * 16}-01"
     plain = observe(chunks)
 

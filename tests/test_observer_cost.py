@@ -1,4 +1,4 @@
-"""What a frame costs does not depend on how many streams, artifacts or calls there are beside it.
+"""The cost of a frame does not depend on the number of other streams, artifacts or calls.
 
 Python instructions are counted, not time, so a busy machine changes nothing. Both the small and the large number are
 above the number of streams of a task that are compared one by one (8).

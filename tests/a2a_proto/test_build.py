@@ -19,7 +19,7 @@ def test_descriptor_set_is_current(line: Any) -> None:
 
 
 def test_main_repairs(tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """The command writes every set anew and says which it changed."""
+    """The command writes every set again and lists those it changed."""
     for proto in build.PACKAGE_DIR.glob("*/*.proto"):
         copy = tmp_path / proto.relative_to(build.PACKAGE_DIR)
         copy.parent.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""0.3 and the release candidate share package a2a.v1; the method, then the bytes, tell them apart."""
+"""0.3 and the release candidate share package a2a.v1; the method, then the bytes, decide between them."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_data_of_the_candidate(kind: str, value: Any) -> None:
 
 @pytest.mark.parametrize("otherwise", ["0.3", "rc"])
 def test_text_alone_decides_nothing(otherwise: Any) -> None:
-    """A text message has the same bytes in both, so the answer is what the caller thinks already."""
+    """A text message has the same bytes in both, so the previous assumption of the caller stays."""
     data = sent("rc", {"text": "hello"})
     assert data == sent("0.3", {"text": "hello"})
     assert choose_a2a_v1("SendMessage", "SendMessageRequest", data, otherwise) == otherwise

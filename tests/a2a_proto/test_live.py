@@ -1,4 +1,4 @@
-"""Three incompatible payloads on one path, told apart by the first message of either side
+"""Three incompatible payloads on one path, distinguished by the first message of either side
 (manual/protocol.md "Live payload detection")."""
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def test_agent_messages_settle_an_ambiguous_client_message() -> None:
 
 @pytest.mark.parametrize("data", [None, b"", b"\xff", b"\x0a", b"\x12\x00", b"\x0b\x0c", b"\x32\x00"])
 def test_no_or_unknown_bytes_detect_nothing(data: bytes | None) -> None:
-    """Without bytes, or with bytes of none of the families, the answer is empty."""
+    """The result is empty."""
     assert detect_live(data, data) == ""
 
 

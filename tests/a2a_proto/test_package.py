@@ -1,4 +1,4 @@
-"""The package among others: cheap to import, and at peace with whatever sits in protobuf's default pool."""
+"""The package in an environment: cheap to import, and independent of protobuf's default pool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parsing by private pools: what each line makes of bytes, and what it keeps of what it does not know."""
+"""Private descriptor pools: how each dialect parses bytes, and which unknown fields it keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples of the manual, run as they stand: each prints what the page shows; its table has every member."""
+"""The examples of the manual print the output that the page shows; its table lists every member."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings from Python: what the page of the manual does not show."""
+"""The Python API of recordings, beyond the examples of the manual."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_several_files_are_merged_by_time(tmp_path: Path) -> None:
 
 
 def test_the_filter_holds_for_all_files(tmp_path: Path) -> None:
-    """And a wrong one is told before anything is read."""
+    """An invalid filter is an error before anything is read."""
     with Recording(*pair(tmp_path)) as recording:
         assert [(call.file, call.outcome) for call in recording.exchanges("err")] == [("first", "error")]
         assert [frame.file for frame in recording.frames("Question agent:agent-2")] == ["second", "second"]
@@ -127,7 +127,7 @@ def test_overlapping_and_separate_sessions_are_read_by_time(tmp_path: Path) -> N
 
 
 def test_rows_written_while_the_recording_is_open_are_found(tmp_path: Path) -> None:
-    """A session that goes on says so."""
+    """An open session is marked as such."""
     writer = begin(tmp_path / "live.a2a.db", 1)
     call(writer, 1, 1, 1)
     with Recording(tmp_path / "live.a2a.db") as recording:

@@ -1,4 +1,4 @@
-"""Sessions into the archive while they are recorded."""
+"""Sessions uploaded into the archive while they are recorded."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -75,7 +75,7 @@ def test_unreachable_storage_is_retried_and_reported_once(tmp_path: Path, ledger
 
 
 def test_a_recreated_recording_is_followed(tmp_path: Path, ledger: CheckpointFile) -> None:
-    """The recorder does so where somebody deletes it in mid-run."""
+    """The recorder creates the file again if it is deleted while recording."""
     (tmp_path / "archive").mkdir()
     path = tmp_path / "r.a2a.db"
     writer(path).write([request(1)], changes=changes(exchange(1)))

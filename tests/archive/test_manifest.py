@@ -1,4 +1,4 @@
-"""Filters of identifiers."""
+"""Bloom filters of identifiers in manifests."""
 
 from a2a_proxy.archive.manifest import bloom_filter, may_contain
 

@@ -1,4 +1,4 @@
-"""The manual's page about the archive: what it lists is what there is."""
+"""The manual's page about the archive lists the existing columns and options."""
 
 import re
 from importlib.resources import files

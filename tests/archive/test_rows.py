@@ -1,4 +1,4 @@
-"""Frames in Parquet: what comes back is what went in, and other readers understand it."""
+"""Frames in Parquet are read back unchanged, also by other readers."""
 
 from pathlib import Path
 

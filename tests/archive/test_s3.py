@@ -1,4 +1,4 @@
-"""The archive in a bucket, by obstore itself: what is cut off, refused or put twice."""
+"""The archive in a bucket, through obstore: interrupted, refused and repeated requests."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Recordings into an archive and out again."""
+"""Recordings uploaded into an archive and restored from it."""
 
 import datetime
 import json
@@ -87,7 +87,7 @@ def test_a_second_upload_changes_nothing(place: ArchiveStore) -> None:
 
 
 def test_object_names_depend_on_the_recording_only(place: ArchiveStore) -> None:
-    """By them another version knows what is there already: they never change, whatever the bytes are."""
+    """Other versions recognise existing objects by them, so they never change, whatever the bytes are."""
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         put(place, recording)
         [session] = recording.sessions()

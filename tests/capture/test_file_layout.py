@@ -18,7 +18,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_folders_are_private(state: Path) -> None:
-    """The variable names the state directory; what is made in it is for the user only."""
+    """The variable names the state directory; everything created in it is readable by the user only."""
     assert file_layout.state_dir() == state
     for folder in (file_layout.state_dir(), file_layout.journals_dir(), file_layout.recordings_dir()):
         assert folder.stat().st_mode & 0o777 == 0o700
@@ -97,7 +97,7 @@ def test_foreign_folders_are_ignored() -> None:
 
 
 def test_a_journal_with_a_live_recorder_is_no_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The recorder finishes it by itself; only where both are dead somebody else has to."""
+    """The recorder finishes it; `recover` is needed only if both processes are dead."""
     monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path))
     folder = file_layout.create_journal(file_layout.SessionFile("r.db", 1, 1))
     folder.release()

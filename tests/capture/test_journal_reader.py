@@ -121,7 +121,7 @@ def test_a_truncated_segment_is_reported(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"A2AJ", b"\0" * 24, b"\xff" * 5000])
 def test_a_file_that_is_no_segment_is_reported_and_skipped(tmp_path: Path, data: bytes) -> None:
-    """It is told and skipped."""
+    """It is reported and skipped."""
     written(tmp_path)
     segment_path(tmp_path, 2).write_bytes(data)
     got = read_all(tmp_path)
@@ -130,7 +130,7 @@ def test_a_file_that_is_no_segment_is_reported_and_skipped(tmp_path: Path, data:
 
 
 def test_a_missing_segment_is_reported(tmp_path: Path) -> None:
-    """A segment that is gone is told and skipped."""
+    """A missing segment is reported and skipped."""
     written(tmp_path)
     segment_path(tmp_path, 1).unlink()
     got = read_all(tmp_path)

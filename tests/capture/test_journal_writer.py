@@ -83,7 +83,7 @@ def test_records_are_handed_over_by_time_or_size(tmp_path: Path) -> None:
 
 
 def test_segments_rotate_by_size(tmp_path: Path) -> None:
-    """A full segment ends, and the records go on in the next."""
+    """A full segment ends, and the records continue in the next one."""
     journal = Journal(tmp_path, Turns(), JournalLimits(segment_bytes=10_000, keep_free=0))
     for number in range(50):
         journal.append(DATA, A, 1, number, b"x" * 1000)
@@ -95,7 +95,7 @@ def test_segments_rotate_by_size(tmp_path: Path) -> None:
 
 
 def test_idle_segments_rotate_by_time(tmp_path: Path) -> None:
-    """Bytes do not stay in the current segment for ever: an idle one is ended too, an empty one is not."""
+    """An idle segment is ended after a time; an empty one is not."""
     journal = Journal(tmp_path, Turns(), JournalLimits(segment_seconds=0.05, keep_free=0))
     journal.append(DATA, A, 1, 1, b"x")
     journal.flush()
@@ -108,7 +108,7 @@ def test_idle_segments_rotate_by_time(tmp_path: Path) -> None:
 
 
 def test_short_writes_are_continued(tmp_path: Path) -> None:
-    """A disk that takes a few bytes at a time loses none."""
+    """A disk that accepts a few bytes at a time loses none."""
     disk = Disk()
     journal = Journal(tmp_path, Turns(), ROOMY, write=disk)
     disk.most = 7
@@ -141,7 +141,7 @@ def story(journal: Journal, connection: int, at: int, parts: int = 5) -> None:
 
 
 def test_a_full_queue_is_counted(tmp_path: Path) -> None:
-    """What does not fit into the queue is lost and told; the connection is opaque from there, a new one is not."""
+    """Records that do not fit into the queue are lost and reported; the connection becomes opaque."""
     disk = Disk()
     journal = Journal(tmp_path, turns := Turns(), JournalLimits(queue_bytes=2000, keep_free=0), write=disk)
     disk.open.clear()
@@ -326,7 +326,7 @@ def test_the_reader_is_woken(tmp_path: Path) -> None:
 
 
 def test_an_unwritable_folder_raises_at_the_start(tmp_path: Path) -> None:
-    """It is told at the beginning, by OSError."""
+    """The constructor raises OSError."""
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(OSError):
         Journal(tmp_path / "file" / "j", Turns(), ROOMY)

@@ -1,4 +1,4 @@
-"""`a2a-proxy --archive`: what is checked before it starts, its process, and how it is summed up."""
+"""`a2a-proxy --archive`: checks before the start, the archive process, and its summary."""
 
 from pathlib import Path
 

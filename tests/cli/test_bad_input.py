@@ -1,4 +1,4 @@
-"""A user's mistake: one error line, one hint line, exit code 2, nothing created, nothing lost."""
+"""Mistakes of the user: one error line, one hint line, exit code 2, nothing created, nothing lost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def place(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def busy() -> Iterator[int]:
-    """A port that somebody listens on."""
+    """A port in use."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 
@@ -45,7 +45,7 @@ def two_lines(done: Ran, program: str, error: str) -> None:
 
 
 def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
-    """No recording, no journal; what was there is as it was."""
+    """No recording and no journal; existing files are unchanged."""
     assert {path: path.read_bytes() for path in place.rglob("*") if path.is_file()} == before
     for name in ("journals", "recordings"):
         assert not list((state / name).glob("*"))
@@ -182,7 +182,7 @@ def test_a_recording_of_a_newer_version_is_refused(tmp_path: Path, place: Path) 
 
 
 def test_a_state_directory_that_cannot_be_created_is_refused(tmp_path: Path, place: Path) -> None:
-    """A file stands in its way."""
+    """A file has its name."""
     (place / "file").write_text("x")
     for state in (place / "file", place / "file" / "below"):
         two_lines(run(state, "a2a-proxy", *PAIR), "a2a-proxy", "the state directory cannot be used")

@@ -1,4 +1,4 @@
-"""What the user is told about the capture while the proxy runs."""
+"""Console messages about the state of the capture while the proxy runs."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_losses_and_their_end_are_reported_once() -> None:
 
 
 def test_a_full_disk_is_not_reported_as_slow() -> None:
-    """Also where it takes small records again by the time that somebody looks."""
+    """Also if it accepts small records again by the time of the check."""
     (said,) = Scene().look(lost=70_000, lost_reason="disk quota exceeded")
     assert "the journal cannot be written: disk quota exceeded; 68.4 KiB are missing so far from /state/j" in said[0]
     assert "free some space there" in said[1]
@@ -116,7 +116,7 @@ def test_sizes_are_parsed(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "4 apples", "GiB", "1e9", "٤"])
 def test_an_invalid_size_is_refused_with_an_example(text: str) -> None:
-    """It is told with an example."""
+    """The error has an example."""
     with pytest.raises(UserError) as caught:
         parse_size("--journal-max", text)
     assert caught.value.hint == "for example: --journal-max 4GiB"

@@ -1,4 +1,4 @@
-"""A terminal that is closed ends every command as SIGTERM does, though nothing can be printed any more."""
+"""A closed terminal ends every command as SIGTERM does, although nothing can be printed any more."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_a_mock_ends_with_its_terminal(terminal: Callable[..., Terminal]) -> Non
 
 
 def test_a_drive_ends_with_its_terminal(terminal: Callable[..., Terminal], tmp_path: Path) -> None:
-    """The agent does not answer; exit code as of Ctrl-C, and what was driven so far is recorded."""
+    """The agent does not answer; the exit code is that of Ctrl-C, and the calls driven so far are recorded."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         words = ("--upstream", f"http://127.0.0.1:{silent.getsockname()[1]}", "--record", tmp_path / "r.db")
         one = terminal("a2a-proxy", "drive", SAMPLES / "demo.a2a.jsonl", *words)

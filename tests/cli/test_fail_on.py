@@ -1,4 +1,4 @@
-"""Findings on the console while the proxy runs, and the exit code that they lead to."""
+"""Findings on the console while the proxy runs, and the exit code that they cause."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_traffic_without_findings_exits_with_0(proxy: Start, agent: Agent) -> No
 
 
 def test_a_finding_below_the_threshold_does_not_fail_the_run(proxy: Start, agent: Agent) -> None:
-    """An info is told, and `--fail-on error` lets it pass."""
+    """An info is printed, and `--fail-on error` ignores it."""
     one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--fail-on", "error")
     call(one.addresses()[0], "GetTask", **{"Last-Event-ID": "7", "Accept": "text/event-stream"})
     assert one.stop() == 0

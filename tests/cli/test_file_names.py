@@ -1,4 +1,4 @@
-"""Names of files that are no UTF-8, or hold what acts on a terminal."""
+"""File names that are not UTF-8 or contain terminal control characters."""
 
 from __future__ import annotations
 

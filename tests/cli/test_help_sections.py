@@ -1,4 +1,4 @@
-"""The help of both programs: each option and command once, under a heading, readable on 80 columns."""
+"""The help of both programs: each option and command once, in a section, within 80 columns."""
 
 from __future__ import annotations
 

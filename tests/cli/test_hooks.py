@@ -1,4 +1,4 @@
-"""`a2a-proxy --hook`: called for live traffic, never in its way, summed up at the end."""
+"""`a2a-proxy --hook`: hooks get live traffic, never delay it, and are summarized at the end."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_spinning_hook_delays_neither_traffic_nor_recording(
 
 
 def test_failing_hooks_are_reported_and_calls_are_answered(proxy: Start, agent: Agent, hooks: dict[str, str]) -> None:
-    """One cannot be imported, one raises, one dies: each is told, all calls are answered, the exit code is 0."""
+    """One cannot be imported, one raises, one exits: each is reported, all calls are answered, the exit code is 0."""
     names = ("broken:Hook", "noting:Fails", "noting:AlwaysDies")
     words = [word for name in names for word in ("--hook", name)]
     one = proxied(proxy, agent, hooks, *words)

@@ -1,4 +1,4 @@
-"""`a2a-proxy --otlp`: spans of live traffic, without anybody waiting for them."""
+"""`a2a-proxy --otlp`: spans of live traffic, without delaying it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines to a descriptor without waiting."""
+"""Lines printed to a descriptor without blocking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--redact` and `--redact-policy`: what is typed becomes words of a policy, and reaches recordings and exports."""
+"""`--redact` and `--redact-policy`: how they are parsed, and that recordings and exports follow them."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_capture_follows_the_policy(proxy: Callable[..., Proxy], agent: Agent,
 
 
 def test_a_capture_without_payloads(proxy: Callable[..., Proxy], agent: Agent, tmp_path: Path) -> None:
-    """No text of any payload is kept, the capture is complete, and no rule takes what is missing for a fault."""
+    """No payload text is kept, the capture is complete, and no rule reports the missing payloads as a fault."""
     record = tmp_path / "r.a2a.db"
     one = proxy(
         "--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", record, "--redact", "metadata-only"
@@ -178,7 +178,7 @@ def test_export_of_a_part_and_trim_take_a_policy(inspect: Callable[..., tuple[in
 def test_commands_report_that_payloads_were_not_recorded(
     inspect: Callable[..., tuple[int, str, str]], tmp_path: Path
 ) -> None:
-    """`show`, `check`, the forms of a call, and replay, which is refused: nobody is left to guess."""
+    """`show`, `check`, the forms of a call, and replay, which is refused."""
     bare = tmp_path / "b.a2a.jsonl"
     assert inspect("export", SDK, "--redact", "metadata-only", "-o", bare)[0] == 0
     assert "payload not recorded: metadata only" in inspect("show", bare, "3", "-p")[1]
@@ -192,7 +192,7 @@ def test_commands_report_that_payloads_were_not_recorded(
 
 
 def test_scan_previews_what_a_policy_redacts(inspect: Callable[..., tuple[int, str, str]]) -> None:
-    """Where, how often, with a masked excerpt; as JSON too; the default finds nothing in what was redacted."""
+    """Places, counts and masked excerpts, as text and JSON; the default policy finds nothing in redacted recordings."""
     code, out, _ = inspect("redaction", GRPC, "--redact", "$..text")
     assert code == 0
     assert "message.parts[*].text" in out or "message.parts.text" in out

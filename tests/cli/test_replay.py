@@ -1,4 +1,4 @@
-"""`a2a-proxy replay` as a user runs it: what it says, its exit codes, and what it makes of bad input."""
+"""`a2a-proxy replay` as a user runs it: output, exit codes and bad input."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 
 def test_bad_input_is_refused(tmp_path: Path, refused: Callable[..., str]) -> None:
-    """One line that says what is wrong."""
+    """One error line."""
     assert "nothing" in refused(tmp_path / "nothing.a2a")
     text = tmp_path / "notes.txt"
     text.write_text("no recording")

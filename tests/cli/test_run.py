@@ -1,4 +1,4 @@
-"""Transcripts of the running proxy: what a user sees, and what must never stop the traffic."""
+"""Transcripts of the running proxy: console output, and failures that must not stop the traffic."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_the_session_names_both_upstreams(proxy: Start, agent: Agent, tmp_path: 
 
 
 def test_an_empty_recording_is_kept_only_if_it_was_named(proxy: Start, agent: Agent, tmp_path: Path) -> None:
-    """No connection came: the one that nobody named is deleted, and the summary says that nothing was recorded."""
+    """Without a connection an unnamed recording is deleted, and the summary says that nothing was recorded."""
     pair = ("--listen", "127.0.0.1:0", "--upstream", agent.upstream)
     for words, kept in (((), False), (("--record", tmp_path / "r.db"), True)):
         one = proxy(*pair, *words)
@@ -230,7 +230,7 @@ def test_a_closed_stdout_does_not_stop_traffic(proxy: Start, agent: Agent) -> No
 
 
 def test_a_stalled_stdout_does_not_stop_traffic(proxy: Start, agent: Agent) -> None:
-    """Stdout is a full pipe that nobody reads: calls are answered and recorded, and Ctrl-C ends it."""
+    """Stdout is a full, unread pipe: calls are answered and recorded, and Ctrl-C ends the proxy."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     with contextlib.suppress(BlockingIOError):
@@ -248,7 +248,7 @@ def test_a_stalled_stdout_does_not_stop_traffic(proxy: Start, agent: Agent) -> N
 
 
 def test_shutdown_waits_for_an_open_stream_and_then_cuts_it(proxy: Start, agent: Agent) -> None:
-    """At Ctrl-C open calls get a moment; the user is told; the summary comes."""
+    """At Ctrl-C open calls get a grace period and the console says so; the summary follows."""
     one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream)
     with call(listening(one), "SendStreamingMessage") as response:
         response.readline()
@@ -270,7 +270,7 @@ def test_a_long_stream_gets_a_line_while_it_runs(proxy: Start, agent: Agent) -> 
 
 
 def test_a_second_ctrl_c_leaves_the_rest_to_recover(proxy: Start, agent: Agent, tmp_path: Path) -> None:
-    """The recorder stands still (SIGSTOP): progress, then the user leaves; `recover` finishes the recording."""
+    """The recorder is stopped (SIGSTOP): progress lines, then a second Ctrl-C; `recover` finishes the recording."""
     one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", tmp_path / "r.db")
     address = listening(one)
     call(address)
@@ -444,7 +444,7 @@ class Halting:
 
 
 async def test_an_unchanged_backlog_is_not_reported_twice(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A recorder that comes no further for seconds is no news; that it goes on is."""
+    """A backlog that does not shrink for seconds is not reported again; a shrinking one is."""
     one = ProxyRun(a_config(agent))
     console = Order()
     monkeypatch.setattr(one, "_console", console)

@@ -1,4 +1,4 @@
-"""Which upstreams lead back to the proxy."""
+"""Upstreams that lead back to the proxy."""
 
 from __future__ import annotations
 

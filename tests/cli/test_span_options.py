@@ -1,4 +1,4 @@
-"""What spans say, as it is typed."""
+"""Options of spans on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`a2a-proxy stdio` as it is typed: what it refuses and how, its options, and its exit code."""
+"""`a2a-proxy stdio`: refused arguments, options and the exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows a stdio agent's recording beside `a2a-proxy stdio`: begins with the recording, ends after it."""
+"""Followers of the recording of `a2a-proxy stdio`: they start with it and end after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Output to where not everything can go: a terminal without UTF-8, or no stream at all."""
+"""Output to restricted streams: a terminal without UTF-8, or a closed stream."""
 
 from __future__ import annotations
 

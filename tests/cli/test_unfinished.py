@@ -1,4 +1,4 @@
-"""A recording whose proxy has ended before its recorder: readers wait, say so, and end if there is no recorder."""
+"""A recording whose proxy ended before its recorder: readers wait, report it, and end without a recorder."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _processes(journal: Path) -> list[int]:
 def test_readers_wait_for_the_recorder_of_a_killed_relay(
     proxy: Callable[..., Proxy], agent: Agent, tmp_path: Path
 ) -> None:
-    """While the relay runs nobody is waited for; after it, its recorder is."""
+    """Readers do not wait while the relay runs; afterwards they wait for its recorder."""
     file = tmp_path / "r.db"
     one = proxy("-l", "127.0.0.1:0", "-u", agent.upstream, "--record", file)
     (address,) = one.addresses()
@@ -200,7 +200,7 @@ def test_without_a_recorder_there_is_nothing_to_wait_for(scene: Scene, capsys: p
 
 
 def test_only_the_recorder_of_the_same_file_is_waited_for(scene: Scene, tmp_path: Path) -> None:
-    """A link to the recording is the recording; another file is nobody's business."""
+    """A link to the recording counts as the recording; other files are ignored."""
     scene.folder.release()
     link = tmp_path / "link.db"
     link.symlink_to(scene.file)

@@ -1,4 +1,4 @@
-"""A recording drives the mock that is made of it: the two agree on every sample that a mock can serve as it was."""
+"""A recording drives the mock built from it: both agree on every sample that a mock can serve unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a difference counts."""
+"""Which differences count."""
 
 from __future__ import annotations
 

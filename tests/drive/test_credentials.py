@@ -1,4 +1,4 @@
-"""Credentials that are given anew: by the header's name for all calls, by a label for those that had that one."""
+"""Credentials given again: by header name for all calls, or by redaction label for the calls that had it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_each_label_stands_for_its_own_credential() -> None:
 
 
 def test_header_values_given_by_the_user_are_secrets() -> None:
-    """Also those that are no credentials by their names."""
+    """Also values of headers whose names are not those of credentials."""
     with open_recording_or_cassette(SAMPLES / "live-bidi.a2a.jsonl") as recording:
         steps = load_plan(recording, list(recording.exchanges())).steps
     recorded = next(

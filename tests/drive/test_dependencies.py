@@ -1,4 +1,4 @@
-"""What a message waits for, and for how long after that it was sent."""
+"""What a message of the drive waits for, and the pause after it."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ def test_sessions_are_driven_one_after_the_other() -> None:
 
 
 def test_long_recordings_are_planned_in_linear_time() -> None:
-    """Each looks at those that nobody has waited for yet, not at all before it."""
+    """Each call compares itself with the calls not yet awaited only."""
     made = waits(*(step(number, 10 * number, 10 * number + 5) for number in range(1, 3001)))
     assert {len(each) for each in made} == {0, 1}

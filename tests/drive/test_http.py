@@ -1,4 +1,4 @@
-"""Calls over HTTP, with an agent that is a few lines."""
+"""Calls over HTTP to a small agent."""
 
 from __future__ import annotations
 

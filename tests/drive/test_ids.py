@@ -1,4 +1,4 @@
-"""Identifiers of the recording and those of now."""
+"""Identifiers of the recording mapped to those of the live agent."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_agent_ids_are_unknown_until_the_live_agent_has_answered(ids: DriveIds) 
 
 
 def test_ids_of_the_client_are_fresh_where_they_are_uuids(ids: DriveIds) -> None:
-    """So an agent that remembers messages can be driven twice. A name is sent as it is, and nobody waits for it."""
+    """So an agent that remembers messages can be driven twice. Other ids are sent unchanged and never awaited."""
     sent = ids.rename_json({"message": {"messageId": MESSAGE, "contextId": "trip"}})
     assert sent == {"message": {"messageId": "fresh-id", "contextId": "trip"}}
     assert ids.unknown_ids(sent) == []

@@ -1,4 +1,4 @@
-"""Real agents are driven with what was recorded of their like; nothing may differ but what the SDKs themselves do."""
+"""Real agents driven with recordings of their kind: nothing differs except what the SDKs themselves change."""
 
 from __future__ import annotations
 

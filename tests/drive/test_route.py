@@ -1,4 +1,4 @@
-"""Where a call goes at an agent whose card names other paths than the recorded one did."""
+"""The path of a call at an agent whose card names other paths than the recorded card."""
 
 from __future__ import annotations
 

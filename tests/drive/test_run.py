@@ -1,4 +1,4 @@
-"""The drive itself, with agents that are a few lines: each message at its time, and never a hang."""
+"""The drive itself against small agents: each message at its time, and never a hang."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ async def test_a_client_message_waits_for_the_recorded_event() -> None:
 
 
 async def test_an_early_input_request_is_answered_early() -> None:
-    """It said less than the recorded one before it asked: whoever waited for more would wait for ever."""
+    """The agent sends fewer events than the recorded one before its question; waiting for more would never end."""
 
     async def answers(texts: list[str]) -> AsyncIterator[bytes]:
         yield event("INPUT_REQUIRED")

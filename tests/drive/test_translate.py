@@ -22,7 +22,7 @@ def said(binding: Binding, dialect: Dialect, operation: str = "SendMessage", val
 
 
 def test_a_call_is_translated_to_older_json_rpc() -> None:
-    """Its method, its forms, no version header; what is the client's own goes along."""
+    """Its method and shapes, without a version header; data and metadata of the client are unchanged."""
     made = said(Binding.JSONRPC, Dialect.V0_3)
     body = msgspec.json.decode(made.payload)
     assert (body["method"], body["id"], made.rpc_id) == ("message/send", 7, "7")

@@ -1,4 +1,4 @@
-"""What is sent through the real proxy with nothing to be changed arrives byte for byte, and is recorded right.
+"""Unedited traffic through the real proxy arrives byte for byte and is recorded correctly.
 
 The recording is that of the same bytes decoded directly: in single bytes, in 64 MB, to slow readers, half-closed and
 broken off.

@@ -1,4 +1,4 @@
-"""Disks that are full, slow, hung or read-only, and files deleted in mid-run: traffic goes on, the user is told."""
+"""Full, slow, hung and read-only disks, and files deleted while recording: traffic continues, the user is warned."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_the_journal_has_a_cap(start: Start) -> None:
 
 
 def test_the_journal_is_on_a_full_disk(start: Start, small: Path) -> None:
-    """No client notices; the user is told, and that it is over."""
+    """No client notices; the console reports the start and the end."""
     one = start("--journal-segment", "64K", A2A_PROXY_STATE=str(small))
     (address,) = one.addresses()
     call(address)
@@ -211,7 +211,7 @@ def test_a_disk_that_hangs_temporarily(start: Start, tmp_path: Path) -> None:
 
 
 def test_a_hung_disk_does_not_hold_up_the_exit(start: Start, tmp_path: Path) -> None:
-    """The user is told what is waited for; a second Ctrl-C leaves."""
+    """The console says what the proxy waits for; a second Ctrl-C ends it."""
     flag = tmp_path / "flag"
     one = start(PYTHONPATH=site(tmp_path / "site", flag))
     (address,) = one.addresses()
@@ -226,7 +226,7 @@ def test_a_hung_disk_does_not_hold_up_the_exit(start: Start, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
 def test_the_recording_is_deleted(start: Start, tmp_path: Path, log_format: str) -> None:
-    """The user is told, and finds all of it in a new one."""
+    """The console reports it, and a new recording has everything."""
     one = start(log_format=log_format)
     (address,) = one.addresses()
     call(address)
@@ -240,7 +240,7 @@ def test_the_recording_is_deleted(start: Start, tmp_path: Path, log_format: str)
 
 
 def test_the_state_directory_is_deleted(start: Start, tmp_path: Path) -> None:
-    """It is made again; the connection goes on being recorded; the end is clean."""
+    """It is created again; the recording of the connection continues; the end is clean."""
     one = start()
     (address,) = one.addresses()
     call(address)

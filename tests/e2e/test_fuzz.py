@@ -1,4 +1,4 @@
-"""Mutated conversations through the real proxy: a short run of fixed seeds; `tests/benchmarks/fuzz` is the long one."""
+"""Mutated conversations through the real proxy: a short run of fixed seeds; `tests/benchmarks/fuzz` runs longer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RELAY_MIB, RECORDER_MIB = 128, 256
 
 @pytest.mark.parametrize("seed", [1, 2])
 async def test_mutated_conversations_pass_unchanged(seed: int, tmp_path: Path) -> None:
-    """Each peer receives what the other has sent, and its end; nobody dies, the recordings are sound."""
+    """Each peer receives all bytes and the end of the other; no process dies, the recordings are sound."""
     totals = Totals()
     running = Round(tmp_path, totals)
     try:

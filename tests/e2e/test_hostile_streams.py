@@ -36,7 +36,7 @@ async def recorded(link: Link, client: str) -> None:
 
 @pytest.mark.parametrize("made", HOSTILE_STREAMS, ids=lambda made: made.__name__)
 async def test_hostile_streams_pass_unchanged_and_harm_nothing(made: Made, running: Round) -> None:
-    """Both peers receive what the other has sent and how it ended; the same processes go on, with bounded memory."""
+    """Both peers receive all bytes and the end of the other; the same processes continue, with bounded memory."""
     script = made()
     for link in running.links:
         played = await play(script.steps, link.ports[0], link.listeners[0])

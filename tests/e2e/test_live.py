@@ -149,7 +149,7 @@ def of_the_agent(finding: Finding) -> bool:
 
 @pytest.mark.parametrize("story", EVERY, ids=lambda story: story.name)
 def test_the_findings_of_each_story_are_exact(account: Account, story: Story) -> None:
-    """Exactly what the story says, in its places, and nothing else."""
+    """Exactly the findings that the story declares, in their places, and no others."""
     told = account.stories[story.name]
     found = Counter(
         (finding.rule, number, _place(told.frames[number], finding.seq))

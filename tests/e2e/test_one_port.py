@@ -120,7 +120,7 @@ async def run_all(client: str, address: str) -> Seen:
 
 @pytest.mark.peers
 def test_clients_behave_as_without_the_proxy(talk: Talk) -> None:
-    """Every scenario of every binding is the same, and none broke."""
+    """Every scenario of every binding is equal, and none failed."""
     for binding in BINDINGS:
         broken = [one.scenario for one in talk.direct[binding] if any(e.event["kind"] == "broken" for e in one.entries)]
         assert broken == []

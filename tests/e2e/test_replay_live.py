@@ -175,7 +175,7 @@ async def test_a_fast_client() -> None:
 
 
 async def test_a_slow_client() -> None:
-    """The clock stands still until it answers; nothing is dropped."""
+    """The clock stops until it answers; nothing is dropped."""
     async with playing("live-bidi", "approval", speed=10.0) as (mock, client):
         stream = client.live("approval")
         await stream.say(send("deploy it"))
@@ -207,7 +207,7 @@ async def test_a_diverging_client_gets_a_miss() -> None:
 
 
 async def test_a_lenient_mock_serves_a_diverging_client() -> None:
-    """The same client, told of and served all the same."""
+    """The divergence is reported and the client is served."""
     async with playing("live-bidi", "approval", lenient=True) as (mock, client):
         stream = client.live("approval")
         await stream.say(send("deploy it"))
@@ -219,7 +219,7 @@ async def test_a_lenient_mock_serves_a_diverging_client() -> None:
 
 
 async def test_an_early_half_close_ends_the_call_with_a_miss() -> None:
-    """It can never say what the agent waits for: the call ends at once, and the miss says so."""
+    """It can never send the message that the agent waits for: the call ends at once with a miss that says so."""
     async with playing("live-bidi", "approval") as (mock, client):
         stream = client.live("approval")
         await stream.say(send("deploy it"))
@@ -232,7 +232,7 @@ async def test_an_early_half_close_ends_the_call_with_a_miss() -> None:
 
 
 async def test_a_half_close_after_the_last_message_is_served() -> None:
-    """The recorded one did not: the agent goes on to its end."""
+    """The recorded client did not half-close: the agent continues to its end."""
     async with playing("live-bidi", "approval") as (_, client):
         stream = client.live("approval")
         for text in ("deploy it", *ANSWERS):

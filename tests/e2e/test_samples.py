@@ -1,4 +1,4 @@
-"""The sample recordings: whole, exact, small, of no machine in particular, and telling what their names promise."""
+"""The sample recordings are complete, exact, small, anonymous, and contain what their names promise."""
 
 from __future__ import annotations
 

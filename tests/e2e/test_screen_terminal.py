@@ -1,4 +1,4 @@
-"""The screen in a real terminal, by keys alone: what a new user does, and what an experienced one does."""
+"""The screen in a real terminal, by keys alone: tasks of a new user and of an experienced one."""
 
 from __future__ import annotations
 

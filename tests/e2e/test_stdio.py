@@ -1,4 +1,4 @@
-"""`a2a-proxy stdio` between a client and its agent: neither can tell that it is there, and all is recorded."""
+"""`a2a-proxy stdio` between a client and its agent: it is invisible to both, and everything is recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes after a cursor: everything once, in an order that can be relied on, live as long after."""
+"""Rows after a cursor: each once, in a stable order, the same live as afterwards."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_unwanted_row_kinds_are_skipped(tmp_path: Path) -> None:
 
 
 def test_rows_of_other_sessions_are_skipped(tmp_path: Path) -> None:
-    """What other proxies wrote into the file is not told, and not looked at again."""
+    """Rows that other proxies wrote into the file are not reported and not read again."""
     one, two = writer(tmp_path / "r.db", 1), writer(tmp_path / "r.db", 2)
     for number in (1, 2, 3):
         for each in (one, two):

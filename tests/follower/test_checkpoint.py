@@ -1,4 +1,4 @@
-"""What outlives the process of a follower."""
+"""State of a follower that survives its process."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_state_and_call_mark_are_restored(file: int) -> None:
 
 
 def test_a_write_cut_short_keeps_the_previous_state(file: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever write is the last one that is made, the next process finds the old state or the new one."""
+    """Whichever write is the last, the next process finds the old state or the new one."""
     old = FollowerState(None, {1: SessionCursor(frame=1)})
     new = FollowerState(None, {1: SessionCursor(frame=2, open=list(range(500)))})
     for writes in range(3):

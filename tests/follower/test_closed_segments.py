@@ -1,4 +1,4 @@
-"""Segments, interruptions and hand-offs that have ended: each once, whenever its row comes."""
+"""Ended segments, interruptions and hand-offs are reported once, whenever their row arrives."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_late_rows_are_found(table: Table) -> None:
 
 
 def test_rows_are_reported_once_in_any_order(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is told once, as long as it is not later than the window is long."""
+    """Each is reported once, unless it is later than the window."""
     monkeypatch.setattr(closed_segments, "SEEN_WINDOW", 40)
     chance = random.Random(7)
     steps = []
@@ -91,7 +91,7 @@ def test_rows_later_than_pending_frames_wait(table: Table) -> None:
 
 
 def test_old_recordings_without_segment_tables_yield_nothing(table: Table) -> None:
-    """Nothing is told of what they do not have."""
+    """Nothing is reported."""
     assert segment_tables(table.recording.db) == {RowKind.SEGMENT, RowKind.INTERRUPTION, RowKind.HANDOFF}
     table.writer._open_tables().db.execute("DROP VIEW handoffs")
     table.writer._open_tables().db.execute("DROP TABLE handoff")

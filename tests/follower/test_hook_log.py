@@ -12,7 +12,7 @@ from a2a_proxy.follower.hook_log import HookLog, log_path, open_log
 
 
 def test_the_log_size_is_bounded(tmp_path: Path) -> None:
-    """It says where it ends; whoever prints on never learns of it."""
+    """The log says where it ends; further output is discarded silently."""
     path = tmp_path / "a.log"
     descriptor = open_log(path)
     log = HookLog(descriptor, room=10)

@@ -1,4 +1,4 @@
-"""Real follower processes: what a hook is called for, and what it may do without hurting anybody."""
+"""Real follower processes: which calls a hook gets, and what it may do without harm."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_follower_has_the_lowest_priority(keep: Callable[..., Kept], hooks: di
 
 
 def test_exceptions_of_a_hook_are_counted_and_logged(keep: Callable[..., Kept], tmp_path: Path) -> None:
-    """Counted, told once of each kind, its traceback in the log; the calls go on, also after `sys.exit`."""
+    """Counted, reported once per kind, with the traceback in the log; calls continue, also after `sys.exit`."""
     sample(tmp_path / "r.db")
     one = keep("noting:Fails", tmp_path / "r.db")
     assert one.ended() == ("done", 1 + 9 + 3 + 1, 9 + 1)
@@ -141,7 +141,7 @@ def test_exceptions_of_a_hook_are_counted_and_logged(keep: Callable[..., Kept], 
 
 
 def test_a_dead_hook_process_is_replaced(keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path) -> None:
-    """The next one makes the call in which it died again, and those after it; none of those before it."""
+    """The next process repeats the interrupted call and makes those after it; none of those before it."""
     sample(tmp_path / "r.db")
     one = keep("noting:Dies", tmp_path / "r.db")
     outcome, _, errors = one.ended()
@@ -155,7 +155,7 @@ def test_a_dead_hook_process_is_replaced(keep: Callable[..., Kept], hooks: dict[
 
 
 def test_a_hook_that_always_dies_is_abandoned(keep: Callable[..., Kept], tmp_path: Path) -> None:
-    """After a few times; told at the first and at the last."""
+    """After a few restarts; reported at the first and at the last."""
     sample(tmp_path / "r.db")
     one = keep("noting:AlwaysDies", tmp_path / "r.db")
     assert one.ended()[0] == "died"
@@ -191,7 +191,7 @@ def test_an_unusable_hook_is_reported_once(keep: Callable[..., Kept], tmp_path: 
 def test_a_spinning_hook_is_reported_and_ended(
     keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path
 ) -> None:
-    """It is told after a while, it is ended when nobody waits any longer, and what it has not seen is counted."""
+    """It is reported after a time, killed after the grace period, and the frames it has not seen are counted."""
     sample(tmp_path / "r.db")
     one = keep("noting:Spins", tmp_path / "r.db", stuck=0.1)
     told = until(lambda: one.told)
@@ -225,7 +225,7 @@ def test_output_of_a_hook_is_in_its_log(keep: Callable[..., Kept], tmp_path: Pat
 def test_threads_of_a_hook_do_not_delay_the_end(
     keep: Callable[..., Kept], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All calls have been made: nobody waits for what the hook does besides."""
+    """After all calls the follower does not wait for threads of the hook."""
     monkeypatch.setattr("a2a_proxy.follower.keeper._EXIT_SECONDS", 0.2)
     sample(tmp_path / "r.db")
     one = keep("noting:Lingers", tmp_path / "r.db")

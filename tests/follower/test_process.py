@@ -1,4 +1,4 @@
-"""The loop of a follower, in this process: what it hands over, remembers and says."""
+"""The loop of a follower, in this process: rows handed over, checkpoints and status."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_every_row_is_handed_over_once(run: Run) -> None:
 
 @pytest.mark.parametrize("fatal", range(12))
 def test_a_death_in_any_call_repeats_only_that_call(run: Run, fatal: int) -> None:
-    """The next process begins with that call; what had returned is not told again."""
+    """The next process begins with that call; calls that had returned are not repeated."""
     with pytest.raises(Died):
         run.process(fatal).run()
     assert run.taken == ["start", *STORY[:fatal]]
@@ -94,7 +94,7 @@ def test_a_death_in_any_call_repeats_only_that_call(run: Run, fatal: int) -> Non
 
 
 def test_a_stop_after_any_call_repeats_none(run: Run) -> None:
-    """`close` is called, and another process can go on there."""
+    """`close` is called, and another process can continue there."""
     follower = run.process()
     taken = run.taken
 

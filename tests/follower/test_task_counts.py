@@ -1,4 +1,4 @@
-"""Tasks by state, as both kinds of metrics have them."""
+"""Tasks by state, as both kinds of metrics count them."""
 
 from __future__ import annotations
 

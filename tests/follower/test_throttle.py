@@ -1,4 +1,4 @@
-"""A process whose call computes on and on is stopped most of the time, and no other."""
+"""A process whose call keeps computing is stopped most of the time; no other process is."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def start() -> Iterator[Start]:
 
 
 def test_a_busy_process_runs_a_tenth_of_the_time(start: Start) -> None:
-    """In turns; when it is released it goes on, and is never stopped again."""
+    """In turns; once released it continues and is never stopped again."""
     process = start("while True: pass")
     brake = Throttle(process, lambda: 0.1)
     now = 1.0
@@ -85,7 +85,7 @@ def test_steps_are_taken_only_when_due(start: Start) -> None:
 
 
 def test_an_ended_process_gets_no_signal(start: Start) -> None:
-    """Nothing is sent to whoever has its number now."""
+    """No signal reaches the process that has its id now."""
     process = start("")
     process.wait()
     brake = Throttle(process, lambda: 0.1)

@@ -1,4 +1,4 @@
-"""From a name to a hook, and what is said where there is none."""
+"""Hooks found by name, and the errors for unknown names."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_installed_hooks_are_found_by_name() -> None:
     ],
 )
 def test_unknown_hooks_are_errors_with_a_hint(name: str, message: str, hint: str) -> None:
-    """The message names what was typed, the hint what to type instead."""
+    """The message names the typed name, the hint a replacement."""
     with pytest.raises(HookError) as wrong:
         load_hook(name)
     assert wrong.value.message == message

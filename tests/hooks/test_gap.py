@@ -1,4 +1,4 @@
-"""The gap that a finding of A2A-GEN-001 tells, taken from what the rule says today."""
+"""The gap named by a finding of A2A-GEN-001, read from the summary that the rule writes today."""
 
 from __future__ import annotations
 

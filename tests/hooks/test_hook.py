@@ -1,4 +1,4 @@
-"""Which methods a hook has of its own."""
+"""Methods that a hook overrides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example of the manual, run as it stands; its table has every method."""
+"""The example of the manual runs unchanged; its table lists every method."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_manual_example_prints_its_output(tmp_path: Path) -> None:
 
 
 def test_the_entry_point_of_the_example_is_found() -> None:
-    """The group is the one that is looked at."""
+    """The group is the one that the proxy reads."""
     from a2a_proxy.hooks.hook import ENTRY_POINT_GROUP
 
     assert f'[project.entry-points."{ENTRY_POINT_GROUP}"]' in _PAGE

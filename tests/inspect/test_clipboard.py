@@ -1,4 +1,4 @@
-"""Where copied text goes, by what the terminal is; each way does it or gives way to the next."""
+"""Where copied text goes, by terminal; each method works or falls back to the next."""
 
 from __future__ import annotations
 

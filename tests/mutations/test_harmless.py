@@ -1,4 +1,4 @@
-"""Changes that break nothing: framing that is as good, gateways and clients that come between. No rule says a word."""
+"""Changes that break nothing: equivalent framing, gateways and other clients. No rule flags them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What agents and clients may do with streams and generations without breaking anything. No rule says a word."""
+"""Permitted behaviour of agents and clients with streams and generations. No rule flags it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One thing broken at a time in traffic over JSON-RPC: exactly that is found, in its place, and nothing else."""
+"""One thing broken at a time in traffic over JSON-RPC: exactly that is flagged, in its place, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generations in words."""
+"""Generations as text."""
 
 from __future__ import annotations
 

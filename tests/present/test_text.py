@@ -1,4 +1,4 @@
-"""Times, sizes and ids for people."""
+"""Times, sizes and ids as text."""
 
 from __future__ import annotations
 

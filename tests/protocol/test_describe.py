@@ -164,7 +164,7 @@ def test_a_label_is_shown_whole() -> None:
     [("proxy stopped", "the proxy stopped"), ("proxy killed", "the proxy was killed"), ("eof", "agent broke off: eof")],
 )
 def test_the_side_that_broke_off_is_named(note: str, line: str) -> None:
-    """No peer is blamed for what the proxy did."""
+    """No peer is blamed for actions of the proxy."""
     frame = Frame(1, 1, 0, Direction.TO_CLIENT, FrameKind.CUT, 1, 1, 0, 0, note=note)
 
     assert describe_frame(frame) == line

@@ -105,6 +105,6 @@ INFO = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": GENERATIO
     ],
 )
 def test_a_generation_mismatch_has_expected_and_actual_numbers(said: object, told: str) -> None:
-    """Expected and actual generation, wherever they stand; of another error nothing is told."""
+    """Expected and actual generation, in any place; other errors have none."""
     assert message_with_generations(GENERATION_MISMATCH, "changed", said) == told
     assert message_with_generations("TASK_NOT_FOUND", "changed", said) == "changed"

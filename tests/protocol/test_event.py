@@ -74,7 +74,7 @@ def test_an_event_is_equal_over_all_bindings() -> None:
     ],
 )
 def test_parts(part: dict, wanted: dict) -> None:
-    """Parts of every line become those of 1.0; what is not known stays (manual/protocol.md "Canonical form")."""
+    """Parts of every dialect become those of 1.0; unknown members stay (manual/protocol.md "Canonical form")."""
     made = event({"kind": "message", "messageId": "m", "role": "agent", "parts": [part]})
 
     assert made == {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [wanted]}}
@@ -176,7 +176,7 @@ def test_members_may_be_written_with_escapes(spelled: str) -> None:
 
 
 def test_the_last_decoded_payload_is_cached_by_its_arguments() -> None:
-    """The last one is remembered, but only for who asks the very same."""
+    """Only the last result is cached, for identical arguments."""
     payload = rpc({"kind": "message", "parts": [{"data": {"data": 1}}]})
     for _ in range(2):
         assert normalise(payload, "json", _0_3, "", FrameKind.EVENT)["message"]["parts"] == [{"data": 1}]

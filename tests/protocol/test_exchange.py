@@ -13,7 +13,7 @@ def test_fields_are_the_models() -> None:
 
 
 def test_closes_once() -> None:
-    """Who ended it first stays; what the proxy answered was refused."""
+    """The first side to end it is kept; responses of the proxy count as refused."""
     exchange = ExchangeState(1, 1, 1, Binding.REST, 1)
     exchange.close(5, "client gone")
     exchange.close(6, "agent gone")

@@ -1,4 +1,4 @@
-"""The numbers of one task: ranges, gaps and what makes them good, in bounded room."""
+"""The generations of one task: ranges, gaps and their healing, in bounded memory."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_skipped_numbers_are_one_gap() -> None:
 
 
 def test_an_older_snapshot_does_not_heal_a_gap() -> None:
-    """A snapshot of before does not tell what was missed."""
+    """An older snapshot does not contain the missed change."""
     following = Following().events(1, 2, 5).snapshot(3)
     assert following.open == [(3, 4)]
     following.snapshot(4)

@@ -1,4 +1,4 @@
-"""Which payload a live stream carries, while its messages come; and what a user's word does to it."""
+"""Which payload a live stream carries, decided while its messages arrive; and the option that overrides it."""
 
 from __future__ import annotations
 

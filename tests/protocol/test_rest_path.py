@@ -37,7 +37,7 @@ _CID = "GetTaskPushNotificationConfig"
     ],
 )
 def test_suffixes(line: str, name: str, prefix: str, task: str, config: str) -> None:
-    """The end of the path names the operation, whatever stands before it (A2A 1.0 section 11.3)."""
+    """The end of the path names the operation, whatever precedes it (A2A 1.0 section 11.3)."""
     method, target = line.split(" ", 1)
     found = match_request_line(method, target.encode())
 
@@ -62,7 +62,7 @@ def test_suffixes(line: str, name: str, prefix: str, task: str, config: str) -> 
     ],
 )
 def test_other_paths_and_methods_do_not_match(line: str) -> None:
-    """A path or method that is none of A2A's matches nothing."""
+    """Paths and methods outside A2A match nothing."""
     method, target = line.split(" ", 1)
 
     assert match_request_line(method, target.encode()) is None

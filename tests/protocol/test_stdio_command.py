@@ -1,4 +1,4 @@
-"""Interfaces of stdio agents, and the forms of their commands."""
+"""Interfaces of stdio agents and the forms of their commands."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ def test_generations() -> None:
 
 
 def test_requests_create_no_task() -> None:
-    """A call for an id that nobody knows leaves nothing behind."""
+    """A call with an unknown task id creates no record."""
     session = Session()
     error = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "no"}}
     session.run(session.connect(), Http().call("GetTask", {"id": "x"}).answer(error))
@@ -271,7 +271,7 @@ def test_listings() -> None:
 
 
 def test_reload() -> None:
-    """Tasks reload from a recording's tables and go on as if nothing had happened."""
+    """Tasks are reloaded from the tables of a recording and continue."""
     session = Session()
     session.run(session.connect(), stream({"task": task()}, artifact("x"), status(generation="2")))
     kept = session.task()
@@ -304,7 +304,7 @@ def test_bounded() -> None:
 
 
 def test_finished_tasks_are_evicted_first() -> None:
-    """Of those that are over only the last ones are followed, whatever room there is; open ones stay."""
+    """Only the latest finished tasks are kept, whatever the room; open ones stay."""
     session = Session(done=2)
     player = session.connect()
     for name in ("open", "t1", "t2", "t3"):

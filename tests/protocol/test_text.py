@@ -28,7 +28,7 @@ def test_length_is_bounded() -> None:
 
 
 def test_json_is_for_strict_readers_and_terminals() -> None:
-    """All of Unicode comes back, but for halves of pairs; nothing in it acts or hides."""
+    """All of Unicode is preserved except lone surrogates; no character acts on a terminal or hides."""
     everything = "".join(chr(code) for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000)
 
     written = strict_json({everything: [everything, "\ud800a\udfff"]})

@@ -1,4 +1,4 @@
-"""The `traceparent` that goes on from one that came."""
+"""The `traceparent` that the proxy derives from the received one."""
 
 from __future__ import annotations
 

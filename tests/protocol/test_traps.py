@@ -185,7 +185,7 @@ def test_conditional_card() -> None:
 
 @pytest.mark.parametrize("parts", [1, 3])
 def test_a_half_closed_client_gets_the_rest_of_the_response(parts: int) -> None:
-    """What the agent says goes on, also where its message was cut in two by that: nothing is doubled, nothing lost."""
+    """The response continues, also if the half-close splits a message: nothing is repeated, nothing lost."""
     whole = b"".join(b"data: " + json.dumps(status(generation=str(n))).encode() + b"\n\n" for n in (1, 2, 3))
     cut = len(whole) * parts // 5
     script = Http().request("POST /message:stream", ask()).stream().chunk(whole[:cut]).end("eof", TO_AGENT)

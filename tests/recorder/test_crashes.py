@@ -1,4 +1,4 @@
-"""Which record is to blame for dead recorders."""
+"""Which record is blamed for crashed recorders."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def test_single_record_mode_ends(tmp_path: Path) -> None:
 
 
 def test_a_damaged_crash_file_is_ignored(tmp_path: Path) -> None:
-    """It is as if nobody had died."""
+    """It counts as no crash."""
     (tmp_path / "crashes.json").write_bytes(b"\x00")
     assert start(tmp_path, (1, 5)).next_abandoned((0, 0)) is None

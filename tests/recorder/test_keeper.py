@@ -1,4 +1,4 @@
-"""The keeper: what it hears, passes on, and does when a recorder cannot even start."""
+"""The keeper: status messages it forwards, and recorders that cannot start."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from a2a_proxy.recorder.status import RecorderFailed, RecorderReady, Status
 
 
 def test_a_folder_without_a_journal_is_reported(tmp_path: Path) -> None:
-    """The first answer goes to whoever waits in `start`, and to nobody else."""
+    """The first status goes to the caller waiting in `start` only."""
     heard: list[Status] = []
     keeper = RecorderKeeper(tmp_path, heard.append)
     answer = keeper.start(120)
@@ -36,7 +36,7 @@ def test_a_recorder_that_cannot_start_is_tried_three_times(tmp_path: Path, monke
 def test_a_recorder_lowers_its_priority_unless_it_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a machine that is busy throughout, one that gave way while it was waited for took longer than the wait."""
+    """On a busy machine a low-priority recorder would exceed the time that the user waits for it."""
     asked: list[bool] = []
 
     def command(*_: object, awaited: bool) -> list[str]:
@@ -73,7 +73,7 @@ def test_a_launch_does_not_wait_for_the_first_status(tmp_path: Path, monkeypatch
 
 
 def test_repeated_failures_are_reported_once(tmp_path: Path) -> None:
-    """Until a recorder was ready in between."""
+    """Until a recorder was ready again."""
     heard: list[Status] = []
     keeper = RecorderKeeper(tmp_path, heard.append)
     locked = RecorderFailed("locked", permanent=False)

@@ -1,4 +1,4 @@
-"""When an open exchange gets a line."""
+"""When an open exchange gets a status line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_short_call_gets_no_live_line() -> None:
 
 
 def test_a_silent_call_gets_one_live_line_and_later_ones_after_pauses() -> None:
-    """Also the last event before a silence is told."""
+    """The last event before a silence is reported too."""
     live = OpenExchanges()
     live.update(exchange(1), "agent")
     assert [each.events for each, _ in live.take_due(SECOND)] == [1]

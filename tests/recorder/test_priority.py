@@ -1,4 +1,4 @@
-"""What a real recorder process asks of the kernel's scheduler."""
+"""The scheduling priority of a real recorder process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GROUPS = Path("/proc/sys/kernel/sched_autogroup_enabled")
 
 
 def test_a_recorder_has_a_low_priority(bench: Callable[..., Bench]) -> None:
-    """Its priority is lower than that of whoever started it."""
+    """Its priority is lower than that of its parent."""
     at_work = bench()
     at_work.start()
     mine = os.getpriority(os.PRIO_PROCESS, 0)
@@ -31,8 +31,8 @@ def test_a_recorder_has_a_low_priority(bench: Callable[..., Bench]) -> None:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux groups processes by session")
 @pytest.mark.skipif(not GROUPS.exists() or GROUPS.read_text().strip() != "1", reason="this kernel does not group")
 def test_the_session_of_a_recorder_has_a_low_priority(bench: Callable[..., Bench]) -> None:
-    """A nice value alone counts within the recorder's own session only, where nobody else is. Until the relay has gone:
-    then somebody waits for the recording."""
+    """A nice value counts only within the session of the recorder, so the session has a low priority too, until the
+    relay has ended: then the user waits for the recording."""
     at_work = bench()
     at_work.start()
     assert nice_of_session(at_work.keeper.pid) == NICE

@@ -1,4 +1,4 @@
-"""The recorder as a real process: everything once, whatever dies, rotates, is locked or damaged."""
+"""The recorder as a real process: every row once, over crashes, rotation, locks and damage."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_findings_are_reported_before_exchanges_by_severity(bench: Make) -> None
 
 @pytest.mark.parametrize("name", ["vendor", "js_grpc"])
 def test_tiny_journal_segments_yield_the_same_recording(bench: Make, name: str) -> None:
-    """Decoders are saved and restored at each rotation; nobody sees it."""
+    """Decoders are saved and restored at each rotation without visible effect."""
     chunks = captured(name)
     one = bench(limits=TINY)
     one.start()
@@ -125,7 +125,7 @@ def test_killing_recorders_at_random_loses_and_repeats_nothing(bench: Make) -> N
 
 
 def test_a_task_continues_over_a_killed_recorder(bench: Make) -> None:
-    """A state that comes again after the death is no repetition, also where the snapshot is older than the death."""
+    """A state that recurs after the crash is a change, also if the snapshot is older than the crash."""
     http = Http().call("SendStreamingMessage", {"message": {}}, A2A_Version="1.0").stream()
     for number in range(40):
         state = "INPUT_REQUIRED" if number % 2 else "WORKING"
@@ -175,7 +175,8 @@ def test_an_open_connection_pins_two_segments_at_most(bench: Make) -> None:
 
 
 def test_a_relay_that_died_leaves_an_unclean_session(bench: Make) -> None:
-    """No END: what is open was cut by the proxy's death, and the session says until when it is complete."""
+    """Without END, open exchanges are cut by the death of the proxy, and the session says until when it is
+    complete."""
     one = bench()
     one.start()
     one.write(scripted(streaming("t-1"))[:-4])
@@ -300,7 +301,7 @@ def test_a_record_that_crashes_three_recorders_is_skipped(
 
 
 def test_an_unread_status_pipe_does_not_block_the_recorder(bench: Make) -> None:
-    """A keeper that is stuck does not hold the recorder up: all is recorded."""
+    """A stuck keeper does not block the recorder: everything is recorded."""
     one = bench()
     one.start()
     wait_until(lambda: one.heard)  # `start` returns when it has come, not when it was told
@@ -339,7 +340,7 @@ def test_a_silent_stream_gets_one_live_line_and_later_ones_for_events(bench: Mak
 
 
 def test_an_answer_after_the_client_left_is_not_reported_again(bench: Make) -> None:
-    """The agent answers a call that is over: the recording has that, the line is not told again."""
+    """The agent answers a finished call: the recording has the answer, the line is not repeated."""
     one = bench()
     one.start()
     request, *answer = unary().steps

@@ -1,4 +1,4 @@
-"""What the summary counts."""
+"""Counts of the summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a recorder begins when something was taken away: its snapshot, the recording, the journal's folder."""
+"""Where a recorder resumes after its snapshot, the recording or the journal folder was removed."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def undisturbed(make: Make, chunks: list[Chunk]) -> dict[str, list[Any]]:
 
 @pytest.mark.parametrize("damage", [b"\x81\xa8position", b"", b"\x80", None])
 def test_an_unreadable_snapshot_makes_open_connections_opaque(bench: Make, damage: bytes | None) -> None:
-    """What was open is opaque with one finding, what opens later is read, what is stored stays, also after one death
-    more."""
+    """Open connections become opaque with one finding, later ones are read, stored rows stay, also after another
+    crash."""
     one = bench(limits=TINY)
     one.start()
     written(one, interleaved(scripted(streaming("t-1", chunks=30), 1), scripted(endless(30), 2)[:-1]))
@@ -101,7 +101,7 @@ def test_an_unreadable_snapshot_makes_open_connections_opaque(bench: Make, damag
 
 
 def test_a_recording_deleted_early_is_written_again_from_the_journal(bench: Make) -> None:
-    """Before the first rotation nothing is missing; the user is told once."""
+    """Before the first rotation nothing is missing; the console reports it once."""
     chunks = interleaved(scripted(streaming("t-1", chunks=20), 1), scripted(streaming("t-2", chunks=20), 2))
     one = bench()
     one.start()
@@ -190,7 +190,7 @@ def test_a_recording_replaced_by_another_gets_the_session_too(bench: Make) -> No
 
 
 def test_a_recording_replaced_by_a_foreign_file_is_retried(bench: Make) -> None:
-    """It is never touched; the user is told once; once it is gone all is recorded."""
+    """It is never changed; the console reports it once; once it is gone everything is recorded."""
     one = bench()
     one.start()
     written(one, scripted(unary(), 1), step=100)
@@ -250,7 +250,7 @@ def test_a_failing_recorder_is_abandoned_after_the_relay_ends(bench: Make) -> No
 
 
 def test_a_journal_without_room_for_a_snapshot_keeps_its_segments(bench: Make, tmp_path: Path) -> None:
-    """Said once; nobody dies of it; once there is room they go."""
+    """It is reported once, no process dies, and the segments are deleted once there is room."""
     one = bench(limits=TINY)
     one.start()
     (one.folder.path / "new-snapshot").mkdir()

@@ -1,4 +1,4 @@
-"""Status lines over a pipe: whole or not at all, never waiting but for the three that somebody waits for."""
+"""Status lines over a pipe: whole or dropped, never blocking except the three that the keeper waits for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text that only resembles secrets stays byte for byte, in JSON, in protobuf and as text."""
+"""Values that only resemble secrets stay byte for byte, in JSON, in protobuf and as text."""
 
 from __future__ import annotations
 

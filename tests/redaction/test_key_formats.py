@@ -1,4 +1,4 @@
-"""Keys of known makers: every form is found at any place, even without its end."""
+"""Keys of known providers: every form is found, in any place, also truncated."""
 
 from __future__ import annotations
 

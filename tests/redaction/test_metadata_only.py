@@ -1,4 +1,4 @@
-"""Metadata only: no content is left, everything else is unchanged, and no rule reports the missing payloads."""
+"""Recording without payloads: no payload text is left, everything else is unchanged, no rule reports a fault."""
 
 from __future__ import annotations
 

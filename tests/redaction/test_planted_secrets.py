@@ -1,4 +1,4 @@
-"""Several hundred planted secrets pass observer, redactor, rules, recording and console: none is in their output."""
+"""Several hundred secrets through observer, redactor, rules, recording and console: none is in the output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies: the meaning of their words, in both encodings, with one label for one secret everywhere."""
+"""Policies: their words, both encodings, and one label per secret everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A canary secret is put in every place that holds credentials; no output may contain it."""
+"""A canary secret in every place that holds credentials: no output contains it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths of replaced values: no path is longer than necessary, and all paths together are limited."""
+"""Paths of replaced values: each as short as possible, and all fit into a frame."""
 
 from __future__ import annotations
 

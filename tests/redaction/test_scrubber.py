@@ -1,4 +1,4 @@
-"""The sieve, which tests many payloads at once, must not change the result."""
+"""The batch check of many payloads at once does not change what is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets by the names around them: numbers, nested values, pairs, forms; and values that stay."""
+"""Secrets found by the names above and beside them: numbers, nested values, pairs, forms; and what stays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets on the pipes of a stdio agent, in its command and in its log: no output contains them."""
+"""Secrets on the pipes of a stdio agent, in its command and in its log: no output contains one."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def test_further_interfaces_get_listeners(play: Play) -> None:
 
 
 def test_a_card_that_names_the_proxy_creates_no_loop(play: Play) -> None:
-    """An agent that was told its public address: what its card says leads here already, no connection goes round."""
+    """An agent configured with its public address: its card already leads to the proxy."""
     listed: list[dict[str, str]] = []
 
     async def answer(request: web.Request) -> web.StreamResponse:

@@ -21,7 +21,7 @@ MEBI = 1 << 20
 
 
 def test_bytes_are_forwarded_and_captured(play: Play) -> None:
-    """Each side receives what the other sent, in odd sizes, and the copy is equal."""
+    """Each side receives the bytes of the other, in odd sizes, and the copy is equal."""
 
     async def story() -> None:
         async with agent(echo) as port, relaying(port) as bench:
@@ -47,7 +47,7 @@ def test_bytes_are_forwarded_and_captured(play: Play) -> None:
 
 
 def test_timestamps_are_not_later_than_receipt(play: Play) -> None:
-    """The recorded time of bytes is taken before they are sent on, so nobody can have acted on them earlier."""
+    """The time of bytes is taken before they are forwarded, so no peer can have acted on them earlier."""
 
     async def story() -> None:
         async with agent(echo) as port, relaying(port) as bench:

@@ -1,4 +1,4 @@
-"""Editing within bounds: a budget for each turn of the event loop changes when bytes are sent, never which."""
+"""Bounded editing: a budget per turn of the event loop changes when bytes are sent, never which bytes."""
 
 from __future__ import annotations
 

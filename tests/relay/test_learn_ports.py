@@ -1,4 +1,4 @@
-"""Which ports of the agent's host an agent card may open, on listeners on loopback and beyond."""
+"""Which ports of the agent's host an agent card may open, for listeners on loopback and beyond."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def test_listen_addresses_are_parsed(text: str, host: str, port: int, hosts: tup
     "text", ["", "9000", "host", "[::1]", ":", ":x", ":65536", ":-1", "::1:9000", "[::1", "[a]:1", ":٣"]
 )
 def test_invalid_listen_addresses_are_refused(text: str) -> None:
-    """A mistake is told in one line, with a hint of what to write."""
+    """A mistake is one error line with a hint."""
     with pytest.raises(RouteError) as caught:
         Listen.parse(text)
     for line in (caught.value.message, caught.value.hint):

@@ -46,7 +46,7 @@ def test_loopback_means_both_families(play: Play) -> None:
 
 @pytest.mark.parametrize("listen", ["0.0.0.0:0", "[::]:0", "localhost:0"])
 def test_named_hosts_are_bound(play: Play, listen: str) -> None:
-    """What a user names is what is bound; `[::]` takes IPv4 as well."""
+    """Named hosts are bound exactly; `[::]` accepts IPv4 as well."""
 
     async def story() -> None:
         async with agent(echo) as port, relaying(port, listen=listen) as bench:
@@ -130,7 +130,7 @@ def test_stopping_before_accepting(play: Play) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_a_busy_port(play: Play, host: str) -> None:
-    """A port that is taken, in either family, is told with its number, and nothing stays bound."""
+    """A port in use, in either family, is named in the error, and nothing stays bound."""
 
     async def story() -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -194,8 +194,7 @@ def few_descriptors(left: int) -> Iterator[None]:
 
 
 def test_stopping_closes_idle_connections_at_once(play: Play) -> None:
-    """A connection whose answer has been read long ago does not hold up the stop; one that waits for the agent does,
-    until it is broken."""
+    """An idle connection does not delay the stop; one that waits for the agent does, until it is cut."""
 
     async def story() -> None:
         async def answer_the_first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""What the stdio relay does to processes and signals, and what it writes down of them."""
+"""Processes and signals of the stdio relay, and what it records of them."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_the_agent_gets_the_environment_of_the_client(tmp_path: Path) -> None:
 
 
 def test_exit_codes_are_passed_on_if_sigchld_is_ignored(tmp_path: Path) -> None:
-    """An ignored SIGCHLD is inherited, and with it nobody can wait for a child."""
+    """An ignored SIGCHLD is inherited and makes waiting for a child impossible."""
     code = "import os, signal; print(signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN, flush=True); os._exit(9)"
     for command in both(tmp_path, [*PYTHON, code]):
         process = spawn(command, preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))

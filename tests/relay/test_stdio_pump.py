@@ -1,4 +1,4 @@
-"""What the stdio relay does to pipes, sockets and files, full, broken and closed ones."""
+"""Pipes, sockets and files of the stdio relay: full, broken and closed ones."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_the_proxy_waits_only_for_output_left_at_the_end_of_the_agent(tmp_path: 
 
 
 def test_a_grandchild_that_keeps_stdout_does_not_keep_the_proxy(tmp_path: Path) -> None:
-    """What the agent wrote is passed on whole; its own child is not waited for, not even one that never stops."""
+    """The output of the agent is complete; its own child is not waited for, not even one that never stops."""
     for tail in ("time.sleep(1000)", "[os.write(1, b'more') for _ in iter(int, 1)]"):
         code = f"import os, time; os.write(1, b'x' * 50_000); pid = os.fork();os._exit(2) if pid else {tail}"
         folder = tmp_path / str(len(tail))

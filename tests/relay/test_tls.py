@@ -1,4 +1,4 @@
-"""TLS toward upstreams: what is verified, what is offered, and what a client hears when it fails."""
+"""TLS toward upstreams: verification, offered protocols, and what a client gets if the handshake fails."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ CERTIFICATES = {
 
 @pytest.mark.parametrize("case", CERTIFICATES)
 def test_wrong_certificates(play: Play, ca: trustme.CA, ca_file: Path, case: str) -> None:
-    """The client hears a 502 that says what is wrong, the user gets one line with what to do, however often."""
+    """The client gets a 502 that names the reason, the user one line with a hint, however often it happens."""
     make, said, hint = CERTIFICATES[case]
 
     async def story() -> None:
@@ -215,7 +215,7 @@ async def test_grpc_to_an_agent_without_http2(ca: trustme.CA, ca_file: Path, alp
 
 
 def test_a_refused_offer_is_a_mismatch() -> None:
-    """Servers that insist on ALPN answer with an alert; it is told as what it means."""
+    """Servers that require ALPN answer with an alert; the error explains it."""
     error = ssl.SSLError(1, "[SSL: TLSV1_ALERT_NO_APPLICATION_PROTOCOL] tlsv1 alert no application protocol")
     error.reason = "TLSV1_ALERT_NO_APPLICATION_PROTOCOL"
     assert (

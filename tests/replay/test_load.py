@@ -1,4 +1,4 @@
-"""What a recording becomes, and when it is refused."""
+"""How a recording becomes a script, and when it is refused."""
 
 from __future__ import annotations
 

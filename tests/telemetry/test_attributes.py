@@ -236,7 +236,7 @@ def test_the_standard_variables_name_the_service() -> None:
 
 
 def test_any_address_is_accepted() -> None:
-    """Of an agent or of a client, as a recording has it; where it is none, it is told as it is."""
+    """Of an agent or of a client; an invalid address is exported unchanged."""
     facts = known()
     assert facts.connection is not None
     odd = msgspec.structs.replace(facts.connection, client="[y]:z", upstream="http://[x")

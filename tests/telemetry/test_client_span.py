@@ -1,4 +1,4 @@
-"""A call that the proxy sent on with a `traceparent` of its own: two spans, the same at every export."""
+"""A call forwarded with a `traceparent` of the proxy: two spans, the same at every export."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_the_client_span_is_a_child_of_the_server_span(tmp_path: Path) -> None:
 
 
 def test_a_trace_started_by_the_proxy_has_the_id_it_sent(tmp_path: Path) -> None:
-    """Also where what the client sent was not valid, or came twice."""
+    """Also if the header of the client was invalid or repeated."""
     for number, came in enumerate(("", "no", CAME)):
         server, client = exported(tmp_path / f"{number}", exchange(1, traceparent=came, sent_traceparent=BEGUN)).got
         assert (server.parent, client.parent) == (None, server.context)
@@ -105,7 +105,7 @@ def test_a_long_call_in_segments_has_one_client_span(tmp_path: Path) -> None:
 
 
 def test_live_export_sends_both_spans_once_with_the_ids_of_a_later_export(tmp_path: Path) -> None:
-    """Three processes follow the session, one after another: the call goes on, it is over, it has been told."""
+    """Three processes follow the session, one after another: the call is open, closed, exported."""
     path = tmp_path / "r"
     made = writer(path)
     went = {"traceparent": CAME, "sent_traceparent": SENT}

@@ -1,4 +1,4 @@
-"""A session followed for a backend: each call once, whatever dies; word of those that go on."""
+"""A session followed for a backend: each call once, over crashes; long calls are reported while open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings of several proxies: what one saw leads to what another saw, and no id changes."""
+"""Recordings of several proxies: links between them, without changing ids."""
 
 from __future__ import annotations
 

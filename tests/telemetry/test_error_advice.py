@@ -1,4 +1,4 @@
-"""What libraries say where an export does not go out, in words for people."""
+"""Errors of export libraries, explained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened within a call, as events of its span."""
+"""Events of a call as events of its span."""
 
 from __future__ import annotations
 

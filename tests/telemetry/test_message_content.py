@@ -1,4 +1,4 @@
-"""The text of a call, where it is wanted."""
+"""The text of a call as span attributes, on request."""
 
 from __future__ import annotations
 

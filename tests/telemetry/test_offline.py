@@ -167,7 +167,7 @@ def test_message_metadata_and_hand_offs_link_calls_without_trace_headers(tmp_pat
 
 
 def test_a_repeated_hand_off_is_one_link(tmp_path: Path) -> None:
-    """Who follows a recording is told of what was there at its start as well."""
+    """A follower gets existing rows at its start as well."""
     with Recording(three_agents(tmp_path / "three.a2a.db")) as recording:
         (session,) = recording.sessions()
         spans = SpanReader(recording, session)
@@ -181,7 +181,7 @@ def test_a_repeated_hand_off_is_one_link(tmp_path: Path) -> None:
 def test_a_hand_off_without_a_task_links_to_the_only_open_call(
     tmp_path: Path, others: dict[str, Any], linked: bool
 ) -> None:
-    """While one more call of the agent that may be the one is open, nobody knows which of the two it is."""
+    """If two calls of the agent are open, neither is linked."""
     made = writer(tmp_path / "r.a2a.db")
     connections = [Connection(n, f"127.0.0.1:500{n}", f":900{n}", f"agent{n}:80", STARTED) for n in (1, 2)]
     asking = exchange(2, closed=0, how="", operation="SendMessage", task_id="", context_id="c")

@@ -1,4 +1,4 @@
-"""A backend that is down, slow, refusing or failing: what waits, what is given up, what is told."""
+"""A backend that is down, slow, refusing or failing: what waits, what is dropped, what is reported."""
 
 from __future__ import annotations
 

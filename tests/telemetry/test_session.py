@@ -1,4 +1,4 @@
-"""Which certificates an exporter over HTTP trusts."""
+"""Certificates trusted by an exporter over HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the spans of a call say that only its payloads, or other calls, know."""
+"""Attributes of spans that need the payloads of the call, or other calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps that an agent reports of itself, also where it reports nonsense."""
+"""Steps that an agent reports about itself, also malformed ones."""
 
 from __future__ import annotations
 

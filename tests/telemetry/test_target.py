@@ -1,4 +1,4 @@
-"""Where an export goes."""
+"""The endpoint of an export."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_the_oldest_session_counts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "nothing", "[]", '{"sessions":[]}', '{"sessions":[{"started":"x"}]}'])
 def test_a_file_without_a_time_is_not_old(tmp_path: Path, text: str) -> None:
-    """What it is instead is said by whoever plays it."""
+    """The replay reports what it is instead."""
     path = tmp_path / "odd.a2a.jsonl"
     path.write_text(text)
     assert recording_time(path) is None

@@ -1,4 +1,4 @@
-"""The fixtures beside what else a test suite has: event loops, workers, the SDK's descriptors, other processes."""
+"""The fixtures in one test suite with event loops, workers, the SDK's descriptors and other processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guard in a process of its own: an audit hook stays until the process ends."""
+"""The guard in a separate process: an audit hook stays until the process ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes of a cassette that is recorded anew: where they stand then, and what is said of those that cannot stand."""
+"""Notes of a cassette that is recorded again: where they are placed, and which are dropped with a message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIVE = Path(__file__).parents[2] / "recordings" / "live-bidi.a2a.jsonl"
 
 
 def test_a_pinned_gate_survives(tmp_path: Path) -> None:
-    """Also where its call has another number now; what did not come again is told, and all else goes on."""
+    """Also if its call has another number now; notes without a frame are reported, the others are kept."""
     noted, cassette = tmp_path / "noted.a2a.db", tmp_path / "c.a2a.jsonl"
     read_cassette(LIVE, noted)
     with Recording(noted) as recording:

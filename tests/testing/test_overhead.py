@@ -1,4 +1,4 @@
-"""What the plug-in costs those who do not use it, and those who have much."""
+"""Costs of the plug-in for test suites that do not use it, and for large ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plug-in as a user has it: pytest run over small projects of tests, with the sample agent system as the agent."""
+"""The plug-in in use: pytest run over small projects of tests, with the sample agent system as the agent."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_changed(a2a_agent): pass
 
 
 def test_replayed(project: pytest.Pytester) -> None:
-    """A test fails for what it asked in vain and for what it should not do, and is told what to type."""
+    """A test fails for unanswered requests and forbidden actions, and the message says what to type."""
     cassettes = _SAMPLE / "cassettes" / "test_concierge"
     shutil.copy(cassettes / "test_books_a_table.a2a.jsonl", project.path / "table.a2a.jsonl")
     shutil.copy(cassettes / "test_plans_a_day.a2a.jsonl", project.path / "day.a2a.jsonl")

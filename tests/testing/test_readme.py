@@ -1,4 +1,4 @@
-"""The README's own example, run as it stands: its test, its commands, and what it says that they leave behind."""
+"""The README's example runs unchanged: its test, its commands and the files that they create."""
 
 from __future__ import annotations
 

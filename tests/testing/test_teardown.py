@@ -1,4 +1,4 @@
-"""What `verify` says of an agent that does not answer as in the cassette."""
+"""The report of `verify` for an agent that does not answer as in the cassette."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole bodies from pieces."""
+"""Whole bodies assembled from pieces."""
 
 from __future__ import annotations
 

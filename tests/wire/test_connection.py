@@ -1,4 +1,4 @@
-"""The decoder that finds out by itself what a connection speaks."""
+"""The decoder that detects the protocol of a connection."""
 
 from __future__ import annotations
 

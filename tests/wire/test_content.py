@@ -1,4 +1,4 @@
-"""Content codings, against the libraries that made them."""
+"""Content codings, compared with the libraries that encode them."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_an_unknown_coding_leaves_the_bytes_unchanged(coding):
 
 
 def test_a_late_restart_is_a_problem(monkeypatch):
-    """Encoded bytes are kept up to a limit; beyond it the decoder goes on, but cannot be restored."""
+    """Encoded bytes are kept up to a limit; beyond it the decoder continues, but cannot be restored."""
     monkeypatch.setattr(content, "MAX_REPLAYED", 50)
     wire = gzip.compress(bytes(range(256)))
     decoder = ContentDecoder(b"gzip")

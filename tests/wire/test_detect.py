@@ -1,4 +1,4 @@
-"""What the first bytes of a client are."""
+"""Protocol detection from the first bytes of a client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of gRPC out of pieces of DATA."""
+"""Messages of gRPC assembled from pieces of DATA."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_valid_blocks_decode_as_the_library_does_also_saved_between_them(blocks)
 @given(st.lists(st.binary(max_size=40), max_size=6))
 @settings(max_examples=400, deadline=None)
 def test_garbage_is_accepted_or_rejected_as_the_library_does(blocks):
-    """The same verdict and the same fields on blocks that nobody encoded, up to the first rejected one."""
+    """The same verdict and the same fields on random blocks, up to the first rejected one."""
     library, decoder = reference(), ours()
     for block in blocks:
         expected = outcome(lambda data: library.decode(data, raw=True), block)

@@ -427,6 +427,6 @@ def test_an_early_answer_and_fin_do_not_end_the_upload() -> None:
 
 
 def test_a_response_after_a_half_close_is_decoded() -> None:
-    """FIN counts as leaving, but what the agent sends after it is still read to its end."""
+    """FIN counts as leaving, but the rest of the response is still read to its end."""
     steps: list[Step] = [("C", GET), ("c-eof", b""), ("S", OK), ("s-eof", b"")]
     assert brief(told(steps))[2:] == [("C", 1, "cut eof"), ("S", 1, 200), ("S", 1, b"ok"), ("S", 1, "end")]

@@ -1,4 +1,4 @@
-"""Where heads end and what is in them, against httptools on whole messages."""
+"""The end and the fields of heads, compared with httptools on whole messages."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_fields_that_determine_the_body_are_read() -> None:
 
 
 def test_errors_do_not_quote_the_head() -> None:
-    """A head holds credentials; what is said about it must not."""
+    """A head contains credentials; an error about it must not."""
     with pytest.raises(HeadError) as caught:
         parse_request(b"GET / HTTP/1.1\r\nAuthorization Bearer secret\r\n\r\n")
     assert "secret" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""HTTP/2 in passing, against h2 and hyperframe and by hand."""
+"""HTTP/2 decoding, compared with h2 and hyperframe, and by hand."""
 
 from __future__ import annotations
 
@@ -384,7 +384,7 @@ VIOLATIONS = {
 
 @pytest.mark.parametrize("wrong", VIOLATIONS.values(), ids=VIOLATIONS)
 def test_a_violation_makes_only_its_direction_opaque(wrong):
-    """One Undecodable at the frame (or block) that cannot be read, silence after it; the other direction goes on."""
+    """One Undecodable at the invalid frame (or block), nothing after it; the other direction continues."""
     before = upstream()
     decoder, out = decode([(UP, wrong + frame(1, 5, 5, BLOCK)), (UP, frame(1, 5, 7, BLOCK))], start=before)
     undecodable = [event for event in out if isinstance(event, Undecodable)]

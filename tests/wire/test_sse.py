@@ -52,7 +52,7 @@ def told(wire: bytes) -> list[SseEvent]:
 
 
 def test_an_event_has_all_its_fields() -> None:
-    """What an SDK sends, with every field told."""
+    """The output of an SDK, with every field."""
     wire = b'data: {"a":1}\r\n\r\n'
     assert told(wire) == [
         SseEvent(
@@ -71,7 +71,7 @@ def test_an_event_has_all_its_fields() -> None:
 
 
 def test_fields() -> None:
-    """event, id, retry and comments belong to the event they stand in; the last one wins, unknown ones are text."""
+    """event, id, retry and comments belong to their event; the last one wins, unknown ones are text."""
     (event,) = told(b": hi\n:there\nevent: a\nevent: b\nid: 1\nid: 2\nretry: 10\ndata: x\nfoo: bar\nFoo\n\n")
     assert (event.event, event.id, event.retry, event.comment, event.data) == ("b", "2", 10, "hi\nthere", b"x")
     assert event.framing == ": hi\n:there\nevent: a\nevent: b\nid: 1\nid: 2\nretry: 10\ndata: \0\nfoo: bar\nFoo\n\n"
@@ -153,7 +153,7 @@ def test_an_unfinished_last_event_is_reported() -> None:
 
 
 def test_times_are_of_the_first_and_last_byte() -> None:
-    """An event that ends in CR was complete then, although it is told later."""
+    """An event that ends in CR is complete at that byte, although it is returned later."""
     splitter = SseSplitter()
     out: list[SseEvent] = []
     for at, piece in enumerate([b"da", b"ta: x\r\n\r", b"\ndata: y", b"\n\n"], 1):

@@ -1,4 +1,4 @@
-"""Messages on a pipe: every framing, every split, and what is no message."""
+"""Messages on a pipe: every framing, every split, and stray output."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def test_stderr_is_read_by_lines() -> None:
 
 
 def test_decoding_stops_after_lost_bytes() -> None:
-    """Where bytes are missing nobody knows where messages begin."""
+    """After missing bytes message boundaries are unknown."""
     steps: list[Step] = [("S", framed(TEXT)[:30]), ("s-lost", b""), ("S", framed(TEXT)), ("s-eof", b"")]
     events = in_every_split(StdioDecoder, steps)
     assert [type(each) for each in events] == [Line, Line, Cut]

@@ -1,4 +1,4 @@
-"""Many lines between the messages of a pipe are told in blocks; a few, one by one."""
+"""Many lines between the messages of a pipe are reported in blocks; a few, one by one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_blocks_of_whole_lines() -> None:
 
 @pytest.mark.usefixtures("small")
 def test_a_message_ends_a_block() -> None:
-    """What comes after it is told one by one again."""
+    """Later lines are reported one by one again."""
     told = lines(read(b"one\ntwo\nthree\n" + _MESSAGE + b"four\nfive\nsix\n"))
     assert told == [b"one\n", b"two\n", b"three\n", b"-", b"four\n", b"five\n", b"six\n"]
 

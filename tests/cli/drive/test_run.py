@@ -1,4 +1,4 @@
-"""The command, from a recording to a verdict, with the demo's agent behind it."""
+"""`a2a-proxy drive`, from a recording to a verdict, with the agent of the demo."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_invalid_arguments_are_refused(drive: Callable[..., int], more: dict[str
 
 
 def test_headers_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One a line; those that were typed go after."""
+    """One per line; headers from options follow them."""
     monkeypatch.setenv(HEADERS_VARIABLE, "Authorization: Bearer a\nX-Api-Key: b")
     made = options(upstream="a:1", header=("X-Other: c",)).credentials.headers
     assert made == ((b"Authorization", b"Bearer a"), (b"X-Api-Key", b"b"), (b"X-Other", b"c"))

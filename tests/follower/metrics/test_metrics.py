@@ -1,4 +1,4 @@
-"""Numbers for Prometheus: what they say of a recording, which labels they have, the pages, the process that serves."""
+"""Prometheus metrics: values, labels, pages and the serving process."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_zero_series_are_exported_and_losses_never_decrease() -> None:
 
 
 def test_pages() -> None:
-    """Not ready before something was read; then by what is lacking."""
+    """Not ready before the first read; then depending on the lag."""
     pages = MetricsPages()
     assert [pages.page(path)[0] for path in ("/healthz", "/readyz", "/metrics", "/")] == [200, 503, 503, 404]
     pages.metrics, pages.lacking = b"a 1\n", ""

@@ -1,4 +1,4 @@
-"""`a2a-inspect cassette`: each command as it is typed, in this process; what it says, writes and exits with."""
+"""`a2a-inspect cassette`: output, files and exit code of each command, run in this process."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_trim_replaces_only_a_cassette(inspect: Inspect, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("words", [("scan",), ("fmt", "--check"), ("migrate",)])
 def test_a_bad_file_does_not_stop_the_others(inspect: Inspect, tmp_path: Path, words: tuple[str, ...]) -> None:
-    """Each file is told, bad ones with their reason, and the exit code says that there was one."""
+    """Each file is reported, bad ones with their reason, and the exit code says that there was one."""
     good = tmp_path / "good.a2a.jsonl"
     good.write_bytes(DEMO.read_bytes())
     assert inspect("cassette", *words, tmp_path / "none", good, tmp_path, good) == 2

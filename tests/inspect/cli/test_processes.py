@@ -1,4 +1,4 @@
-"""Each command as a process says, word for word, what it says where the other tests run it: in theirs."""
+"""Each command run as a process prints what it prints when other tests run it in their own process."""
 
 from __future__ import annotations
 

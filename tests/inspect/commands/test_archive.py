@@ -1,4 +1,4 @@
-"""`a2a-inspect archive`: what it says."""
+"""`a2a-inspect archive`: its output."""
 
 import contextlib
 import json

@@ -56,7 +56,7 @@ def test_a_single_recording_compares_its_last_two_sessions(tmp_path: Path) -> No
 
 
 def test_canonical_fields_on_request(tmp_path: Path) -> None:
-    """They are told with the reason why they do not count otherwise."""
+    """They are listed with the reason why they are ignored by default."""
     done = diff(tmp_path, DEMO, "2", "6", "--all")
 
     assert any(line.endswith("$.message.messageId  (id)") for line in done.lines)

@@ -1,4 +1,4 @@
-"""`export`: all of a recording or what matches, to a file or to the next program; never over a file."""
+"""`export`: the whole recording or matching exchanges, to a file or a pipe; never over an existing file."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_matching_exchanges_are_exported_whole(tmp_path: Path, capfd: pytest.Cap
 
 @pytest.mark.parametrize("form", ["jsonl", "har"])
 def test_the_filter_is_not_exported_under_a_redaction_policy(form: str, tmp_path: Path) -> None:
-    """Who looks for a person and redacts persons names none in the file; without a policy the filter is there."""
+    """A filter may name a person whom the policy redacts; without a policy the filter is in the file."""
     path, where = sample(tmp_path / "a.db"), 'text:"ann@example.org" OR op:SendStreamingMessage'
     export_recording(ExportOptions(path, where), tmp_path / "told", form)
     assert b"ann@example.org" in (tmp_path / "told").read_bytes()

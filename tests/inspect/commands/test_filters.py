@@ -1,4 +1,4 @@
-"""`--filter` of `ls`, `show` and `check`, as it is typed."""
+"""`--filter` of `ls`, `show` and `check`."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_filter_errors_show_their_position(folder: Path, command: str) -> None:
 
 
 def test_a_slow_pattern_is_an_error(folder: Path) -> None:
-    """Found out while it runs, and told as any other."""
+    """It is detected while running and reported as any error."""
     ran = inspect(folder, "ls", "-f", "text~(x+x+)+y")
     assert ran.code == 2
     assert "takes longer than 0.25 s on one text" in ran.err

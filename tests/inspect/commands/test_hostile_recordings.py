@@ -1,4 +1,4 @@
-"""Recordings that nobody should have to open: every command shows what can be shown, or gives one clear error.
+"""Hostile recordings: every command shows what can be shown, or one clear error.
 
 In time, within some memory, without a traceback, and nothing that acts on a terminal comes out.
 """
@@ -84,7 +84,7 @@ def limited() -> Iterator[None]:
 def test_hostile_recordings_are_shown_or_refused(
     made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each command shows what it can, or says in two lines what is wrong and what to do."""
+    """Each command shows what it can, or prints one error line and one hint line."""
     _run(COMMANDS, made, tmp_path, capsys, monkeypatch)
 
 

@@ -1,4 +1,4 @@
-"""`ls`, `show` and what they make of recordings: readable, lazy, safe on a terminal, stable as JSON."""
+"""`ls` and `show`: readable, lazy, safe on a terminal, stable as JSON."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_show_reads_frames_page_by_page(small: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_the_newest_recording_is_the_default(small: Path, tmp_path: Path) -> None:
-    """Without a name; and where there is none, the hint says how to make one."""
+    """Without a name; if there is no recording, the hint says how to create one."""
     none = run(tmp_path / "state", "a2a-inspect", "ls")
     assert (none.code, none.err.splitlines()[1]) == (2, "a2a-inspect: hint: create one: a2a-proxy demo")
     (tmp_path / "state" / "recordings").mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""`a2a-inspect merge`: what it says, and that it asks before it replaces anything."""
+"""`a2a-inspect merge`: its output, and that it replaces no file."""
 
 from __future__ import annotations
 

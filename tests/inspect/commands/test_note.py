@@ -1,4 +1,4 @@
-"""`note`: what a person writes at a place, and where it turns up again."""
+"""`note`: notes at a place, and where they are shown."""
 
 from __future__ import annotations
 

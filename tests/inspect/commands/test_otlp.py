@@ -1,4 +1,4 @@
-"""`export otlp`: where it goes, and what is said about it."""
+"""`export otlp`: destinations and messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`show` tells of a stdio agent's process beside its calls."""
+"""`show` lists the process of a stdio agent with its calls."""
 
 from __future__ import annotations
 

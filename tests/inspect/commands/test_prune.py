@@ -1,4 +1,4 @@
-"""`prune`: what goes, what stays, and that nothing does by mistake."""
+"""`prune`: what is deleted, what stays, and protection against mistakes."""
 
 from __future__ import annotations
 

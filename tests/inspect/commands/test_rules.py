@@ -1,4 +1,4 @@
-"""`a2a-inspect rules` and the manual's page, both made of the rules."""
+"""`a2a-inspect rules` and the manual's page, both generated from the rules."""
 
 from __future__ import annotations
 

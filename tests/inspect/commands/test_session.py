@@ -1,4 +1,4 @@
-"""What `ls` and `show` say of sessions and connections: without exchanges, several in a file, without an end."""
+"""Sessions and connections in `ls` and `show`: without exchanges, several in a file, without an end."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_raw_payloads(tmp_path: Path) -> None:
 
 
 def test_cassette_read_of_a_recording(tmp_path: Path) -> None:
-    """It is told that it is one already."""
+    """The error says that it already is a recording."""
     path = sample(tmp_path / "r.db")
     done = run(tmp_path / "state", "a2a-inspect", "cassette", "read", path, tmp_path / "new.db")
     assert (done.code, (tmp_path / "new.db").exists()) == (2, False)

@@ -1,4 +1,4 @@
-"""`ls`, `tail` and `stats` of several recordings: one view by time, each line with the file that it is from."""
+"""`ls`, `tail` and `stats` of several recordings: one view by time, each line with its file."""
 
 from __future__ import annotations
 

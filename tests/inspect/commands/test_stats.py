@@ -1,4 +1,4 @@
-"""`stats`: what a recording adds up to."""
+"""`stats`: totals of a recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables: in full where nobody looks, one line a row on a terminal."""
+"""Tables: complete if not printed to a terminal, else one line per row."""
 
 from __future__ import annotations
 

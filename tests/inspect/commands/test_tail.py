@@ -1,4 +1,4 @@
-"""`tail`: frames in their order with what was found about them, and those that come while it looks."""
+"""`tail`: frames in order with their findings, including those that arrive while it runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def lines_of(tmp_path: Path, *words: object) -> list[str]:
 
 
 def test_the_last_frames(tmp_path: Path) -> None:
-    """As many as were asked for, of whatever exchange; none is more than there are."""
+    """The requested number of frames, over all exchanges."""
     path = sample(tmp_path / "a.db")
 
     assert [line.split()[1] for line in lines_of(tmp_path, path, "-n", 4)] == ["#2.2", "#3.0", "#3.1", "#3.2"]
@@ -139,7 +139,7 @@ def test_reused_row_numbers_after_pruning_are_printed(
 
 
 def test_a_filter(tmp_path: Path) -> None:
-    """The last ones that match, from however far back; findings of frames that do not are not told."""
+    """The last matching frames, however old; findings of other frames are left out."""
     path = tmp_path / "a.db"
     made = writer(path)
     for number in range(1, 1500):
@@ -156,7 +156,7 @@ def test_a_filter(tmp_path: Path) -> None:
 
 
 def test_a_filter_applies_to_new_frames(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What matches is told, what does not is passed for good."""
+    """Matching frames are printed, others are skipped for good."""
     path = sample(tmp_path / "a.db")
     made = writer(path, 2)
     steps = [

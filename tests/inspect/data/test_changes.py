@@ -1,4 +1,4 @@
-"""What is looked at again while a recording grows."""
+"""Exchanges to read again while a recording grows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches in a thread of their own."""
+"""Searches in a separate thread."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_exchange_columns_are_searched_before_frames(tmp_path: Path) -> No
 
 
 async def test_a_cancelled_search_stops_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the middle of it; the next one need not wait, and nothing more is told of the first."""
+    """It stops in the middle; the next search starts at once, and the first reports nothing more."""
     matches, begun, cancelled = payload_tests.matches_pattern, threading.Event(), threading.Event()
 
     def slow_to_match(pattern: str, text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Lists tell which rows have findings, how many, and how grave."""
+"""Lists show which rows have findings, how many, and their highest severity."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_counts_of_exchanges_and_frames(tmp_path: Path) -> None:
 
 
 def test_the_findings_of_a_frame_are_shown_among_many(tmp_path: Path) -> None:
-    """However many others were found before; and that there are more is said."""
+    """However many others precede them; the list says that there are more."""
     made = writer(tmp_path / "r.db")
     many = [finding(1, 1, Severity.INFO, 10)] * 200
     made.write([request(1)], [*many, finding(1, 2, Severity.ERROR, 20)], changes(exchange(1)))

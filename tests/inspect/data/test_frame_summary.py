@@ -1,4 +1,4 @@
-"""What a frame says in one line: of a large payload its size, and nothing that a browser has no sign for."""
+"""A frame in one line: the size of a large payload, and only printable characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generations on the screen and in the lists, over the sample that has a gap which heals."""
+"""Generations on the screen and in lists, with the sample that has a gap which heals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What narrows the list, and what is typed: without a screen."""
+"""Filters of the list and their expressions, without a screen."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_all_restrictions_form_one_expression(narrowing: ListFilter, expression:
 
 
 def test_an_invalid_expression_is_an_error() -> None:
-    """Nothing is ever asked by half of it."""
+    """Nothing is queried with half an expression."""
     with pytest.raises(QueryError, match="unknown field"):
         ListFilter("tsk:1", task="t").expression()
 

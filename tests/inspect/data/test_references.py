@@ -1,4 +1,4 @@
-"""One way to name a place, whichever command it is given to."""
+"""One syntax for places, for every command."""
 
 from __future__ import annotations
 

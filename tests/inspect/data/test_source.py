@@ -37,7 +37,7 @@ async def _snapshot(source: RecordingSource) -> RecordingSnapshot:
 
 
 async def test_polls_report_changes_once(tmp_path: Path) -> None:
-    """The first poll gives everything, the next nothing, until somebody commits."""
+    """The first poll returns everything, the next nothing, until a commit."""
     async with opened(sample(tmp_path / "r.db")) as source:
         now = await _snapshot(source)
         assert (now.exchanges, now.frames, now.findings, now.is_live) == (3, 9, 0, False)

@@ -1,4 +1,4 @@
-"""A word that is looked for in a frame's text."""
+"""The search for a word in the text of a frame."""
 
 from __future__ import annotations
 

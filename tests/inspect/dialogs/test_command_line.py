@@ -11,7 +11,7 @@ from support_screen import SMALL, looking
 
 
 async def test_commands_are_run_by_name_or_prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By name or the beginning of one; what is wrong is said."""
+    """Commands by name or prefix; errors are shown."""
     monkeypatch.setenv("A2A_PROXY_CONFIG", str(tmp_path / "config"))
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("3 exchanges")

@@ -9,7 +9,7 @@ from support_screen import SMALL, looking
 
 
 async def test_the_palette_runs_the_actions_of_keys(tmp_path: Path) -> None:
-    """It offers what is in force, with its keys."""
+    """It offers the available actions with their keys."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("3 exchanges")
         await person.types("ctrl+p")

@@ -1,4 +1,4 @@
-"""The other formats: each says what the recording says, of what was chosen, and nothing of what was redacted."""
+"""The other formats: each has the facts of the selected exchanges, and nothing that was redacted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HAR: valid for its schema and for a reader that somebody else wrote, and what it says of each kind of call."""
+"""HAR: valid for its schema and for an independent reader, and the entries of each kind of call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HAR files in Chromium's developer tools, by the import of their network panel: what a reader sees there."""
+"""HAR files imported into the network panel of Chromium's developer tools."""
 
 from __future__ import annotations
 

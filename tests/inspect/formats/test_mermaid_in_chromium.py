@@ -1,4 +1,4 @@
-"""Mermaid's own program draws each of our diagrams, whatever peers have said."""
+"""Mermaid itself draws each of our diagrams, whatever peers have sent."""
 
 from __future__ import annotations
 

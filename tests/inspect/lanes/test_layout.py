@@ -1,4 +1,4 @@
-"""Rows as text: what is drawn where."""
+"""Rows of the swimlane as text."""
 
 from __future__ import annotations
 

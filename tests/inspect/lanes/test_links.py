@@ -1,4 +1,4 @@
-"""What leads from a task to the rest of its conversation: the same, asked one by one or read at once."""
+"""Links from a task to the rest of its conversation: equal if queried one by one or read at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which row stands where."""
+"""The order of rows."""
 
 from __future__ import annotations
 

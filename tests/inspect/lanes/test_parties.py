@@ -1,4 +1,4 @@
-"""Who takes part, and between which lanes a frame goes."""
+"""The parties of a conversation, and the lanes between which a frame goes."""
 
 from __future__ import annotations
 

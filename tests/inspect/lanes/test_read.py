@@ -1,4 +1,4 @@
-"""Conversations out of recordings: `a2a-inspect lanes`, and what its rows have to agree with."""
+"""Conversations read from recordings: `a2a-inspect lanes`, and that its rows agree with the recording."""
 
 from __future__ import annotations
 

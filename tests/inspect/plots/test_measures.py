@@ -1,4 +1,4 @@
-"""Sums of SQLite against counting one by one."""
+"""Sums computed by SQLite compared with counting one by one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done with the row under the cursor, by keys: noted, bookmarked, copied, exported."""
+"""Actions on the row under the cursor, by keys: notes, bookmarks, copies, exports."""
 
 from __future__ import annotations
 

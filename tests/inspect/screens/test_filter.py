@@ -1,4 +1,4 @@
-"""The filter's line, what narrows by key, and hops, driven by keys."""
+"""The filter line, keys that filter, and jumps, driven by keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is typed fast is neither lost nor reordered: keys that come in all at once, before anything is done."""
+"""Keys typed fast, before earlier ones are handled, are neither lost nor reordered."""
 
 from __future__ import annotations
 

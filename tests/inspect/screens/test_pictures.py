@@ -1,4 +1,4 @@
-"""Every screen looks as its picture does, in two sizes and two themes, and can be read in both.
+"""Every screen matches its picture, in two sizes and two themes, and is readable in both.
 
 The pictures are in `pictures/`; `tests/pictures` draws them anew. Look at what changed before you keep it.
 """

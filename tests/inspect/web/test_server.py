@@ -1,4 +1,4 @@
-"""The screen in a browser: who is let in, what a tab is, and how all of it ends."""
+"""The screen in a browser: accepted requests, tabs, and shutdown."""
 
 from __future__ import annotations
 

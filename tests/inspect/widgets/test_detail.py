@@ -1,4 +1,4 @@
-"""What the tabs of a frame say, without a screen: bytes with their framing, findings, artifacts, times."""
+"""The tabs of a frame, without a screen: bytes with their framing, findings, artifacts, times."""
 
 from __future__ import annotations
 

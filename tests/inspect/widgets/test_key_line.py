@@ -1,4 +1,4 @@
-"""The last line of the screen: which keys mean something here."""
+"""The last line of the screen: the keys that apply."""
 
 from __future__ import annotations
 

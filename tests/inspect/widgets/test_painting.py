@@ -1,4 +1,4 @@
-"""The small parts of the screen that need no screen."""
+"""Parts of widgets that need no screen."""
 
 from __future__ import annotations
 

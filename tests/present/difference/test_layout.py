@@ -1,4 +1,4 @@
-"""Blocks in rows: side by side where there is room, one column else, marks without colours."""
+"""Difference blocks as rows: two columns if there is room, else one; marks without colours."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def test_bidi_and_half_close_order() -> None:
 
 
 def test_live_payloads() -> None:
-    """The three payloads of SendLiveMessage are told apart by their bytes."""
+    """The three payloads of SendLiveMessage are recognised by their bytes."""
     path = "/lf.a2a.v1.A2AService/SendLiveMessage"
     media = message("live-1975", "LiveRequest", {"message": {"message": {"messageId": "m", "role": "ROLE_USER"}}})
     answer = message("live-1975", "LiveResponse", {"event": {"task": {"id": "t1"}}})
@@ -244,7 +244,7 @@ def test_cancels(direction: int, code: int, how: str, note: str) -> None:
 
 
 def test_connection_dies() -> None:
-    """An agent that goes away in mid-stream leaves a cut, with the rest of a message told."""
+    """An agent that exits in mid-stream leaves a cut, with the partial message."""
     script = Grpc().open(_STREAM).send(v1("SendMessageRequest", ask())).respond()
     script.agent(frame(0, 0, 1, prefixed(v1("StreamResponse", status()))[:9])).end("reset", TO_CLIENT)
     played = play(script)
@@ -254,7 +254,7 @@ def test_connection_dies() -> None:
 
 
 def test_wrong_bytes() -> None:
-    """A message that its class refuses is kept, and says so; the stream goes on."""
+    """An unparsable message is kept and marked; the stream continues."""
     script = Grpc().open(_STREAM).send(v1("SendMessageRequest", ask())).respond().give(b"\x0a\xff")
     script.give(v1("StreamResponse", status())).trailers()
     played = play(script)

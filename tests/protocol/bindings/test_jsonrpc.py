@@ -298,7 +298,7 @@ def test_surprising_types() -> None:
 
 
 def test_content_coding() -> None:
-    """Codings are taken off bodies and off streams; payloads are what was said."""
+    """Bodies and streams are decoded; payloads are the decoded bytes."""
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "result": task()}).encode()
     script = Http().call("GetTask", {"id": "t1"}).answer(gzip.compress(body), content_encoding="gzip")
     events = gzip.compress(b"data: " + json.dumps({"jsonrpc": "2.0", "id": 2, "result": status()}).encode() + b"\n\n")
@@ -317,7 +317,7 @@ def test_content_coding() -> None:
 
 
 def test_a_truncated_content_coding_is_a_finding() -> None:
-    """Of the stream's agent; what came before is read. A coding that is only unknown here is nobody's fault."""
+    """It is the fault of the agent; earlier content is decoded. A coding unknown to the proxy is no fault."""
     script = (
         Http().call("GetTask", {"id": "t1"}).answer(gzip.compress(b'{"jsonrpc": "2.0"}')[:-9], content_encoding="gzip")
     )
@@ -330,7 +330,7 @@ def test_a_truncated_content_coding_is_a_finding() -> None:
 
 
 def test_broken_off_stream() -> None:
-    """A stream that ends in mid-event: the rest is kept, the cut is told."""
+    """A stream that ends in mid-event: the rest is kept, the cut is reported."""
     script = (
         Http()
         .call("SendStreamingMessage", ask())

@@ -47,7 +47,7 @@ def test_an_unrequested_response_is_kept() -> None:
 
 
 def test_brotli_without_a_decoder_is_reported() -> None:
-    """A body whose coding nobody here can take off is kept as bytes."""
+    """A body in an unknown coding is kept as bytes."""
     played = play(Http().request("GET /tasks/t1").answer(b"\x01\x02", content_encoding="exotic"))
 
     assert (played.frames[1].kind, played.frames[1].payload) == (FrameKind.UNDECODABLE, b"\x01\x02")

@@ -1,4 +1,4 @@
-"""Calls on a pipe: told apart by their ids, over when their last response is there, or when the agent is gone."""
+"""Calls on a pipe: matched by id, ended by their last response or the exit of the agent."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ def test_interleaved_calls_and_a_stream() -> None:
     ],
 )
 def test_the_end_of_a_stream_is_inferred(last: dict[str, Any]) -> None:
-    """Nothing on the wire says so: it is inferred (manual/protocol.md "Stdio streams"). What comes then belongs to
-    nobody."""
+    """Nothing on the wire says so: it is inferred (manual/protocol.md "Stdio streams"). Later frames belong to no
+    exchange."""
     session = Stdio().call("SendStreamingMessage", SEND)
     if "message" not in last.get("result", {}):
         session.result(state("WORKING"))
@@ -184,7 +184,7 @@ def test_open_calls_are_cut_when_the_agent_exits(ends: Any, how: str, note: str,
 
 
 def test_output_may_follow_the_exit_record() -> None:
-    """The process is waited for while its output still stands in the pipe."""
+    """The process is waited for while its output is still in the pipe."""
     session = Stdio().call("GetTask", {"id": "t-1"})
     session.exit(0)
     eof, ended = session.chunks[-2:]
@@ -229,7 +229,7 @@ def test_ids_are_compared_by_value(asked: str, answered: str) -> None:
     ("asked", "answered"), [("1", '"1"'), ("1.5", "1"), ("1e400", "1"), ("1e300", "1"), ("{}", "[]")]
 )
 def test_unusual_ids_are_distinct(asked: str, answered: str) -> None:
-    """Also ids that JSON-RPC does not allow, and numbers that nobody can hold."""
+    """Also ids that JSON-RPC does not allow, and numbers out of range."""
     session = Stdio().write(framed(f'{{"jsonrpc":"2.0","id":{asked},"method":"GetTask"}}'.encode()))
     session.read(framed(f'{{"jsonrpc":"2.0","id":{answered},"result":{{"id":"t"}}}}'.encode()))
     assert loose(look(session.closed()))[0] == (FrameKind.OTHER, stdio.NOTE_UNKNOWN_ID)

@@ -75,7 +75,7 @@ def test_split_and_restored_anywhere_it_is_the_same(seed: int, places: list[int]
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 10**6))
 def test_ticks_change_nothing(seed: int) -> None:
-    """The same frames with and without somebody who looks at the clock in between."""
+    """The same frames with and without ticks in between."""
     line = babel(seed, 80, ticks=True)
     quiet = Timeline()
     quiet.steps = [step for step in line.steps if step.__name__ != "tick"]

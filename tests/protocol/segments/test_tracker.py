@@ -1,4 +1,4 @@
-"""Timelines written down by hand, and the segments, interruptions and hand-offs that they must give.
+"""Timelines written by hand, and the segments, interruptions and hand-offs expected from them.
 
 Times are ms. `agent 1 30-120 artifact`: the agent's segment of turn 1, its first and last frame, why it is over.
 """

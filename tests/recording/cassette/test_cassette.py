@@ -1,4 +1,4 @@
-"""Cassettes: lossless both ways, readable, and clear about what is wrong with one."""
+"""Cassettes: lossless both ways, readable, and with clear errors."""
 
 from __future__ import annotations
 
@@ -110,7 +110,8 @@ def _cassette(path: Path) -> list[bytes]:
 
 
 def test_cassettes_are_readable_json_lines(tmp_path: Path):
-    """Each thing has its line, before the first that needs it; payloads are JSON where that is exact, else what is."""
+    """Each row has its line, before the first line that refers to it; payloads are JSON if that is exact, else text
+    or base64."""
     lines = [json.loads(line) for line in _cassette(tmp_path / "s.a2a.jsonl")]
     assert [next(iter(line)) for line in lines] == (
         ["cassette", "connection", "exchange", *["frame"] * 5, "task", "finding", "end"]
@@ -176,7 +177,7 @@ def _refused(path: Path, data: bytes) -> RecordingError:
     ],
 )
 def test_an_invalid_cassette_is_refused_with_its_line(tmp_path: Path, change, said: str):
-    """The message names file, line and what is wrong; no recording is made."""
+    """The message names file, line and reason; no recording is created."""
     path = tmp_path / "s.a2a.jsonl"
     lines = _cassette(path)
     error = _refused(path, b"".join(change(lines)))
@@ -192,7 +193,7 @@ def test_every_truncation_is_noticed(tmp_path: Path):
 
 
 def test_a_cassette_edited_by_hand_is_read_without_verification(tmp_path: Path):
-    """`verify=False` takes what the lines say."""
+    """`verify=False` accepts edited lines."""
     path = tmp_path / "s.a2a.jsonl"
     lines = _cassette(path)
     path.write_bytes(b"".join(lines).replace(b'"data":{"id":1}', b'"data":{"id":2}'))

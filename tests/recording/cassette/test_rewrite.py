@@ -1,4 +1,4 @@
-"""Cassettes written once more: formatted, taken over after an edit, brought to the newest format, or refused."""
+"""Cassettes rewritten: formatted, accepted after an edit, migrated to the newest format, or refused."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_samples_are_formatted(sample: Path) -> None:
 
 
 def test_a_cassette_edited_by_hand_is_accepted(tmp_path: Path) -> None:
-    """Its digests are made anew, all else stays; a second time nothing changes, and `check` never writes."""
+    """Its digests are recomputed, everything else stays; a second run changes nothing, and `check` never writes."""
     path = tmp_path / "e.a2a.jsonl"
     edited = DEMO.read_bytes().replace(b"Lisbon", b"Porto")
     path.write_bytes(edited)

@@ -1,4 +1,4 @@
-"""Runs: which call is which, what is told of each pair, and that neither binding nor dialect is in the way."""
+"""Runs: matched calls, the differences of each pair, over different bindings and dialects."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def made(path: Path, texts: list[list[str]], chunks: list[str] | None = None, **
 
 
 def test_calls_are_matched_by_request(tmp_path: Path) -> None:
-    """A call in between does not shift the others; one that came earlier has moved."""
+    """An additional call does not shift the others; a call made earlier is reported as moved."""
     with (
         made(tmp_path / "a.db", [["one", "x"], ["two", "y"], ["three", "z"]]) as left,
         made(tmp_path / "b.db", [["three", "z"], ["one", "x"], ["new", "n"], ["two", "y!"]]) as right,
@@ -183,7 +183,7 @@ def test_artifact_texts_are_compared_whatever_the_chunks(tmp_path: Path) -> None
 
 
 def test_a_chunk_that_replaces_the_others_is_an_event(tmp_path: Path) -> None:
-    """Though the artifact is the same in the end. One that only one side has is told once."""
+    """Even if the final artifact is equal. An artifact of one side only is reported once."""
     with (
         made(tmp_path / "a.db", [["go", "x"]], ["the town"]) as left,
         made(tmp_path / "b.db", [["go", "x"]], ["a draft", "*the town"]) as right,
@@ -196,7 +196,7 @@ def test_a_chunk_that_replaces_the_others_is_an_event(tmp_path: Path) -> None:
 
 
 def test_a_comparison_can_be_cancelled(sample: Callable[[str], Recording]) -> None:
-    """Also while calls are read; else it is told how far it is, and that it is done."""
+    """Also while calls are read; otherwise it gets progress and the end."""
     seen: list[tuple[int, int]] = []
     runs(sample("demo"), sample("demo"), watch=lambda *told: not seen.append(told))
     assert seen == [(step, 21) for step in range(21)]

@@ -1,4 +1,4 @@
-"""The difference of JSON values: it is empty for one value, leads from one to the other, and has no preferred side."""
+"""Differences of JSON values: empty for equal values, complete, and symmetric."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_a_moved_item_is_not_a_change() -> None:
 
 
 def test_identifiers_are_mapped_one_to_one() -> None:
-    """The same wherever it stands, as a member or in a text. Another one in its place is a difference."""
+    """The same mapping in any place, as a member or in a text. Another identifier in its place is a difference."""
     left = {"message": {"taskId": "task-0001", "parts": [{"text": "see task-0001!"}]}, "task": {"id": "task-0001"}}
     right = {"message": {"taskId": "task-9999", "parts": [{"text": "see task-9999!"}]}, "task": {"id": "task-9999"}}
 
@@ -203,7 +203,7 @@ def test_a_skill_of_a_card_is_no_identifier() -> None:
 
 
 def test_exceeded_limits_are_reported() -> None:
-    """Rows, values and depth are bounded, and what was left out is said."""
+    """Rows, values and depth are bounded, and omissions are reported."""
     many = compare_values({str(n): n for n in range(1, 50)}, {}, limits=CompareLimits(rows=10))
     assert (len(many.rows), many.cut) == (10, ("more than 10 differences: the others are not shown",))
     assert compare_values([[1], [2]], [[1], [3]], limits=CompareLimits(values=2)).cut

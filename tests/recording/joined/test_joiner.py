@@ -189,7 +189,7 @@ def test_pruned_rows_stay_and_reused_numbers_are_new_rows(tmp_path: Path) -> Non
 
 
 def test_notes_are_copied(tmp_path: Path) -> None:
-    """With their calls; also one that is written later."""
+    """With their calls; also notes written later."""
     first, second = pair(tmp_path)
     annotate(second, NotePlace(1, 2), STARTED, text="of its own")
     joined = filling(tmp_path, first, second)

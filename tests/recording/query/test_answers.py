@@ -1,4 +1,4 @@
-"""What SQL finds is what a plain loop over decoded values finds: on all samples, for every field."""
+"""SQL finds what a plain loop over decoded values finds: on all samples, for every field."""
 
 from __future__ import annotations
 

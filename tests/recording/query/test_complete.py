@@ -1,4 +1,4 @@
-"""What could be typed next."""
+"""Completion of filter expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grammar: what a text means, and what is wrong with one."""
+"""The grammar: parsed expressions and errors."""
 
 from __future__ import annotations
 

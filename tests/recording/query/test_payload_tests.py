@@ -1,4 +1,4 @@
-"""Questions about payloads: any bytes, any pattern."""
+"""Tests of payloads: any bytes, any pattern."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_no_bytes_are_too_strange(wanted: str, op: str, payload: bytes) -> None:
 
 @given(st.text(min_size=1))
 def test_a_text_is_found_however_json_writes_it(text: str) -> None:
-    """With and without escapes for what is beyond ASCII."""
+    """With and without escapes for characters outside ASCII."""
     for ascii_only in (True, False):
         payload = json.dumps({"text": text}, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
         if text.isprintable():

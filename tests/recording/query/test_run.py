@@ -1,4 +1,4 @@
-"""Asking: pages, windows, watching, what breaks off; and nothing that was typed becomes SQL."""
+"""Queries: pages, windows, watching and interruption; values are bound, never put into the SQL."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_no_statement_stays_open_between_windows(path: Path) -> None:
 
 
 def test_a_slow_pattern_is_a_clear_error(path: Path) -> None:
-    """On hostile bytes, not a search that stands still; the recording can be asked on."""
+    """Hostile bytes do not block the search; the recording accepts further queries."""
     with Recording(path) as recording:
         with pytest.raises(QueryError, match=r"takes longer than 0.25 s on one text: \(a\+\)\+\$") as caught:
             list(recording.find_frames("text~(a+)+$"))
@@ -194,7 +194,7 @@ def test_paths_are_bound_parameters(small: Recording) -> None:
 
 
 def test_columns_are_queried_at_once_and_payloads_by_window(path: Path) -> None:
-    """What is told in `explain`: the regular spelling, the SQL with a mark for each value, the plan."""
+    """The output of `explain`: the normalized expression, the SQL with placeholders, the plan."""
     with Recording(path) as recording:
         told = recording.queryable().explain("(state:Working)  AND op:message/send", Rows.EXCHANGES)
         assert told.text == "state:working op:SendMessage"

@@ -1,4 +1,4 @@
-"""Artifacts put together over all exchanges of a task, from the sample recordings of real peers."""
+"""Artifacts assembled over all exchanges of a task, from the sample recordings of real peers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of files that are read together. What is read is in tests/api."""
+"""Short names of files that are read together. Reading several files is tested in tests/api."""
 
 from __future__ import annotations
 

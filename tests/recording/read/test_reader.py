@@ -1,4 +1,4 @@
-"""Reading: by key, page by page, beside a writer."""
+"""Reading by key and page by page, beside a writer."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_a_finished_recording_opens_in_a_read_only_folder(path: Path):
 
 
 def test_reading_leaves_no_file_beside_a_finished_recording(path: Path):
-    """SQLite makes a write-ahead log for readers too; one that was there before stays, for it is somebody's."""
+    """SQLite creates a write-ahead log for readers too; an existing one stays, because another process uses it."""
     writer = Writer(path, facts())
     writer.write(event_frames(10), [], Changes([], [_exchange(1)], []))
     with Recording(path) as beside:

@@ -1,4 +1,4 @@
-"""Opening: what is refused, how it is said, and that nothing is created or changed then."""
+"""Opening a recording: what is refused, the errors, and that nothing is created or changed."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_newer_schema_still_in_the_log(tmp_path: Path):
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="file names are UTF-8 there")
 def test_a_file_name_that_is_not_utf_8_is_opened(tmp_path: Path):
-    """File names are bytes; what is no UTF-8 can be read and closed as any other."""
+    """File names are bytes; a name that is not UTF-8 is opened and closed as any other."""
     path = tmp_path / os.fsdecode(b"\xff run?#%.a2a.db")
     made = Writer(tmp_path / "run.a2a.db", facts(1))
     made.write(event_frames(1))

@@ -1,4 +1,4 @@
-"""Row numbers of repeating values."""
+"""Row numbers of interned values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A recording of an older version is read as it is, and brought to the newest schema where somebody writes to it."""
+"""Older recordings are read unchanged, and migrated to the newest schema by a writer."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def only(recording: Recording) -> Task:
 
 
 def test_an_old_recording_is_read_without_changing_it(old: Path) -> None:
-    """Numbers that nobody had seen were kept then, not which stream left them out."""
+    """That version kept missing numbers, but not the stream that left them out."""
     with Recording(old) as recording:
         task, exchanges = only(recording), [row.exchange for row in recording.exchanges()]
     assert (task.generation, task.seen, task.missed) == (8, ((3, 3), (5, 5), (8, 8)), ())
@@ -56,7 +56,7 @@ def test_an_old_recording_is_read_without_changing_it(old: Path) -> None:
 
 
 def test_writing_migrates_to_the_newest_schema(old: Path) -> None:
-    """What it held is read as before, and there is room for what is new."""
+    """Its rows are read as before, and new columns are available."""
     with Recording(old) as recording:
         before = content(recording)
     writer = Writer(old, facts(2))

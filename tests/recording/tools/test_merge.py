@@ -1,4 +1,4 @@
-"""Several recordings into one: nothing is lost, nothing is there twice, the sources stay as they are."""
+"""Several recordings merged into one: nothing lost, nothing twice, sources unchanged."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_sessions_and_frames_are_in_the_order_of_their_times(tmp_path: Path) -> 
 
 
 def test_frames_of_overlapping_sessions_are_stored_by_time(tmp_path: Path) -> None:
-    """A follower of the new file sees both conversations go on side by side."""
+    """A follower of the new file sees both conversations interleaved."""
     writers = [begin(tmp_path / f"{number}.a2a.db", number) for number in (1, 2)]
     for second in range(1, 701):
         call(writers[second % 2], second % 2 + 1, (second + 1) // 2, second)
@@ -152,7 +152,7 @@ def test_an_open_session_is_merged_and_marked_incomplete(tmp_path: Path) -> None
 
 
 def test_a_source_is_read_as_one_snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counted first and read later: the frames that come in between stay out, and none is missed."""
+    """Frames written between counting and reading are left out, and none is missed."""
     writer = begin(tmp_path / "live.a2a.db", 1)
     call(writer, 1, 1, 1)
     planned = plan_merge
@@ -191,7 +191,7 @@ def test_an_old_recording_is_merged_into_the_newest_schema(tmp_path: Path) -> No
 
 
 def test_existing_files_and_sources_are_not_overwritten(tmp_path: Path) -> None:
-    """Nor a recording that somebody has open; and nothing half made is left."""
+    """Nor a recording that another process has open; and no partial file is left."""
     first, second = pair(tmp_path)
     taken = tmp_path / "taken.a2a.db"
     shutil.copy(first, taken)

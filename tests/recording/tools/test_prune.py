@@ -1,4 +1,4 @@
-"""Whole sessions go, the others stay as they were, and a file gives back what they took."""
+"""Pruning deletes whole sessions, leaves the others unchanged and shrinks the file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def told(path: Path, session: int) -> list[tuple[object, ...]]:
 
 
 def test_other_sessions_are_unchanged(tmp_path: Path) -> None:
-    """Byte for byte; and nothing of those that went is left in any table."""
+    """Byte for byte; no table has rows of deleted sessions."""
     path = filled(tmp_path / "a.db", 4)
     before = {session: told(path, session) for session in (1, 3)}
 
@@ -48,7 +48,7 @@ def test_other_sessions_are_unchanged(tmp_path: Path) -> None:
 
 
 def test_the_file_shrinks(tmp_path: Path) -> None:
-    """Identifiers that nobody names any more go too."""
+    """Unreferenced identifiers are deleted too."""
     path = filled(tmp_path / "a.db", 3, frames=3000)
     one = filled(tmp_path / "b.db", 1, frames=3000)
 
@@ -76,7 +76,7 @@ def test_sessions_of_real_samples(tmp_path: Path) -> None:
 
 
 def test_pruning_does_not_disturb_a_writer(tmp_path: Path) -> None:
-    """A session that is being written goes on as if nothing had happened, with the identifiers that it remembers."""
+    """A session being written continues, with its cached identifiers."""
     path = filled(tmp_path / "a.db", 1)
     busy = writer(path, 2)
     busy.write([request(1), status(1, 1, "one")], changes=changes(exchange(1)))

@@ -1,4 +1,4 @@
-"""Rules over a recording say what they said while it was made."""
+"""Rules over a recording find what they found while it was recorded."""
 
 from __future__ import annotations
 

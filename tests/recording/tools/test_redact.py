@@ -1,4 +1,4 @@
-"""A copy without payloads: what rules have said with payloads is not in it, what they say without them is."""
+"""A copy without payloads keeps the findings that need none and drops those that may quote a payload."""
 
 from __future__ import annotations
 

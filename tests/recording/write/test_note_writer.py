@@ -1,4 +1,4 @@
-"""Notes and bookmarks: written beside a recorder, kept by cassettes, gone with their session."""
+"""Notes and bookmarks: written beside a recorder, kept by cassettes, deleted with their session."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def noted(path: Path) -> dict[tuple[int, int, int], Note]:
 
 
 def test_a_place_has_one_note(tmp_path: Path) -> None:
-    """Text and bookmark change apart; what is left with neither is gone."""
+    """Text and bookmark change separately; a note with neither is deleted."""
     path = sample(tmp_path / "a.db")
     assert annotate(path, NotePlace(1, 2, 1), AT, text="look") == Note("look", AT, 2, 1)
     annotate(path, NotePlace(1, 2, 1), AT + 1, bookmark=True)
@@ -70,7 +70,7 @@ def test_notes_are_written_beside_a_recorder(tmp_path: Path) -> None:
 
 
 def test_a_cassette_keeps_notes(tmp_path: Path) -> None:
-    """There and back, with the session that they belong to; of sessions left out none is kept."""
+    """Exported and imported with their session; notes of sessions left out are dropped."""
     path = sample(tmp_path / "a.db")
     second = writer(path, 2)
     second.write([request(1)], changes=changes(exchange(1)))
@@ -87,7 +87,7 @@ def test_a_cassette_keeps_notes(tmp_path: Path) -> None:
 
 
 def test_a_cassette_without_notes_says_version_1(tmp_path: Path) -> None:
-    """So one that knows no notes reads it; with notes it is told that it cannot."""
+    """So older versions read it; with notes they refuse it with an explanation."""
     path = sample(tmp_path / "a.db")
     with Recording(path) as recording:
         write_cassette(recording, tmp_path / "a.a2a.jsonl")
@@ -110,7 +110,7 @@ def test_a_cassette_takes_no_notes(tmp_path: Path) -> None:
 
 
 def test_an_unwritable_recording_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One clear error, whoever asks: root may write everything, so it is told here that it may not."""
+    """One clear error, for any user: root may write everything, so the check is patched here."""
     path = sample(tmp_path / "a.db")
     before = path.read_bytes()
     monkeypatch.setattr(os, "access", lambda *_: False)

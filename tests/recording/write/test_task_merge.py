@@ -1,4 +1,4 @@
-"""A task that the decoders forgot and met again keeps what the recording had of it."""
+"""A task that the decoders forgot and saw again keeps what the recording had of it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_late_call_is_added_to_the_task(db: Connection) -> None:
 
 
 def test_repeated_snapshots_are_added_once(db: Connection) -> None:
-    """A commit may tell of it again and again."""
+    """A commit may repeat it."""
     more = msgspec.structs.replace(LATER, states=(*LATER.states, (STARTED + 60, 2)), state=2, last=STARTED + 60)
     made = stored(db, RICH, LATER, LATER, more, more)
     assert made.states == (*RICH.states, (STARTED + 60, 2))

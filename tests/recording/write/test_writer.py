@@ -1,4 +1,4 @@
-"""What goes into a recording comes out as the same values."""
+"""Values written to a recording are read back unchanged."""
 
 from __future__ import annotations
 
@@ -183,7 +183,8 @@ for number, frame in enumerate(event_frames(100_000)):
 
 
 def test_a_killed_writer_leaves_whole_transactions(tmp_path: Path):
-    """SIGKILL at any moment: what was said to be stored is there, frames and position agree, a successor goes on."""
+    """SIGKILL at any moment: everything reported as stored is there, frames and position agree, a successor
+    continues."""
     path = tmp_path / "r.a2a.db"
     child = subprocess.Popen([sys.executable, "-c", _KILLED, str(path), *sys.path], stdout=subprocess.PIPE)
     assert child.stdout is not None

@@ -1,4 +1,4 @@
-"""URLs in agent cards: found in all dialects, replaced, and nothing else touched."""
+"""URLs in agent cards: found in all dialects and rewritten; nothing else changes."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_urls_of_other_hosts_are_reported_or_rewritten_by_mode(mode: RewriteMode
 
 
 def test_an_interface_without_a_listener_keeps_its_url() -> None:
-    """An interface for which there is no listener keeps its URL; whoever refused it says why."""
+    """An interface without a listener keeps its URL, with the reason of the refusal."""
     outcome = rewrite_card_urls(b'{"url":"http://localhost:1/"}', "json", "p:1", AGENT, "auto", nowhere)
     assert (outcome.payload, outcome.notes) == (None, ())
     assert outcome.learned_interfaces == (AgentInterface("localhost", 1, False, False),)

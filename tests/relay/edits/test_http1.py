@@ -1,4 +1,4 @@
-"""Edits on HTTP/1.1: the right bytes change, all others pass, however they are split."""
+"""Edits on HTTP/1.1: the intended bytes change, all others are forwarded, for every split."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_chunked_gzipped_and_until_close() -> None:
     ],
 )
 def test_responses_that_are_no_card_are_unchanged(answer: bytes) -> None:
-    """Other statuses, and what is no card, reach the client as they are; then the next card is rewritten."""
+    """Other statuses and bodies reach the client unchanged; then the next card is rewritten."""
     played = play(AUTO, [(C, get()), (S, answer), (C, get()), (S, response(CARD))])
     assert played.out[S] == answer + response(NEW)
 
@@ -212,7 +212,7 @@ def test_a_chunked_call_for_the_card() -> None:
 
 
 def test_host_is_rewritten_in_every_request() -> None:
-    """Also pipelined, also with cards; told once for each value."""
+    """Also pipelined, also with cards; reported once for each value."""
     asked = POST + get(b"/x") + POST.replace(b"proxy:9000", b"other") + get()
     played = play(BOTH, [(C, asked), (S, response(CARD) * 4)])
     assert played.out[C] == asked.replace(b"proxy:9000", b"agent.example").replace(b"other", b"agent.example")
@@ -261,7 +261,7 @@ def test_an_accepted_upgrade_ends_editing() -> None:
 
 
 def test_an_unrequested_response_ends_editing() -> None:
-    """A 408 that nobody asked for passes, and what was held goes on."""
+    """An unrequested 408 is forwarded, and held bytes are released."""
     played = play(AUTO, [(C, get()[:20]), (S, response(b"", status=b"408 Request Timeout"))])
     assert played.out == [get()[:20], response(b"", status=b"408 Request Timeout")]
     assert not played.editor.is_active

@@ -1,4 +1,4 @@
-"""Authority on HTTP/2, and what is left alone: `h2` as both peers, `hyperframe` and `hpack` as judges of bytes."""
+"""Authority on HTTP/2, and unedited streams: `h2` as both peers, `hyperframe` and `hpack` check the bytes."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_oversized_header_blocks_use_continuation_frames(limit):
 
 
 def test_the_dynamic_table_is_disabled_once_and_repeated_blocks_are_cached(monkeypatch):
-    """One size update at the very first block; a block that repeats while the table stands still costs a look-up."""
+    """One size update in the first block; a repeated block with an unchanged table costs one look-up."""
     encoder = Encoder()
     blocks = [encoder.encode(request()) for _ in range(50)]
     editor = Http2Editor(HERE)
@@ -252,7 +252,7 @@ def test_the_table_size_of_the_agent_applies_to_the_client():
     ],
 )
 def test_invalid_bytes_before_any_edit_are_unchanged(plan, wrong):
-    """The agent judges it, as it would without us; editing is over and the splice goes on alone."""
+    """The agent handles it as without the proxy; editing ends and bytes are forwarded unchanged."""
     for data in (wrong, START[:24] + wrong + b"more"):
         editor, out = fed(plan, data, single(data))
         assert out == data
@@ -262,7 +262,7 @@ def test_invalid_bytes_before_any_edit_are_unchanged(plan, wrong):
 
 @pytest.mark.parametrize("wrong", [frame(1, 4, 3, b"\x80"), frame(1, 0, 3, b"\x83") + frame(0, 0, 1, b"data")])
 def test_invalid_bytes_after_an_edit_make_the_agent_close(wrong):
-    """The agent has no dynamic table to read the rest with: it gets a block nobody can read, and nothing after it."""
+    """The agent has no dynamic table to decode the rest: it gets an undecodable block, and nothing after it."""
     pair = Pair(HERE)
     pair.client.send_headers(1, request())
     pair.move()
@@ -280,7 +280,7 @@ def test_invalid_bytes_after_an_edit_make_the_agent_close(wrong):
 
 
 def test_an_invalid_agent_stream_does_not_stop_request_editing():
-    """Its bytes pass for good; what the client sends is renamed on."""
+    """Its bytes are no longer parsed; requests of the client are still edited."""
     for plan in (HERE, BOTH):
         editor = Http2Editor(plan)
         editor.feed(UP, START, 0.0)

@@ -1,4 +1,4 @@
-"""Extended cards over gRPC: what is held, how long, and windows that come out even (`h2` as both peers)."""
+"""Extended cards over gRPC: what is held, how long, and consistent windows (`h2` as both peers)."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_rewriting_a_card_keeps_flow_control_windows_consistent(cards, authority
 )
 @pytest.mark.parametrize(("authority", "called"), [(b"proxy:9000", "proxy:9000"), (b"", LISTEN)])
 def test_the_rewriter_gets_package_and_authority(path, form, authority, called):
-    """Package of the service, and what the client called us; other calls are none of its business."""
+    """Package of the service, and the authority used by the client; other calls are not passed to it."""
     asked = []
 
     def rewrite(payload, form, authority):
@@ -113,7 +113,7 @@ def test_the_rewriter_gets_package_and_authority(path, form, authority, called):
 
 
 def test_a_changed_compressed_card_is_sent_uncompressed():
-    """GRPC lets every message be uncompressed; one that stays is not touched."""
+    """gRPC allows uncompressed messages; an unchanged card stays compressed."""
     packed = gzip.compress(CARD)
     for cards, expected in ((SHORTER, message(CARD[:-100])), (rewriter(lambda payload: None), message(packed, 1))):
         pair = Pair(plan(cards))

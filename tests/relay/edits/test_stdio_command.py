@@ -1,4 +1,4 @@
-"""Where a command begins among its environment assignments, and what a wrapped one runs."""
+"""Where a command begins after its environment assignments, and what a wrapped command runs."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_no_text_is_too_odd(text: str) -> None:
     "text", ["A='x y' printenv A", "A=1 B=$(echo two words) sh -c 'echo $A $B'", "cd /; pwd", "A=1 exec printenv A"]
 )
 def test_a_shell_runs_the_same_words(tmp_path: Path, text: str) -> None:
-    """`env` stands for the proxy: it runs the words behind it."""
+    """`env` takes the place of the proxy: it runs the words after it."""
 
     def ran(line: str) -> bytes:
         return subprocess.run(["sh", "-c", line], capture_output=True, cwd=tmp_path, check=True).stdout

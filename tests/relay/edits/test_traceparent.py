@@ -1,4 +1,4 @@
-"""Each request goes on with a `traceparent` of the proxy's own, and nothing else changes, however it is split."""
+"""Each request gets a `traceparent` of the proxy; nothing else changes, for every split."""
 
 from __future__ import annotations
 
@@ -111,7 +111,8 @@ def test_pipelined_chunked_and_trailers() -> None:
     "odd", [b"traceparent: a\r\n b: c", b"traceparent : a", b"X: 1\nY: 2", b"Content-Length: 1, 1"]
 )
 def test_unparsable_requests_are_unchanged(odd: bytes) -> None:
-    """Folded lines, spaces before the colon, bare line ends: from there on nothing changes, and no edit is told."""
+    """Folded lines, spaces before the colon, bare line ends: from there on nothing is edited or recorded as
+    edited."""
     rest = ask(odd) + ask(b"traceparent: " + CAME)
     out, facts = everywhere_cut(ask() + rest)
     assert out == ask(b"traceparent: " + OWN) + rest

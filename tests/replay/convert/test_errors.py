@@ -1,4 +1,4 @@
-"""A refusal is told on each binding as that binding has it, and on its own as it was."""
+"""Errors are converted to the form of each binding, and unchanged on their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What has no protobuf form is said so, however it is made."""
+"""Values without a protobuf form are an error."""
 
 from __future__ import annotations
 

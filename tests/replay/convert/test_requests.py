@@ -1,4 +1,4 @@
-"""Where a request goes, by binding and dialect."""
+"""Method and path of a request, by binding and dialect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the samples carry, converted into each binding's form and read again, is what it was."""
+"""Payloads of the samples converted into the form of each binding and back are unchanged."""
 
 from __future__ import annotations
 

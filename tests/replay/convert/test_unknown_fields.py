@@ -1,4 +1,4 @@
-"""What a schema does not know of a recorded message goes out again, on the line that it was recorded on."""
+"""Unknown fields of a recorded message are sent again in the dialect in which they were recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls beside one another: streams of one task, what one call causes in another, and races."""
+"""Concurrent calls: streams of one task, effects of one call on another, and races."""
 
 from __future__ import annotations
 

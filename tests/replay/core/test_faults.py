@@ -1,4 +1,4 @@
-"""Faults are changes of the lines, made before the gates."""
+"""Injected faults change the lines before gates are computed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manual's misses are the player's."""
+"""The misses in the manual are those of the player."""
 
 from __future__ import annotations
 

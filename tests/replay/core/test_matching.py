@@ -1,4 +1,4 @@
-"""What of a request counts, and what stands for what."""
+"""Which parts of a request are compared, and which values stand for others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person reads when a replay has no answer: what was asked, what is nearest, what differs, what to type next."""
+"""Messages of a miss: the request, the nearest call, the differences and what to type next."""
 
 from __future__ import annotations
 

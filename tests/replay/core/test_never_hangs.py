@@ -1,4 +1,4 @@
-"""Whatever clients do, in whatever order: each call ends, in time that can be told, and nothing is raised."""
+"""Whatever clients do, in whatever order: each call ends in bounded time, and nothing is raised."""
 
 from __future__ import annotations
 

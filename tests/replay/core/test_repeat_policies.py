@@ -1,4 +1,4 @@
-"""What comes again: each call once, the last one again and again, or what the task has come to."""
+"""Repeated calls: each once, the last one repeated, or the current state of the task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every recorded request of every sample is found again, whatever identifiers a client makes now."""
+"""Every recorded request of every sample is matched, whatever identifiers a client uses now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Webhooks go out at their place on the timeline, to where the client wants them now."""
+"""Webhooks are sent in their place on the timeline to the URL of the current client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cards lead to the mock, whatever their dialect; what cannot lead there is left out or said."""
+"""Cards lead to the mock, whatever their dialect; interfaces that cannot are removed or reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Event streams as they were framed: ids, retry times, names and comments come as the recorded agent sent them."""
+"""Event streams keep their framing: ids, retry times, names and comments as the recorded agent sent them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A script on one port: every binding answers, and what nobody recorded is refused with words."""
+"""A script on one port: every binding answers, and unrecorded calls are refused with an explanation."""
 
 from __future__ import annotations
 

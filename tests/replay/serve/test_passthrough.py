@@ -1,4 +1,4 @@
-"""What a mock has no answer to goes to the agent behind it, on every binding, and comes back as that one said it."""
+"""Calls without a recorded answer are passed through to a live agent, on every binding."""
 
 from __future__ import annotations
 

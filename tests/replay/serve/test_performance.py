@@ -1,4 +1,4 @@
-"""What the stage tells of clients that leave the recording: each time once, also where the call goes on."""
+"""Reports about clients that diverge from the recording: each once, also if the call continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A script on a pipe: frames and lines, several calls at once, bytes that are no call, the end of the client."""
+"""A script on a pipe: frames and lines, concurrent calls, invalid bytes, the end of the client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Webhooks are posted to where the client wants them now, as often as is fit, and somebody is told."""
+"""Webhooks are posted to the URL of the current client, retried within bounds and reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every rule has what a rule must have, and its examples show it."""
+"""Every rule has its required parts, and its examples demonstrate it."""
 
 from __future__ import annotations
 

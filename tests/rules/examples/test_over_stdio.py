@@ -1,4 +1,4 @@
-"""The conversations of examples over JSON-RPC, carried over a pipe: the same is found, whatever carries them."""
+"""Examples over JSON-RPC carried over a pipe: the same findings on both transports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One event has one digest on every binding, and two events have two."""
+"""Equal events have equal digests on every binding; different events have different ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors: hostile ones, and those that must stay silent; the examples of the rules are judged elsewhere."""
+"""Errors: hostile ones and ones that must not be flagged; examples of the rules are tested elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A2A-EXT beyond its examples: all bindings, what was known when, near misses."""
+"""A2A-EXT beyond its examples: all bindings, declarations known later, near misses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A2A-GRPC beyond its examples: who is at fault, near misses, old dialects."""
+"""A2A-GRPC beyond its examples: which peer is at fault, near misses, old dialects."""
 
 from __future__ import annotations
 

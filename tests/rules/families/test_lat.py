@@ -1,4 +1,4 @@
-"""Rules about time: how it is told; the examples of the rules are judged elsewhere."""
+"""Rules about time: how times are written; examples of the rules are tested elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules about states: what must be found on every binding, and what streams that lag and answers that race must not."""
+"""Rules about states: what must be found on every binding; lagging streams and racing answers must not be."""
 
 from __future__ import annotations
 

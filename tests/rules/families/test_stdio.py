@@ -1,4 +1,4 @@
-"""The rules about stdio agents, beyond their examples: variants, near misses, other sides and framings."""
+"""The rules about stdio agents, beyond their examples: variants, near misses, both sides and framings."""
 
 from __future__ import annotations
 

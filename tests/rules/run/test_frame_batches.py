@@ -1,4 +1,4 @@
-"""Rules that see many frames at once say what they would have said frame by frame."""
+"""Rules judge batches of frames as they judge single frames."""
 
 from __future__ import annotations
 

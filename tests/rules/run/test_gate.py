@@ -1,4 +1,4 @@
-"""The gate never lets a payload pass about which a rule has something to say, and lets nearly all faultless ones."""
+"""The gate never skips a payload that a rule would flag, and skips nearly all valid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repetition is counted, and hides nothing that is graver or another peer's."""
+"""Repeated findings are counted, and do not hide findings of higher severity or of the other peer."""
 
 from __future__ import annotations
 

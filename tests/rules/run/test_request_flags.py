@@ -1,4 +1,4 @@
-"""A rule that is not asked, since what it needs is not there, would have found nothing."""
+"""Rules skipped by request flags would have found nothing."""
 
 from __future__ import annotations
 

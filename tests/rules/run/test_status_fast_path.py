@@ -1,4 +1,4 @@
-"""The short way of a status update that changes nothing learns and tells what the long way does."""
+"""The fast path of unchanged status updates yields the same state and findings as the full path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cards declare, in one form for all lines; where hosts are."""
+"""Declarations of agent cards, in one form for all dialects; the reach of hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More tasks than are remembered: the one idle for longest is forgotten, and what is said of it later is less sure."""
+"""More tasks than the limit: the longest idle one is forgotten, and later findings about it are less certain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a task's course: bounded, and the same after it was saved."""
+"""The recorded states of a task: bounded, and unchanged after a restart."""
 
 from __future__ import annotations
 

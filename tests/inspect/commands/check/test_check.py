@@ -1,4 +1,4 @@
-"""`a2a-inspect check`: what it finds, how it says so, and its exit codes."""
+"""`a2a-inspect check`: findings, formats and exit codes."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def suppressing(folder: Path, entry: str) -> Path:
     ],
 )
 def test_suppressions(flagged: Path, tmp_path: Path, entry: str, code: int, note: str) -> None:
-    """What is covered does not count; an entry that covers nothing is told."""
+    """Suppressed findings do not count; an entry without effect is reported."""
     done = check(tmp_path, flagged, "--suppressions", suppressing(tmp_path, entry))
     assert done.code == code
     assert note in done.out
@@ -218,7 +218,7 @@ def test_a_bad_file_of_suppressions(flagged: Path, tmp_path: Path, entry: str) -
 
 
 def test_an_incomplete_capture_fails(clean: Path, tmp_path: Path) -> None:
-    """With a code of its own, unless it is allowed; what is missing is said in every format."""
+    """With its own exit code, unless it is allowed; every format says what is missing."""
     path = tmp_path / "cut.db"
     path.write_bytes(clean.read_bytes())
     with sqlite3.connect(path) as db:

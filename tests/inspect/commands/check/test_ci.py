@@ -1,4 +1,4 @@
-"""The GitHub action and the GitLab job of the manual: they parse, and their shell steps call what there is."""
+"""The GitHub action and the GitLab job of the manual parse, and their shell steps call existing commands."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_an_incomplete_capture_is_kept_and_fails(tmp_path: Path) -> None:
 
 
 def test_an_uncheckable_recording_fails_with_2(tmp_path: Path) -> None:
-    """Nothing more is asked of it; the verdict is 2, also where the step gave none."""
+    """No other command runs; the verdict is 2, also if the step returned none."""
     calls, exited = called(tmp_path, steps("Check")["run"], 2, **inputs(tmp_path, recording="none.a2a.db"))
     assert (len(calls), exited) == (1, 0)
     assert (tmp_path / "output").read_text() == "exit-code=2\n"

@@ -1,4 +1,4 @@
-"""`a2a-inspect segments`: what samples give, line by line; measures as JSON; media written out; bad input."""
+"""`a2a-inspect segments`: lines and JSON of samples; media written to files; bad input."""
 
 from __future__ import annotations
 

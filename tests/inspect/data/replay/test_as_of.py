@@ -1,4 +1,4 @@
-"""What had been seen at a time, against working it out frame by frame."""
+"""The contents of a recording at a time, compared with a frame-by-frame computation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clock of a replay, told the time."""
+"""The clock of a replay, with the time as an argument."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLOCK = ReplayClock(DAY, DAY + 10 * S, DAY)
 
 
 def test_the_clock_plays_pauses_and_ends() -> None:
-    """Time passes while it plays, at its speed, up to the end; then it begins anew."""
+    """Time passes while it plays, at its speed, up to the end; then it starts over."""
     playing = CLOCK.toggle(100 * S)
     assert playing.position(103 * S) == DAY + 3 * S
     assert playing.toggle(103 * S).position(999 * S) == DAY + 3 * S

@@ -1,4 +1,4 @@
-"""A call in other forms: each is what it says it is, and asks a real agent so that it answers as it did."""
+"""A call in other forms: each is valid, and gets the recorded answer from a real agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report in headless Chromium: used by keys, whatever is in it, and no request leaves the page."""
+"""The report in headless Chromium: used by keys with any content, without network requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page around the tables: it may ask for nothing, it is whole HTML, and people can read it."""
+"""The page around the tables: it requests nothing, is valid HTML, and is readable."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def written(title: str = "a report") -> bytes:
 
 
 def test_the_content_policy_allows_only_its_own_script_and_style() -> None:
-    """By the hashes of what a browser sees between the tags."""
+    """By the hashes of the text between the tags."""
     made = Page(written())
     (policy,) = (each["content"] for each in made.attributes("meta") if each.get("http-equiv"))
     said = dict(each.split(" ", 1) for each in (policy or "").split("; "))

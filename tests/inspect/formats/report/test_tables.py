@@ -1,4 +1,4 @@
-"""Tables in a page: whatever a text has in it, it comes back as text, and is nothing to an HTML parser."""
+"""Tables in a page: any text is read back as text, and contains no markup for an HTML parser."""
 
 from __future__ import annotations
 

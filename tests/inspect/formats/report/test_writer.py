@@ -1,4 +1,4 @@
-"""Reports of recordings: all that is in them is there once, at its place, and what is hostile in them is only text."""
+"""Reports of recordings: every row is there once, in its place, and hostile content is only text."""
 
 from __future__ import annotations
 
