@@ -88,7 +88,7 @@ async def test_a_frame_is_shown_decoded_raw_and_with_its_facts(tmp_path: Path) -
         await person.types("3")
         await person.sees("[3 Headers]", "POST /rpc HTTP/1.1", "Content-Type: application/json", "status 200")
         await person.types("right")
-        await person.sees("[4 Findings]", "nothing was found")
+        await person.sees("[4 Findings]", "no findings about this exchange")
         await person.types("5")
         await person.sees("[5 Artifact]", "(its task has no artifacts)")
         await person.types("6")
