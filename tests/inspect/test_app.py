@@ -31,7 +31,7 @@ from support_screen import LARGE, SMALL, looking
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 async def test_the_screen_lists_exchanges(tmp_path: Path, size: tuple[int, int]) -> None:
-    """Every exchange with its outcome in words; the header says what the recording holds; the last one is chosen."""
+    """Every exchange with its outcome; the header summarizes the recording; the last exchange is selected."""
     async with looking(sample(tmp_path / "r.db"), size) as person:
         await person.sees("SendStreamingMessage", "TASK_NOT_FOUND", "ing > completed")
         await person.sees("r.db", "ended", "capture complete", "3 exchanges", "9 frames", "following")
@@ -150,7 +150,7 @@ async def test_the_wheel_stops_following(tmp_path: Path) -> None:
 
 
 async def test_pause_holds_the_display(tmp_path: Path) -> None:
-    """What comes meanwhile is counted, and shown when one goes on."""
+    """New rows are counted meanwhile, and shown when resumed."""
     made = writer(tmp_path / "r.db")
     made.write([], changes=changes(exchange(1)))
     async with looking(tmp_path / "r.db", SMALL) as person:
@@ -205,7 +205,7 @@ async def test_text_of_peers_never_acts_on_the_terminal(tmp_path: Path) -> None:
 
 
 async def test_undecodable_payloads_are_shown(tmp_path: Path) -> None:
-    """Broken JSON as text, deep nesting and large payloads with a word about it, none at all."""
+    """Broken JSON as text, deep nesting and large payloads with a note, and no payload."""
     made = writer(tmp_path / "r.db")
     payloads = [b'{"broken', b"[" * 100_000, b'{"a":"' + b"x" * (1 << 20) + b'"}', b""]
     made.write([frame(1, seq, payload) for seq, payload in enumerate(payloads)], changes=changes(exchange(1)))
@@ -229,7 +229,7 @@ async def test_undecodable_payloads_are_shown(tmp_path: Path) -> None:
 
 
 async def test_a_damaged_recording_is_reported_in_the_header(tmp_path: Path) -> None:
-    """What cannot be read is told in the header and stays told; nothing falls over."""
+    """Unreadable data is reported in the header permanently; the screen continues."""
     path = sample(tmp_path / "r.db")
     with sqlite3.connect(path) as db:
         db.execute("UPDATE block SET data = x'00'")

@@ -63,7 +63,7 @@ def test_uncopyable_content_is_written_to_a_private_file(tmp_path: Path, monkeyp
 def test_a_failing_tool_falls_back_to_the_next(
     code: int, done: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A stand-in for the tool keeps what it got; the next one is asked where it fails."""
+    """A fake tool keeps its input; if it fails, the next method is used."""
     for name, ends in (("xclip", code), ("xsel", 0)):
         tool = tmp_path / name
         tool.write_text(f"#!/bin/sh\ncat > {tmp_path}/got\nexit {ends}\n")

@@ -123,6 +123,6 @@ def test_a_redaction_label_without_a_value_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_redaction_label_sent_by_the_client_is_accepted(tmp_path: Path) -> None:
-    """The agent repeats what it was told: whoever asks now says what belongs there."""
+    """The agent repeats a value of the client: the current client supplies it."""
     with Recording(copy("demo", tmp_path, Lisbon=LABEL, Morning=LABEL, Porto=LABEL)) as recording:
         assert load_script(recording).calls

@@ -71,7 +71,7 @@ def test_migrate_refuses_edited_and_newer_cassettes(inspect: Inspect, tmp_path: 
 
 
 def test_trim_keeps_the_calls_that_a_replay_needs(inspect: Inspect, tmp_path: Path) -> None:
-    """A poll alone would ask for a task that nobody began: the call that did stays, and the card."""
+    """A poll alone would query a task without its start: the call that created it stays, and the card."""
     with open_recording_or_cassette(SDK) as recording:
         poll = next(row.exchange for row in recording.exchanges() if row.exchange.operation == "GetTask")
     target = tmp_path / "t.a2a.jsonl"
@@ -120,7 +120,7 @@ def test_a_bad_file_does_not_stop_the_others(inspect: Inspect, tmp_path: Path, w
 
 
 def test_trim_by_time_and_by_an_empty_selection(inspect: Inspect, tmp_path: Path) -> None:
-    """A span of time is a filter; to choose nothing, or what is not there, is a mistake that leaves no file."""
+    """A time range is a filter; an empty or missing selection is an error that leaves no file."""
     target = tmp_path / "t.a2a.jsonl"
     assert inspect("cassette", "trim", SDK, "-f", "t:<+7s", "--exact", "-o", target) == 0
     with open_recording_or_cassette(target) as made, open_recording_or_cassette(SDK) as whole:

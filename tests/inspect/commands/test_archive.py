@@ -84,7 +84,7 @@ def test_missing_files_are_reported(url: str, tmp_path: Path, capsys: pytest.Cap
 
 
 def test_any_time_is_accepted(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Also one that the columns and the days of an archive cannot tell."""
+    """Also one outside the range of the columns and days of an archive."""
     for word, since in (("0001-01-01", True), ("10000000000000h", True), ("2300-01-01", False), ("9999-12-31", False)):
         for name in ("since", "until"):
             far = {**NOTHING, name: word}

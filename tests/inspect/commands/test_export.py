@@ -27,7 +27,7 @@ DEMO = RECORDINGS / "demo.a2a.jsonl"
 
 @pytest.mark.parametrize("name", ["demo", "stdio", "live-2153", "sdk-1.x-grpc"])
 def test_a_full_export_equals_the_cassette(name: str, tmp_path: Path) -> None:
-    """Line for line what was committed."""
+    """Byte for byte."""
     path = RECORDINGS / f"{name}.a2a.jsonl"
     export_recording(ExportOptions(path), tmp_path / "out.a2a.jsonl", "jsonl")
     assert (tmp_path / "out.a2a.jsonl").read_bytes() == path.read_bytes()
@@ -66,7 +66,7 @@ def test_the_filter_is_not_exported_under_a_redaction_policy(form: str, tmp_path
 
 
 def test_notes_are_exported(tmp_path: Path) -> None:
-    """Those of the session and of what was taken."""
+    """Notes of the session and of exported rows."""
     path = sample(tmp_path / "a.db")
     for place in (NotePlace(1), NotePlace(1, 2), NotePlace(1, 2, 1), NotePlace(1, 3)):
         annotate(path, place, STARTED, text="here")

@@ -46,7 +46,7 @@ def test_an_empty_list_has_a_hint(tmp_path: Path) -> None:
 
 
 def test_hooks_run_over_recordings_and_cassettes_and_print(hooks: dict[str, str], tmp_path: Path) -> None:
-    """On stdout comes what the hooks print, in order; a cassette is read like a recording."""
+    """Output of the hooks goes to stdout, in order; a cassette is read like a recording."""
     done = inspect(tmp_path, hooks, sample(tmp_path / "r.db"), "--hook", "noting:Prints", "--hook", "notes")
     assert done.code == 0
     assert done.lines == ["printed 0", "printed 1", "printed 2"] * 3
@@ -108,7 +108,7 @@ def test_an_unusable_hook_is_one_error(hooks: dict[str, str], tmp_path: Path, na
 
 
 def test_follow_until_ctrl_c(hooks: dict[str, str], tmp_path: Path) -> None:
-    """What is still to come is told too; Ctrl-C ends it in order."""
+    """Later frames are handed over too; Ctrl-C ends it cleanly."""
     made = writer(tmp_path / "r.db")
     made.open()
     line = [program("a2a-inspect"), "hooks", str(tmp_path / "r.db"), "--follow", "--hook", "notes"]

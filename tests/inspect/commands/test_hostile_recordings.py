@@ -116,7 +116,7 @@ async def test_the_screen_reports_unreadable_data(made: Made, words: str, tmp_pa
 
 
 async def test_the_screen_shows_a_recreated_recording(tmp_path: Path) -> None:
-    """A recording that is deleted and made anew, under whoever looks at it."""
+    """A recording that is deleted and created again while it is shown."""
     path = sample(tmp_path / "r.db")
     async with looking(path) as person:
         await person.sees("3 exchanges", "Question 3")

@@ -253,7 +253,7 @@ def test_bad_recordings(small: Path, tmp_path: Path) -> None:
 
 
 def test_show_one_frame(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A frame is named as findings name it, also beside whole exchanges; one that is not there is an error."""
+    """A frame is addressed as in findings, also together with exchanges; a missing one is an error."""
 
     def shown(*words: str) -> list[list[int]]:
         with Recording(small) as recording:

@@ -50,7 +50,7 @@ def test_errors_have_hints(tmp_path: Path) -> None:
 
 
 def test_merge_prints_json(tmp_path: Path) -> None:
-    """One session a line, those that are left out too."""
+    """One session per line, including those left out."""
     first, second = pair(tmp_path)
     out = tmp_path / "out.a2a.db"
     would = [json.loads(line) for line in merge(tmp_path, out, second, first, first, "-n", "--json").lines]

@@ -138,7 +138,7 @@ def test_contradictory_arguments_are_refused(
 
 
 def test_a_place_in_two_sessions_is_ambiguous(tmp_path: Path) -> None:
-    """An exchange that two sessions have is asked for with its session; one that one of them has is not."""
+    """An exchange number in two sessions needs its session; a unique one does not."""
     path = sample(tmp_path / "a.db")
     second = writer(path, 2)
     second.write([request(1)], changes=changes(exchange(1)))

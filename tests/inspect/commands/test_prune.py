@@ -50,7 +50,7 @@ def stored(number: int, size: int, *, busy: bool = False) -> _StoredSession:
     ],
 )
 def test_the_oldest_sessions_are_selected(limits: PruneLimits, gone: list[int]) -> None:
-    """The oldest first, until all limits are kept; one that is being recorded never goes."""
+    """The oldest first, until all limits are met; an open session is never deleted."""
     all_of_them = [stored(1, 10), stored(2, 10), stored(3, 10, busy=True), stored(4, 10)]
 
     assert [each.id for each in _sessions_to_delete(all_of_them, limits, now=5)] == gone
@@ -66,7 +66,7 @@ def test_dry_run_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_prune_prints_json(tmp_path: Path) -> None:
-    """One session a line; what a dry run says is what goes."""
+    """One session per line; a dry run names what is then deleted."""
     path = recorded(tmp_path / "a.db", 3)
     would = [json.loads(line) for line in prune(tmp_path, path, "--keep", 1, "--dry-run", "--json").lines]
     done = [json.loads(line) for line in prune(tmp_path, path, "--keep", 1, "--json").lines]
@@ -103,7 +103,7 @@ def test_a_file_named_twice_counts_once(tmp_path: Path) -> None:
 
 
 def test_open_sessions_are_kept(tmp_path: Path) -> None:
-    """Its journal tells, also one that waits for `recover`."""
+    """The journal shows it, also one waiting for `recover`."""
     path = recorded(tmp_path / "a.db", 1)
     busy = writer(path, 2)
     busy.write([request(1)], changes=changes(exchange(1)))

@@ -27,7 +27,7 @@ def test_the_catalogue(tmp_path: Path) -> None:
 
 
 def test_one_rule_is_explained(tmp_path: Path) -> None:
-    """In full, also by its short name; a family by its name; what is near to a wrong one."""
+    """In full, also by its short name; a family by its name; suggestions for a wrong name."""
     page = say(tmp_path, "rpc-002").out
     family = say(tmp_path, "RPC").out
     rule = all_rules()["A2A-RPC-002"]

@@ -48,7 +48,7 @@ def talked(path: Path, *raw: bytes) -> Path:
 
 
 def test_undecoded_connections_are_listed(tmp_path: Path) -> None:
-    """Encrypted ones and those that are no HTTP have a line, and their findings another."""
+    """Encrypted connections and other protocols have a line, and their findings another."""
     path = talked(tmp_path / "r.db", b"\x16\x03\x01\x00\x06\x01bcdef", b"\x00\x01\x02 what")
     lines = said(path, "show", path)
     assert "  connection 1  tls  11 B, not read: encrypted" in lines
@@ -113,7 +113,8 @@ def session_of(uuid: str) -> SessionRow:
 
 
 def test_a_session_without_an_end_is_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its journal tells: held, it is being recorded; left over, recover finishes it; gone, nobody will."""
+    """The journal shows it: held, it is being recorded; left over, `recover` finishes it; gone, it stays
+    unfinished."""
     monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path))
     assert session_line(session_of("u")).endswith("  ended abruptly")
     folder = file_layout.create_journal(file_layout.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u"))
@@ -187,7 +188,7 @@ def test_cassette_read_of_a_recording(tmp_path: Path) -> None:
 
 
 def test_rules_are_explained_once_and_findings_have_evidence(tmp_path: Path) -> None:
-    """In all of the output, however often it was broken; what is known of the place stands under each."""
+    """Once in the whole output, however many findings; the evidence is under each."""
     path = tmp_path / "r.db"
     made = writer(path)
     found = [

@@ -36,7 +36,7 @@ def test_exchanges_are_one_list_by_time(tmp_path: Path) -> None:
 
 
 def test_a_trace_is_followed_over_files(tmp_path: Path) -> None:
-    """By the filter, as JSON with the file of each call; a wrong filter is told, one that finds nothing too."""
+    """By a filter, as JSON with the file of each call; invalid filters and empty results are reported."""
     files = pair(tmp_path)
     told = [json.loads(line) for line in inspect(tmp_path, "ls", *files, "-f", f"~~{TRACE[:8]}", "--json").lines]
     assert [(each["file"], each["session"]) for each in told] == [(str(files[0]), 1), (str(files[1]), 1)]

@@ -56,7 +56,7 @@ def test_counts_equal_those_of_the_samples() -> None:
 
 
 def test_text_and_json(tmp_path: Path) -> None:
-    """Both say the same; findings are listed the gravest first, errors the most frequent first."""
+    """Both have the same facts; findings are ordered by severity, errors by frequency."""
     path = sample(tmp_path / "a.db")
     made = writer(tmp_path / "b.db")
     found = [Finding("A2A-X-001", Severity.INFO, STARTED, "a"), Finding("A2A-X-002", Severity.ERROR, STARTED, "b")]

@@ -26,7 +26,8 @@ def test_without_a_width_nothing_is_cut() -> None:
 
 
 def test_wide_tables_are_narrowed_by_priority() -> None:
-    """First what is too wide for its cap, then whole columns, then the others are cut; rows after the sample too."""
+    """First columns over their cap are narrowed, then whole columns dropped, then the others cut; also rows after the
+    sample."""
     gives = (("TASK", 0), ("WHAT", 9), ("ERROR", 8))
     lines = {width: list(table_lines(HEAD, ROWS, TableLimits(width, {"WHAT": 12}, gives))) for width in (60, 40, 25)}
     assert lines[60][1] == "1  SendStreami…  t-123  the agent is not there"

@@ -57,7 +57,7 @@ async def test_matches_arrive_by_windows_with_progress(tmp_path: Path) -> None:
 
 
 async def test_exchange_columns_are_searched_before_frames(tmp_path: Path) -> None:
-    """In order at any time, each once; how far all of it is known is told apart."""
+    """Ordered at any time, each once; the completed part is reported separately."""
     made = writer(tmp_path / "r.db")
     frames = [frame(n, 1, b"{}", event=EventKind.STATUS, state=2, task_id=f"t{n % 2}") for n in range(1, MANY + 1)]
     made.write(

@@ -112,7 +112,7 @@ def test_the_sample_with_a_lost_event() -> None:
 
 
 async def test_the_screen_shows_counts_and_jumps_to_findings(tmp_path: Path) -> None:
-    """Also what is found later; on a small terminal `e` opens the frames, or nothing could be seen of it."""
+    """Also later findings; on a small terminal `e` opens the frames, so that the finding is visible."""
     path = tmp_path / "r.db"
     made = writer(path)
     made.write([request(1)], changes=changes(live(1)))

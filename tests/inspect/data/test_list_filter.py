@@ -58,12 +58,12 @@ def test_restrictions_are_removed_step_by_step() -> None:
     ],
 )
 def test_expressions_are_checked_while_typed(text: str, told: FilterCheck) -> None:
-    """In a word, with the place of what is wrong."""
+    """The result has a state and the position of the error."""
     assert check_filter(text) == told
 
 
 def test_the_history_keeps_each_expression_once() -> None:
-    """Each once, the newest last; after it what was being typed."""
+    """Each once, the newest last, followed by the text being typed."""
     past = FilterHistory()
     for text in ("a", "b", "", "a"):
         past.add(text)

@@ -88,7 +88,7 @@ def test_a_branch_keeps_its_identity_while_it_grows(path: Path) -> None:
 
 
 def test_the_frames_of_a_task(path: Path) -> None:
-    """From one of its calls to the next, and back; a call without a task has none beside it."""
+    """From one of its calls to the next, and back; a call without a task has no neighbour."""
     with Recording(path) as recording:
         steps = [(make_key(1, 1), -1)]
         while (place := next_frame_of_task(recording, steps[-1], 1)) is not None:

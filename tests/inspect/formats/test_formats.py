@@ -136,7 +136,7 @@ def test_lone_surrogates_keep_documents_valid(form: str, tmp_path: Path) -> None
 
 
 def test_parquet_has_one_row_per_frame(tmp_path: Path) -> None:
-    """With the columns of the archive; of what was chosen."""
+    """With the columns of the archive, for the selected exchanges."""
     table = pq.read_table(io.BytesIO(exported(tmp_path, "parquet", ExportOptions(DEMO))))
     with open_recording_or_cassette(DEMO) as recording:
         assert table.num_rows == recording.counts().frames

@@ -83,7 +83,7 @@ def test_event_streams_are_text_as_on_the_wire() -> None:
 
 
 def test_grpc_is_base64_with_decoded_messages() -> None:
-    """Length-prefixed messages; the decoded ones stand in `_a2a`."""
+    """Length-prefixed messages; the decoded ones are in `_a2a`."""
     call = next(each for each in entries(sample("sdk-1.x-grpc")) if each["_a2a"]["operation"] == "SendMessage")
     posted, content = call["request"]["postData"], call["response"]["content"]
     assert (posted["_encoding"], content["encoding"]) == ("base64", "base64")

@@ -49,7 +49,7 @@ def test_a_second_without_a_frame_is_a_pause() -> None:
 
 
 def test_marks_follow_their_frames_and_turns_precede_them() -> None:
-    """A pause before a turn is before its heading; what names no frame stands where its time is, or at the end."""
+    """A pause before a turn precedes its heading; marks without a frame are placed by time, or at the end."""
     marks = [
         LaneMark(RowKind.TURN, 0, 1, 2, "turn 2"),
         LaneMark(RowKind.FINDING, 0, 1, 2, "found"),

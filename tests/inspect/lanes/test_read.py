@@ -155,7 +155,7 @@ def test_a_chain_of_three_agents(tmp_path: Path) -> None:
 
 
 def test_the_conversation_is_selected_by_reference(tmp_path: Path) -> None:
-    """A recording of one task needs no name; what is not there, or not clear, is an error with a hint."""
+    """A recording of one task needs no reference; missing and ambiguous references are errors with a hint."""
     path = sample(tmp_path / "r.db")
     assert lanes(tmp_path, path, "2").code == 0
     assert lanes(tmp_path, path, "1:2").code == 0
@@ -186,7 +186,7 @@ def test_a_long_task_is_read_by_the_page(tmp_path: Path) -> None:
 
 
 def test_a_conversation_at_an_earlier_time(tmp_path: Path) -> None:
-    """With a time, what came later is not there: no frame, no mark."""
+    """With a time, later frames and marks are left out."""
     with Recording(two_agents(tmp_path / "r.db")) as recording:
         then = LaneConversation(recording, make_key(1, 1), until=STARTED + 1100 * MS)
         rows = then.rows(0, len(then.order))

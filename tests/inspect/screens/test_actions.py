@@ -54,7 +54,7 @@ async def test_read_only_sources_refuse_notes(tmp_path: Path) -> None:
 
 
 async def test_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The menu says what there is not; what was chosen is in the clipboard, and how it got there is told."""
+    """The menu names missing forms; the chosen form is in the clipboard, and the method is reported."""
     monkeypatch.setenv("SSH_TTY", "1")
     monkeypatch.delenv("TMUX", raising=False)
     monkeypatch.setenv("TERM", "xterm")

@@ -60,7 +60,7 @@ async def test_without_a_second_call_there_is_a_message(tmp_path: Path) -> None:
 
 
 async def test_another_recording_from_the_palette(tmp_path: Path) -> None:
-    """Recordings of the same folder are offered; a file that is none is said to be none."""
+    """Recordings of the same folder are offered; other files are refused."""
     sample(tmp_path / "r.db")
     sample(tmp_path / "other.db", 4)
     (tmp_path / "none.db").write_text("this is no database, and is quite a bit longer than one line " * 20)

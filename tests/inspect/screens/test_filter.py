@@ -76,7 +76,7 @@ async def test_enter_cancels_the_query_for_suggestions(tmp_path: Path, monkeypat
 
 
 async def test_escape_restores_the_list(tmp_path: Path) -> None:
-    """The list is as it was, on the exchange that it was on; what was used before comes back by Up."""
+    """The list and its selected exchange are restored; Up recalls earlier filters."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("3 exchanges")
         await person.types("g", "g", "slash", *"nearly", "enter")
@@ -113,7 +113,7 @@ async def test_following_continues_under_a_filter(tmp_path: Path) -> None:
 
 
 async def test_a_pause_delays_matches(tmp_path: Path) -> None:
-    """It is shown when one goes on, also where nothing was stored since."""
+    """Matches are shown when resumed, also if nothing was stored since."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("3 exchanges")
         await person.types("p", "o")

@@ -48,7 +48,7 @@ def nothing_is_read(person: Person) -> Iterator[None]:
 
 
 async def test_a_filter_typed_at_once(tmp_path: Path) -> None:
-    """All of it goes to the filter's line, none to the list, and Enter comes after it."""
+    """All keys go to the filter line, none to the list, and Enter follows them."""
     async with looking(sample(tmp_path / "r.db"), LARGE) as person:
         await person.sees("OPERATION")
         for _ in range(3):
@@ -105,7 +105,7 @@ async def test_keys_and_pasted_text_keep_their_order(tmp_path: Path) -> None:
 
 
 async def test_a_key_applies_to_the_row_chosen_by_the_previous_key(tmp_path: Path) -> None:
-    """The list tells where its cursor stands ten times a second; a key of another kind does not come in between."""
+    """The list reports its cursor ten times a second; no key is handled in between."""
     path = tmp_path / "r.db"
     read_cassette(SAMPLES / "dialect-vendor.a2a.jsonl", path)
     async with looking(path, LARGE) as person:
@@ -117,7 +117,8 @@ async def test_a_key_applies_to_the_row_chosen_by_the_previous_key(tmp_path: Pat
 
 
 async def test_a_key_in_a_pane_waits_for_its_rows(tmp_path: Path) -> None:
-    """Frames of the exchange before stand there until those of the chosen one have been read: they are not meant."""
+    """Frames of the previous exchange stay until those of the selected one have been read; the key does not apply to
+    them."""
     async with looking(sample(tmp_path / "r.db"), LARGE) as person:
         await person.sees("OPERATION", '"text": "Question 3"')
         with nothing_is_read(person):
@@ -144,7 +145,7 @@ async def test_a_key_for_a_row_waits_for_its_frames(tmp_path: Path) -> None:
 
 
 async def test_a_key_for_matches_waits_for_them(tmp_path: Path) -> None:
-    """The first row stays the one that is wanted: the list does not follow what is found later."""
+    """The first row stays selected: the list does not follow later matches."""
     async with looking(sample(tmp_path / "r.db"), LARGE) as person:
         await person.sees("OPERATION", "following  3")
         screen = person.app.screen
@@ -161,7 +162,7 @@ async def test_a_key_for_matches_waits_for_them(tmp_path: Path) -> None:
 
 
 async def test_tab_completes_the_text_typed_before_it(tmp_path: Path) -> None:
-    """The suggestions for it come a moment later, and what is typed after Tab after those."""
+    """The suggestions arrive later, and text typed after Tab follows them."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("OPERATION")
         at_once(person, "/stat\tfail\tX")
@@ -169,7 +170,7 @@ async def test_tab_completes_the_text_typed_before_it(tmp_path: Path) -> None:
 
 
 async def test_a_new_key_does_not_overtake_held_keys(tmp_path: Path) -> None:
-    """It does not overtake the one that was held back."""
+    """It does not overtake the held key."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("OPERATION")
         await person.until(lambda: not person.app._is_held)
@@ -182,7 +183,7 @@ async def test_a_new_key_does_not_overtake_held_keys(tmp_path: Path) -> None:
 
 
 async def test_a_key_at_the_end_of_the_program_is_dropped(tmp_path: Path) -> None:
-    """It is for nobody."""
+    """It is dropped."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("OPERATION")
         key = events.Key("g", "g")

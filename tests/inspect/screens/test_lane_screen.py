@@ -13,7 +13,7 @@ GENERATIONS = Path(__file__).resolve().parents[3] / "recordings" / "generations.
 
 
 async def test_a_lost_event_is_reached_from_its_call(tmp_path: Path) -> None:
-    """`s` draws the task, `e` goes to the finding, its words stand below in full, Enter opens its frame."""
+    """`s` draws the task, `e` jumps to the finding, its full text is below, Enter opens its frame."""
     read_cassette(GENERATIONS, tmp_path / "r.db")
     async with looking(tmp_path / "r.db", SMALL) as person:
         await person.sees("OPERATION")

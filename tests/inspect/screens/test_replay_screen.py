@@ -11,7 +11,7 @@ from support_screen import SMALL, looking
 
 
 async def test_a_replay_plays_steps_and_ends(tmp_path: Path) -> None:
-    """Space begins; what has not passed is not there; frames one by one, forwards and back; a jump; Esc ends it."""
+    """Space starts it; later frames are hidden; single steps forwards and back; a jump; Esc ends it."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("3 exchanges")
         await person.types("space")
@@ -42,7 +42,7 @@ async def test_a_replay_plays_steps_and_ends(tmp_path: Path) -> None:
 
 
 async def test_the_swimlane_of_a_moment(tmp_path: Path) -> None:
-    """It shows what had passed, and goes on with the clock."""
+    """It shows earlier frames and follows the clock."""
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("3 exchanges")
         await person.types("space", "at", "0", "%", "enter")

@@ -101,7 +101,7 @@ async def test_layouts_and_zoom(tmp_path: Path) -> None:
 
 
 async def test_the_tree_grows_with_the_recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """New branches appear and numbers change, what is open stays open; a long branch goes on where one asks for it."""
+    """New branches appear and numbers change, open branches stay open; a long branch is extended on request."""
     monkeypatch.setattr(tree, "CHILDREN_PER_PAGE", 3)
     recorded = writer(tmp_path / "r.db")
     recorded.write([], changes=changes(exchange(1, context_id="c1", task_id="t")))

@@ -143,7 +143,7 @@ async def test_headers_forbid_foreign_content() -> None:
     ],
 )
 async def test_other_requests_are_refused(path: str, headers: dict[str, str], says: str) -> None:
-    """403 with a sentence, for a page and for what would become a websocket, and nothing is told apart by the token."""
+    """403 with a sentence, for pages and websockets; the answer does not depend on the token."""
     async with serving() as served:
         named = {name: value.format(port=served.port) for name, value in headers.items()}
         status, text = await served.get(path, **named)
@@ -153,7 +153,7 @@ async def test_other_requests_are_refused(path: str, headers: dict[str, str], sa
 
 @pytest.mark.parametrize("origin", [{}, {"Origin": "http://evil.example"}, {"Origin": "file://"}])
 async def test_a_websocket_of_another_page_is_refused(origin: dict[str, str]) -> None:
-    """One that does not say who opened it as well: browsers always do."""
+    """Also one without an Origin header, which browsers always send."""
     async with serving() as served:
         assert await served.refusal(**origin) == 403
         assert await served.refusal(Host="evil.example", Origin="http://evil.example") == 403
@@ -181,7 +181,7 @@ def test_every_run_has_its_own_secret() -> None:
 
 
 async def test_the_number_of_tabs_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is a process; one that is closed makes room."""
+    """Each is a process; closing one makes room."""
     monkeypatch.setattr("a2a_inspect.web.server.MAX_TABS", 1)
     async with serving() as served:
         async with await served.open() as socket:

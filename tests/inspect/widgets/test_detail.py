@@ -107,7 +107,7 @@ def test_every_frame_of_a_sample(name: str) -> None:
 
 
 def test_an_artifact_at_an_earlier_time() -> None:
-    """In a replay neither a chunk nor a frame is told of that had not come yet."""
+    """A replay shows no later chunk or frame."""
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         frames = [each.frame for each in recording.frames(make_key(1, 2))]
         second = [each for each in frames if each.artifact_id == "plan"][1]
@@ -136,7 +136,7 @@ def test_an_artifact_lists_its_chunks() -> None:
 
 
 def test_trace_and_latencies() -> None:
-    """From the request's end, as everywhere; what is unknown is left out."""
+    """Counted from the end of the request; unknown times are left out."""
     ids = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01", "task_id": "t-1"}
     headers = ((b"TraceState", b"vendor=1"),)
     call = exchange(1, request_ended=STARTED + 1000 * MS + 30 * MS, request_headers=headers, **ids)
@@ -226,7 +226,7 @@ def test_a_line_of_tabs_at_any_width() -> None:
 
 
 def test_findings_are_painted_by_severity_and_rule() -> None:
-    """Severity and rule apart from what is said."""
+    """Severity and rule are painted differently from the summary."""
     line = "warning A2A-GEN-001 frame 3: generations 4 to 5 were left out"
     cuts = [at for at, _ in paint_findings(line)]
     assert [line[a:b].strip() for a, b in zip(cuts, [*cuts[1:], None], strict=True)][:2] == ["warning", "A2A-GEN-001"]

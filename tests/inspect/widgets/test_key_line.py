@@ -50,7 +50,7 @@ async def test_the_key_line_shows_current_keys_and_accepts_clicks(tmp_path: Path
 
 
 async def test_the_list_gets_the_focus_once_it_has_rows(tmp_path: Path) -> None:
-    """A notice stands there before; it takes the focus from the list."""
+    """Before that a notice has the focus."""
     made = writer(tmp_path / "r.db")
     async with looking(tmp_path / "r.db", SMALL) as person:
         await person.sees("Waiting for a recording")

@@ -45,7 +45,7 @@ async def until(pilot: Pilot[None], true: Callable[[], bool]) -> None:
 
 
 async def test_changes_during_a_page_read_are_read_again() -> None:
-    """The first page of a list that was told again in the meantime may hold nothing, and was kept so for ever."""
+    """A first page read before a reset of the list may be empty and was kept forever."""
     async with Lists().run_test() as pilot:
         rows = pilot.app.query_one(Asked)
         rows.update_total(2)
@@ -59,7 +59,7 @@ async def test_changes_during_a_page_read_are_read_again() -> None:
 
 
 async def test_the_scroll_bar_stays_until_the_row_count_is_known() -> None:
-    """Each time it goes or comes all that is on the screen is laid out anew. Its size may change meanwhile."""
+    """Each change of the scroll bar lays out the whole screen again. The size may change meanwhile."""
     async with Lists().run_test(size=(80, 24)) as pilot:
         rows = pilot.app.query_one(Asked)
         rows.update_total(1000)

@@ -100,7 +100,7 @@ WAYS: dict[Binding, Callable[[Frame, Exchange, bool, Any], Any]] = {
 
 @pytest.mark.parametrize("sample", thin(SAMPLES, 4), ids=lambda sample: sample.name.partition(".a2a")[0])
 def test_round_trip(sample: Path) -> None:
-    """Over the recorded binding exactly the same; over another one but for what protobuf does not tell."""
+    """Equal over the recorded binding; over another one except facts that protobuf does not carry."""
     seen = 0
     for frame, facts, asked, value in cases(sample):
         for binding, way in WAYS.items():

@@ -167,7 +167,7 @@ def test_an_early_half_close_of_a_cancelled_call_ends_it_at_once() -> None:
 
 
 def test_an_early_half_close_without_a_gate_is_reported_only() -> None:
-    """Nothing that is left waits for the client's words: the agent goes on to its end."""
+    """No remaining line waits for a client message: the agent continues to its end."""
     free = call(
         1,
         "SendLiveMessage",

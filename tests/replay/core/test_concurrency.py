@@ -68,7 +68,7 @@ def test_a_subscriber_after_the_end_gets_the_final_task() -> None:
 
 
 def test_an_aborted_subscription_may_be_aborted_again() -> None:
-    """Nothing recorded is told twice, and the client of now may leave as that one did."""
+    """Recorded lines are not repeated, and the client may disconnect as the recorded one did."""
     left = call(2, "SubscribeToTask", {"id": TASK}, ("s", 5, task(S.WORKING)), ("c", 50, "cut"), began=100)
     stage = Stage(script(FIRST, left))
     stage.run(stage.ask("SendStreamingMessage", message("plan")), 2000)
@@ -103,7 +103,7 @@ def test_subscribing_to_an_unknown_task_is_a_miss() -> None:
 
 
 def test_a_stream_does_not_overtake_a_gate_of_another_stream() -> None:
-    """Two streams of one task agree: the one that only listens does not run ahead of the approval."""
+    """Two streams of one task agree: the subscription does not overtake the approval."""
     asks = call(
         1,
         "SendLiveMessage",

@@ -57,7 +57,7 @@ def test_unknown_tasks_match_unknown_tasks() -> None:
 
 
 def test_other_ids_do_not_match_ids_of_the_agent() -> None:
-    """The client has not been told of the task yet, and cannot know it by another name."""
+    """The client has not received the task yet, and cannot know it by another id."""
     stage = Stage(script(SENT, ASKED))
     assert [row.right for row in stage.miss("GetTask", {"id": "any-other"}).rows] == [("id",)]
     assert stage.ask("GetTask", {"id": TASK}).call is ASKED
@@ -78,7 +78,7 @@ def test_two_conversations_do_not_mix() -> None:
 
 
 def test_the_client_selects_among_conversations_with_equal_starts() -> None:
-    """Recorded with a yes first; this client says no, to the task that it was told of."""
+    """Recorded with a yes first; this client answers no, with the task id it got."""
     other = "33333333-cccc-4ccc-8ccc-333333333333"
     first = call(1, "SendMessage", message("deploy"), ("s", 1, task(TaskState.INPUT_REQUIRED)), ("s", 1, "end"))
     yes = call(2, "SendMessage", message("yes", taskId=TASK), ("s", 1, task(TaskState.COMPLETED)), began=10)

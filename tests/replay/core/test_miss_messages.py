@@ -73,7 +73,7 @@ def test_different_arguments() -> None:
 
 @pytest.mark.parametrize("task_id", [TASK, ""])
 def test_a_client_that_uses_its_task_gets_no_hint_about_it(task_id: str) -> None:
-    """The hint about another task is for those that name one which this replay has not told of."""
+    """The hint about another task is only for clients that name a task unknown to this replay."""
     other = call(6, "SendMessage", message("And a taxi", taskId="t-9"), ("s", 5, task()), began=40)
     stage = Stage(script(SENT, other))
     stage.run(stage.ask("SendMessage", SENT.request))

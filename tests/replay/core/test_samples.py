@@ -43,7 +43,7 @@ def test_a_recorded_request_matches_itself(path: Path) -> None:
 @pytest.mark.parametrize("line", ["sdk-1.x", "sdk-0.3"])
 @pytest.mark.parametrize(("then", "now"), [("jsonrpc", "grpc"), ("grpc", "rest"), ("rest", "jsonrpc")])
 def test_a_request_on_another_binding_finds_the_same_call(line: str, then: str, now: str) -> None:
-    """The same program once on each binding: what the one asked finds the other one's calls, its ids mapped."""
+    """The same program on each binding: requests of one match the calls of another, with mapped ids."""
     asks = sample(f"{line}-{now}")
     stage = Stage(sample(f"{line}-{then}"))
     mine = IdMap()  # left: of the asking recording, right: of now

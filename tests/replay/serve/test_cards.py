@@ -53,7 +53,7 @@ def test_every_interface_leads_to_the_mock() -> None:
 
 
 def test_json_rpc_paths_are_read_from_the_card() -> None:
-    """The paths of its interfaces; a URL that nobody can read is no reason to fail."""
+    """The paths of its interfaces; invalid URLs are ignored."""
     assert cards(NEW).rpc_paths == {"/a2a/rpc"}
     assert cards(OLD).rpc_paths == {"/rpc"}
     bad = {**OLD, "url": "http://[::1/rpc"}
@@ -78,7 +78,7 @@ def test_card_paths_are_served() -> None:
 
 
 def test_changed_and_missing_cards_are_reported() -> None:
-    """Of a signature that breaks, of a card that is kept, of one that is missing; else nothing."""
+    """A broken signature, a kept card and a missing card are reported; otherwise nothing."""
     signed = {**NEW, "signatures": [{"protected": "e30", "signature": "c2ln"}]}
     assert "its signature is no longer valid" in cards(signed).card_notes()[0][0]
     (kept,) = cards(signed, keep=True).card_notes()

@@ -147,7 +147,7 @@ async def test_invalid_json_rpc_is_answered_with_an_error(client: Client, body: 
 
 
 async def test_invalid_bodies_on_a_json_rpc_path_are_answered_with_an_error(client: Client) -> None:
-    """The path of the recorded calls says what was meant; elsewhere nobody knows."""
+    """The path of the recorded calls decides the binding; on other paths it is unknown."""
     for body, code in ((b'{"jsonrpc"', -32700), (b"[1]", -32600)):
         async with client.http.post(f"{client.mock.url}/a2a/jsonrpc?x=1", data=body) as answer:
             assert (answer.status, (await answer.json())["error"]["code"]) == (200, code)
@@ -195,7 +195,7 @@ LEFT = call(
 
 
 async def test_a_half_close_counts_as_the_recorded_disconnect() -> None:
-    """Nothing more is to come, so nobody waits for it."""
+    """No line follows, so the replay does not wait."""
     mock = MockServer(script(LEFT), ReplayOptions(patience=None))
     await mock.start()
     answer = await half_closing(mock, posted("SendStreamingMessage", message("plan")))
@@ -236,7 +236,7 @@ async def test_a_port_in_use(client: Client) -> None:
 
 
 async def test_invalid_http_is_answered_with_400(client: Client) -> None:
-    """Are answered with 400 or an error of HTTP/2, and nobody's call is disturbed."""
+    """They are answered with 400 or an HTTP/2 error, and no call is disturbed."""
     host, _, port = client.mock.address.rpartition(":")
     for sent in (b"GET / HTTP/1.1\r\n\r\n", b"\x00\xff garbage\r\n\r\n", b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n"):
         reader, writer = await asyncio.open_connection(host, int(port))

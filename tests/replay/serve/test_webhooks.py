@@ -142,7 +142,7 @@ async def posted(url: str) -> WebhookPosted:
 
 
 async def test_webhooks_are_retried_within_bounds(receiver: Receiver) -> None:
-    """A receiver that stumbles gets it later; one that never takes it is given up."""
+    """A failing receiver gets it later; one that never accepts it is given up."""
     receiver.statuses = [500]
     assert ((one := await posted(receiver.url)).status, one.tries) == (200, 2)
     receiver.statuses = [503] * MAX_TRIES
@@ -155,6 +155,6 @@ async def test_webhooks_are_retried_within_bounds(receiver: Receiver) -> None:
     "url", ["", "file:///etc/passwd", "http://[", "http://127.0.0.1:9/none", "redacted-0123456789ab"]
 )
 async def test_invalid_webhook_urls_are_reported(url: str) -> None:
-    """Are told, and stop nothing."""
+    """They are reported and stop nothing."""
     one = await posted(url)
     assert (one.status, bool(one.reason)) == (0, True)

@@ -28,7 +28,7 @@ def test_rules_are_documented(rule: Rule) -> None:
 
 @RULES
 def test_flagged_examples_are_flagged(rule: Rule) -> None:
-    """By this rule, and by those that it names beside it."""
+    """By this rule, and by the others that it declares."""
     found = {each.rule for each in findings(rule.flagged)}
     assert found == {rule.id, *rule.also_broken}, told(rule.flagged)
 

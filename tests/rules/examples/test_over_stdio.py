@@ -71,7 +71,7 @@ def _found(seen: Seen) -> set[str]:
     ids=lambda rule: rule.id,
 )
 def test_json_rpc_examples_are_judged_alike_over_stdio(rule: Rule) -> None:
-    """Nothing less, but for what a pipe cannot show; and nothing more."""
+    """The same findings except those that a pipe cannot show."""
     for script, flagged in ((rule.flagged, True), (rule.clean, False)):
         chunks = script.chunks()
         there = observe(chunks)

@@ -157,7 +157,7 @@ def test_redacted_content_is_not_compared() -> None:
 
 @EVERY
 def test_duplicate_artifact_ids_are_flagged(binding: str) -> None:
-    """Also in a list, told with its place."""
+    """Also in a list, reported with its path."""
     assert verdicts(get(binding, artifact("x"), artifact("y")), "005") == ["ERROR"]
     assert not verdicts(get(binding, artifact("x"), artifact("y", id="a2")), "005")
 

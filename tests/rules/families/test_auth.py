@@ -149,7 +149,7 @@ class TestAccess:
         assert said(rpc("agent/getAuthenticatedExtendedCard", {}, old, version=""), "005") == ["ERROR"]
 
     def test_existence(self) -> None:
-        """In all bindings; not to the owner, and not for tasks that nobody has seen begin."""
+        """In all bindings; not for the owner, and not for tasks whose start was not seen."""
         begun = rpc("SendMessage", send(), snapshot("WORKING"), headers=BEARER)
         ben: dict[str, str | None] = {"authorization": "Bearer t0ken-of-ben"}
         denied = rest_error(403, "PERMISSION_DENIED", "", details=[])
@@ -184,7 +184,7 @@ class TestMessages:
 
 
 def test_a_session_is_no_credential() -> None:
-    """It is hidden, but says nothing of who calls: it may differ from call to call."""
+    """It is hidden, but does not identify the client: it may differ between calls."""
     headers = {"X-Session-Id": "s-1234567890", "DPoP": "proof-1", "X-OTP": "471147"}
     script = secured("bearer") + rest("GET", "/tasks/t1?sid=s-1234567890&otp=471147", None, task(), headers=headers)
     assert not [each for each in findings(script) if each.rule in ("A2A-AUTH-004", "A2A-AUTH-007")]

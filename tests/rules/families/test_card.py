@@ -230,7 +230,7 @@ class TestInterfaces:
         assert said(declared + rpc("GetTask", {"id": "t1"}, task()), "009") == []
 
     def test_what_failed_or_came_before_the_card(self) -> None:
-        """Nobody is blamed for trying, or for what was not known."""
+        """No peer is blamed for an attempt, or for facts not yet known."""
         call = grpc("GetTask", {"id": "t1"}, task())
         assert said(call + fetch_card(offering(JSONRPC)), "009") == []
         assert said(fetch_card(offering(JSONRPC)) + grpc("GetTask", {"id": "t1"}, status=12), "009") == []
@@ -265,7 +265,7 @@ class TestTrust:
         "text", ["sk-abcdefghij0123456789", "use Bearer abc123def456", "https://ann:pa55@docs.example.com/"]
     )
     def test_what_looks_like_a_secret(self, text: str) -> None:
-        """Redacted in the recording, and told without it."""
+        """Redacted in the recording and in the finding."""
         found = [each for each in findings(fetch_card(card(description=text))) if each.rule == "A2A-CARD-016"]
         assert len(found) == 1
         assert not any(secret in repr(found) for secret in ("0123456789", "abc123", "pa55"))

@@ -96,7 +96,7 @@ def test_activated_in_grpc_trailers() -> None:
 
 
 def test_activated_in_a_response_of_headers_only() -> None:
-    """That block is told once."""
+    """That block is reported once."""
     call = grpc("SendMessage", send(), status=13, text="no", reply_headers={"a2a-extensions": B})
     assert told(call) == ["003"]
 

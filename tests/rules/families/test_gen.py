@@ -137,7 +137,7 @@ class TestRepeats:
         assert "fills a gap" in words(script, "003")
 
     def test_an_agent_that_begins_anew(self) -> None:
-        """One finding, however long the new numbers go on below the old ones."""
+        """One finding, however many new numbers are below the old ones."""
         old = over("jsonrpc", snapshot("WORKING", generation="9"), subscribes=True)
         assert not verdicts(old, "003")
         again = [chunk(f"x{number}", id=f"a{number}", generation=str(number)) for number in range(2, 6)]

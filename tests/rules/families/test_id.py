@@ -90,7 +90,7 @@ def test_a_changed_context_is_reported_once_per_exchange() -> None:
 
 
 def test_an_unseen_task_id_is_less_severe_if_the_task_continues() -> None:
-    """A task that goes on was begun before the recording; one that begins was made up."""
+    """A continued task began before the recording; the id of a new one was invented by the client."""
     goes_on = rpc("SendMessage", send(taskId="t1"), snapshot("COMPLETED"))
     assert verdicts(goes_on, "001") == ["INFO?"]
     made_up = rpc_stream("SendStreamingMessage", send(taskId="t1"), snapshot(), status("COMPLETED"))
@@ -100,7 +100,7 @@ def test_an_unseen_task_id_is_less_severe_if_the_task_continues() -> None:
 
 
 def test_an_accepted_mismatched_pair_is_blamed_on_the_agent() -> None:
-    """And not when it refuses; what was never told proves nothing."""
+    """And not when it refuses; ids that were never returned prove nothing."""
     pair = send(id="m2", taskId="t1", contextId="c2")
     assert verdicts(ASKS + rpc("SendMessage", pair, snapshot("COMPLETED")), "003") == ["ERROR"]
     assert not verdicts(ASKS + rpc("SendMessage", pair, error=rpc_error(-32602, text="no")), "003")
@@ -127,7 +127,7 @@ def test_messages_in_a_task_that_name_another(binding: str) -> None:
 
 
 def test_reused_task_ids_are_flagged() -> None:
-    """A retry and a conversation that goes on are no new task."""
+    """A retry and a continued conversation are no new task."""
     first = rpc("SendMessage", send(), snapshot("COMPLETED"))
     assert verdicts(first + rpc("SendMessage", send(id="m2"), snapshot("COMPLETED")), "011") == ["ERROR"]
     assert not verdicts(first + rpc("SendMessage", send(), snapshot("COMPLETED")), "011"), "the same message"
@@ -139,7 +139,7 @@ def test_reused_task_ids_are_flagged() -> None:
 
 
 def test_a_reused_task_id_is_the_only_finding() -> None:
-    """It is told that the id was given out twice, and no more."""
+    """Only the reuse of the id is reported."""
     first = rpc("SendMessage", send(), snapshot("COMPLETED"))
     again = rpc_stream("SendStreamingMessage", send(id="m2"), snapshot(), status("WORKING"), status("COMPLETED"))
     told = {each.rule for each in findings(first + again)}
@@ -147,7 +147,7 @@ def test_a_reused_task_id_is_the_only_finding() -> None:
 
 
 def test_repeated_messages_are_judged_by_content() -> None:
-    """A retry is information, another content a warning; what was refused may be sent again."""
+    """A retry is information, other content a warning; a refused message may be sent again."""
     first = rpc("SendMessage", send("hello"), agent_reply())
     assert verdicts(first + rpc("SendMessage", send("hello"), agent_reply(id="r2")), "009") == ["INFO"]
     assert verdicts(first + rpc("SendMessage", send("bye"), agent_reply(id="r2")), "009") == ["WARNING?"]
@@ -250,7 +250,7 @@ def test_labels_of_the_redaction_are_no_ids() -> None:
 
 
 def test_ids_returned_meanwhile_are_not_held_against_the_client() -> None:
-    """A context that the agent told while the message was under way."""
+    """A context that the agent returned while the message was in flight."""
     late = rpc("SendMessage", send(id="m2", taskId="t1", contextId="c2"), snapshot("COMPLETED"))
     assert not verdicts(late.then(ASKS, MS), "003")
 

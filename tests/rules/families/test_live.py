@@ -176,7 +176,7 @@ def test_what_is_right_is_not_flagged_by_any_rule(script: Script) -> None:
 
 
 def test_rules_about_other_streams_leave_live_streams_alone() -> None:
-    """Each breach is told once, by the family of live streams."""
+    """Each violation is reported once, by the family of live streams."""
     assert [each.rule for each in findings(live(*BEGUN))] == ["A2A-LIVE-020"]
     assert [each.rule for each in findings(live(*BEGUN, question_update()))] == ["A2A-LIVE-004"]
     assert [each.rule for each in findings(live(*BEGUN, DONE, EventPause(30)))] == ["A2A-LIVE-005"]

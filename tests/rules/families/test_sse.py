@@ -66,7 +66,7 @@ def test_useful_blocks_without_data_are_not_flagged(block: bytes) -> None:
 
 @pytest.mark.parametrize("block", [b"event: ping\n\n", b"Data: {}\n\n", b"event: ping\r\nid: 1\r\n\r\n", b"ping\n\n"])
 def test_dropped_blocks_without_data_are_flagged(block: bytes) -> None:
-    """Event names, and fields that nobody knows."""
+    """Event names and unknown fields."""
     assert told(rpc(WORKING, RawBytes(block), COMPLETED)) == ["001"]
 
 
@@ -94,7 +94,7 @@ def test_the_last_event_without_its_empty_line(end: str) -> None:
 
 
 def test_a_partial_event_before_a_cut_is_not_flagged() -> None:
-    """Neither unterminated nor broken JSON: what there is of it is what came before the cut."""
+    """Neither unterminated nor invalid JSON is reported: the event is only the part before the cut."""
     assert told(rest(WORKING, HALF, finish="cut")) == ["011"]
     assert told(rpc(WORKING, HALF, finish="leave")) == []
 

@@ -163,7 +163,7 @@ def test_an_older_status_without_an_end() -> None:
 
 @EVERY
 def test_a_message_to_a_finished_task_is_flagged_once(binding: str) -> None:
-    """The agent must refuse; it is told once, and not again as a state that came back."""
+    """The agent must refuse; it is reported once, and not again as a finished task that continues."""
     accepted = DONE.then(stream(binding, snapshot("WORKING", second=2), params=FOLLOW_UP, finish="open"), SECOND)
     assert numbers(accepted) == {"004", "005"}
     assert verdicts(accepted, "004") == ["ERROR"]
@@ -223,7 +223,7 @@ def test_errors_of_cancelling() -> None:
 
 
 def test_a_cancellation_may_take_time_if_it_takes_effect() -> None:
-    """It may, if something comes of it."""
+    """It is flagged only if the task does not become canceled in time."""
     asked = BEGUN + rpc("CancelTask", GET, task("WORKING"))
     later = rpc("GetTask", GET, task("CANCELED", second=9))
     assert verdicts(asked.then(rpc("GetTask", GET, task("WORKING", second=31)), 31 * SECOND), "011") == ["INFO"]
@@ -267,7 +267,7 @@ def _asks(*after: Any, **options: Any) -> Script:
 
 
 def test_leaving_input_required_without_a_message_is_flagged() -> None:
-    """Unless a message came, on whatever connection; an end that needs no answer is none."""
+    """Unless a message was sent, on any connection; an end without an answer is not flagged."""
     goes_on = (EventPause(2), status("WORKING", second=5), status("COMPLETED", second=6))
     assert verdicts(_asks(*goes_on), "003") == ["WARNING"]
     answer = grpc("SendMessage", FOLLOW_UP, snapshot("COMPLETED", second=6), seconds=3)

@@ -88,7 +88,7 @@ def test_header_blocks_of_either_side(head: str, expected: list[str]) -> None:
 
 
 def test_header_blocks_of_messages_without_a_call() -> None:
-    """They count as others; an unknown field is told once."""
+    """They count as other fields; an unknown field is reported once."""
     block = "Content-Length: {size}\nFoo: 1\n\n"
     script = pipe_script(
         pipe_message(DOWN, {"type": "handshake"}, block),
@@ -227,7 +227,7 @@ def test_a_reused_id_is_blamed_on_the_client() -> None:
 
 
 def test_a_stream_may_rest() -> None:
-    """After a question the stream is over, or goes on; its id may be used again."""
+    """After a question the stream ends or continues; its id may be reused."""
     stream, question = pipe_call("SendStreamingMessage", send()), pipe_response(_QUESTION)
     answer = send("that", id="m2", taskId="t1", contextId="c1")
     goes_on = pipe_script(stream, pipe_response(snapshot()), question, pipe_response(status("COMPLETED", second=2)))

@@ -80,7 +80,7 @@ def test_found_on_every_binding(binding: str, number: str, events: tuple[Any, ..
 
 
 def test_work_after_the_end_is_no_early_end() -> None:
-    """It is A2A-STREAM-005 alone: the end of the task was told."""
+    """Only A2A-STREAM-005 is flagged: the end of the task was sent."""
     script = over("jsonrpc", *WORKING, DONE, status("WORKING", second=2))
     assert verdicts(script, "005") == ["ERROR"]
     assert not verdicts(script, "007")

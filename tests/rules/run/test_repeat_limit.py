@@ -22,7 +22,7 @@ def test_the_first_findings_of_an_exchange_are_kept() -> None:
 
 
 def test_the_limit_counts_over_all_exchanges() -> None:
-    """The first hundred, then powers of ten; what was not told is summed up once, also after a restart."""
+    """The first hundred, then powers of ten; suppressed findings are summed up once, also after a restart."""
     ledger = RepeatLimit()
     told = [count for count in (ledger.count_finding(KIND, {}) for _ in range(2500)) if count]
     assert told == [*range(1, MAX_PER_KIND + 1), 1000]
@@ -32,7 +32,7 @@ def test_the_limit_counts_over_all_exchanges() -> None:
 
 
 def test_the_total_is_reported_at_the_end() -> None:
-    """One finding more for a kind of which not all was told."""
+    """One more finding per kind with suppressed repetitions."""
     script: Script = rpc("GetTask", {"id": "t1"}, task(), envelope={"jsonrpc": None})
     for number in range(2, MAX_PER_KIND + 20):
         script += rpc("GetTask", {"id": "t1"}, task(), id=number, envelope={"jsonrpc": None})

@@ -151,7 +151,7 @@ def test_junit_cases_are_unique() -> None:
 
 
 def test_junit_keeps_the_most_severe_of_many_findings() -> None:
-    """And how many are not there: services refuse what is too large."""
+    """And the number of omitted ones: services refuse large files."""
     grades = [Severity.INFO] * MAX_LINES + [Severity.WARNING, Severity.ERROR]
     found = [CheckFinding(Finding(RULE.id, grade, 1, str(at))) for at, grade in enumerate(grades)]
     report = CheckReport([RULE], Severity.ERROR, [CheckedSession("r", 1, 1, 1, "", found)])
@@ -302,7 +302,7 @@ def test_sarif_meets_the_requirements_of_code_scanning() -> None:
 
 
 def test_sarif_keeps_the_most_severe_of_many_findings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In their order, and says how many are not there; what is suppressed goes first."""
+    """In order, with the number of omitted ones; suppressed findings are omitted first."""
     monkeypatch.setattr("a2a_inspect.commands.check.sarif.MAX_RESULTS", 3)
     grades = [Severity.INFO, Severity.ERROR, Severity.WARNING, Severity.ERROR, Severity.WARNING]
     found = [CheckFinding(Finding("R", grade, 1, str(at))) for at, grade in enumerate(grades)]
@@ -338,7 +338,7 @@ def test_a_dash_is_stdout(flagged: Path, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_many_suppressions_without_effect_are_counted(flagged: Path, tmp_path: Path) -> None:
-    """Twenty are told."""
+    """Twenty are listed."""
     file = tmp_path / "suppressions.toml"
     file.write_text('[[suppress]]\nrule = "A2A-GEN-001"\nreason = "r"\n' * 23)
     notes = [line for line in check(tmp_path, flagged, "--suppressions", file).lines if line.startswith("note: ")]

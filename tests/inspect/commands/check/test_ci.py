@@ -87,7 +87,7 @@ def test_the_action_calls_existing_commands(given: dict[str, str], code: int, tm
 
 @pytest.mark.parametrize("given", ["", "some/where"])
 def test_the_action_installs_its_own_version(given: str, tmp_path: Path) -> None:
-    """The program of the version that the action has; or what it was told to."""
+    """The program of the version of the action, or the requested one."""
     pip = tmp_path / "bin" / "python3"
     pip.parent.mkdir()
     pip.write_text('#!/bin/sh\nprintf %s "$5" > asked\n')
@@ -119,7 +119,7 @@ def test_an_uncheckable_recording_fails_with_2(tmp_path: Path) -> None:
 
 
 def test_the_action_uses_declared_inputs_and_steps() -> None:
-    """Inputs and steps that are named are there; what is kept is kept also where the check failed."""
+    """Referenced inputs and steps exist; artifacts are kept also if the check failed."""
     text, declared = ACTION.read_text(), action()
     assert set(re.findall(r"inputs\.([\w-]+)", text)) == set(declared["inputs"])
     assert set(re.findall(r"steps\.([\w-]+)", text)) == {"check"}
@@ -135,7 +135,7 @@ def test_the_action_uses_declared_inputs_and_steps() -> None:
 
 
 def test_the_gitlab_job_calls_existing_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its script, but for the installation, with the verdict of `check` at the end."""
+    """Its script except the installation, with the verdict of `check` at the end."""
     (_, document) = blocks()
     job = document["a2a-check"]
     script = "\n".join(line for line in job["script"] if not line.startswith("pip "))

@@ -205,7 +205,7 @@ def test_the_pytest_case_replays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", thin([HTTP[0], HTTP[-1]], 2))
 def test_the_pytest_case_records_its_agent(name: str, peer: Agent, tmp_path: Path) -> None:
-    """Against the agent it was seen from it holds, and has a cassette then; the one that fails has none."""
+    """It passes against the recorded agent and records a cassette; a failing case records none."""
     call = at(recorded(name, "SendStreamingMessage"), peer)
     said = run_cases(tmp_path, call, "--a2a-record-mode=once", f"--a2a-upstream={call.url}")
     assert "1 failed, 1 passed" in said, said

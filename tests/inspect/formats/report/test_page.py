@@ -76,7 +76,7 @@ def test_a_title_is_text() -> None:
 
 
 def test_landmarks_and_labels() -> None:
-    """What somebody who does not see the page finds their way by."""
+    """Landmarks for users of screen readers."""
     made = Page(written())
     names = [tag for tag, _ in made.elements]
     for landmark in ("header", "nav", "main", "footer", "noscript", "h1", "title"):
