@@ -118,6 +118,7 @@ def test_readers_wait_for_the_recorder_of_a_killed_relay(
     os.kill(recorder, 19)
     for _ in range(5):
         call(address)
+    until(lambda: sum(each.read_bytes().count(b"HTTP/1.1 200") for each in one.state.rglob("*.a2aj")) >= 5)
     line = [program("a2a-inspect"), "ls", str(file), "--json"]
     env = environment(one.state)
     try:

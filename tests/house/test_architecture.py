@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "proxy/a2a_proxy/manual/architecture.md").read_text("utf-8")
-_PACKAGES = "relay|capture|recorder|observer|wire|protocol|redaction|rules|recording"
+_PACKAGES = "relay|capture|recorder|observer|wire|protocol|redaction|rules|recording|replay|cli"
 _PLACES = sorted(set(re.findall(rf"`((?:{_PACKAGES})(?:\.\w+)+|rules/[\w/]+\.py)`", PAGE)))
 
 

@@ -20,7 +20,7 @@ from a2a_proxy.redaction.scrubber import plain_name
 from a2a_proxy.redaction.secret_names import fold
 from a2a_proxy.redaction.secret_patterns import Edit
 
-_KEY: Final = b"nobody reads these labels: 32 oc"
+_KEY: Final = b"key of labels that are not shown"
 _UNNAMED: Final = re.compile(
     r".*(?:id|ids|signature|protected|digest|hash|checksum|etag|cursor|pagetoken|bytes|raw|filewithbytes|rawb64|"
     r"sha256|extensions|traceparent|tracestate|websocketkey|websocketaccept|nonce)"

@@ -19,6 +19,7 @@ from a2a_proxy.recording.store.blocks import Address, Blocks
 from a2a_proxy.recording.store.codec import Column, pack_headers, pack_int, pack_json, pack_text
 from a2a_proxy.recording.store.intern import Interner
 from a2a_proxy.recording.store.payloads import Payloads
+from a2a_proxy.recording.store.row_types import declared_types
 from a2a_proxy.recording.store.rule_titles import store_titles
 from a2a_proxy.recording.store.schema import LIVE_PAYLOADS
 from a2a_proxy.recording.write.task_merge import merge_tasks
@@ -28,13 +29,13 @@ _Heads = tuple[Headers, Headers, Headers]
 _NO_HEADS: _Heads = ((), (), ())
 
 
-def _replace_sql(table: str, columns: int) -> str:
-    return f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * columns)})"
+def _replace_sql(table: str) -> str:
+    return f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(declared_types()[table]))})"
 
 
-_REPLACE_CONNECTION = _replace_sql("connection", 14)
-_REPLACE_EXCHANGE = _replace_sql("exchange", 43)
-_REPLACE_ARTIFACT = _replace_sql("artifact", 10)
+_REPLACE_CONNECTION = _replace_sql("connection")
+_REPLACE_EXCHANGE = _replace_sql("exchange")
+_REPLACE_ARTIFACT = _replace_sql("artifact")
 _INSERT_FINDING = f"INSERT INTO finding VALUES (NULL, {', '.join('?' * 11)})"
 _TASK_COLUMNS = (
     *("context", "tenant", "state", "states", "first", "last"),

@@ -137,7 +137,7 @@ def unfinished(context: RuleContext) -> Iterator[RuleFinding]:
 )
 def replaced(context: RuleContext) -> Iterator[RuleFinding]:
     """An artifact update without `append` has the id of an artifact that this stream has already sent, so it replaces
-    that artifact. This is allowed. An exact repetition of the bytes is A2A-STREAM-020 instead.
+    that artifact. This is allowed. An exact repetition of the bytes is reported as A2A-STREAM-020 instead.
 
     Often the agent forgot `append: true`: the client then keeps only the last chunk. Who must act: the agent, if it
     meant to append.

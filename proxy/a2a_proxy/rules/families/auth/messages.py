@@ -37,8 +37,8 @@ def _login_script(text: str) -> Script:
     clean=_login_script("I have logged in"),
 )
 def in_message(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client's message to a task in AUTH_REQUIRED contains an apparent token, key or password, and the request names
-    no extension that may define this. The recording contains a label in its place.
+    """A client's message to a task in AUTH_REQUIRED contains an apparent token, key or password, and the request
+    activates no extension that could allow credentials in messages. The recording contains a label in its place.
 
     Messages are stored in histories and forwarded to other agents and to models. Who must act: the client, which should
     send credentials outside the protocol, for example through the login that the agent requested.

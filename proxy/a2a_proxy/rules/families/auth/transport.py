@@ -121,8 +121,8 @@ _SET_CONFIG = "CreateTaskPushNotificationConfig"
     ),
 )
 def push_in_clear(context: RuleContext) -> Iterator[RuleFinding]:
-    """A push configuration with a token or credentials is sent to an http upstream that is not on this machine, or its
-    own URL is such an http URL, so that the agent will send them there in plain text.
+    """A push configuration with a token or credentials is sent to an http upstream that is not on this machine, or the
+    webhook URL itself is an http URL of another machine, so that the agent will send them there in plain text.
 
     Anyone on the network path can use them to send the client forged notifications. Who must act: the client, which
     should use an https webhook; and the operator of the agent, who must offer https.

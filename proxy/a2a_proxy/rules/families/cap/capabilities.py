@@ -170,7 +170,8 @@ def extended(context: RuleContext) -> Iterator[RuleFinding]:
     extended card is configured, so the call must fail with ExtendedAgentCardNotConfiguredError; instead it fails with
     UnsupportedOperationError.
 
-    The error tells clients whether it makes sense to try again once the agent is configured. Who must act: the agent.
+    The error tells clients whether it makes sense to try again once the agent is configured. The agent must declare
+    `extendedAgentCard` in its card if it serves the extended card; otherwise it must answer with the error that fits.
     """
     if context.is_success:
         public = context.agent.card

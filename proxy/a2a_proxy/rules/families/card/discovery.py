@@ -66,9 +66,9 @@ _LOST_CARD = http("GET", WELL_KNOWN, version="", status=404, answer="{}")
     clean=fetch_card(),
 )
 def well_known(context: RuleContext) -> Iterator[RuleFinding]:
-    """`GET /.well-known/agent-card.json` is answered with 404, 405 or 410. Not reported if a card within three seconds
-    shows that the agent speaks 0.1 or 0.2, which use another path. The confidence is low if nothing else is known about
-    the agent.
+    """`GET /.well-known/agent-card.json` is answered with 404, 405 or 410. Not reported if the agent serves a card
+    within three seconds that shows that it speaks 0.1 or 0.2, which use another path. The confidence is low if nothing
+    else is known about the agent.
 
     Clients try this path first, and most of them try no other, so they cannot find the agent. Who must act: the agent,
     which must serve its card there; or the proxy in between, if it does not forward that path.

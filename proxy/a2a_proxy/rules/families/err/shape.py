@@ -38,10 +38,11 @@ _A2A_STATUSES = frozenset({400, 404, 409, 415, 501})
 )
 def error_info_missing(context: RuleContext) -> Iterator[RuleFinding]:
     """An A2A error has no ErrorInfo among its details. Checked on REST if the error has the form of google.rpc.Status.
-    Reported as a warning on JSON-RPC (SHOULD since 1.0.1) if the code belongs to an A2A error.
+    On JSON-RPC it is a warning, because the ErrorInfo is only recommended there since 1.0.1, and it is reported only if
+    the code is that of an A2A error.
 
-    The ErrorInfo is the only part of an error that is the same on every binding and intended for programs. Who must
-    act: the agent, which must add an ErrorInfo with the reason and the domain of the error.
+    The ErrorInfo is the only part of an error that is the same on every binding and intended for programs. The agent
+    must add an ErrorInfo with the reason and the domain of the error.
     """
     failure = context.failure
     if failure.info is not None or not isinstance(failure.body, dict):
@@ -121,8 +122,8 @@ def status_shape(context: RuleContext) -> Iterator[RuleFinding]:
     """The body of a REST error has an `error.code` that differs from the HTTP status, an `error.status` that is not the
     name of a gRPC status, or details without a string `@type`.
 
-    Libraries for this format read the code, select the type of a detail by `@type`, and drop details without it. Who
-    must act: the agent.
+    Libraries for this format read the code, select the type of a detail by `@type`, and drop details without it. The
+    agent must send the HTTP status as `code`, the name of a gRPC status as `status`, and an `@type` in each detail.
     """
     body = context.failure.body
     if not isinstance(body, dict) or body is context.value or context.exchange.status < 400:

@@ -108,7 +108,7 @@ def wrong_error(context: RuleContext) -> Iterator[RuleFinding]:
 def bindings_disagree(context: RuleContext) -> Iterator[RuleFinding]:
     """The same operation for an unknown task fails with different A2A errors on two bindings of one agent.
 
-    A client that switches its transport receives errors that its error handling does not expect. Who must act: the
+    A client that switches to another binding receives errors that its error handling does not expect. Who must act: the
     agent, whose bindings must map an error in the same way.
     """
     kind, request_snapshot = _error_name(context), context.record.request_snapshot

@@ -51,15 +51,16 @@ _COMPLETE_STREAM = rpc_stream(
 )
 def gap(context: RuleContext) -> Iterator[RuleFinding]:
     """`generation` counts the changes of a task. An event's generation is more than one above that of the previous
-    event on the same stream, or a Task sent in mid-stream has a higher generation than the event before it: at least
-    one change was not sent on this stream. The finding says whether another stream or a push notification carried it.
+    event on the same stream, or a Task sent mid-stream has a higher generation than the event before it: at least one
+    change was not sent on this stream. The finding says whether another stream or a push notification carried it.
     Reported as a warning if that Task itself includes the one missing change, or if a stream begins with an event
     instead of a Task and leaves generations out; as information if a new subscription shows that the task changed while
     no stream was open.
 
-    The client missed at least one change of the task, so its view is stale. Who must act: the agent (or a proxy in
-    front of it) if the event was sent nowhere; the connection if it arrived on another stream. The client should call
-    GetTask.
+    The client missed at least one change of the task, so its view is stale; it should call GetTask. If no stream
+    carried the missing event, the agent (or a proxy in front of it) must send every change. If another stream carried
+    it, the loss is between the agent and this stream: look at the agent's code for several subscribers, and at proxies
+    in between.
     """
     if context.has_flag(FrameFlag.ASKS):
         note_client_message(context)

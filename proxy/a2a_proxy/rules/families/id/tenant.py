@@ -37,7 +37,7 @@ def not_echoed(context: RuleContext) -> Iterator[RuleFinding]:
     the card names none, and the request has one. Judged only if the card was fetched before the request.
 
     Several agents may share one address and differ only by tenant: the request reaches another customer's agent, or is
-    refused. The client must send the `tenant` of the interface that it uses.
+    refused. The client must send the `tenant` of the interface that it uses, and none if that interface has none.
     """
     declared = context.declarations
     offers = declared.matching_interfaces(context.binding, context.exchange.dialect) if declared is not None else []

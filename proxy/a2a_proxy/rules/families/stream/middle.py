@@ -167,9 +167,9 @@ def after_terminal(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETE_STREAM,
 )
 def out_of_order(context: RuleContext) -> Iterator[RuleFinding]:
-    """On a stream without generations, the status of an event was set more than a second before the previous one, and
-    the task cannot change in that direction: out of a terminal state, or back to SUBMITTED. With generations,
-    A2A-GEN-003 reports it.
+    """On a stream without generations, the timestamp of an event's status is more than one second earlier than that of
+    the previous event, and the order of their states is impossible: out of a terminal state, or back to SUBMITTED. With
+    generations, A2A-GEN-003 reports it.
 
     The client's view of the task ends in a state that the task had already left. The agent (or a proxy in front of it)
     must deliver events in the order in which they happened.

@@ -135,8 +135,8 @@ def lenient(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
 )
 def foreign(context: RuleContext) -> Iterable[RuleFinding]:
-    """The answer to a 1.0 request has the form of 0.3 (`kind` in the result), or the reverse (a wrapper such as
-    `statusUpdate`). Other rules do not judge the payload then.
+    """A 1.0 request is answered in the form of 0.3 (`kind` in the result), or a 0.3 request in the form of 1.0 (a
+    wrapper such as `statusUpdate`). Other rules skip such a payload.
 
     The client parses the answer in the dialect of its request, and finds nothing or fails. The agent must answer in the
     dialect of the request.
