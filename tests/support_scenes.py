@@ -64,7 +64,7 @@ WALKS = (
             Scene("trace", ("6",), ("[6 Trace]",)),
             Scene("facts", ("7",), ("[7 Facts]",)),
             Scene("copy", ("y",), ("JSON", "pytest")),
-            Scene("note", ("escape", "semicolon"), ("Enter keeps it",)),
+            Scene("note", ("escape", "semicolon"), ("Enter saves",)),
             Scene("export", ("escape", "x"), ("JSON lines",)),
             Scene("keys", ("escape", "question_mark"), ("Everywhere",)),
             Scene("swimlane", ("escape", "s"), ("A2A-GEN-001", "healed by")),
