@@ -61,7 +61,7 @@ async def test_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("OPERATION")
         await person.types("g", "g", "y")
-        await person.sees("Copy 1:1 as", "grpcurl  (it was no gRPC", "p  Python")
+        await person.sees("Copy 1:1 as", "grpcurl  (it was not gRPC", "p  Python")
         await person.types("g")
         await person.sees("not as grpcurl")
         await person.types("p")
