@@ -96,7 +96,7 @@ def test_findings_between_frames_are_skipped() -> None:
 _WORDS = [
     "token", "access_token", "tokens", "secret", "clientSecret", "DB-PASSWORD", "passwd", "pwd", "pw", "pass word",
     "passphrase", "pass_code", "credentials", "Authorization", "cookies", "bearer", "api_key", "apiKeys", "privateKey",
-    "jwt", "auth", "pass", "userPass", "pin", "otp", "otp_code", "session_id", "sessionIds", "X-Session-Id",
+    "jwt", "auth", "pass", "userPass", "pin", "otp", "otp_code", "otpValue", "session_id", "sessionIds", "X-Session-Id",
     "clientAssertion", "code-verifier", "tokenValue", "api_key_value", "connectionString", "connection strings",
     "X-Vendor-Key", "HOUSE_KEY", "x-jwt-assertion", "x-auth", "X-Passcode",
 ]  # fmt: skip

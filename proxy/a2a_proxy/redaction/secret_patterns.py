@@ -65,7 +65,7 @@ _WORDS = {
         rf"wd?{_THEN}",
         rf"in{_THEN}",
         rf"op(?<=dpop){_THEN}",
-        r"[cs\s_\-=\"':\x12](?<=otp[\s\S])",
+        r"[csx\s_\-=\"':\x12](?<=otp[\s\S])",
     ],
     "x": [
         rf"ation(?<=horixation)(?:{_THEN}|[\s_\-]code)",
