@@ -249,13 +249,7 @@ class TaskTracker:
         if record.numbers is not None or frame.generation > 0 or (not record.support and exchange.dialect is _V1_1):
             self._apply_generation(record, frame, exchange)
         if frame.state:
-            states = record.states
-            if (
-                not states
-                or states[-1][1] != frame.state
-                or record.exchanges[exchange.id] != len(states) - 1 + record.dropped
-            ):
-                _apply_state(record, frame, exchange)
+            _apply_state(record, frame, exchange)
         self._count_message(record, frame)
         if frame.event is _ARTIFACT:
             _apply_artifact(record, frame)
@@ -365,9 +359,9 @@ def _apply_state(record: _TaskRecord, frame: Frame, exchange: TaskExchangeView) 
     if not states:
         record.states, shown[exchange.id] = ((frame.at, frame.state),), 0
         return
-    here = _place(record, exchange.id)
-    if here == len(states) - 1 and states[here][1] == frame.state:
+    if states[-1][1] == frame.state and shown[exchange.id] == len(states) - 1 + record.dropped:
         return
+    here = _place(record, exchange.id)
     if not 0 <= here < len(states):
         here = max((index for index, (at, _) in enumerate(states) if at <= exchange.started), default=0)
     for index in range(here, len(states)):
