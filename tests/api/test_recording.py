@@ -147,7 +147,7 @@ def test_payloads_are_read_on_demand(tmp_path: Path) -> None:
         assert [frame.payload for frame in without] == [frame.payload for frame in with_them]
         assert [frame.decoded() for frame in without] == [frame.decoded() for frame in with_them]
         statuses = [frame for frame in without if frame.event is EventKind.STATUS]
-        update = statuses[0].said().status_update
+        update = statuses[0].typed_event().status_update
         assert update is not None
         assert update.task_id == TASK
         assert without[0].text() == 'message user "Question 1.1"'

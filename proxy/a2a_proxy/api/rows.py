@@ -305,7 +305,7 @@ class Frame(OfSession[FrameRow]):
         """
         return readable_payload(self._load_facts(), self.exchange.facts if self.exchange is not None else None)
 
-    def said(self) -> Event:
+    def typed_event(self) -> Event:
         """Return the payload as a typed event; no member is set if it is not an event."""
         exchange = self.exchange
         if exchange is None or self.direction is Direction.TO_AGENT:

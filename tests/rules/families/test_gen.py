@@ -237,7 +237,7 @@ def test_agents_without_generations_are_left_alone() -> None:
 @pytest.mark.parametrize("number", [123, -1])
 def test_a_state_that_a2a_does_not_define_is_named_by_its_number(number: int) -> None:
     unknown = from_dict("1.0", "Task", task("WORKING", generation="3"))
-    unknown.status.state = number  # type: ignore[attr-defined]
+    unknown.status.state = number  # type: ignore[attr-defined]  # the class is built at run time
     script = grpc("GetTask", {"id": "t1"}, unknown.SerializeToString(), version="1.1")
     script += grpc("GetTask", {"id": "t1"}, task("WORKING", generation="3"), version="1.1")
     found = {each.rule: each.summary for each in findings(script)}
