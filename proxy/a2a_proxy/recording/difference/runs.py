@@ -258,7 +258,7 @@ def _compare_tasks(left: ComparedRun, right: ComparedRun, ids: PairedIds) -> Ite
 def _task_values(task: Task) -> dict[str, Any]:
     return {
         "states": " > ".join(_state_label(number) for _, number in task.states),
-        "missed": [[run.first, run.last] for run in task.missed],
+        "missed": [[run.first, run.last] for run in task.gaps],
     }
 
 

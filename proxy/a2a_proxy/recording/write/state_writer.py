@@ -238,7 +238,8 @@ class StateWriter:
 
     def _missed_values(self, value: MissedGenerations) -> list[int | None]:
         at, healed = value.at - self._started, self._relative_time(value.healed)
-        return [value.first, value.last, at, value.exchange, healed, value.by, value.generation]
+        closed = (value.by, value.generation, int(value.reason), value.message)
+        return [value.first, value.last, at, value.exchange, healed, *closed]
 
     def _write_artifacts(self, task: Task, changed: list[tuple[int, ArtifactState]]) -> None:
         find = "SELECT id FROM task WHERE session = ? AND agent = ? AND ident = ?"

@@ -563,7 +563,7 @@ class Engine:
             name: value
             for name, value in (("path", finding.path), ("value", finding.value[:_MAX_VALUE_LENGTH]))
             if value
-        }
+        } | finding.evidence
         if count > 1:
             evidence["count"] = str(count)
         seq = finding.seq if finding.seq is not None else frame.seq if frame is not None else -1

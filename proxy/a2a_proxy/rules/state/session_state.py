@@ -116,6 +116,8 @@ class SessionState:
                 record.operation == "ReconnectToTask" and frame is not record.request
             ):
                 task.awaits_client, task.client_message_at = False, frame.at
+                if task.numbers is not None:
+                    task.numbers.add_client_message(frame.message_id, record.id, frame.seq)
         if task_id != record.task_id and record.task_id and frame is not record.request:
             here = self.tasks.get((record.agent, record.task_id))  # the agent may still treat it as an answer
             if here is not None:
