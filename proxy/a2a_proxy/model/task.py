@@ -88,7 +88,8 @@ class Task(msgspec.Struct, frozen=True):
     seen: tuple[tuple[int, int], ...] = ()
     """Generations seen in events or snapshots, as ascending (first, last), at most the highest 64."""
     missed: tuple[MissedGenerations, ...] = ()
-    """Runs of generations that streams left out, of at most 64 gaps. A number neither here nor in `seen` was sent while no stream was open."""
+    """Runs of generations that streams left out, of at most 64 gaps. A number neither here nor in `seen` was sent while
+    no stream was open."""
     support: Support = Support.UNKNOWN
     artifacts: tuple[ArtifactState, ...] = ()
     messages: int = 0

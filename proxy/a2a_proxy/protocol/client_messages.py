@@ -19,6 +19,11 @@ MAX_NUMBERS = 64
 """Missing generations of a task that are matched with messages; the lowest is dropped first."""
 
 
+def message_key(message_id: str) -> int:
+    """Return the CRC-32 of a message's id."""
+    return crc32(message_id.encode("utf-8", "surrogatepass"))
+
+
 class ClientMessage(msgspec.Struct, gc=False):
     """One message of a client to a task. A repetition with the same `messageId` is the same message."""
 
@@ -53,7 +58,7 @@ class ClientMessages(msgspec.Struct, gc=False):
 
     def add_message(self, message_id: str, exchange: int, position: int, floor: int) -> None:
         """Add a message that was sent while `floor` was the highest generation relayed."""
-        key = crc32((message_id or f"{exchange} {position}").encode("utf-8", "surrogatepass"))
+        key = message_key(message_id or f"{exchange} {position}")
         known = next((each for each in self.messages if each.key == key), None)
         if known is None:
             self.messages.append(ClientMessage(key, [exchange], floor))
@@ -106,7 +111,7 @@ class ClientMessages(msgspec.Struct, gc=False):
 
     def message_named(self, message_id: str) -> ClientMessage | None:
         """Return the message with this id, or None."""
-        key = crc32(message_id.encode("utf-8", "surrogatepass")) if message_id else -1
+        key = message_key(message_id) if message_id else -1
         return next((each for each in self.messages if each.key == key), None)
 
     def explain(self, generations: Iterable[int]) -> None:

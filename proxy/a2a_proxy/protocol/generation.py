@@ -25,7 +25,7 @@ import msgspec
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.model.task import MissedGenerations, MissedReason, Support, Task
-from a2a_proxy.protocol.client_messages import ClientMessages
+from a2a_proxy.protocol.client_messages import ClientMessages, message_key
 from a2a_proxy.protocol.generation_ranges import NumberRange, add_number, has_number, remove_range
 from a2a_proxy.protocol.timeline import EntryKind, Timeline
 
@@ -208,6 +208,8 @@ class TaskGenerations(msgspec.Struct):
     has_other_route: bool = False
     """Whether the task has a client message that did not pass here."""
     messages: ClientMessages = msgspec.field(default_factory=ClientMessages)
+    creator: int = 0
+    """Key of the message that created the task; 0 if unknown."""
     from_start: bool = False
     """Whether the beginning of the task was relayed."""
     certain: list[int] = []
@@ -259,7 +261,7 @@ class TaskGenerations(msgspec.Struct):
         return [*found, *self._doubt_numbers(doubtful)]
 
     def _note_route(self, message_id: str) -> None:
-        if message_id and not self.messages.is_known(message_id):
+        if message_id and message_key(message_id) != self.creator and not self.messages.is_known(message_id):
             self.has_other_route = True
 
     def _settle_lost(self, number: int) -> list[Verdict]:

@@ -46,7 +46,7 @@ def _judge_generation(context: RuleContext) -> Sequence[Verdict]:
     if numbers is None:
         if frame.generation <= 0:
             return ()  # the task has never had a generation: nothing to judge or to remember
-        numbers = task.numbers = TaskGenerations(from_start=task.created_by != 0)
+        numbers = task.numbers = TaskGenerations(creator=task.made_by, from_start=task.created_by != 0)
     report = _make_report(context, task)
     found = numbers.apply(report)
     if report.unreadable and context.binding is not Binding.GRPC:
