@@ -176,7 +176,7 @@ def _get(url: str) -> Any:
 
 
 def _until(read: Callable[[], list[dict[str, Any]]], count: int) -> list[dict[str, Any]]:
-    """Wait for a condition: backends store accepted spans with a delay."""
+    """Read until the condition is true, and return the spans: backends store accepted spans with a delay."""
     deadline = time.monotonic() + READ_SECONDS
     while len(found := read()) < count and time.monotonic() < deadline:
         time.sleep(0.2)

@@ -261,7 +261,7 @@ def play_bytewise(script: Script) -> Played:
 
 
 def splits(script: Script) -> Iterator[tuple[int, int]]:
-    """Return every position at which a step can be split."""
+    """Yield every position at which a step can be split."""
     for number, (what, _, data) in enumerate(script.steps):
         if what == "data":
             yield from ((number, at) for at in range(1, len(data)))

@@ -419,7 +419,7 @@ _MUTATORS: tuple[Mutator, ...] = (
 
 
 def as_it_is(chance: random.Random, steps: Steps) -> Steps:
-    """Write each step at once."""
+    """Return each step as one write."""
     return steps
 
 

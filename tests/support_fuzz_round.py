@@ -176,7 +176,7 @@ class Link:
             totals.add(Failure(-1, what))
 
     def _recorded(self, totals: Totals) -> Iterator[str]:
-        """Return the faults of the recording."""
+        """Yield the faults of the recording."""
         with Recording(self.proxy.recording) as recording:
             for row in recording.connections():
                 one = row.connection

@@ -373,7 +373,7 @@ def cassette_of(made: Made, **edit: Any) -> Made:
 
 
 def cassette_lines(name: str, *lines: str | bytes) -> Made:
-    """Write a cassette with these lines after a valid header."""
+    """Return a function that writes a cassette with these lines after a valid header."""
 
     def written(folder: Path) -> Path:
         (folder / "blobs").mkdir()
