@@ -87,7 +87,7 @@ class DriveIds(PairedIds):
         ]
 
     def _is_text_id(self, kind: str, left: str) -> bool:  # noqa: ARG002  # all kinds alike
-        """Whether an identifier is replaced in texts; one that is not a word is replaced where it is the whole text."""
+        """Whether an identifier is replaced in texts: a word anywhere, any other as a whole text."""
         return len(left) >= MIN_TEXT_ID_LENGTH
 
 
