@@ -130,7 +130,7 @@ def nginx(front: Front) -> Iterator[None]:
     """Run nginx while the block runs."""
     servers = [
         HOST.format(folder=front.folder, host=host, port=front.port, shared=shared, http=one.http, grpc=one.grpc)
-        for (host, one), shared in zip(front.agents.items(), (" reuseport", ""), strict=True)  # nginx accepts this once per port
+        for (host, one), shared in zip(front.agents.items(), (" reuseport", ""), strict=True)  # once per port
     ]
     servers += [CLOSED.format(folder=front.folder, name=name, port=port) for name, port in front.wrong.items()]
     user = "user root root;" if os.geteuid() == 0 else ""  # otherwise its worker may not enter the folder

@@ -312,7 +312,7 @@ async def test_a_thousand_connections(tmp_path: Path) -> None:
             return same
 
         assert all(await asyncio.wait_for(asyncio.gather(*map(talk, range(MANY))), SECONDS))
-        await asyncio.wait_for(all_closed(between.recording), SECONDS)  # stopping the proxy would abort open connections
+        await asyncio.wait_for(all_closed(between.recording), SECONDS)  # a stop would abort open connections
         await asyncio.to_thread(between.stop)
     server.close()
     with Recording(between.recording) as stored:
