@@ -169,7 +169,7 @@ class GenerationReport(msgspec.Struct, frozen=True, gc=False):
     repeat: bool = False
     """Whether its payload is known to be that of an earlier event."""
     unreadable: bool = False
-    """Whether the frame has a generation that cannot be read."""
+    """Whether the frame has an unreadable generation."""
     returns: bool = False
     """Whether the stream joins a task that a client has received before."""
     alone: bool = True
@@ -177,7 +177,7 @@ class GenerationReport(msgspec.Struct, frozen=True, gc=False):
 
 
 def has_unreadable_number(payload: bytes) -> bool:
-    """Whether a payload without a usable generation has one that is not 0."""
+    """Whether the generation of a payload is present, but cannot be read: it is not 0 either."""
     return b'"generation"' in payload and not _ZERO_GENERATION.search(payload)
 
 
