@@ -12,7 +12,8 @@ import trustme
 from aiohttp import web
 
 from a2a_proxy.cli.card import fetch
-from a2a_proxy.cli.card.fetch import CardResponse, fetch_card, printable_url
+from a2a_proxy.cli.card.fetch import fetch_card, printable_url
+from a2a_proxy.cli.card.response import MAX_CARD_BYTES, CardResponse
 from a2a_proxy.cli.errors import UserError
 from support_cards import PATH, Answer, http_agent
 
@@ -148,9 +149,9 @@ async def test_a_slow_answer_is_a_timeout(monkeypatch: pytest.MonkeyPatch) -> No
 
 async def test_a_large_answer_is_refused() -> None:
     """It is not read to its end; exactly 1 MiB is accepted."""
-    largest = '{"a":"' + "x" * (fetch.MAX_CARD_BYTES - 8) + '"}'
+    largest = '{"a":"' + "x" * (MAX_CARD_BYTES - 8) + '"}'
     (found,) = await fetch_from(serve(card=largest))
-    assert len(found.body) == fetch.MAX_CARD_BYTES
+    assert len(found.body) == MAX_CARD_BYTES
     wrong = await error_of(serve(card=largest + " "))
     assert "answers with more than 1 MiB: this is no agent card" in wrong.message
 

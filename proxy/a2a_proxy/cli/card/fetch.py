@@ -6,42 +6,18 @@ import asyncio
 import ssl
 
 import aiohttp
-import msgspec
 from yarl import URL
 
 from a2a_proxy import __version__
+from a2a_proxy.cli.card.response import MAX_CARD_BYTES, CardResponse, describe_text
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.bindings.card import WELL_KNOWN_PATHS
 
-MAX_CARD_BYTES = 1 << 20
-"""Maximum size of a card, bytes."""
 FETCH_SECONDS = 10.0
 """Maximum time for one request with its redirects, seconds."""
 USER_AGENT = f"a2a-inspect/{__version__}"
 _MAX_REDIRECTS = 5
 _SAVE_HINT = "fetch the card with your own client and check the file: curl ... | a2a-inspect card -"
-
-
-class CardResponse(msgspec.Struct, frozen=True):
-    """A response to a request for a card."""
-
-    url: str
-    """The URL that answered, as it may be printed: without user information and without the query's values."""
-    path: str
-    status: int
-    reason: str
-    headers: Headers
-    body: bytes
-    """The body without transfer and content encoding."""
-
-    @property
-    def is_object(self) -> bool:
-        """Whether the response is successful and its body a JSON object."""
-        try:
-            return self.status == 200 and isinstance(msgspec.json.decode(self.body), dict)
-        except (ValueError, RecursionError):
-            return False
 
 
 async def fetch_card(address: str) -> list[CardResponse]:
@@ -191,16 +167,3 @@ def _explain_responses(responses: list[CardResponse]) -> UserError:
             "check the URL, or name the card's path too: a2a-inspect card https://HOST/PATH",
         )
     return UserError(f"{found.url} {describe_text(found.body)}", "check the URL: a card is one JSON object")
-
-
-def describe_text(body: bytes) -> str:
-    """Return what a body that is not a JSON object is: `is an HTML page, not an agent card`."""
-    if body.lstrip()[:15].lower().startswith((b"<!doctype html", b"<html")):
-        return "is an HTML page, not an agent card"
-    if not body.strip():
-        return "is empty, not an agent card"
-    try:
-        msgspec.json.decode(body)
-    except (ValueError, RecursionError) as wrong:
-        return f"is not JSON: {wrong}"
-    return "is JSON, but not an object, so it is not an agent card"

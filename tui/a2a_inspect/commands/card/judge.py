@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_inspect.commands.card.source import CardSource
-from a2a_proxy.cli.card.fetch import CardResponse
+from a2a_proxy.cli.card.response import CardResponse
 from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Finding
@@ -19,6 +19,8 @@ from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.conditions import EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import Rule
+from a2a_proxy.rules.run.engine import Engine
+from a2a_proxy.rules.run.repeat_limit import MAX_PER_KIND
 
 _CARD_FLAGS = FrameFlag.CARD | FrameFlag.OTHER | FrameFlag.UNCLEAN
 _SECOND = 1_000_000_000
@@ -41,12 +43,12 @@ def _is_about_cards(rule: Rule) -> bool:
     return HookPoint.HEADS in rule.hook_points and CARD_OPERATION.name in rule.operations
 
 
-def judge_card(source: CardSource, redactor: Redactor, now: int) -> list[Finding]:
-    """Return the findings of all rules, without exchange and frame, which are not in any recording.
+def judge_card(source: CardSource, rules: dict[str, Rule], redactor: Redactor, now: int) -> list[Finding]:
+    """Return the findings of the rules, without exchange and frame, which are not in any recording.
 
     `now` is the time of the conversation in ns. The redactor learns the secrets of the card.
     """
-    observer = Observer(redactor)
+    observer = Observer(redactor, rules=Engine(rules, max_per_exchange=MAX_PER_KIND))
     out: list[Observation] = []
     for chunk in _conversation(source.responses, now):
         observer.feed(chunk, out)

@@ -22,7 +22,6 @@ from a2a_proxy.protocol.operations import CARD_OPERATION
 from a2a_proxy.protocol.session_facts import card_facts
 from a2a_proxy.protocol.text import to_one_line
 from a2a_proxy.redaction import Redactor
-from a2a_proxy.rules.run.engine import BROKEN_RULE_ID
 from a2a_proxy.rules.state.card_declarations import Json, indexed_objects, is_v1
 
 _PROBE_OPERATION = "GetTask"
@@ -42,31 +41,31 @@ def run_card(word: str, options: CardOptions, now: int) -> int:
             report would overwrite an input.
     """
     today = datetime.datetime.fromtimestamp(now // 1_000_000_000, datetime.UTC).date()
-    findings = CARD_FINDINGS if options.probe else {"MIGRATION": CARD_FINDINGS["MIGRATION"]}
-    output = ReportOutput(options, today, card_rules(fetched="://" in word), findings)
+    others = {ident: text for ident, text in CARD_FINDINGS.items() if ident != "PROBE" or options.probe}
+    output = ReportOutput(options, today, card_rules(fetched="://" in word), others)
     output.refuse_overwriting([] if "://" in word else [Path(word)])
     source = read_source(word)
     card: Json = msgspec.json.decode(source.responses[-1].body)
     redactor = Redactor(secrets.token_bytes(32))
-    found = [
-        CheckFinding(each, CARD_OPERATION.name)
-        for each in (*judge_card(source, redactor, now), *map(redactor.finding, migration_findings(card, now)))
-        if each.rule in output.rule_ids or each.rule == BROKEN_RULE_ID
-    ]
+    rules = {rule.id: rule for rule in output.report.executed_rules}
+    found = judge_card(source, rules, redactor, now)
+    if "MIGRATION" in output.rule_ids:
+        found += map(redactor.finding, migration_findings(card, now))
+    findings = [CheckFinding(each, CARD_OPERATION.name) for each in found]
     notes = list(source.notes)
     if options.probe:
         probe_notes, probe_findings = _probe_card(card, redactor, now)
         notes += probe_notes
-        found += [CheckFinding(each, _PROBE_OPERATION) for each in probe_findings if each.rule in output.rule_ids]
+        findings += [CheckFinding(each, _PROBE_OPERATION) for each in probe_findings if each.rule in output.rule_ids]
     contents = redactor.text(_describe_card(card))
-    output.report.sessions.append(_session_of(source, contents, notes, found, now))
+    output.report.sessions.append(_session_of(source, contents, notes, findings, now))
     return output.print_report()
 
 
 def _session_of(
     source: CardSource, contents: str, notes: list[str], found: list[CheckFinding], now: int
 ) -> CheckedSession:
-    exchanges = len(source.responses)
+    exchanges = len(source.responses) if source.fetched else 0
     return CheckedSession(
         source.name, 1, exchanges, 2 * exchanges, "", found, started=now, contents=contents, notes=notes
     )

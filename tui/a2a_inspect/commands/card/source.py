@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from a2a_inspect.data.recording_choice import STDOUT
-from a2a_proxy.cli.card.fetch import MAX_CARD_BYTES, CardResponse, describe_text, fetch_card
+from a2a_proxy.cli.card.response import MAX_CARD_BYTES, CardResponse, describe_text
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.bindings.card import WELL_KNOWN_PATHS
 
@@ -35,6 +35,8 @@ def read_source(word: str) -> CardSource:
         UserError: there is no JSON object.
     """
     if "://" in word:
+        from a2a_proxy.cli.card.fetch import fetch_card
+
         responses = asyncio.run(fetch_card(word))
         return CardSource(responses[-1].url, responses, True, _path_notes(responses))
     name = "stdin" if Path(word) == STDOUT else word
