@@ -105,13 +105,13 @@ async def test_interfaces_of_both_forms_are_probed_once() -> None:
             "supportedInterfaces[1].url",
         ]
         old = {"url": url, "additionalInterfaces": [{"url": f"{url}rest", "transport": "HTTP+JSON"}]}
-        skipped = await probe_interfaces(old)
+        before = await probe_interfaces(old)
         old["protocolVersion"] = "0.3.0"
         probed = await probe_interfaces(old)
     methods = sorted(json.loads(text)["method"] for verb, _, _, text in heard.requests if verb == "POST")
     assert methods == ["GetTask", "tasks/get", "tasks/get", "tasks/get"]
-    assert [each.label.partition(" at ")[0] for each in probed] == ["JSONRPC 0.3.0", "HTTP+JSON 0.3.0"]
-    assert len(skipped) == 2
+    assert [each.label.partition(" at ")[0] for each in probed] == ["JSONRPC 0.3", "HTTP+JSON 0.3"]
+    assert [each.label.partition(" at ")[0] for each in before] == ["JSONRPC 0.2", "HTTP+JSON 0.2"]
 
 
 # --- JSON-RPC and REST ----------------------------------------------------------------------------------------------
@@ -128,9 +128,19 @@ def envelope(**members: object) -> Json:
         (envelope(error={"code": -32001}), 404, Verdict.ANSWERS, "TASK_NOT_FOUND -32001"),
         (envelope(error={"code": -32601, "message": "x"}), 200, Verdict.FAILS, "METHOD_NOT_FOUND -32601: x"),
         (envelope(error={"code": -32009, "message": "x"}), 200, Verdict.FAILS, "VERSION_NOT_SUPPORTED -32009: x"),
-        (envelope(error={"code": -32603, "message": [1]}), 500, Verdict.ODD, "INTERNAL_ERROR -32603"),
-        (envelope(error={"code": "x"}), 200, Verdict.ODD, ""),
-        (envelope(result={"id": "1"}), 200, Verdict.ODD, "returns a result for a task that cannot exist"),
+        (
+            envelope(error={"code": -32603, "message": [1]}),
+            500,
+            Verdict.ODD,
+            "INTERNAL_ERROR -32603; expected TASK_NOT_FOUND",
+        ),
+        (envelope(error={"code": "x"}), 200, Verdict.ODD, "; expected TASK_NOT_FOUND"),
+        (
+            envelope(result={"id": "1"}),
+            200,
+            Verdict.ODD,
+            "returns a result for a task that cannot exist; expected TASK_NOT_FOUND",
+        ),
         ({}, 401, Verdict.ANSWERS, "requires authentication (status 401)"),
         ("<html>", 403, Verdict.ANSWERS, "requires authentication (status 403)"),
         ("<html>", 200, Verdict.FAILS, "status 200 with text/html, which is not JSON-RPC"),
@@ -266,7 +276,7 @@ async def test_grpc_request() -> None:
         return from_dict("1.0", "Task", {"id": "1"}).SerializeToString()
 
     found = await probe_grpc(answer)
-    assert found == (Verdict.ODD, "returns a task for an id that cannot exist")
+    assert found == (Verdict.ODD, "returns a task for an id that cannot exist; expected TASK_NOT_FOUND")
     ((data, metadata),) = heard
     request: Any = message_class("1.0", "GetTaskRequest").FromString(data)
     assert re.fullmatch(UUID, request.id)
@@ -286,7 +296,7 @@ async def test_grpc_of_0_3_is_another_service() -> None:
 
 
 async def test_grpc_that_does_not_answer(unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A port on which nothing listens, TLS to a plain port, an agent that hangs."""
+    """A port on which nothing listens, an agent that hangs, HTTP/1.1, TLS to a plain port."""
     refused = await probe_one(entry(f"127.0.0.1:{unused_tcp_port}", "GRPC"))
     assert (refused.verdict, refused.words) == (Verdict.FAILS, "connection refused (without TLS)")
     monkeypatch.setattr(probe, "FETCH_SECONDS", 0.5)
@@ -297,6 +307,9 @@ async def test_grpc_that_does_not_answer(unused_tcp_port: int, monkeypatch: pyte
 
     verdict, words = await probe_grpc(hang)
     assert (verdict, words) == (Verdict.FAILS, f"no answer within {fetch.FETCH_SECONDS:.0f} s")
+    async with http_agent(reply({})) as port:
+        plain = await probe_one(entry(f"127.0.0.1:{port}", "GRPC"))
+    assert (plain.verdict, plain.words) == (Verdict.FAILS, "it does not speak HTTP/2 on this port (without TLS)")
     found = await probe_grpc(hang, "https://127.0.0.1:{}")
     assert found == (Verdict.FAILS, "the TLS handshake failed (with TLS)")
 

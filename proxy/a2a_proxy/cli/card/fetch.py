@@ -152,7 +152,7 @@ def _follow_redirect(url: URL, target: str) -> URL:
 
 
 def _explain_responses(responses: list[CardResponse]) -> UserError:
-    """Return the error of responses without a card; the first one that is not 404 decides."""
+    """Return the error of responses without a card; the first status other than 404 decides."""
     found = next((each for each in responses if each.status != 404), None)
     if found is None:
         listed = " and ".join(each.url for each in responses)

@@ -38,6 +38,7 @@ _BINDINGS = {"JSONRPC": Binding.JSONRPC, "HTTP+JSON": Binding.REST, "GRPC": Bind
 _GRPC_CAUSES = {
     "refused": "connection refused",
     "handshake failed": "the TLS handshake failed",
+    "failed parsing http/2": "it does not speak HTTP/2 on this port",
     "errors resolving": "its name cannot be resolved",
 }
 """Maps a part of gRPC's own error text, in lower case, to the cause."""
@@ -61,6 +62,8 @@ class ProbeResult(msgspec.Struct, frozen=True):
     """The result of probing one interface."""
 
     interface: OfferedInterface
+    dialect: Dialect
+    """The dialect in which a client calls the interface."""
     verdict: Verdict
     words: str
     """The answer, or why there is no answer."""
@@ -68,7 +71,7 @@ class ProbeResult(msgspec.Struct, frozen=True):
     @property
     def label(self) -> str:
         """The interface: `JSONRPC 1.0 at https://host/a2a`."""
-        name = " ".join(filter(None, (self.interface.binding, self.interface.version)))
+        name = " ".join(filter(None, (self.interface.binding, str(self.dialect))))
         return f"{name} at {printable_url(self.interface.url)}"
 
 
@@ -76,14 +79,15 @@ async def probe_interfaces(card: Json) -> list[ProbeResult]:
     """Return the result of each interface of the card, in the order of the card; an interface that is declared in the
     forms of 0.3 and of 1.0 is probed once. Never raises because of an answer.
     """
-    distinct: dict[tuple[str, ...], OfferedInterface] = {}
+    distinct: dict[tuple[str, ...], tuple[OfferedInterface, Dialect]] = {}
     for offer in read_interfaces(card):
-        key = (offer.binding, offer.url.rstrip("/"), str(_dialect_of(offer, card)), offer.tenant)
-        distinct.setdefault(key, offer)
+        dialect = _dialect_of(offer, card)
+        distinct.setdefault((offer.binding, offer.url.rstrip("/"), str(dialect), offer.tenant), (offer, dialect))
     offers = list(distinct.values())
-    results = await asyncio.gather(*(_probe(each, _dialect_of(each, card)) for each in offers[:MAX_PROBES]))
-    skipped = f"not probed: only the first {MAX_PROBES} interfaces are"
-    return [*results, *(ProbeResult(each, Verdict.SKIPPED, skipped) for each in offers[MAX_PROBES:])]
+    answers = await asyncio.gather(*(_probe(*each) for each in offers[:MAX_PROBES]))
+    skipped = (Verdict.SKIPPED, f"not probed: only the first {MAX_PROBES} interfaces are")
+    answers += [skipped] * (len(offers) - len(answers))
+    return [ProbeResult(*offer, *answer) for offer, answer in zip(offers, answers, strict=True)]
 
 
 def _dialect_of(offer: OfferedInterface, card: Json) -> Dialect:
@@ -96,23 +100,23 @@ def _dialect_of(offer: OfferedInterface, card: Json) -> Dialect:
     return Dialect.V0_3 if found is Dialect.UNKNOWN else found
 
 
-async def _probe(offer: OfferedInterface, dialect: Dialect) -> ProbeResult:
+async def _probe(offer: OfferedInterface, dialect: Dialect) -> tuple[Verdict, str]:
     binding = _BINDINGS.get(offer.binding)
     address = parse_card_url(CardUrl(offer.url, offer.binding))
     if binding is None:
-        return ProbeResult(offer, Verdict.SKIPPED, f"not probed: {offer.binding or 'no binding'} is no core binding")
+        return Verdict.SKIPPED, f"not probed: {offer.binding or 'no binding'} is no core binding"
     if address is None:
-        return ProbeResult(offer, Verdict.SKIPPED, "not probed: the URL is invalid or has user information")
+        return Verdict.SKIPPED, "not probed: the URL is invalid or has user information"
     params = {"id": str(uuid.uuid4())} | ({"tenant": offer.tenant} if offer.tenant else {})
     try:
         request = translate_request(params, CallTarget(binding, dialect, _OPERATION), (), 1)
     except CallError as wrong:
-        return ProbeResult(offer, Verdict.SKIPPED, f"not probed: {wrong}")
+        return Verdict.SKIPPED, f"not probed: {wrong}"
     if binding is Binding.GRPC:
         verdict, words = await _call_grpc(address, request)
     else:
         verdict, words = await _call_http(offer.url, binding, dialect, request)
-    return ProbeResult(offer, verdict, words)
+    return verdict, f"{words}; expected {_EXPECTED}" if verdict is Verdict.ODD else words
 
 
 async def _call_http(url: str, binding: Binding, dialect: Dialect, request: DriveRequest) -> tuple[Verdict, str]:

@@ -75,6 +75,20 @@ def test_a_member_without_a_1_0_form() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("members", "version"),
+    [
+        ({}, "0.2"),
+        ({"authentication": {}}, "0.1"),
+        ({"protocolVersion": "0.2.6"}, "0.2"),
+        ({"protocolVersion": "x"}, "0.3"),
+    ],
+)
+def test_the_version_of_an_older_card(members: dict[str, Any], version: str) -> None:
+    _, summary = migrate(**{**OLD, "protocolVersion": None, **members})["url"]
+    assert summary.startswith(f"`url` is the {version} form; in 1.0: ")
+
+
 def test_a_card_with_both_forms() -> None:
     """A warning where 1.0 clients lack something that 0.3 clients have."""
     old = {"url": "http://localhost:8000/", "security": [{"key": []}], "securitySchemes": KEY}

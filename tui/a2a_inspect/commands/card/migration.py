@@ -8,6 +8,8 @@ import msgspec
 
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.present.text import format_count
+from a2a_proxy.protocol.dialect import dialect_of_version
+from a2a_proxy.protocol.session_facts import card_facts
 from a2a_proxy.rules.state.card_declarations import (
     SCHEME_MEMBERS,
     Json,
@@ -33,19 +35,27 @@ class _OldMember(msgspec.Struct, frozen=True):
     """The form in 1.0; empty if 1.0 has none."""
     has_new: bool = True
     """Whether the card has the 1.0 form too."""
-    version: str = "0.3"
+    version: str = ""
+    """The version of the old form; empty for that of the card."""
     count: int = 1
     noun: str = ""
 
 
 def migration_findings(card: Json, now: int) -> list[Finding]:
-    """Return a finding for each member in the form of 0.3; a warning if a card for 1.0 clients lacks the 1.0 form.
+    """Return a finding for each member in an older form; a warning if a card for 1.0 clients lacks the 1.0 form.
 
     `now` is the time of the findings in ns.
     """
     mixed = is_v1(card)
+    version = "0.3" if mixed else str(dialect_of_version(card_facts(card).version)) or "0.3"
     return [
-        Finding("MIGRATION", _severity_of(each, mixed), now, _summary_of(each, mixed), evidence={"path": each.path})
+        Finding(
+            "MIGRATION",
+            _severity_of(each, mixed),
+            now,
+            _summary_of(each, each.version or version, mixed),
+            evidence={"path": each.path},
+        )
         for each in _old_members(card)
     ]
 
@@ -54,11 +64,11 @@ def _severity_of(member: _OldMember, mixed: bool) -> Severity:
     return Severity.WARNING if mixed and member.form and not member.has_new else Severity.INFO
 
 
-def _summary_of(member: _OldMember, mixed: bool) -> str:
+def _summary_of(member: _OldMember, version: str, mixed: bool) -> str:
     many = f" ({format_count(member.count, member.noun)})" if member.count > 1 else ""
     if not member.form:
-        return f"`{member.path}` is a member of {member.version} that 1.0 does not have"
-    named = f"`{member.path}`{many} is the {member.version} form"
+        return f"`{member.path}` is a member of {version} that 1.0 does not have"
+    named = f"`{member.path}`{many} is the {version} form"
     if not mixed:
         return f"{named}; in 1.0: `{member.form}`"
     has = "the card also has" if member.has_new else "the card lacks"

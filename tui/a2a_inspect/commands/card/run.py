@@ -86,7 +86,7 @@ def _describe_card(card: Json) -> str:
         (
             head,
             f"A2A {to_one_line(' and '.join(sorted(versions)), 40)}",
-            format_count(len(facts.interfaces), "interface"),
+            format_count(len({(each.url, each.binding, each.version) for each in facts.interfaces}), "interface"),
             format_count(len(indexed_objects(card.get("skills"))), "skill"),
         )
     )
