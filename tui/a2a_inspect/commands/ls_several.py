@@ -19,8 +19,8 @@ from a2a_inspect.commands.ls import (
 )
 from a2a_inspect.commands.session import member_lines
 from a2a_inspect.commands.table import TableLimits, table_lines, terminal_width
-from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.present import text
+from a2a_proxy.present.objects import exchange_object
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.multi_reader import MultiReader, MultiReaderFile, TaskSighting
@@ -68,7 +68,7 @@ def _exchange_lines(several: MultiReader, rows: Iterable[tuple[MultiReaderFile, 
 
 def _files_with_several_sessions(several: MultiReader) -> set[int]:
     """Return the files of which more than one session is shown: a number alone does not name an exchange of theirs."""
-    return {number for number, sessions in enumerate(several.own_sessions()) if len(sessions) > 1}
+    return {member.number for member, own in several.own_sessions() if len(own) > 1}
 
 
 def list_tasks(several: MultiReader, *, as_json: bool, where: str = "") -> None:
