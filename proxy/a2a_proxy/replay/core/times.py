@@ -6,8 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from a2a_proxy.recording.difference.fields import OPAQUE
-from a2a_proxy.recording.difference.reduced import MAX_DEPTH
+from a2a_proxy.recording.difference.fields import MAX_DEPTH, OPAQUE
 
 _TIMESTAMP_FIELDS = frozenset({"timestamp", "createdAt", "createdTime", "lastModified"})
 _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)?")
