@@ -41,7 +41,7 @@ FASTA2A = (
     rpc1("CancelTask", {"id": "$task"}),
     rpc1("SubscribeToTask", {"id": "$task"}),
     rpc1("SendMessage", message1(HELLO1)),
-    rpc1("SendMessage", message1({"data": {"a": 1}})),
+    rpc1("SendStreamingMessage", message1({"data": {"a": 1}})),
     rpc1("ListTasks", {}),
     rpc1("GetTask", {"id": UNKNOWN}),
     rpc1("CancelTask", {"id": UNKNOWN}),
