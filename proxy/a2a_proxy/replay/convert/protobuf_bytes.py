@@ -25,14 +25,14 @@ def encode_answer(value: Any, operation: str, dialect: Dialect, schema: str = ""
 
     Raises RenderError if the value is not such a message.
     """
-    made = convert_answer(value, operation, dialect, Binding.GRPC)
-    return _encode_message(made, schema or _schema_of(operation, dialect, response=True), "event")
+    converted = convert_answer(value, operation, dialect, Binding.GRPC)
+    return _encode_message(converted, schema or _schema_of(operation, dialect, response=True), "event")
 
 
 def encode_request(value: Any, operation: str, dialect: Dialect, schema: str = "") -> bytes:
     """Encode one message of a client. Raises RenderError as `encode_answer` does."""
-    made = convert_request(value, operation, dialect, Binding.GRPC)
-    return _encode_message(made, schema or _schema_of(operation, dialect, response=False), "message")
+    converted = convert_request(value, operation, dialect, Binding.GRPC)
+    return _encode_message(converted, schema or _schema_of(operation, dialect, response=False), "message")
 
 
 def _schema_of(operation: str, dialect: Dialect, *, response: bool) -> str:
