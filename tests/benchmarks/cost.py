@@ -154,7 +154,7 @@ def _trickle(journal: Path, recording: Path) -> None:
 
 def _burst(folder: Path, wake: int) -> None:
     """What a recorder process does, at equal priority and silent."""
-    from a2a_proxy.recorder.garbage_collection import reduce_collections
+    from a2a_proxy.recorder.__main__ import reduce_collections
     from a2a_proxy.recorder.process import record_session
     from a2a_proxy.recorder.status_writer import StatusWriter
 

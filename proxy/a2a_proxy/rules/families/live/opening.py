@@ -268,7 +268,7 @@ def wrong_refusal(context: RuleContext) -> Iterator[RuleFinding]:
         send(),
         {"event": snapshot()},
         {"event": _COMPLETED_EVENT},
-        tells="LiveResponse",
+        answer_type="LiveResponse",
         half_close=False,
     ),
     clean=grpc(
@@ -276,8 +276,8 @@ def wrong_refusal(context: RuleContext) -> Iterator[RuleFinding]:
         {"message": send()},
         {"event": snapshot()},
         {"event": _COMPLETED_EVENT},
-        asks="LiveRequest",
-        tells="LiveResponse",
+        request_type="LiveRequest",
+        answer_type="LiveResponse",
         half_close=False,
     ),
 )

@@ -84,7 +84,7 @@ def not_multiplexed(context: RuleContext) -> Iterator[RuleFinding]:
     yield from ()
 
 
-_PROPOSAL = {"asks": "StreamRequest@live-2153", "tells": "StreamResponse@live-2153"}
+_PROPOSAL = {"request_type": "StreamRequest@live-2153", "answer_type": "StreamResponse@live-2153"}
 _ARTIFACT_MESSAGE = {"artifactUpdate": chunk("half", id="a9")["artifactUpdate"]}
 
 
@@ -97,7 +97,7 @@ def _uplink_script(*answers: object) -> Script:
         EventPause(3),
         _COMPLETED_EVENT,
         half_close=False,
-        **_PROPOSAL,  # type: ignore[arg-type]
+        **_PROPOSAL,
     )
     second = grpc("SendLiveMessage", _ARTIFACT_MESSAGE, HalfClosed(), *answers, half_close=False, **_PROPOSAL)  # type: ignore[arg-type]
     return run_together(first, second, after=1000 * MS)
