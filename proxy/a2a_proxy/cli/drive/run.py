@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy.capture import file_layout
-from a2a_proxy.cli.config import proxy_config
+from a2a_proxy.cli.config import ProxyArguments, proxy_config
 from a2a_proxy.cli.console import HookSummary, StartInfo
 from a2a_proxy.cli.drive.agent import (
     AgentAddress,
@@ -130,13 +130,11 @@ async def _drive_network_agent(plan: DrivePlan, options: DriveCommandOptions, fi
     trust = Trust(options.upstream_ca, options.upstream_insecure)
     reached = await find_agent(options.upstream, options.upstream_grpc, trust)
     _note_dialects(plan, options.target, reached)
-    config = proxy_config(
+    arguments = ProxyArguments(
         listen=("127.0.0.1:0",) * len(reached.upstreams),
         upstream=tuple(each.text for each in reached.upstreams),
         upstream_grpc=(reached.grpc.text,) * len(reached.upstreams) if reached.grpc is not None else (),
         record=file,
-        keep_secrets=False,
-        log_format="text",
         quiet=True,
         redact=tuple(f"header:{name}" for name in sorted(options.credentials.replaced_names(plan.steps))),
         upstream_ca=options.upstream_ca,
@@ -147,7 +145,7 @@ async def _drive_network_agent(plan: DrivePlan, options: DriveCommandOptions, fi
     async def work(addresses: list[str]) -> None:
         drives.append(await _run_calls(plan, options, _open_transports(plan, reached, addresses)))
 
-    proxy = ProxyRun(config, work, WarningConsole())
+    proxy = ProxyRun(proxy_config(arguments), work, WarningConsole())
     proxy.command = _redact_command(proxy.command, options.credentials)
     await proxy.run()
     if not drives:

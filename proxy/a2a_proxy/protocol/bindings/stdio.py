@@ -26,6 +26,7 @@ from a2a_proxy.protocol.call import (
     RpcExchange,
     SpanPiece,
     exchange_end_of_cut,
+    make_detail,
 )
 from a2a_proxy.protocol.errors import error_line, header_value
 from a2a_proxy.protocol.exchange import ExchangeState
@@ -123,10 +124,10 @@ class StdioCall(RpcExchange):
             code, text = (error.get("code"), error.get("message")) if isinstance(error, dict) else (0, "")
             code = code if isinstance(code, int) else 0
             self.fail(code, error_line("", code, text if isinstance(text, str) else ""))
-            self.emit(out, TO_CLIENT, FrameKind.ERROR, message, JSON, NO_SUMMARY, "", code, method, message.framing)
+            self.emit(out, TO_CLIENT, FrameKind.ERROR, message, JSON, NO_SUMMARY, ("", code, method, message.framing))
             return True
         summary = summarise_leniently(params, True)
-        self.emit(out, TO_CLIENT, FrameKind.EVENT, message, JSON, summary, "", 0, method, message.framing)
+        self.emit(out, TO_CLIENT, FrameKind.EVENT, message, JSON, summary, ("", 0, method, message.framing))
         self._is_last_frame(out[-1])
         return False
 
@@ -335,7 +336,7 @@ class Pipe:
             if call.rests and how not in ("connection lost", "proxy stopped", "proxy killed"):
                 self._finish_call(rpc_id, call, place.at, "complete")
                 continue
-            call.emit(out, side, FrameKind.CUT, place, "", NO_SUMMARY, note=note)
+            call.emit(out, side, FrameKind.CUT, place, "", NO_SUMMARY, make_detail(note=note))
             self._finish_call(rpc_id, call, place.at, how)
 
     def _finish_call(self, rpc_id: str, call: StdioCall, at: int, how: str) -> None:
