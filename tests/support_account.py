@@ -1,4 +1,5 @@
-"""Two accounts of the same calls: what an SDK handed its caller (a transcript), and what the proxy recorded.
+"""Compare two accounts of the same calls: what an SDK returned to its caller (a transcript), and what the proxy
+recorded.
 
 An exchange belongs to a stream of a transcript if the recorded events, read by `a2a_proxy.protocol.event` and put in
 the words of the transcripts (`tests/peers/clients/kit.py`), are the next events of that stream, in order.
@@ -27,17 +28,17 @@ from support_peers import Entry, Transcript
 Event = dict[str, Any]
 CODES = {code.value[0]: code.name for code in grpc.StatusCode}
 SECRET = {"token", "credentials"}
-"""Recorded as labels."""
+"""The recording has labels in place of these."""
 CUT_SHORT = "the response broke off"
 CUT_ERRORS = {"A2AClientHTTPError", "TypeError"}
-"""What SDKs raise where a response breaks off."""
+"""Errors that SDKs raise when a response ends early."""
 CODE_ONLY = {"A2AClientHTTPError"}
-"""What SDKs raise with the HTTP status in place of what the agent wrote."""
+"""Errors that SDKs raise with the HTTP status instead of the agent's text."""
 
 
 @dataclass(frozen=True)
 class Told:
-    """One thing that an agent said in an exchange."""
+    """One message or error of an agent in an exchange."""
 
     exchange: Exchange
     frame: Frame
@@ -46,35 +47,37 @@ class Told:
 
 @dataclass
 class Line:
-    """One stream of a transcript, and how much of it the recording has told."""
+    """One stream of a transcript, and its part that the recording has covered so far."""
 
     binding: str
     scenario: str
     stream: str
     entries: list[Entry]
     ignored: frozenset[str] = frozenset()
-    """Members that this client's SDK changes."""
+    """Members that the SDK of this client changes."""
     position: int = 0
     told: list[tuple[Entry, Told]] = field(default_factory=list)
     swallowed: list[Told] = field(default_factory=list)
-    """What came after the client had given up."""
+    """Messages and errors that arrived after the client had stopped reading."""
 
     @property
     def untold(self) -> list[Event]:
-        """What the recording does not tell. That a stream ended well, or was left, nobody sent."""
+        """Return the entries that the recording does not cover. The end of a stream and its cancellation are not sent
+        as messages."""
         return [entry.event for entry in self.entries[self.position :] if entry.event["kind"] != "left"]
 
     @property
     def next_at(self) -> int:
-        """When the caller got what comes next, ns."""
+        """Return when the caller received the next entry, ns."""
         return self.entries[self.position].at if self.position < len(self.entries) else 0
 
     def gives_up(self, event: Event) -> bool:
-        """The caller was told no more of this stream, whatever came: it left, or its SDK cannot read U+2028."""
+        """Return whether the caller received nothing more of this stream, because it left or its SDK cannot read
+        U+2028."""
         return event["kind"] == "left" or (event["kind"] == "error" and "Unterminated string" in event["message"])
 
     def take(self, said: list[Told]) -> bool:
-        """Take an exchange if it goes on as this stream does."""
+        """Take an exchange if its events are the next ones of this stream."""
         rest, taken = self.entries[self.position :], 0
         for one in said:
             if taken == len(rest):
@@ -91,7 +94,8 @@ class Line:
 
 
 def lines(binding: str, seen: list[Transcript], ignored: frozenset[str] = frozenset()) -> list[Line]:
-    """The streams of the transcripts of one client. A webhook is not called through the proxy."""
+    """Return the streams of the transcripts of one client. Webhooks are excluded, because they are not called through
+    the proxy."""
     found = []
     for one in seen:
         for name in sorted({entry.stream for entry in one.entries} - {"webhook"}):
@@ -101,7 +105,7 @@ def lines(binding: str, seen: list[Transcript], ignored: frozenset[str] = frozen
 
 
 def told(recording: Recording) -> list[list[Told]]:
-    """What agents said, exchange by exchange."""
+    """Return the messages and errors of the agents, by exchange."""
     found = []
     for row in recording.exchanges():
         frames = [frame_row.frame for frame_row in recording.frames(row.key)]
@@ -110,10 +114,11 @@ def told(recording: Recording) -> list[list[Told]]:
 
 
 def match(exchanges: list[list[Told]], account: list[Line]) -> list[list[Told]]:
-    """Give each exchange to the stream that goes on as it does; the exchanges that no stream tells of.
+    """Assign each exchange to the stream whose next events it has; return the exchanges without a stream.
 
-    Of several streams (all clients fetch one card) the one that had it first. What fits none is tried again when the
-    others are given away: the client that asked first may have been the last to note its answer.
+    If several streams fit (all clients fetch one card), the exchange goes to the stream whose client received its next
+    entry first. An exchange that fits none is tried again after the others: the client that called first may have been
+    the last to write down its answer.
     """
     strangers = []
     for said in exchanges:
@@ -128,12 +133,13 @@ def _fits(line: Line, said: list[Told]) -> bool:
 
 
 def _was_sent(event: Event) -> bool:
-    """Not the end of a stream; nor the refusal of an SDK to call at all what 0.3 does not have."""
+    """Return whether an agent sent it: false for the end of a stream, and for calls that an SDK refused because 0.3
+    lacks them."""
     return event["kind"] != "end" and "tasks/list" not in event.get("message", "")
 
 
 def same(event: Event, one: Told, ignored: frozenset[str] = frozenset()) -> bool:
-    """The caller got what was recorded, but for secrets and the members that its SDK changes."""
+    """Return whether the caller received what was recorded, except for secrets and the members that its SDK changes."""
     match event["kind"]:
         case "http":
             return event["status"] == one.exchange.status and _same_body(event["body"], one.frame.payload.decode())
@@ -153,7 +159,8 @@ def same(event: Event, one: Told, ignored: frozenset[str] = frozenset()) -> bool
 
 
 def covers(wanted: Any, given: Any, ignored: frozenset[str] | set[str] = frozenset(SECRET)) -> bool:
-    """`given` has all that `wanted` tells; null, empty and absent are one, and so are 0 and "0"."""
+    """Return whether `given` contains everything in `wanted`. null, empty and absent are equal, and so are 0 and
+    "0"."""
     if isinstance(wanted, dict):
         if not isinstance(given, dict):
             return False
@@ -166,14 +173,15 @@ def covers(wanted: Any, given: Any, ignored: frozenset[str] | set[str] = frozens
 
 
 def _covers(name: str, wanted: Any, given: Any, ignored: frozenset[str] | set[str]) -> bool:
-    """The 0.3 SDKs put base64 into the bytes of the protobuf form, and the Python one takes it out again."""
+    """As `covers`. The 0.3 SDKs put base64 into the bytes of the protobuf form, and the Python SDK decodes it again."""
     if name == "raw" and isinstance(given, str) and wanted != given:
         return bool(wanted == base64.b64decode(given).decode("ascii", "replace"))
     return covers(wanted, given, ignored)
 
 
 def _same_error(event: Event, recorded: Event) -> bool:
-    """SDKs wrap an error in words of their own: they contain the recorded message, or only the code came through."""
+    """Return whether two errors are the same. SDKs add text of their own around the recorded message, or keep only the
+    code."""
     message = recorded["message"]
     if message == CUT_SHORT:
         return event["type"] in CUT_ERRORS
@@ -190,7 +198,7 @@ def _same_body(shown: str, recorded: str) -> bool:
 
 
 def _resource(config: Event) -> str:
-    """The name of a push configuration in the 0.3 protobuf form."""
+    """Return the name of a push configuration in the 0.3 protobuf form."""
     return f"tasks/{config['task']}/pushNotificationConfigs/{config['id']}"
 
 
@@ -223,7 +231,7 @@ def _error(frame: Frame) -> Event:
 
 
 def _shown(value: Event, exchange: Exchange) -> Event:
-    """A normalised event in the words of the transcripts."""
+    """Return a normalised event in the vocabulary of the transcripts."""
     match value:
         case {"task": dict(task)}:
             return _task(task)
@@ -261,7 +269,7 @@ def _word(state: str) -> str:
 
 
 def _task(value: Event) -> Event:
-    """A task; that it is whole stands for the chunk flags that 0.1 leaves in its artifacts."""
+    """Return a task. A complete task stands for the chunk flags that 0.1 omits from its artifacts."""
     artifacts = [{**_artifact(one), "append": False, "last": True} for one in value.get("artifacts", [])]
     ids = {"kind": "task", "task": value.get("id"), "context": value.get("contextId")}
     return {**ids, **_status(value), "artifacts": artifacts, "history": len(value.get("history", []))}

@@ -1,4 +1,4 @@
-"""Tracing backends that people run, started on loopback and read back through their own interfaces.
+"""Tracing backends, started on loopback and read through their own interfaces.
 
 `tests/peers/setup.py --soak` installs them. Each takes seconds to start and hundreds of megabytes of memory.
 """
@@ -30,13 +30,13 @@ START_SECONDS, READ_SECONDS = 300, 180
 
 
 class Phoenix(msgspec.Struct):
-    """A running Arize Phoenix; projects are told apart by the resource attribute `openinference.project.name`."""
+    """A running Arize Phoenix. The resource attribute `openinference.project.name` selects the project."""
 
     http: str
     grpc: str
 
     def spans(self, project: str, count: int) -> list[Seen]:
-        """What a project has, in order of time, when it has that many spans; links are in none of its answers."""
+        """Return the spans of a project in order of time, when it has that many. Phoenix returns no links."""
         found = _until(lambda: self._read(project), count)
         return sorted((_of_phoenix(each) for each in found), key=lambda each: (each.started, each.span))
 
@@ -44,7 +44,7 @@ class Phoenix(msgspec.Struct):
         try:
             page: dict[str, Any] = _get(f"{self.http}/v1/projects/{project}/spans?limit=1000")
         except urllib.error.HTTPError as error:
-            if error.code == 404:  # nothing has come yet
+            if error.code == 404:  # no span has arrived yet
                 return []
             raise
         return list(page["data"])
@@ -52,7 +52,8 @@ class Phoenix(msgspec.Struct):
 
 @contextmanager
 def phoenix(folder: Path) -> Iterator[Phoenix]:
-    """Its gRPC port listens on every interface whatever PHOENIX_HOST says (20.26: fixed in its `grpc_server.py`)."""
+    """Run Phoenix. Its gRPC port listens on every interface despite PHOENIX_HOST (20.26: fixed in its
+    `grpc_server.py`)."""
     http, grpc = _free_ports(2)
     env = {
         "PHOENIX_HOST": "127.0.0.1",
@@ -68,12 +69,12 @@ def phoenix(folder: Path) -> Iterator[Phoenix]:
 
 
 class Mlflow(msgspec.Struct):
-    """A running MLflow server; a request header says which experiment the spans are for."""
+    """A running MLflow server. A request header selects the experiment of the spans."""
 
     http: str
 
     def experiment(self, name: str) -> str:
-        """Make one; its id."""
+        """Create an experiment and return its id."""
         asked = urllib.request.Request(
             f"{self.http}/api/2.0/mlflow/experiments/create",
             json.dumps({"name": name}).encode(),
@@ -83,19 +84,19 @@ class Mlflow(msgspec.Struct):
             return str(json.load(answer)["experiment_id"])
 
     def take(self, experiment: str, request: bytes) -> None:
-        """Give it a request as OTLP JSON."""
+        """Send an OTLP request to it as JSON."""
         head = {"Content-Type": "application/json", "x-mlflow-experiment-id": experiment}
         asked = urllib.request.Request(f"{self.http}/v1/traces", request, head)
         with urllib.request.urlopen(asked, timeout=READ_SECONDS) as answer:
             assert answer.status == 200
 
     def spans(self, experiment: str, count: int) -> list[Seen]:
-        """What an experiment has, in order of time, when it has that many spans."""
+        """Return the spans of an experiment in order of time, when it has that many."""
         found = _until(lambda: self._read(experiment), count)
         return sorted((_of_mlflow(each) for each in found), key=lambda each: (each.started, each.span))
 
     def _read(self, experiment: str) -> list[dict[str, Any]]:
-        """By MLflow's own client, which only its environment has."""
+        """Read with MLflow's own client, which is installed only in MLflow's environment."""
         script = (
             "import json, mlflow, sys; mlflow.set_tracking_uri(sys.argv[1]);"
             "traces = mlflow.search_traces(locations=[sys.argv[2]], return_type='list');"
@@ -109,7 +110,7 @@ class Mlflow(msgspec.Struct):
 
 @contextmanager
 def mlflow(folder: Path) -> Iterator[Mlflow]:
-    """One worker, with its database in the folder."""
+    """Run MLflow with one worker and its database in the folder."""
     (port,) = _free_ports(1)
     address = f"http://127.0.0.1:{port}"
     store = ["--backend-store-uri", f"sqlite:///{folder}/m.db", "--default-artifact-root", str(folder / "artifacts")]
@@ -124,7 +125,7 @@ def _program(name: str, environment: str = "") -> str:
 
 @contextmanager
 def _running(line: list[str], env: dict[str, str], folder: Path, ready: str) -> Iterator[None]:
-    """A server, and the processes it starts, until the block is over."""
+    """Run a server until the block ends, then end it and its child processes."""
     log = folder / "log"
     with log.open("wb") as said:
         process = subprocess.Popen(
@@ -152,7 +153,7 @@ def _wait(process: subprocess.Popen[bytes], ready: str, log: Path) -> None:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Its process group: a server may have workers."""
+    """End the process group, because a server may have workers."""
     for how in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, how)
@@ -161,7 +162,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _free_ports(count: int) -> list[int]:
-    """On which nobody listens."""
+    """Return ports on which nothing listens."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -175,7 +176,7 @@ def _get(url: str) -> Any:
 
 
 def _until(read: Callable[[], list[dict[str, Any]]], count: int) -> list[dict[str, Any]]:
-    """Backends write down what they have taken a moment later."""
+    """Read until the condition is true, and return the spans: backends store accepted spans with a delay."""
     deadline = time.monotonic() + READ_SECONDS
     while len(found := read()) < count and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -197,7 +198,7 @@ def _of_phoenix(span: dict[str, Any]) -> Seen:
 
 
 def _of_mlflow(span: dict[str, Any]) -> Seen:
-    """MLflow has ids of spans in base64, and values as JSON."""
+    """Decode MLflow's span ids, which are in base64, and its values, which are in JSON."""
     links = ((each["trace_id"].removeprefix("tr-"), each["span_id"], each["attributes"]) for each in span["links"])
     return Seen(
         name=span["name"],
@@ -218,6 +219,6 @@ def _hex(text: str) -> str:
 
 
 def _ns(text: str) -> int:
-    """Of an ISO time, exactly: a float would not have room for the microseconds."""
+    """Return an ISO time in ns. The arithmetic is exact, because a float cannot hold the microseconds."""
     since = datetime.fromisoformat(text) - datetime(1970, 1, 1, tzinfo=UTC)
     return (since // timedelta(microseconds=1)) * 1000

@@ -1,4 +1,5 @@
-"""Chromium without a window, driven by its DevTools protocol: pages, keys, what a page's websockets received."""
+"""Chromium without a window, controlled by its DevTools protocol: pages, keys, and the messages that websockets of a
+page received."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ import aiohttp
 from support_debian import DEBIAN, debian_environment, headless_browser
 
 PATIENCE = 60.0
-"""Seconds for anything; the machine may be busy."""
+"""Seconds for each step; the machine may be busy."""
 _KEYS = {"Enter": ("\r", 13), "Escape": ("", 27), "Tab": ("", 9), "ArrowDown": ("", 40), "ArrowUp": ("", 38)}
 
 
@@ -37,28 +38,28 @@ class Page:
         """Every address that the page asked for."""
 
     async def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """A command of the protocol, and its answer."""
+        """Send a command of the protocol and return its answer."""
         return await self._browser.ask(method, self._session, **parameters)
 
     async def run(self, script: str) -> Any:
-        """The value of an expression in the page; a promise is waited for."""
+        """Return the value of an expression in the page, after its promise has been resolved."""
         answer = await self.ask("Runtime.evaluate", expression=script, awaitPromise=True, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
     async def go(self, address: str) -> None:
-        """Open an address and wait until its page has loaded."""
+        """Open an address and wait until the page is loaded."""
         await self.ask("Page.navigate", url=address)
         await until_true(lambda: self.run("document.readyState === 'complete'"), f"{address} did not load")
 
     async def resize(self, width: int, height: int) -> None:
-        """Pixels of the window."""
+        """Set the size of the window, in pixels."""
         await self.ask(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
         )
 
     async def press(self, *keys: str) -> None:
-        """Letters, or names of keys as DOM has them."""
+        """Press keys: letters, or key names of the DOM."""
         for key in keys:
             text, code = _KEYS.get(key, (key, 0))
             about = {"key": key, "windowsVirtualKeyCode": code, **({"text": text} if text else {})}
@@ -66,11 +67,11 @@ class Page:
             await self.ask("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
     async def picture(self) -> bytes:
-        """What the page looks like, as PNG."""
+        """Return the page as a PNG picture."""
         return base64.b64decode((await self.ask("Page.captureScreenshot"))["data"])
 
     def hear(self, method: str, about: dict[str, Any]) -> None:
-        """An event of the protocol."""
+        """Handle an event of the protocol."""
         match method:
             case "Network.webSocketFrameReceived":
                 frame = about["response"]
@@ -98,7 +99,7 @@ class Browser:
         self._pages: dict[str, Page] = {}
 
     async def ask(self, method: str, session: str = "", **parameters: Any) -> dict[str, Any]:
-        """A command of the protocol, and its answer."""
+        """Send a command of the protocol and return its answer."""
         number = next(self._numbers)
         self._answers[number] = asyncio.get_running_loop().create_future()
         about = {"sessionId": session} if session else {}
@@ -106,7 +107,7 @@ class Browser:
         return await asyncio.wait_for(self._answers[number], PATIENCE)
 
     async def page(self) -> Page:
-        """A new, empty tab."""
+        """Open an empty tab."""
         target = (await self.ask("Target.createTarget", url="about:blank"))["targetId"]
         session = (await self.ask("Target.attachToTarget", targetId=target, flatten=True))["sessionId"]
         page = self._pages[session] = Page(self, session)
@@ -115,7 +116,7 @@ class Browser:
         return page
 
     async def listen(self) -> None:
-        """Hand answers and events to those who wait for them, until the browser goes."""
+        """Deliver answers and events to their waiting callers until the browser ends."""
         async for message in self._socket:
             said = message.json()
             if "id" in said:
@@ -128,7 +129,7 @@ class Browser:
 
 @contextlib.asynccontextmanager
 async def browsing(*options: str) -> AsyncIterator[Browser]:
-    """A browser with a profile of its own, ended at the end."""
+    """Run a browser with a profile of its own until the block ends."""
     path = headless_browser()
     assert path is not None
     with tempfile.TemporaryDirectory(prefix="a2a-browser-", ignore_cleanup_errors=True) as folder:
@@ -156,7 +157,8 @@ async def browsing(*options: str) -> AsyncIterator[Browser]:
 
 
 def _environment() -> dict[str, str]:
-    """Where an unpacked browser has its libraries, and an unpacked fontconfig its rules."""
+    """Return the environment in which an unpacked browser finds its libraries and the rules of an unpacked
+    fontconfig."""
     made = debian_environment(dict(os.environ))
     folders = sorted(str(folder) for folder in (DEBIAN / "usr" / "lib").glob("*-linux-gnu*/pulseaudio"))
     if folders:
@@ -166,7 +168,7 @@ def _environment() -> dict[str, str]:
 
 
 async def _address(folder: Path) -> str:
-    """The browser writes down where it listens."""
+    """Return the address on which the browser listens, from the file that it writes."""
     file = folder / "DevToolsActivePort"
     await until(lambda: file.exists() and file.read_text().count("\n") >= 1, "the browser did not start")
     port, path = file.read_text().split("\n")[:2]
@@ -174,7 +176,7 @@ async def _address(folder: Path) -> str:
 
 
 async def until(true: Callable[[], bool], otherwise: str) -> None:
-    """Wait until a condition holds."""
+    """Wait until a condition is true."""
 
     async def ask() -> bool:
         return true()
@@ -183,7 +185,7 @@ async def until(true: Callable[[], bool], otherwise: str) -> None:
 
 
 async def until_true(true: Callable[[], Any], otherwise: str) -> None:
-    """The same for a question that is itself waited for."""
+    """Wait until a condition that is a coroutine is true."""
     end = time.monotonic() + PATIENCE
     while not await true():
         assert time.monotonic() < end, otherwise

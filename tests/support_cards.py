@@ -33,7 +33,7 @@ async def http_agent(answer: Answer) -> AsyncIterator[int]:
 
 
 def card_of(interfaces: list[tuple[str, str]], line: str) -> dict[str, Any]:
-    """A card of dialect 1.0 or 0.3 with these (url, binding)."""
+    """Return a card of dialect 1.0 or 0.3 with these interfaces (url, binding)."""
     if line == "1.0":
         entries = [{"url": url, "protocolBinding": binding} for url, binding in interfaces]
         return {"name": "a", "supportedInterfaces": entries}
@@ -45,8 +45,8 @@ def card_of(interfaces: list[tuple[str, str]], line: str) -> dict[str, Any]:
 def card_agent(
     *interfaces: tuple[str, str], signed: bool = False, line: str = "1.0"
 ) -> contextlib.AbstractAsyncContextManager[int]:
-    """Serves a card; `PORT` in its URLs is its own. A POST gets it as the extended card over JSON-RPC. Other requests
-    are told back their Host."""
+    """Serve a card; `PORT` in its URLs is replaced with the port of the agent. A POST returns it as the extended card
+    over JSON-RPC. Other requests return their Host header."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         if request.path != PATH and request.method != "POST":
@@ -68,13 +68,13 @@ async def fetch(bench: Bench, path: str = PATH, **headers: str) -> tuple[aiohttp
 
 
 async def urls_of(bench: Bench) -> list[str]:
-    """The URLs in the card, as the client gets them."""
+    """Return the URLs in the card that the client receives."""
     _, body = await fetch(bench)
     return _urls(json.loads(body))
 
 
 async def extended_urls_of(bench: Bench, line: str = "1.0") -> list[str]:
-    """The URLs in the extended card over JSON-RPC."""
+    """Return the URLs in the extended card over JSON-RPC."""
     asked = {"jsonrpc": "2.0", "id": 1, "method": EXTENDED[line]}
     async with aiohttp.ClientSession() as session, session.post(f"http://127.0.0.1:{bench.port}/", json=asked) as got:
         return _urls((await got.json())["result"])
@@ -88,7 +88,7 @@ def _urls(card: dict[str, Any]) -> list[str]:
 
 @contextlib.asynccontextmanager
 async def grpc_server(answer: bytes = b"") -> AsyncIterator[int]:
-    """Answers each call with these bytes, or with its request."""
+    """Run a gRPC server that answers each call with these bytes, or with its request."""
 
     class Handler(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
         def service(self, _: grpc.HandlerCallDetails) -> Any:
@@ -108,6 +108,6 @@ async def grpc_server(answer: bytes = b"") -> AsyncIterator[int]:
 
 
 async def call(port: int, method: str = "/a.B/Echo") -> bytes:
-    own = (("grpc.use_local_subchannel_pool", 1),)  # not the connection that an earlier call was refused on
+    own = (("grpc.use_local_subchannel_pool", 1),)  # no connection of an earlier, refused call
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}", own) as channel:
         return await channel.unary_unary(method)(b"hi", timeout=SECONDS)  # type: ignore[call-arg, no-any-return]

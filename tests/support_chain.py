@@ -1,5 +1,5 @@
-"""A chain of three agents of a2a-sdk, a proxy before each of them: a client asks the desk over JSON-RPC, the desk asks
-the broker over gRPC, the broker asks the hotel over REST. Each reads the next one's card first.
+"""A chain of three a2a-sdk agents with a proxy before each: a client calls the desk over JSON-RPC, the desk calls the
+broker over gRPC, the broker calls the hotel over REST. Each fetches the card of the next agent first.
 
 The agents run in the environment `traced`, which `tests/peers/setup.py --soak` makes.
 """
@@ -17,12 +17,13 @@ from support_proxy import Proxy
 
 AGENTS = ("desk", "broker", "hotel")
 ASKS = {"caller": "JSONRPC", "desk": "GRPC", "broker": "HTTP+JSON"}
-"""Who asks the next one, and over which binding, as cards name it."""
+"""The binding with which each of them calls the next agent, as cards name it."""
 ANSWER = "room 12"
 
 
 def talk(folder: Path, *words: str, trace: str = "none", apart: bool = False, **spans: str) -> list[Path]:
-    """Run the chain once, `a2a-proxy` with these words; the recordings, one or (`apart`) one for each of three proxies.
+    """Run the chain once, with these arguments of `a2a-proxy`, and return the recordings: one, or with `apart` one for
+    each of the three proxies.
 
     `trace` and `spans` (`spans_to`, `project`) are for agents and client: see `tests/peers/traced/hop.py`.
     """
@@ -45,7 +46,7 @@ def talk(folder: Path, *words: str, trace: str = "none", apart: bool = False, **
 
 @contextmanager
 def _proxies(folder: Path, agents: list[Agent], words: tuple[str, ...], apart: bool) -> Iterator[list[Proxy]]:
-    """One that listens for each agent, or one each."""
+    """Start one proxy that listens for each agent, or one proxy for each agent."""
     running: list[Proxy] = []
     try:
         for number, some in enumerate([[each] for each in agents] if apart else [agents]):

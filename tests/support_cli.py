@@ -1,4 +1,4 @@
-"""Commands as a user runs them, and a plain agent to send to."""
+"""Commands, run as a user runs them, and a plain agent for them to call."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from a2a_proxy.cli.main import run_cli
 from support_process import state_of
 
 SECONDS = 120.0
-"""What hangs for so long has failed, also on a slow machine."""
+"""Seconds after which a hanging command has failed, also on a slow machine."""
 
 
 def environment(state: Path, **more: str) -> dict[str, str]:
-    """No setting of the person who runs the tests."""
+    """Return the environment without the settings of the user who runs the tests."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("A2A_PROXY_")}
     return {**own, "A2A_PROXY_STATE": str(state), **more}
 
@@ -39,7 +39,7 @@ def program(name: str) -> str:
 
 
 class Ran:
-    """What a finished command said."""
+    """The output and the exit code of a finished command."""
 
     def __init__(self, code: int, out: str, err: str) -> None:
         self.code, self.out, self.err = code, out, err
@@ -47,7 +47,7 @@ class Ran:
 
 
 def run(state: Path, name: str, *words: object, **environ: str) -> Ran:
-    """Run a command to its end."""
+    """Run a command until it ends."""
     line = [program(name), *map(str, words)]
     env = environment(state, **environ)
     done = subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, env=env, check=False)
@@ -55,7 +55,7 @@ def run(state: Path, name: str, *words: object, **environ: str) -> Ran:
 
 
 def run_here(state: Path, *words: object, **environ: str) -> Ran:
-    """`a2a-inspect` to its end as `run` has it, in this process: for tests of what it says, not of how it starts."""
+    """Run `a2a-inspect` in this process and return the same as `run`, for tests of its output."""
     data = io.BytesIO(), io.BytesIO()
     out, err = (io.TextIOWrapper(each, "utf-8", write_through=True) for each in data)
     with (
@@ -71,7 +71,7 @@ def run_here(state: Path, *words: object, **environ: str) -> Ran:
 
 
 def until(what: Callable[[], Any], seconds: float = SECONDS) -> Any:
-    """What `what()` gives once it gives something."""
+    """Return the first value of `what()` that is true."""
     deadline = time.monotonic() + seconds
     while not (found := what()):
         assert time.monotonic() < deadline, what
@@ -80,7 +80,8 @@ def until(what: Callable[[], Any], seconds: float = SECONDS) -> Any:
 
 
 def recorder_of(relay: int) -> int:
-    """The recorder of a relay that runs now; 0 where there is none. Any process may end while it is looked at."""
+    """Return the process id of the recorder of a running relay, or 0 if there is none. Any process may end
+    meanwhile."""
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{relay}/task").iterdir():
             with contextlib.suppress(OSError):
@@ -91,7 +92,7 @@ def recorder_of(relay: int) -> int:
 
 
 def is_recorder(process: int) -> bool:
-    """It has become one, and has not ended: neither a child that begins only, nor an agent, a hook or a zombie."""
+    """Return whether a process is a running recorder, and not a child that starts, an agent, a hook or a zombie."""
     try:
         return b"a2a_proxy.recorder" in Path(f"/proc/{process}/cmdline").read_bytes()
     except OSError:
@@ -99,7 +100,7 @@ def is_recorder(process: int) -> bool:
 
 
 def until_dead(process: int) -> None:
-    """Wait until a process that is no child of ours has ended: SIGKILL is no more than the order."""
+    """Wait until a process that is no child of this one has ended: SIGKILL takes effect asynchronously."""
 
     def dead() -> bool:
         try:
@@ -111,8 +112,8 @@ def until_dead(process: int) -> None:
 
 
 class Proxy:
-    """A running `a2a-proxy`; stdout and stderr go to files unless the test gives a descriptor; `before` is
-    put before its command line."""
+    """A running `a2a-proxy`. stdout and stderr go to files unless the test passes a descriptor; `before` precedes the
+    command line."""
 
     def __init__(
         self, folder: Path, *words: object, stdout: int | None = None, before: Sequence[str] = (), **environ: str
@@ -141,18 +142,18 @@ class Proxy:
         return list((self.state / "journals").iterdir())
 
     def addresses(self) -> list[str]:
-        """Where it listens, as the banner says."""
+        """Return the addresses in the banner, on which the proxy listens."""
         until(lambda: "stop with" in self.err or '"start"' in self.out)
         if '"start"' in self.out:
             return [route["listen"][0] for route in json.loads(self.out.splitlines()[0])["routes"]]
         return [line.split(" listens on ")[1].split()[0] for line in self.err.splitlines() if " listens on " in line]
 
     def recorder(self) -> int:
-        """The process id of its recorder, once there is one."""
+        """Return the process id of its recorder, when there is one."""
         return int(until(lambda: recorder_of(self.process.pid)))
 
     def interrupt(self) -> None:
-        """Ctrl-C."""
+        """Send SIGINT, as Ctrl-C does."""
         self.process.send_signal(signal.SIGINT)
 
     def wait(self) -> int:
@@ -164,12 +165,12 @@ class Proxy:
 
 
 _number = itertools.count(1)
-"""For ids that are used once only."""
+"""A counter for ids that are used once."""
 _INFO = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "TASK_NOT_FOUND", "domain": "a2a-protocol.org"}
 
 
 class Agent:
-    """Answers JSON-RPC, without fault; a stream sends one event, then waits for `go_on`."""
+    """An agent that answers JSON-RPC correctly; a stream sends one event, then waits for `go_on`."""
 
     def __init__(self) -> None:
         self.go_on = threading.Event()
@@ -183,7 +184,7 @@ class Agent:
                 agent.answer(self, call)
 
             def log_message(self, *_: object) -> None:
-                """Says nothing."""
+                """Log nothing."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
@@ -230,7 +231,7 @@ class Agent:
 
 
 def call(address: str, method: str = "SendMessage", **headers: str) -> Any:
-    """One JSON-RPC call, its answer decoded; of a stream the open response."""
+    """Send one JSON-RPC call and return its decoded answer, or the open response of a stream."""
     message = {"messageId": f"m-{next(_number)}", "role": "ROLE_USER", "parts": [{"text": "hi"}]}
     params = {"id": "task-9"} if method == "GetTask" else {"message": message}
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
@@ -245,7 +246,7 @@ def call(address: str, method: str = "SendMessage", **headers: str) -> Any:
 
 @contextlib.contextmanager
 def agent() -> Iterator[Agent]:
-    """An agent while the block runs."""
+    """Run an agent while the block runs."""
     one = Agent()
     try:
         yield one

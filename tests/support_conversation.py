@@ -1,4 +1,4 @@
-"""Byte conversations for tests: HTTP/1.1 and gRPC as scripts, played through wire decoder and protocol floor."""
+"""Byte conversations for tests: HTTP/1.1 and gRPC as scripts, decoded by the wire decoder and the protocol package."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TO_AGENT, TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 
 
 class Script:
-    """What both sides say, in order; times are the step's number, in ns from 1000."""
+    """The bytes of both peers, in order; the time of a step is its number, in ns from 1000."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
@@ -59,7 +59,7 @@ class Http(Script):
         return self
 
     def call(self, method: str, params: Any, rpc_id: Any = 1, path: str = "/", **fields: str) -> Http:
-        """A JSON-RPC request."""
+        """Add a JSON-RPC request."""
         body = {"jsonrpc": "2.0", "id": rpc_id, "method": method, "params": params}
         return self.request(f"POST {path}", body, **fields)
 
@@ -71,11 +71,11 @@ class Http(Script):
         return self
 
     def result(self, result: Any, rpc_id: Any = 1) -> Http:
-        """A JSON-RPC response."""
+        """Add a JSON-RPC response."""
         return self.answer({"jsonrpc": "2.0", "id": rpc_id, "result": result})
 
     def stream(self, **fields: str) -> Http:
-        """Open an event stream, chunked."""
+        """Start an event stream with chunked encoding."""
         head = {"content_type": "text/event-stream", "transfer_encoding": "chunked", **fields}
         self.agent(f"HTTP/1.1 200 OK\r\n{_fields(head)}\r\n".encode())
         return self
@@ -85,14 +85,14 @@ class Http(Script):
         return self
 
     def event(self, body: Any, extra: str = "") -> Http:
-        """One event, Python SDK style."""
+        """Add one event in the style of the Python SDK."""
         return self.chunk(f"{extra}data: {json.dumps(body)}\r\n\r\n".encode())
 
     def rpc_event(self, result: Any, rpc_id: Any = 1) -> Http:
         return self.event({"jsonrpc": "2.0", "id": rpc_id, "result": result})
 
     def done(self) -> Http:
-        """The last chunk."""
+        """Add the last chunk."""
         self.agent(b"0\r\n\r\n")
         return self
 
@@ -169,17 +169,17 @@ class Grpc(Script):
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-    """One HTTP/2 frame."""
+    """Return one HTTP/2 frame."""
     return struct.pack(">I", len(payload))[1:] + bytes((kind, flags)) + struct.pack(">I", stream) + payload
 
 
 def prefixed(message: bytes, flag: int = 0) -> bytes:
-    """One gRPC message."""
+    """Return one gRPC message with its prefix."""
     return struct.pack(">BI", flag, len(message)) + message
 
 
 class Player:
-    """A wire decoder with a conversation behind it."""
+    """A wire decoder and the conversation that receives its events."""
 
     def __init__(
         self, shared: SessionContext | None = None, facts: ConnectionFacts = FACTS, connection: int = 1
@@ -200,7 +200,7 @@ class Player:
         self.conversation.feed(events, self.out)
 
     def restart(self) -> None:
-        """Save everything, as bytes, and go on with what these restore."""
+        """Save all state as bytes and continue with the restored state."""
         state = {
             "shared": self.shared.save(),
             "decoder": self.decoder.save(),
@@ -213,7 +213,7 @@ class Player:
 
 
 class Played:
-    """What a script gave."""
+    """The result of a script."""
 
     def __init__(self, out: list[Frame | Finding], exchanges: list[Exchange], shared: SessionContext) -> None:
         self.frames = [each for each in out if isinstance(each, Frame) and each.exchange]
@@ -229,7 +229,7 @@ class Played:
 
 
 def play(script: Script, shared: SessionContext | None = None) -> Played:
-    """Play a script whole."""
+    """Decode a script, each step whole."""
     player = Player(shared)
     for number, (what, direction, data) in enumerate(script.steps):
         player.step(what, direction, data, 1000 + number)
@@ -237,7 +237,7 @@ def play(script: Script, shared: SessionContext | None = None) -> Played:
 
 
 def play_split(script: Script, step: int, at: int, restart: bool) -> Played:
-    """Play a script with one step cut in two before byte `at`, perhaps with a restart there."""
+    """Decode a script with one step split before byte `at`, with `restart` after the first part if requested."""
     player = Player()
     for number, (what, direction, data) in enumerate(script.steps):
         when = 1000 + number
@@ -252,7 +252,7 @@ def play_split(script: Script, step: int, at: int, restart: bool) -> Played:
 
 
 def play_bytewise(script: Script) -> Played:
-    """Play a script byte by byte."""
+    """Decode a script byte by byte."""
     player = Player()
     for number, (what, direction, data) in enumerate(script.steps):
         for index in range(max(1, len(data))):
@@ -261,7 +261,7 @@ def play_bytewise(script: Script) -> Played:
 
 
 def splits(script: Script) -> Iterator[tuple[int, int]]:
-    """Every place where a step may be cut."""
+    """Yield every position at which a step can be split."""
     for number, (what, _, data) in enumerate(script.steps):
         if what == "data":
             yield from ((number, at) for at in range(1, len(data)))

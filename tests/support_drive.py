@@ -1,4 +1,4 @@
-"""For tests of driving: the demo's agent in a process of its own, and steps that need no recording."""
+"""Helpers for tests of `drive`: the demo's agent in a process of its own, and steps that need no recording."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ asyncio.run(serve())
 
 
 class Ports(msgspec.Struct, frozen=True):
-    """Where the demo's agent listens."""
+    """The ports on which the demo's agent listens."""
 
     http: int
     grpc: int
 
     @property
     def words(self) -> dict[str, str]:
-        """The options that name it."""
+        """Return the options that name the agent."""
         return {"upstream": f"127.0.0.1:{self.http}", "upstream_grpc": f"127.0.0.1:{self.grpc}"}
 
 
 @contextlib.contextmanager
 def demo_agent(*, lossy: bool = False) -> Iterator[Ports]:
-    """Runs while the block does."""
+    """Run the demo's agent while the block runs."""
     line = [sys.executable, "-c", _SERVE.format(lossy=lossy)]
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
@@ -62,7 +62,7 @@ def demo_agent(*, lossy: bool = False) -> Iterator[Ports]:
 
 
 def frame(number: int, seq: int, at: int, *, agent: bool = False, payload: bytes = b"{}", **facts: object) -> Frame:
-    """A frame of exchange `number`, in JSON."""
+    """Return a frame of exchange `number`, in JSON."""
     direction = Direction.TO_CLIENT if agent else Direction.TO_AGENT
     kind = FrameKind.EVENT if agent else FrameKind.REQUEST
     made = Frame(1, number, seq, direction, kind, at, at, 0, 0, payload, len(payload), schema="json")
@@ -72,7 +72,7 @@ def frame(number: int, seq: int, at: int, *, agent: bool = False, payload: bytes
 def step(
     number: int, started: int, closed: int, *answers: Frame, payload: bytes = b"{}", **facts: object
 ) -> PlannedCall:
-    """The call #`number`, with one request and these answers."""
+    """Return call #`number` with one request and these answers."""
     exchange = Exchange(number, 1, 1, Binding.JSONRPC, started, Dialect.V1_0, "SendMessage", "SendMessage", "/")
     exchange = msgspec.structs.replace(exchange, **{"closed": closed, "how": "complete", **facts})
     said = ClientTurn(ClientAction.SAY, 0, started, 0, 0, (), frame(number, 0, started, payload=payload))
@@ -80,7 +80,7 @@ def step(
 
 
 async def driven(sample: str, folder: Path, *words: str) -> list[dict[str, Any]]:
-    """Drive a sample as a user does; what is told as JSON."""
+    """Drive a sample as a user does, and return its JSON output."""
     recording = SAMPLES / f"{sample}.a2a.jsonl"
     line = [program("a2a-proxy"), "drive", str(recording), "--format", "json", *words]
     process = await asyncio.create_subprocess_exec(

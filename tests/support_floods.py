@@ -1,6 +1,6 @@
-"""What a hostile client or agent sends to keep a proxy busy: many small messages, or few that are expensive to read.
+"""Traffic of a hostile client or agent that keeps a proxy busy: many small messages, or few that are expensive to read.
 
-As a program, `support_floods.py PORT COUNT` is the agent of all floods: it answers good requests as well.
+As a program, `support_floods.py PORT COUNT` is the agent of all floods, which also answers valid requests.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 from a2a_proxy.wire.detect import PREFACE
 
 Bytes = Callable[[int], bytes]
-"""The bytes of so many messages."""
+"""Return the bytes of that many messages."""
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nok"
 
@@ -27,27 +27,27 @@ class Flood(msgspec.Struct, frozen=True):
 
     client: Bytes
     mark: bytes = b""
-    """Bytes of the client by which the agent knows the flood; empty where it only listens."""
+    """Bytes of the client by which the agent recognises the flood; empty if the agent only listens."""
     answer: bytes = b""
-    """What the agent sends each time that it reads the mark."""
+    """Bytes that the agent sends each time it reads the mark."""
     agent: Bytes | None = None
-    """What the agent sends when it first reads the mark."""
+    """Bytes that the agent sends when it first reads the mark."""
     agent_ends: bool = False
-    """The agent closes after that; else the client does when it has sent all."""
+    """Whether the agent closes after that; otherwise the client closes after its last byte."""
 
 
 def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
-    """One HTTP/2 frame."""
+    """Return one HTTP/2 frame."""
     return len(payload).to_bytes(3) + bytes((kind, flags)) + stream.to_bytes(4) + payload
 
 
 def repeated(before: bytes, message: bytes) -> Bytes:
-    """One message many times."""
+    """Return a function that repeats one message that many times."""
     return lambda count: before + message * count
 
 
 def numbered(before: bytes, frames: Callable[[int], bytes]) -> Bytes:
-    """Frames on a stream of their own each."""
+    """Return a function that makes one frame on each of that many streams."""
     return lambda count: before + b"".join(map(frames, range(1, 2 * count, 2)))
 
 
@@ -55,25 +55,25 @@ SETTINGS = frame(4, 0, 0)
 START = PREFACE + SETTINGS
 REQUEST = b"\x83\x86\x84\x41\x05agent"
 GROWING = REQUEST + b"".join(b"\x40\x03x-%x\x04abcd" % number for number in range(10))
-"""Header fields that change the dynamic table, so that no block is like the one before."""
+"""Header fields that change the dynamic table, so that no two blocks are equal."""
 GRPC = b"\x88\x0f\x10\x10application/grpc"
 CARD, CARDS = b"/lf.a2a.v1.A2AService/GetExtendedAgentCard", b"/a2a.v1.A2AService/GetAgentCard"
 CALLS = 256
-"""Calls for a card whose answers wait at the same time."""
+"""Calls for a card whose answers are pending at the same time."""
 
 
 def call(stream: int, path: bytes) -> bytes:
-    """HEADERS of a call."""
+    """Return the HEADERS frame of a call."""
     return frame(1, 5, stream, b"\x83\x86\x04" + bytes((len(path),)) + path)
 
 
 def wide(stream: int) -> bytes:
-    """A request with 8,000 header fields."""
+    """Return a request with 8,000 header fields."""
     return frame(1, 5, stream, REQUEST + b"\x90" * 8_000)
 
 
 def updates(count: int) -> bytes:
-    """WINDOW_UPDATE frames while many cards wait."""
+    """Return WINDOW_UPDATE frames that are sent while many cards are pending."""
     return numbered(START, lambda stream: call(stream, CARDS))(CALLS) + frame(8, 0, 0, b"\0\0\0\1") * count
 
 
@@ -113,7 +113,7 @@ FLOODS = {
 
 
 def agent_for(count: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
-    """The agent of good clients and of all floods of so many messages."""
+    """Run the agent of valid clients and of all floods of that many messages."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         data = await reader.read(1 << 18)
@@ -134,7 +134,7 @@ def agent_for(count: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWrite
 
 
 def send(port: int, data: bytes, agent_ends: bool, seconds: float) -> None:
-    """Send all of it as a hostile client, reading what comes, until the connection ends or `seconds` pass idle."""
+    """Send all bytes as a hostile client, and read until the connection ends or is idle for `seconds`."""
     with socket.create_connection(("127.0.0.1", port)) as sock, contextlib.suppress(OSError):
         sock.settimeout(seconds)
         reading = threading.Thread(target=_read_all, args=(sock,))

@@ -1,6 +1,6 @@
-"""Recorded conversations, changed at random: what a fuzz of the proxy sends.
+"""Recorded conversations with random changes: the traffic that a fuzz test sends through the proxy.
 
-Everything follows from a seed and the number of a connection, so that each connection can be made again alone.
+Everything follows from a seed and the number of a connection, so that each connection can be reproduced alone.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ Steps = list[Step]
 Mutator = Callable[[random.Random, Steps], Steps]
 
 MAX_BYTES = 1 << 20
-"""Bytes of one conversation after all changes."""
+"""Maximum size of one conversation after all changes, in bytes."""
 _MAX_MUTATIONS = 6
 _CARDS = frozenset({"GetAgentCard", "GetExtendedAgentCard"})
 """Operations whose bytes the proxy may change."""
 _WHAT = {ChunkKind.DATA: "data", ChunkKind.EOF: "eof", ChunkKind.RESET: "reset", ChunkKind.LOG: "log"}
 _NUMBER = re.compile(rb"[0-9a-fA-F]+(?=\r\n)|\d+")
 _LENGTH = re.compile(rb"\0\0[\0-\xff]{3}")
-"""What may be a gRPC prefix, or the length in the head of an HTTP/2 frame."""
+"""Bytes that can be a gRPC prefix, or the length in the head of an HTTP/2 frame."""
 _HTTP2_HEAD = 9
 
 FRAGMENTS = (
@@ -79,26 +79,27 @@ FRAGMENTS = (
     b"\x01\xff\xff\xff\xff",  # a compressed gRPC message of 4 GiB
     b"\0\0\0\0\0",
 )
-"""What a scanner may take for the beginning or the end of something."""
+"""Bytes that a scanner may take for the beginning or the end of a message."""
 _BYTES = (0, 1, 9, 10, 13, 32, 34, 58, 92, 123, 127, 128, 192, 255)
-"""Bytes that mean something to one of the formats."""
+"""Bytes with a meaning in one of the formats."""
 
 
 class Plan(msgspec.Struct):
-    """What is played on one connection."""
+    """The steps of one connection."""
 
     number: int
     sample: str
-    """Names of the conversations in it."""
+    """Names of its conversations."""
     changes: list[str]
     """Names of the mutators, in order."""
     steps: Steps
     pause: float = 0.0
-    """Seconds that both peers rest after each read."""
+    """Seconds for which both peers pause after each read."""
 
 
 def plan(seed: int, number: int, *, stdio: bool = False) -> Plan:
-    """The connection of this number in the run of this seed; with `stdio` the session of an agent that is a child."""
+    """Return the plan of this connection in the run of this seed; with `stdio`, of a session of an agent that is a
+    child process."""
     chance = random.Random(f"{seed}/{number}/{'stdio' if stdio else 'tcp'}")
     samples = pipe_conversations() if stdio else conversations()
     name = chance.choice(sorted(samples))
@@ -118,7 +119,7 @@ def plan(seed: int, number: int, *, stdio: bool = False) -> Plan:
 
 @cache
 def conversations() -> dict[str, Steps]:
-    """What passed on each connection of the sample recordings, but those that carry agent cards."""
+    """Return the conversation of each connection of the sample recordings, except those that carry agent cards."""
     found: dict[str, Steps] = {}
     for path in sorted(SAMPLES.glob("*.a2a.jsonl")):
         name = path.name.partition(".a2a")[0]
@@ -132,12 +133,12 @@ def conversations() -> dict[str, Steps]:
 
 @cache
 def pipe_conversations() -> dict[str, Steps]:
-    """What passed on stdin, stdout and stderr of the stdio agents in the sample recordings."""
+    """Return the bytes on stdin, stdout and stderr of the stdio agents in the sample recordings."""
     return {f"stdio#{number}": steps for number, steps in steps_of(loaded("stdio")).items()}
 
 
 def steps_of(talk: Talk) -> dict[int, Steps]:
-    """Number of a connection -> its steps."""
+    """Return the steps of each connection, by its number."""
     found: dict[int, Steps] = {}
     for chunk in chunks(talk):
         if chunk.kind in _WHAT and (chunk.data or chunk.kind is not ChunkKind.DATA):
@@ -146,7 +147,7 @@ def steps_of(talk: Talk) -> dict[int, Steps]:
 
 
 def bounded(steps: Steps) -> Steps:
-    """The first of them, `MAX_BYTES` together."""
+    """Return the first steps, at most `MAX_BYTES` together."""
     left, found = MAX_BYTES, []
     for what, direction, data in steps:
         found.append((what, direction, data[:left]))
@@ -157,7 +158,7 @@ def bounded(steps: Steps) -> Steps:
 
 
 def ended(chance: random.Random, steps: Steps) -> Steps:
-    """With an end: what one side sends after its FIN, and both after a reset, is left out."""
+    """Return the steps without those that cannot be sent: after the FIN of their side, or after a reset."""
     found: Steps = []
     finished = set()
     for what, direction, data in steps:
@@ -175,7 +176,7 @@ def ended(chance: random.Random, steps: Steps) -> Steps:
 
 
 def _changed(chance: random.Random, steps: Steps, change: Callable[[bytes], bytes]) -> Steps:
-    """With one step that has other bytes."""
+    """Return the steps with other bytes in one of them."""
     places = [place for place, step in enumerate(steps) if step[2]]
     if not places:
         return steps
@@ -185,14 +186,14 @@ def _changed(chance: random.Random, steps: Steps, change: Callable[[bytes], byte
 
 
 def _range(chance: random.Random, size: int) -> tuple[int, int]:
-    """A part of so many bytes, mostly a short one."""
+    """Return a random range of at most that many bytes, usually a short one."""
     begin = chance.randrange(size + 1)
     longest = chance.choice((1, 4, 16, 256, size))
     return begin, min(size, begin + chance.randint(1, max(longest, 1)))
 
 
 def flip_bits(chance: random.Random, steps: Steps) -> Steps:
-    """One to eight bits, anywhere in one step."""
+    """Flip one to eight bits, anywhere in one step."""
 
     def change(data: bytes) -> bytes:
         found = bytearray(data)
@@ -204,7 +205,7 @@ def flip_bits(chance: random.Random, steps: Steps) -> Steps:
 
 
 def set_bytes(chance: random.Random, steps: Steps) -> Steps:
-    """One to four bytes become some that have a meaning."""
+    """Replace one to four bytes with bytes that have a meaning."""
 
     def change(data: bytes) -> bytes:
         found = bytearray(data)
@@ -216,7 +217,7 @@ def set_bytes(chance: random.Random, steps: Steps) -> Steps:
 
 
 def insert_fragment(chance: random.Random, steps: Steps) -> Steps:
-    """Bytes that mean something, anywhere, or at the end of a line."""
+    """Insert bytes that have a meaning, anywhere or at the end of a line."""
 
     def change(data: bytes) -> bytes:
         lines = [match.end() for match in re.finditer(rb"\r?\n", data)]
@@ -227,7 +228,7 @@ def insert_fragment(chance: random.Random, steps: Steps) -> Steps:
 
 
 def delete_range(chance: random.Random, steps: Steps) -> Steps:
-    """Some bytes in the middle are missing."""
+    """Delete a range of bytes in the middle."""
 
     def change(data: bytes) -> bytes:
         begin, end = _range(chance, len(data))
@@ -237,7 +238,7 @@ def delete_range(chance: random.Random, steps: Steps) -> Steps:
 
 
 def repeat_range(chance: random.Random, steps: Steps) -> Steps:
-    """Some bytes come again, up to 3,000 times."""
+    """Repeat a range of bytes, up to 3,000 times."""
 
     def change(data: bytes) -> bytes:
         begin, end = _range(chance, len(data))
@@ -248,7 +249,7 @@ def repeat_range(chance: random.Random, steps: Steps) -> Steps:
 
 
 def truncate(chance: random.Random, steps: Steps) -> Steps:
-    """A step ends in its middle; in one of two cases nothing follows it in its direction."""
+    """Truncate a step; in one of two cases nothing follows it in its direction."""
     if not steps:
         return steps
     place = chance.randrange(len(steps))
@@ -260,13 +261,13 @@ def truncate(chance: random.Random, steps: Steps) -> Steps:
 
 
 def drop_step(chance: random.Random, steps: Steps) -> Steps:
-    """A step is missing."""
+    """Omit a step."""
     place = chance.randrange(len(steps) + 1)
     return steps[:place] + steps[place + 1 :]
 
 
 def duplicate_step(chance: random.Random, steps: Steps) -> Steps:
-    """A step comes again, at once or later, up to 200 times."""
+    """Repeat a step, at once or later, up to 200 times."""
     if not steps:
         return steps
     place = chance.randrange(len(steps))
@@ -276,7 +277,7 @@ def duplicate_step(chance: random.Random, steps: Steps) -> Steps:
 
 
 def swap_steps(chance: random.Random, steps: Steps) -> Steps:
-    """Two steps change places."""
+    """Swap two steps."""
     found = list(steps)
     if len(found) > 1:
         one, other = chance.sample(range(len(found)), 2)
@@ -285,7 +286,7 @@ def swap_steps(chance: random.Random, steps: Steps) -> Steps:
 
 
 def turn_step(chance: random.Random, steps: Steps) -> Steps:
-    """A step is sent by the other side."""
+    """Send a step from the other side."""
     if not steps:
         return steps
     place = chance.randrange(len(steps))
@@ -294,7 +295,7 @@ def turn_step(chance: random.Random, steps: Steps) -> Steps:
 
 
 def change_number(chance: random.Random, steps: Steps) -> Steps:
-    """A number in text is another: a content length, the size of a chunk, an id, a code."""
+    """Change a number in text: a content length, the size of a chunk, an id, a code."""
 
     def change(data: bytes) -> bytes:
         numbers = list(_NUMBER.finditer(data))
@@ -323,7 +324,7 @@ def change_number(chance: random.Random, steps: Steps) -> Steps:
 
 
 def change_length(chance: random.Random, steps: Steps) -> Steps:
-    """A length in binary is another: that of an HTTP/2 frame or of a gRPC message."""
+    """Change a binary length: of an HTTP/2 frame or of a gRPC message."""
 
     def change(data: bytes) -> bytes:
         places = [match.start() for match in _LENGTH.finditer(data)] or [0]
@@ -335,7 +336,7 @@ def change_length(chance: random.Random, steps: Steps) -> Steps:
 
 
 def change_frame(chance: random.Random, steps: Steps) -> Steps:
-    """An HTTP/2 frame gets another type, other flags or another stream."""
+    """Change the type, the flags or the stream of an HTTP/2 frame."""
 
     def change(data: bytes) -> bytes:
         found = bytearray(data)
@@ -349,7 +350,7 @@ def change_frame(chance: random.Random, steps: Steps) -> Steps:
 
 
 def frame_heads(data: bytes) -> list[int]:
-    """Where HTTP/2 frames begin, if these bytes are some."""
+    """Return the positions of HTTP/2 frames, if these bytes contain any."""
     at = len(PREFACE) if data.startswith(PREFACE) else 0
     found = []
     while at + _HTTP2_HEAD <= len(data):
@@ -359,14 +360,14 @@ def frame_heads(data: bytes) -> list[int]:
 
 
 def splice(chance: random.Random, steps: Steps) -> Steps:
-    """From somewhere on it goes on as another conversation does from somewhere on, which may be its beginning."""
+    """Replace the rest of a conversation with the rest of another one."""
     other = chance.choice(list(conversations().values()))
     begin = 0 if chance.random() < 0.5 else chance.randrange(len(other) + 1)
     return steps[: chance.randrange(len(steps) + 1)] + other[begin:]
 
 
 def splice_bytes(chance: random.Random, steps: Steps) -> Steps:
-    """A part of a step of another conversation is in the middle of a step."""
+    """Insert a part of another conversation into the middle of a step."""
     other = [data for _, _, data in chance.choice(list(conversations().values())) if data]
 
     def change(data: bytes) -> bytes:
@@ -379,13 +380,13 @@ def splice_bytes(chance: random.Random, steps: Steps) -> Steps:
 
 
 def append(chance: random.Random, steps: Steps) -> Steps:
-    """Another conversation follows on the same connection."""
+    """Append another conversation on the same connection."""
     other = chance.choice(list(conversations().values()))
     return [step for step in steps if step[0] == "data"] + other
 
 
 def early_end(chance: random.Random, steps: Steps) -> Steps:
-    """One side sends FIN or RST in the middle."""
+    """Insert a FIN or RST of one side in the middle."""
     place = chance.randrange(len(steps) + 1)
     what = chance.choice(("eof", "eof", "reset"))
     return [*steps[:place], (what, chance.choice(tuple(Direction)), b""), *steps[place:]]
@@ -414,16 +415,16 @@ _MUTATORS: tuple[Mutator, ...] = (
 )
 
 
-# --- how it is cut into writes ------------------------------------------------------------------------------------
+# --- splitting into writes ----------------------------------------------------------------------------------------
 
 
 def as_it_is(chance: random.Random, steps: Steps) -> Steps:
-    """One write a step."""
+    """Return each step as one write."""
     return steps
 
 
 def single_bytes(chance: random.Random, steps: Steps) -> Steps:
-    """Byte by byte, for some 300 bytes."""
+    """Write about 300 bytes one by one."""
     found: Steps = []
     left = 300
     for what, direction, data in steps:
@@ -436,7 +437,7 @@ def single_bytes(chance: random.Random, steps: Steps) -> Steps:
 
 
 def at_random(chance: random.Random, steps: Steps) -> Steps:
-    """Each step in up to eight writes."""
+    """Split each step into at most eight writes."""
     found: Steps = []
     for what, direction, data in steps:
         cuts = sorted(chance.randrange(len(data)) for _ in range(chance.randint(0, 7))) if data else []
@@ -445,7 +446,7 @@ def at_random(chance: random.Random, steps: Steps) -> Steps:
 
 
 def merged(chance: random.Random, steps: Steps) -> Steps:
-    """Steps of one side that follow each other in one write."""
+    """Join consecutive steps of one side into one write."""
     found: Steps = []
     for what, direction, data in steps:
         if found and what == "data" and found[-1][:2] == ("data", direction):

@@ -1,7 +1,7 @@
-"""Mutated conversations through real proxies, and everything that must hold of them afterwards.
+"""Mutated conversations through real proxies, and the checks of the recordings afterwards.
 
-A round has two proxies with their recorders: connections of even numbers go through one that changes nothing at all,
-the others through one with the usual options, whose edits these conversations give no occasion for.
+A round has two proxies with their recorders: connections of even numbers use a proxy that changes nothing, the others a
+proxy with the usual options, whose edits do not apply to these conversations.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from support_proxy import Proxy, environment, program
 UNCHANGED = ("--rewrite-card", "never", "--keep-host")
 DEFAULTS: tuple[str, ...] = ()
 CHECK_SECONDS = 3600.0
-"""On a machine that is busy with other work."""
+"""Seconds; enough on a machine that is busy with other work."""
 SEGMENT = "1M"
-"""Small, so that decoders are saved often, and that what is on the disk is what is not recorded yet."""
+"""Bytes. Small, so that decoders are saved often and the files on disk are not recorded yet."""
 MAX_AHEAD = 50
-"""Connections that one proxy may be ahead of the other."""
+"""Number of connections that one proxy may be ahead of the other."""
 OWN_RULES = ("RECORDER", "RULES")
-"""Findings about ourselves: a recorder that could not read something, a rule that failed."""
+"""Findings about the proxy itself: a recorder that could not read something, a rule that failed."""
 
 Memory = tuple[float, float]
 """MiB of the relay and of its recorder."""
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Something that must not be."""
+    """A fault that a round found."""
 
     number: int
-    """Of the connection; -1 where it is about a whole round."""
+    """Number of the connection; -1 for a whole round."""
     what: str
     changes: tuple[str, ...] = ()
     """The sample and its mutators."""
 
     def line(self, seed: int) -> str:
-        """For people, with the command that repeats it."""
+        """Return the fault in words, with the command that repeats it."""
         if self.number < 0:
             return self.what
         again = f"--seed {seed} --first {self.number} --connections 1"
@@ -57,34 +57,34 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Totals(msgspec.Struct):
-    """What was played and found."""
+    """Counts of a run."""
 
     connections: int = 0
     bytes: int = 0
-    """Sent by clients and agents."""
+    """Bytes that clients and agents sent."""
     broken: int = 0
-    """Connections that a peer has reset."""
+    """Connections that a peer reset."""
     refused: int = 0
-    """Answered by the proxy: the client spoke HTTP/2 and the agent did not."""
+    """Connections that the proxy answered, because the client used HTTP/2 and the agent did not."""
     unequal: int = 0
-    """Connections on which a peer received other bytes or another end than the other has sent."""
+    """Connections whose peer received other bytes, or another end, than the other peer sent."""
     deaths: int = 0
-    """Of relays and recorders."""
+    """Ends of relays and recorders."""
     findings: Counter[str] = msgspec.field(default_factory=Counter)
-    """Rule -> how often it was found."""
+    """Number of findings by rule."""
     differences: Counter[str] = msgspec.field(default_factory=Counter)
-    """Rule -> findings that were made live and not by `a2a-inspect check`, or the other way round."""
+    """Number of findings by rule that were reported live but not by `a2a-inspect check`, or the reverse."""
     memory: list[Memory] = []
-    """Of the proxies of each round in turn, as it was sampled."""
+    """Samples of the memory of each proxy, by round."""
     failures: list[Failure] = []
 
     def add(self, failure: Failure) -> None:
-        """Keep it."""
+        """Add a failure."""
         self.failures.append(failure)
 
 
 def judge(path: Path, state: Path, totals: Totals) -> Iterator[str]:
-    """What is wrong with a finished recording, by itself and as `a2a-inspect check` reads it; counts its findings."""
+    """Yield the faults of a finished recording, from its content and from `a2a-inspect check`; count its findings."""
     live: Counter[tuple[object, ...]] = Counter()
     with Recording(path) as recording:
         for session in recording.sessions():
@@ -111,7 +111,7 @@ def judge(path: Path, state: Path, totals: Totals) -> Iterator[str]:
 
 
 class Link:
-    """One proxy, an agent's listener for each of its lanes, and what its recording must say."""
+    """One proxy, an agent's listener for each of its lanes, and the expected content of its recording."""
 
     def __init__(self, folder: Path, options: tuple[str, ...], lanes: int) -> None:
         folder.mkdir()
@@ -129,33 +129,33 @@ class Link:
         of the connections; None: not known."""
 
     def expect(self, lane: int, played: Played) -> None:
-        """Its recording must have this."""
+        """Add an expected connection."""
         known = not (played.broken or played.refused or played.problems())
         sizes = (len(played.client.sent), len(played.agent.sent)) if known else None
         self._wanted.setdefault((played.address, f"127.0.0.1:{self.ports[lane]}"), deque()).append(sizes)
 
     def memory(self) -> Memory:
-        """Now."""
+        """Return the current memory."""
         with contextlib.suppress(OSError):
             return memory_mib(self.proxy.process.pid)[0], memory_mib(self.recorder)[0]
         return 0.0, 0.0
 
     def behind(self) -> int:
-        """Bytes of journal on the disk. The snapshot of the decoders, which may be larger, is no backlog."""
+        """Return the bytes of journal on disk, without the snapshot of the decoders, which may be larger."""
         return _size(self.proxy.state / "journals", "*.a2aj")
 
     def size(self) -> int:
-        """Bytes that this proxy takes on the disk."""
+        """Return the disk space of this proxy, in bytes."""
         return _size(self.proxy.folder)
 
     def deaths(self) -> list[str]:
-        """Words on the processes that have died."""
+        """Return descriptions of the processes that died."""
         code = self.proxy.process.poll()
         relay = [f"the relay ended with {code}"] if code is not None else []
         return relay + [each["message"] for each in self.proxy.said("trouble")]
 
     def finish(self, totals: Totals) -> None:
-        """Stop the proxy, and look at what it leaves."""
+        """Stop the proxy and check its files."""
         for what in self.deaths():
             totals.deaths += 1
             totals.add(Failure(-1, what))
@@ -176,7 +176,7 @@ class Link:
             totals.add(Failure(-1, what))
 
     def _recorded(self, totals: Totals) -> Iterator[str]:
-        """What is wrong with the recording."""
+        """Yield the faults of the recording."""
         with Recording(self.proxy.recording) as recording:
             for row in recording.connections():
                 one = row.connection
@@ -192,7 +192,7 @@ class Link:
         yield from judge(self.proxy.recording, self.proxy.state, totals)
 
     def kill(self) -> None:
-        """End it at once, if it still runs."""
+        """Kill the proxy if it still runs."""
         self.proxy.kill()
         for listener in self.listeners:
             listener.close()
@@ -202,7 +202,7 @@ class Round:
     """Two proxies in one folder, from their start to `finish`."""
 
     def __init__(self, folder: Path, totals: Totals, lanes: int = 4) -> None:
-        """`lanes` connections are open at a time through each proxy."""
+        """Start a round with at most `lanes` open connections through each proxy."""
         self.links = [Link(folder / "unchanged", UNCHANGED, lanes), Link(folder / "defaults", DEFAULTS, lanes)]
         self.totals = totals
         self._lanes = lanes
@@ -231,24 +231,24 @@ class Round:
         await asyncio.gather(*(lane(half, index) for half in (0, 1) for index in range(self._lanes)))
 
     def wait_for_recorders(self, behind: int) -> None:
-        """Play nothing new while a recorder has more bytes to read than `behind`; to be called now and then."""
+        """Wait while a recorder has more than `behind` bytes to read."""
         if any(link.behind() > behind for link in self.links):
             self._may_go_on.clear()
         else:
             self._may_go_on.set()
 
     def sample(self) -> None:
-        """Note the memory of both proxies; those that die are found here first."""
+        """Sample the memory of both proxies and report those that died."""
         self.totals.memory += [link.memory() for link in self.links]
 
     def finish(self) -> None:
-        """Stop both proxies and look at their recordings."""
+        """Stop both proxies and check their recordings."""
         self.sample()
         for link in self.links:
             link.finish(self.totals)
 
     def kill(self) -> None:
-        """End what still runs."""
+        """Kill the proxies that still run."""
         for link in self.links:
             link.kill()
 
@@ -271,7 +271,7 @@ class Round:
 
 
 def _size(folder: Path, pattern: str = "*") -> int:
-    """Bytes of the files in it."""
+    """Return the size of the files in a folder, in bytes."""
     total = 0
     for path in folder.rglob(pattern):
         with contextlib.suppress(OSError):
@@ -280,5 +280,5 @@ def _size(folder: Path, pattern: str = "*") -> int:
 
 
 def peak(memory: list[Memory]) -> Memory:
-    """The highest of each."""
+    """Return the largest of each value."""
     return max((each[0] for each in memory), default=0.0), max((each[1] for each in memory), default=0.0)

@@ -1,4 +1,4 @@
-"""Mutated conversations through `a2a-proxy stdio`: what each side of the pipes must have seen of the other."""
+"""Mutated conversations through `a2a-proxy stdio`, and the bytes that each side must have received."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from support_stdio import Client, wrapped
 AGENT = Path(__file__).resolve().parent / "peers" / "stdio" / "scripted.py"
 EXIT_CODE = 3
 DELIVERY_SECONDS = 0.2
-"""How long the client waits for what the agent writes before it goes on."""
+"""Seconds for which the client waits for the agent's output before it continues."""
 
 
 def fuzz_stdio(folder: Path, seed: int, numbers: range, totals: Totals) -> None:
-    """Play sessions, one after another, into one recording; then look at it."""
+    """Play sessions one after another into one recording, then check it."""
     recording, state = folder / "recording.a2a", folder / "state"
     for number in numbers:
         one = plan(seed, number, stdio=True)
@@ -59,7 +59,8 @@ def _play(folder: Path, recording: Path, state: Path, one: Plan, totals: Totals)
 
 
 def as_agent_ends(steps: Steps) -> Steps:
-    """A client that breaks off closes stdin; an agent that does kills itself. stderr is the agent's."""
+    """Adapt the steps to pipes: a client that resets closes stdin; an agent that resets kills itself. stderr belongs to
+    the agent."""
     found: Steps = []
     for what, direction, data in steps:
         if what == "log":
@@ -72,7 +73,7 @@ def as_agent_ends(steps: Steps) -> Steps:
 
 
 def _write(client: Client, steps: Steps) -> None:
-    """The client's side of the script."""
+    """Write the client's side of the script."""
     expected = 0
     with contextlib.suppress(BrokenPipeError, ValueError):  # the agent is gone, or stdin is closed
         for what, direction, data in steps:

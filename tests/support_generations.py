@@ -1,4 +1,4 @@
-"""Numbered tasks told on two streams at once, in any interleaving, with faults put in: for property tests."""
+"""Tasks with generations on two streams at once, in any interleaving and with faults, for property tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from support_rules import findings
 
 BINDINGS = ("jsonrpc", "rest", "grpc")
 LEAD = 3
-"""Steps of a conversation before its first event: the request, the head."""
+"""Steps of a conversation before its first event: the request and the response head."""
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -25,18 +25,18 @@ class Told(msgspec.Struct, frozen=True):
     number: int
     event: Json
     counts: bool = True
-    """It has a number of its own; a progress update may repeat the one before."""
+    """Whether it has a generation of its own; a progress update may repeat the previous one."""
 
 
 class Stream(msgspec.Struct, frozen=True):
-    """What one stream tells, and the steps (10 ms) to wait before each event."""
+    """The events of one stream, and the number of steps (10 ms) before each event."""
 
     binding: str
     events: tuple[Told, ...]
     waits: tuple[int, ...]
 
     def script(self, *, subscribes: bool) -> Script:
-        """The exchange."""
+        """Return the exchange."""
         said: list[Any] = []
         for told, steps in zip(self.events, self.waits, strict=True):
             said += [EventPause(steps * STEP / 1e9)] if steps else []
@@ -44,7 +44,7 @@ class Stream(msgspec.Struct, frozen=True):
         return _exchange(self.binding, subscribes, said)
 
     def without(self, lost: int) -> Stream:
-        """One event does not come; the others come when they came."""
+        """Return the stream without one event; the times of the others do not change."""
         waits = list(self.waits)
         gone = waits.pop(lost)
         if lost < len(waits):
@@ -52,18 +52,18 @@ class Stream(msgspec.Struct, frozen=True):
         return Stream(self.binding, self.events[:lost] + self.events[lost + 1 :], tuple(waits))
 
     def with_twice(self, twice: int) -> Stream:
-        """One event comes twice."""
+        """Return the stream with one event sent twice."""
         events = self.events[: twice + 1] + self.events[twice:]
         return Stream(self.binding, events, (*self.waits[: twice + 1], 0, *self.waits[twice + 1 :]))
 
     def with_swapped(self, at: int) -> Stream:
-        """An event and the next one come the other way round."""
+        """Return the stream with an event and the next one swapped."""
         events = self.events
         swapped = (*events[:at], events[at + 1], events[at], *events[at + 2 :])
         return Stream(self.binding, swapped, self.waits)
 
     def times(self) -> list[int]:
-        """When each event passes, in steps after the request's beginning."""
+        """Return the time of each event, in steps after the request's beginning."""
         found, at = [], LEAD
         for steps in self.waits:
             at += steps
@@ -85,25 +85,25 @@ def _exchange(binding: str, subscribes: bool, said: list[Any]) -> Script:
 
 
 class Case(msgspec.Struct, frozen=True):
-    """Two streams of one task: the one that made it, and a subscription that begins later."""
+    """Two streams of one task: the one that created it, and a later subscription."""
 
     first: Stream
     second: Stream
     after: int
-    """Steps from the one request to the other."""
+    """Steps between the two requests."""
     repeats: bool
-    """Progress updates repeat the number before (else they count on)."""
+    """Whether progress updates repeat the previous generation instead of increasing it."""
 
     def run(self) -> list[Finding]:
-        """What the rules say."""
+        """Return the findings of the rules."""
         return findings(self._script())
 
     def chunks(self) -> list[Chunk]:
-        """As the relay writes it."""
+        """Return the chunks as the relay writes them."""
         return self._script().chunks()
 
     def _script(self) -> Script:
-        """The session goes on long enough for every deadline."""
+        """Return the script. The session lasts long enough for every deadline."""
         made = run_together(
             self.first.script(subscribes=False), self.second.script(subscribes=True), after=self.after * STEP
         )
@@ -111,7 +111,7 @@ class Case(msgspec.Struct, frozen=True):
 
 
 def _story(draw: st.DrawFn, repeats: bool) -> list[Told]:
-    """SUBMITTED, WORKING, some artifacts and progress updates, COMPLETED."""
+    """Return the events: SUBMITTED, WORKING, some artifacts and progress updates, COMPLETED."""
     found = [Told(1, snapshot("SUBMITTED", generation="1")), Told(2, status("WORKING", generation="2"))]
     number = 2
     for index in range(draw(st.integers(2, 7))):
@@ -127,7 +127,7 @@ def _story(draw: st.DrawFn, repeats: bool) -> list[Told]:
 
 
 def _snapshot_after(story: list[Told], count: int) -> Told:
-    """The task when so many of its events have been told."""
+    """Return the task after that many of its events."""
     told = story[:count]
     pieces = [each.event["artifactUpdate"]["artifact"] for each in told if "artifactUpdate" in each.event]
     whole = [artifact(each["parts"][0]["text"], id=each["artifactId"]) for each in pieces]
@@ -138,8 +138,8 @@ def _snapshot_after(story: list[Told], count: int) -> Told:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Faultless ones. The subscription's snapshot is later than all that had passed on the first stream before it, also
-    where two events of that are swapped."""
+    """Return cases without faults. The subscription's snapshot is newer than every event that the first stream sent
+    before it, also if two of these events are swapped."""
     repeats = draw(st.booleans())
     story = _story(draw, repeats)
     pace = st.integers(0, 20)

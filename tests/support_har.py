@@ -1,4 +1,4 @@
-"""HAR 1.2 as a JSON schema: what a reader may rely on."""
+"""HAR 1.2 as a JSON schema, for checks of exported files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOMENT = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}
 
 
 def _object(required: dict[str, Any], **optional: Any) -> dict[str, Any]:
-    """An object with these members and no others but `comment` and those that begin with an underscore."""
+    """Return the schema of an object with these members; others must be `comment` or begin with an underscore."""
     return {
         "type": "object",
         "required": list(required),

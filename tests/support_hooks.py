@@ -1,4 +1,4 @@
-"""Hooks for the tests, written into a folder that is put on PYTHONPATH, and what they noted down."""
+"""Hooks for the tests, written into a folder on PYTHONPATH, and the calls that they recorded."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ NUMBER = 7
 
 
 def write_hooks(folder: Path) -> dict[str, str]:
-    """A folder with the modules `noting` and `broken`; the environment with which they are found."""
+    """Write a folder with the modules `noting` and `broken`; return the environment in which they are found."""
     folder.mkdir()
     (folder / "noting.py").write_text(_MODULE)
     (folder / "broken.py").write_text("import nothing_of_this_name\n")
@@ -121,19 +121,19 @@ def write_hooks(folder: Path) -> dict[str, str]:
 
 
 def noted(environment: dict[str, str]) -> list[dict[str, Any]]:
-    """The calls so far, in order."""
+    """Return the calls so far, in order."""
     path = Path(environment["HOOKED"])
     text = path.read_text() if path.exists() else ""
     return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
 
 def methods(environment: dict[str, str]) -> list[str]:
-    """Their names."""
+    """Return the names of the called methods."""
     return [call["method"] for call in noted(environment)]
 
 
 def install(folder: Path, name: str, reference: str) -> None:
-    """Beside the modules of `folder`, what pip would leave of a package that names a hook."""
+    """Write the metadata of a package that names a hook beside the modules of `folder`, as pip does."""
     info = folder / "hooked_package-1.2.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hooked-package\nVersion: 1.2\n")

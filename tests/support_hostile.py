@@ -1,4 +1,4 @@
-"""Recordings that nobody should have to open, each made by a function of its own: see `HOSTILE`."""
+"""Hostile recordings, each written by a function of its own: see `HOSTILE`."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from support_inspect import MS, TASK, changes, exchange, frame, request, sample,
 from support_recording import STARTED, facts
 
 EVIL = "\x1b]0;owned\x07\x9b31m\x1b[2J\u202e\u200b\ufeff\n\r\x00\u2028\ud800"
-"""What acts on a terminal, what turns text round, what cannot be seen, what no encoding holds."""
+"""Characters that control a terminal, reverse text, are invisible, or cannot be encoded."""
 
 Made = Callable[[Path], Path]
-"""Makes a recording in an empty folder; where it is."""
+"""Writes a recording into an empty folder and returns its path."""
 
 
 def evil_texts(folder: Path) -> Path:
-    """Every text that a peer, a name or a person may choose has EVIL in it."""
+    """Put EVIL into every text that a peer, a name or a person can choose."""
     bad, data = EVIL, EVIL.encode(errors="replace")
     fields = ((b"Content-Type", data), (data, b"x"))
     call = exchange(
@@ -76,7 +76,7 @@ def evil_texts(folder: Path) -> Path:
     task = Task(bad, bad, bad, bad, 2, ((STARTED, 2),), STARTED, STARTED, artifacts=(artifact,), exchanges=(1,))
     line = Connection(1, bad, bad, bad, STARTED, kind=bad, peer=bad, how=bad)
     path = folder / "evil.db"
-    own = bad[:-1]  # the proxy's own words are valid Unicode
+    own = bad[:-1]  # the proxy's own text is valid Unicode
     made = Writer(path, facts(1, tool=own, command=(bad,), listens=(bad,), upstreams=(bad,)))
     made.write(rows, found, Changes([line], [call], [task]))
     made.finish(STARTED + 9 * MS, how="clean", complete=own)
@@ -86,7 +86,7 @@ def evil_texts(folder: Path) -> Path:
 
 
 def evil_name(folder: Path) -> Path:
-    """A file whose own name acts on a terminal."""
+    """A file whose name controls a terminal."""
     return sample(folder / "\x1b[31m\u202er\x07.db")
 
 
@@ -102,12 +102,12 @@ def long_number(folder: Path) -> Path:
 
 
 def deep_json(folder: Path) -> Path:
-    """JSON within JSON, 100,000 times."""
+    """JSON arrays nested 100,000 times."""
     return _payload(folder, b'{"result":' + b'{"a":[' * 50_000 + b"1" + b"]}" * 50_000 + b"}")
 
 
 def deep_protobuf(folder: Path) -> Path:
-    """Messages within messages until no length fits any more."""
+    """Messages nested until no length fits."""
     data = b""
     for _ in range(5_000):
         size, prefix = len(data), b""
@@ -118,7 +118,7 @@ def deep_protobuf(folder: Path) -> Path:
 
 
 def circles(folder: Path) -> Path:
-    """Tasks that refer to each other and to themselves, exchanges that are each other's parents."""
+    """Tasks that refer to each other and to themselves, and exchanges that are parents of each other."""
     path = folder / "circles.db"
     made = Writer(path, facts(1, listens=("127.0.0.1:9000",), upstreams=("agent:8000",)))
     names = ["t1", "t2", "t3"]
@@ -153,7 +153,7 @@ def many_findings(folder: Path) -> Path:
 
 
 def many_notes(folder: Path) -> Path:
-    """2,000 notes, one of them of a megabyte."""
+    """2,000 notes, one of a megabyte."""
     path = sample(folder / "notes.db", 1)
     notes = [Note("n" * (1_000_000 if n == 5 else 10), STARTED, exchange=1, seq=n) for n in range(2_000)]
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db, db:
@@ -162,7 +162,7 @@ def many_notes(folder: Path) -> Path:
 
 
 def missing_rows(folder: Path) -> Path:
-    """Frames without exchange, connection, shape, words; findings, tasks and notes about what is not there."""
+    """Frames without exchange, connection, shape or text; findings, tasks and notes about missing rows."""
     return _altered(
         folder,
         "DELETE FROM connection",
@@ -174,17 +174,17 @@ def missing_rows(folder: Path) -> Path:
 
 
 def missing_sessions(folder: Path) -> Path:
-    """Everything belongs to a session that is not there."""
+    """Rows of a missing session."""
     return _altered(folder, "DELETE FROM session")
 
 
 def missing_payloads(folder: Path) -> Path:
-    """No block has what frames and exchanges point at."""
+    """No block contains the payloads of frames and exchanges."""
     return _altered(folder, "DELETE FROM block", "DELETE FROM block_tail")
 
 
 def damaged_blocks(folder: Path) -> Path:
-    """What should be compressed is noise."""
+    """Noise instead of compressed blocks."""
     return _altered(folder, "UPDATE block SET data = randomblob(500)")
 
 
@@ -195,7 +195,7 @@ def bomb(folder: Path) -> Path:
 
 
 def blob_bomb(folder: Path) -> Path:
-    """The same as the part of a payload that is kept by its content."""
+    """The same in a part of a payload that is stored by its hash."""
     zeros = compressor()(bytes(64 << 20)) * 160
     return _altered(
         folder,
@@ -217,7 +217,7 @@ def piece_bomb(folder: Path) -> Path:
 
 
 def wild_addresses(folder: Path) -> Path:
-    """Payloads at negative and at enormous places."""
+    """Payloads at negative and at very large addresses."""
     return _altered(
         folder,
         "UPDATE frame SET offset = -5, size = 9223372036854775807 WHERE seq = 0",
@@ -228,37 +228,37 @@ def wild_addresses(folder: Path) -> Path:
 
 
 def huge_numbers(folder: Path) -> Path:
-    """The largest and the smallest number that a column holds, in all of them."""
+    """The largest and the smallest number of each column."""
     return _everywhere(folder, "INTEGER", "CASE id % 2 WHEN 0 THEN 9223372036854775807 ELSE -9223372036854775808 END")
 
 
 def wrong_types(folder: Path) -> Path:
-    """Words in columns of numbers: the tables have been made anew without types."""
+    """Text in columns of numbers: the tables are created again without types."""
     return _everywhere(folder, "INTEGER", "'\x1b[31mmany'", untyped=True)
 
 
 def wrong_bytes(folder: Path) -> Path:
-    """Bytes in columns of words."""
+    """Bytes in columns of text."""
     return _everywhere(folder, "TEXT", "x'ff1b5b33316d00'", untyped=True)
 
 
 def nulls(folder: Path) -> Path:
-    """Nothing in any column but the keys."""
+    """NULL in every column except the keys."""
     return _everywhere(folder, "", "NULL", untyped=True)
 
 
 def wrong_json(folder: Path) -> Path:
-    """Lists and objects that are other JSON than they should be, or none."""
+    """Lists and objects that are other JSON, or no JSON."""
     return _everywhere(folder, "TEXT", "'{\"a\": [1, {}]'")
 
 
 def odd_json(folder: Path) -> Path:
-    """The same, valid."""
+    """As `wrong_json`, but valid JSON."""
     return _everywhere(folder, "TEXT", "'[[{\"a\": 1}, null], 7]'")
 
 
 def foreign(folder: Path) -> Path:
-    """Another program's database."""
+    """A database of another program."""
     with contextlib.closing(sqlite3.connect(folder / "foreign.db", isolation_level=None)) as db:
         db.execute("CREATE TABLE frame (id INTEGER PRIMARY KEY, diary TEXT)")
         db.execute("INSERT INTO frame VALUES (1, 'mine')")
@@ -266,23 +266,23 @@ def foreign(folder: Path) -> Path:
 
 
 def newer(folder: Path) -> Path:
-    """Made by a program that this one does not know yet."""
+    """A recording of a newer, unknown version."""
     return _altered(folder, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
 
 
 def no_tables(folder: Path) -> Path:
-    """It says that it is a recording; its tables are not there."""
+    """A recording without its tables."""
     return _altered(folder, "DROP TABLE exchange", "DROP TABLE frame", "DROP TABLE finding")
 
 
 def endless_view(folder: Path) -> Path:
-    """What should be a table is a view that never comes to an end."""
+    """A view of endless rows instead of a table."""
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id, i AS session FROM n"
     return _altered(folder, "DROP TABLE finding", f"CREATE VIEW finding AS {endless}")
 
 
 def endless_column(folder: Path) -> Path:
-    """A column that is worked out when it is read, from 90 MB."""
+    """A generated column that is computed from 90 MB when it is read."""
     return _altered(
         folder,
         "ALTER TABLE exchange RENAME TO was",
@@ -292,7 +292,7 @@ def endless_column(folder: Path) -> Path:
 
 
 def trigger(folder: Path) -> Path:
-    """Whoever writes sets off something that never comes to an end."""
+    """A trigger that runs endlessly when a row is written."""
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
     return _altered(
         folder,
@@ -305,21 +305,21 @@ def trigger(folder: Path) -> Path:
 
 
 def truncated(folder: Path) -> Path:
-    """Half a recording."""
+    """A truncated recording."""
     path = sample(folder / "half.db", 300)
     os.truncate(path, path.stat().st_size // 2)
     return path
 
 
 def zeros(folder: Path) -> Path:
-    """Bytes that are nothing."""
+    """Zero bytes."""
     path = folder / "zeros.db"
     path.write_bytes(bytes(1 << 20))
     return path
 
 
 def noise(folder: Path) -> Path:
-    """A recording whose pages, all but the first, are noise."""
+    """A recording whose pages are noise, except the first."""
     path = sample(folder / "noise.db", 300)
     data = path.read_bytes()
     path.write_bytes(data[:4096] + (b"\xa5\x1b[31m\x00\xff" * (len(data) // 8))[: len(data) - 4096])
@@ -327,7 +327,7 @@ def noise(folder: Path) -> Path:
 
 
 def strange_log(folder: Path) -> Path:
-    """The write-ahead log beside it is another file's."""
+    """The write-ahead log of another file beside the recording."""
     path, other = sample(folder / "one.db", 3), folder / "two.db"
     made = Writer(other, facts(7))
     made.write([request(1)], changes=changes(exchange(1)))
@@ -343,25 +343,25 @@ def directory(folder: Path) -> Path:
 
 
 def pipe(folder: Path) -> Path:
-    """A named pipe, into which nobody writes."""
+    """A named pipe without a writer."""
     os.mkfifo(folder / "pipe.db")
     return folder / "pipe.db"
 
 
 def link_to_itself(folder: Path) -> Path:
-    """A link that leads to itself."""
+    """A link to itself."""
     (folder / "loop.db").symlink_to("loop.db")
     return folder / "loop.db"
 
 
 def device(folder: Path) -> Path:
-    """A device that gives bytes for ever."""
+    """A device that returns bytes endlessly."""
     (folder / "zero.db").symlink_to("/dev/zero")
     return folder / "zero.db"
 
 
 def cassette_of(made: Made, **edit: Any) -> Made:
-    """The same as a cassette."""
+    """Return a hostile recording converted to a cassette."""
 
     def written(folder: Path) -> Path:
         with Recording(made(folder)) as recording:
@@ -373,7 +373,7 @@ def cassette_of(made: Made, **edit: Any) -> Made:
 
 
 def cassette_lines(name: str, *lines: str | bytes) -> Made:
-    """A cassette with these lines after a header that is right."""
+    """Return a function that writes a cassette with these lines after a valid header."""
 
     def written(folder: Path) -> Path:
         (folder / "blobs").mkdir()
@@ -399,7 +399,7 @@ def _payload(folder: Path, data: bytes, **more: Any) -> Path:
 
 
 def _altered(folder: Path, *statements: str | tuple[str, bytes]) -> Path:
-    """A sound recording with tasks, findings and notes, and then somebody's SQL."""
+    """Write a valid recording with tasks, findings and notes, then change it with SQL."""
     path = sample(folder / "altered.db", 4)
     made = Writer(path, facts(2, listens=("127.0.0.1:9000",), upstreams=("agent:8000",)))
     artifact = ArtifactState("a", "name", 1, 1, 5, False, STARTED, STARTED)
@@ -416,7 +416,7 @@ def _altered(folder: Path, *statements: str | tuple[str, bytes]) -> Path:
 
 
 def _everywhere(folder: Path, kind: str, value: str, *, untyped: bool = False) -> Path:
-    """`value` in every column of this kind of every table but its keys."""
+    """Set `value` in every column of this type of every table, except the keys."""
     path = _altered(folder)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA legacy_alter_table = ON")

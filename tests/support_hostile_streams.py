@@ -1,4 +1,4 @@
-"""Connections that a hostile client or agent may make, each made by a function of its own: see `HOSTILE_STREAMS`."""
+"""Hostile connections of a client or an agent, each produced by a function of its own: see `HOSTILE_STREAMS`."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ METHOD = "/lf.a2a.v1.A2AService/SendMessage"
 STREAM = "/lf.a2a.v1.A2AService/SendStreamingMessage"
 MIB = 1 << 20
 RELAY_MIB, RECORDER_MIB = 128, 768
-"""Resident memory of the two processes after each of them, at most."""
+"""Maximum resident memory of the two processes after each connection."""
 Made = Callable[[], Script]
 
 HOSTILE_STREAMS: list[Made] = []
 
 
 def hostile(made: Made) -> Made:
-    """Add one to the list."""
+    """Register a connection."""
     HOSTILE_STREAMS.append(made)
     return made
 
 
 def zeros(size: int, wbits: int = 31) -> bytes:
-    """So many bytes of zero, compressed."""
+    """Return that many zero bytes, compressed."""
     packer = zlib.compressobj(9, zlib.DEFLATED, wbits)
     return b"".join(packer.compress(bytes(MIB)) for _ in range(size // MIB)) + packer.flush()
 
@@ -38,7 +38,7 @@ def rpc(method: str = "SendMessage") -> Http:
 
 
 def raw(client: bytes, agent: bytes = b"") -> Script:
-    """What each of them says at once."""
+    """Return a connection on which both peers send all bytes at once."""
     script = Script().client(client) if client else Script()
     return script.agent(agent) if agent else script
 
@@ -52,7 +52,7 @@ def opened() -> Grpc:
 
 @hostile
 def hpack_bomb() -> Script:
-    """A field of 4,000 bytes in the table, then 60,000 references to it, a byte each: 240 MB."""
+    """A field of 4,000 bytes in the table, then 60,000 references of one byte each: 240 MB."""
     field = b"\x40\x01x\x7f\xa1\x1e" + b"v" * 4000
     block = b"\x83\x86\x84" + field + b"\xbe" * 60_000
     frames = frame(1, 0, 1, block[:16_000])
@@ -63,7 +63,7 @@ def hpack_bomb() -> Script:
 
 @hostile
 def continuation_flood() -> Script:
-    """A header block in 50,000 CONTINUATION frames that never ends."""
+    """A header block in 50,000 CONTINUATION frames without an end."""
     return Grpc().client(frame(1, 0, 1, b"\x83") + frame(9, 0, 1, b"") * 25_000 + frame(9, 0, 1, b"\x84") * 25_000)
 
 
@@ -93,7 +93,7 @@ def rapid_resets() -> Script:
 
 @hostile
 def zero_windows() -> Script:
-    """Windows of 0, updates by 0 and beyond 2^31, initial windows that make windows negative."""
+    """Windows of 0, updates by 0 and beyond 2^31, and initial windows that make windows negative."""
     update = b"".join(frame(8, 0, n % 3, struct.pack(">I", size)) for n, size in enumerate((0, 1 << 31, 0x7FFFFFFF)))
     sizes = b"".join(frame(4, 0, 0, struct.pack(">HI", 4, size)) for size in (0, 0x7FFFFFFF, 0xFFFFFFFF, 0))
     return opened().client(sizes + update * 500).agent(sizes + update * 500)
@@ -101,7 +101,7 @@ def zero_windows() -> Script:
 
 @hostile
 def large_frames() -> Script:
-    """Frames that say 16 MiB and have less, and one beyond the announced size that has all."""
+    """Frames that announce 16 MiB and have less, and one complete frame above the announced maximum."""
     return opened().client(frame(0, 0, 1, b"x" * 2 * MIB)).agent(b"\xff\xff\xff\0\0\0\0\0\x01" + bytes(MIB))
 
 
@@ -115,7 +115,7 @@ def unknown_frames() -> Script:
 
 @hostile
 def wrong_frames() -> Script:
-    """Padding without end, priorities on oneself, PUSH_PROMISE of a client, GOAWAY and more after it, wrong sizes."""
+    """Wrong padding, priorities on the stream itself, PUSH_PROMISE of a client, frames after GOAWAY, wrong sizes."""
     frames = [
         frame(0, 8, 1, b"\xff"),
         frame(1, 0x2C, 3, b"\xff\0\0\0\x03\x10\x83"),
@@ -137,13 +137,13 @@ def wrong_frames() -> Script:
 
 @hostile
 def preface_twice() -> Script:
-    """The preface again as a frame, in the middle."""
+    """The preface again in place of a frame, in the middle."""
     return opened().client(PREFACE + frame(4, 0, 0, b"")).agent(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
 
 @hostile
 def http2_that_is_answered_in_text() -> Script:
-    """The agent says HTTP/1.1 after its SETTINGS."""
+    """An agent that answers in HTTP/1.1 after its SETTINGS."""
     return Grpc().agent(b"HTTP/1.1 400 Bad Request\r\n\r\n").open(METHOD)
 
 
@@ -161,14 +161,14 @@ def http2_many_streams() -> Script:
 
 @hostile
 def grpc_length_of_4_gib() -> Script:
-    """Messages that say 4 GiB and 2 GiB and have some bytes."""
+    """Messages that announce 4 GiB and 2 GiB and have few bytes."""
     script = opened().client(frame(0, 0, 1, b"\0\xff\xff\xff\xff" + b"x" * 9000)).respond()
     return script.agent(frame(0, 0, 1, b"\x01\x80\0\0\0" + bytes(9000))).trailers()
 
 
 @hostile
 def grpc_compression_bomb() -> Script:
-    """A message of 250 KB that is 256 MiB."""
+    """A message of 250 KB that decompresses to 256 MiB."""
     message = prefixed(zeros(256 * MIB), 1)
     script = Grpc().open(STREAM, grpc_encoding="gzip").send(b"").respond(grpc_encoding="gzip")
     for at in range(0, len(message), 16_384):
@@ -178,7 +178,7 @@ def grpc_compression_bomb() -> Script:
 
 @hostile
 def grpc_flag_lies() -> Script:
-    """Compressed without an encoding, with another one, with noise; flags that there are not."""
+    """The compressed flag without an encoding, with another encoding and with noise; undefined flags."""
     script = Grpc().open(STREAM, grpc_encoding="identity").send(b"").respond(grpc_encoding="deflate, gzip")
     for flag, data in ((1, b"plain"), (1, gzip.compress(b"x")), (2, b""), (255, b"\xff" * 99), (1, b"")):
         script.agent(frame(0, 0, 1, prefixed(data, flag)))
@@ -193,7 +193,7 @@ def grpc_empty_messages() -> Script:
 
 @hostile
 def grpc_trailer_noise() -> Script:
-    """A status that is no number, a message that is no percent-encoding, details that are no base64, twice."""
+    """A status that is no number, a message with invalid percent-encoding, details with invalid base64, each twice."""
     script = opened().respond()
     for status in (2**70, -1):
         script.trailers(status, grpc_message="%zz%e2%28\x7f", grpc_status_details_bin="*=*", x_bin=b"\xff\0\n")
@@ -236,7 +236,7 @@ _INNER = b"GET /admin HTTP/1.1\r\nHost: agent\r\n\r\n"
 
 @hostile
 def smuggling_by_two_framings() -> Script:
-    """Content-Length and Transfer-Encoding say different things, in both orders."""
+    """Content-Length and Transfer-Encoding contradict each other, in both orders."""
     chunks = b"0\r\n\r\n" + _INNER
     both = (b"Content-Length: %d" % len(chunks), b"Transfer-Encoding: chunked")
     return raw(_request(*both, body=chunks) + _request(*both[::-1], body=chunks), _OK * 4)
@@ -251,7 +251,7 @@ def smuggling_by_two_lengths() -> Script:
 
 @hostile
 def smuggling_by_codings() -> Script:
-    """Transfer codings that some read as chunked and some do not."""
+    """Transfer codings that only some servers read as chunked."""
     forms = (
         b"Transfer-Encoding: xchunked",
         b"Transfer-Encoding : chunked",
@@ -268,14 +268,14 @@ def smuggling_by_codings() -> Script:
 
 @hostile
 def bare_line_feeds() -> Script:
-    """Lines end with LF alone, CR alone, CR CR LF."""
+    """Lines that end with only LF, only CR, or CR CR LF."""
     head = b"POST / HTTP/1.1\nHost: agent\n" + _LENGTH + b"\n\n" + _BODY
     return raw(head + head.replace(b"\n", b"\r") + head.replace(b"\n", b"\r\r\n"), _OK.replace(b"\r\n", b"\n") * 3)
 
 
 @hostile
 def folded_lines() -> Script:
-    """Fields that go on in the next line, the first one before any field."""
+    """Folded fields, also before any field."""
     head = b"POST / HTTP/1.1\r\n X: y\r\nHost: agent\r\nA: b\r\n\tc\r\n" + _LENGTH + b"\r\n\r\n"
     return raw(head + _BODY, b"HTTP/1.1 200 OK\r\n folded\r\nContent-Length: 2\r\n 0\r\n\r\n{}")
 
@@ -307,7 +307,7 @@ def many_fields() -> Script:
 
 @hostile
 def endless_request_line() -> Script:
-    """8 MB without an end of line."""
+    """A request line of 8 MB without an end."""
     return raw(b"GET /" + b"a" * 8 * MIB)
 
 
@@ -321,7 +321,7 @@ def endless_chunk_extensions() -> Script:
 
 @hostile
 def wrong_chunk_sizes() -> Script:
-    """Sizes beyond 2^64, negative, in other digits, and none at all."""
+    """Chunk sizes beyond 2^64, negative, in other digits, and missing."""
     script = rpc("SendStreamingMessage").stream()
     for size in (b"5", b"fffffffffffffffff0", b"-5", b"+5", b"0x5", b"5_0", b"", b" 5 ", b"\xd9\xa5"):
         script.agent(size + b"\r\ndata:\r\n")
@@ -330,14 +330,14 @@ def wrong_chunk_sizes() -> Script:
 
 @hostile
 def trailer_flood() -> Script:
-    """20,000 trailer fields after the last chunk, one of them a length, one without a colon."""
+    """20,000 trailer fields after the last chunk, among them a length and one without a colon."""
     fields = b"".join(b"T-%d: x\r\n" % number for number in range(20_000))
     return rpc("SendStreamingMessage").stream().agent(b"0\r\n" + fields + b"Content-Length: 9\r\nnoise\r\n\r\n")
 
 
 @hostile
 def informational_flood() -> Script:
-    """30,000 answers of 1xx before the one that counts, some with a body that they must not have."""
+    """30,000 responses of 1xx before the final one, some with an invalid body."""
     return rpc().agent(
         b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nContent-Length: 0\r\n\r\n" * 15_000 + _OK
     )
@@ -351,13 +351,13 @@ def pipelined_requests() -> Script:
 
 @hostile
 def answers_without_requests() -> Script:
-    """The agent answers before it is asked, and more often."""
+    """Responses before the requests, and more responses than requests."""
     return Script().agent(_OK * 300).client(_request(_LENGTH, body=_BODY)).agent(_OK * 300)
 
 
 @hostile
 def websocket_upgrade() -> Script:
-    """Another protocol after 101."""
+    """An upgrade to another protocol with status 101."""
     head = _request(
         b"Upgrade: websocket", b"Connection: Upgrade", b"Sec-WebSocket-Version: 13", line=b"GET /ws HTTP/1.1"
     )
@@ -367,39 +367,39 @@ def websocket_upgrade() -> Script:
 
 @hostile
 def connect_tunnel() -> Script:
-    """CONNECT, and HTTP/2 in it."""
+    """CONNECT, followed by HTTP/2 in the tunnel."""
     script = raw(b"CONNECT agent:443 HTTP/1.1\r\nHost: agent:443\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n")
     return script.client(PREFACE + frame(4, 0, 0, b"")).agent(frame(4, 0, 0, b""))
 
 
 @hostile
 def tls_hello() -> Script:
-    """TLS on a port without it, and an alert in answer."""
+    """TLS on a port without TLS, answered with an alert."""
     hello = bytes.fromhex("16030100c8010000c40303") + bytes(range(190))
     return raw(hello, b"\x15\x03\x01\x00\x02\x02\x28")
 
 
 @hostile
 def no_protocol() -> Script:
-    """Noise in both directions, the agent first."""
+    """Noise in both directions, from the agent first."""
     return Script().agent(b"220 hello\r\n").client(bytes(range(256)) * 2_000).agent(bytes(range(255, -1, -1)) * 2_000)
 
 
 @hostile
 def nothing() -> Script:
-    """Both close at once."""
+    """Both peers close immediately."""
     return Script()
 
 
 @hostile
 def reset_at_once() -> Script:
-    """The client connects and breaks off."""
+    """The client connects and resets the connection."""
     return Script().end("reset", TO_AGENT)
 
 
 @hostile
 def reset_in_a_head() -> Script:
-    """The agent breaks off in the middle of a request's head."""
+    """The agent resets the connection in the middle of a request's head."""
     return raw(b"GET /.well-known/agent-card.js").end("reset", TO_CLIENT)
 
 
@@ -408,7 +408,7 @@ def reset_in_a_head() -> Script:
 
 @hostile
 def giant_event() -> Script:
-    """One line of an event stream of 66 MiB."""
+    """A line of 66 MiB in an event stream."""
     script = rpc("SendStreamingMessage").stream().agent(b"%x\r\ndata: " % (66 * MIB + 8))
     for _ in range(66):
         script.agent(b"x" * MIB)
@@ -417,14 +417,14 @@ def giant_event() -> Script:
 
 @hostile
 def event_without_end() -> Script:
-    """300,000 lines of one event, then comments and fields that nobody knows."""
+    """One event of 300,000 lines, then comments and unknown fields."""
     lines = b"data: x\n" * 100_000 + b":\n" * 100_000 + b"retry: 9\nnoise\nid\n" * 33_000
     return rpc("SendStreamingMessage").stream().chunk(lines).done()
 
 
 @hostile
 def deep_json() -> Script:
-    """JSON within JSON, 200,000 times, as a request, an answer and an event."""
+    """JSON arrays nested 200,000 times, as a request, an answer and an event."""
     deep = b'{"jsonrpc":"2.0","id":1,"method":"SendMessage","result":' + b'{"a":[' * 100_000 + b"]}" * 100_000 + b"}"
     http = Http().request("POST /", deep).answer(deep)
     return http.call("SendStreamingMessage", {}).stream().chunk(b"data: " + deep + b"\n\n").done()
@@ -432,7 +432,7 @@ def deep_json() -> Script:
 
 @hostile
 def wide_json() -> Script:
-    """An object of 100,000 members of one name, a number of 50,000 digits, a batch of 5,000 calls."""
+    """An object with 100,000 members of one name, a number of 50,000 digits, a batch of 5,000 calls."""
     members = b"{" + b",".join([b'"a":1'] * 100_000) + b"}"
     digits = b'{"jsonrpc":"2.0","id":' + b"9" * 50_000 + b',"method":"GetTask","params":{"n":' + b"1" * 50_000 + b"}}"
     batch = json.dumps([{"jsonrpc": "2.0", "id": n, "method": "GetTask", "params": {}} for n in range(5_000)]).encode()
@@ -448,7 +448,7 @@ def wide_json() -> Script:
 
 @hostile
 def gzip_bomb() -> Script:
-    """A body of 250 KB that is 256 MiB."""
+    """A body of 250 KB that decompresses to 256 MiB."""
     return rpc().answer(zeros(256 * MIB), content_encoding="gzip")
 
 
@@ -462,7 +462,7 @@ def bombs_in_bombs() -> Script:
 
 @hostile
 def coding_lies() -> Script:
-    """Codings that the body does not have, that there are not, and one that is cut."""
+    """Codings that the body does not have, unknown codings, and a truncated body."""
     http = (
         rpc().answer(b"plain", content_encoding="gzip").call("GetTask", {}).answer(b"x", content_encoding="br, x, gzip")
     )
@@ -471,7 +471,8 @@ def coding_lies() -> Script:
 
 @hostile
 def agent_card_noise() -> Script:
-    """Answers to a card request that are no card: an array, other types, nothing, too large, one that never ends."""
+    """Responses to a card request that are no card: an array, other types, an empty body, a very large body, an endless
+    one."""
     answers = (b"[]", b'{"url":1,"supportedInterfaces":{"a":[]}}', b"", b'{"url":"http://[x"}', b"\xff\xfe")
     script = Http()
     for body in answers:

@@ -1,4 +1,4 @@
-"""Generated HTTP/1.1 conversations, and what h11 reads in them."""
+"""Generated HTTP/1.1 conversations, and their content as h11 reads it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _fields(fields: list[tuple[bytes, bytes]]) -> bytes:
 
 @st.composite
 def bodies(draw: st.DrawFn, empty: bool, until_eof: bool = False) -> tuple[bytes, bytes]:
-    """(framing fields, bytes) of a body; `empty` allows one without any framing."""
+    """Generate (framing fields, bytes) of a body; `empty` allows a body without framing."""
     kind = draw(st.sampled_from(["length", "chunked", *(["none"] if empty else []), *(["eof"] if until_eof else [])]))
     data = draw(BYTES)
     if kind == "none":
@@ -40,7 +40,7 @@ def bodies(draw: st.DrawFn, empty: bool, until_eof: bool = False) -> tuple[bytes
 
 @st.composite
 def requests(draw: st.DrawFn) -> tuple[bytes, bytes]:
-    """(method, bytes)."""
+    """Generate (method, bytes)."""
     method = draw(st.sampled_from([b"GET", b"POST", b"HEAD", b"DELETE"]))
     framing, body = draw(bodies(empty=True))
     target = draw(st.sampled_from([b"/", b"/v1/message:stream?a=%20", b"http://h/a"]))
@@ -49,7 +49,7 @@ def requests(draw: st.DrawFn) -> tuple[bytes, bytes]:
 
 @st.composite
 def responses(draw: st.DrawFn, method: bytes, last: bool) -> bytes:
-    """The bytes of a response to a `method` request."""
+    """Generate the bytes of a response to a `method` request."""
     early = draw(st.sampled_from([b"", b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\n"]))
     status = draw(st.sampled_from([200, 200, 204, 304, 404, 500]))
     framing, body = draw(bodies(empty=False, until_eof=last))
@@ -60,22 +60,23 @@ def responses(draw: st.DrawFn, method: bytes, last: bool) -> bytes:
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[tuple[bytes, bytes, bytes]]:
-    """(method, request, response) of one keep-alive connection; the last response may last until EOF."""
+    """Generate (method, request, response) of one keep-alive connection; the last response may end with the
+    connection."""
     asked = draw(st.lists(requests(), min_size=1, max_size=3))
     return [(m, data, draw(responses(m, n == len(asked)))) for n, (m, data) in enumerate(asked, 1)]
 
 
 Message = tuple[Any, list[tuple[bytes, bytes]], bytes, list[tuple[bytes, bytes]]]
-"""(method and target, or status), fields, body, trailers; field names in lower case."""
+"""(method and target, or status), fields, body, trailers; the field names are in lower case."""
 
 
 def lower(fields: Any) -> list[tuple[bytes, bytes]]:
-    """Fields as h11 gives them."""
+    """Return fields in the form of h11."""
     return [(bytes(name).lower(), bytes(value)) for name, value in fields]
 
 
 def oracle_requests(wire: bytes) -> list[Message]:
-    """What h11 reads as a server."""
+    """Return the requests as h11 reads them as a server."""
     peer = h11.Connection(h11.SERVER)
     peer.receive_data(wire)
     found: list[Message] = []
@@ -88,7 +89,7 @@ def oracle_requests(wire: bytes) -> list[Message]:
 
 
 def oracle_responses(answers: list[tuple[bytes, bytes]], eof: bool) -> list[Message]:
-    """What h11 reads as a client; `answers` are (method, bytes of the response)."""
+    """Return the responses as h11 reads them as a client; `answers` are (method, bytes of the response)."""
     peer = h11.Connection(h11.CLIENT)
     found: list[Message] = []
     for number, (method, wire) in enumerate(answers, 1):
@@ -123,7 +124,7 @@ def _messages(peer: h11.Connection) -> Iterator[Message]:
 
 
 def messages(events: list[WireEvent], direction: Direction) -> list[Message]:
-    """The complete messages of one direction, in the oracle's form."""
+    """Return the complete messages of one direction in the form of the oracle."""
     found: list[Message] = []
     head, body = None, b""
     trailers: Headers = ()

@@ -1,4 +1,4 @@
-"""Frames by hand, conversations by h2, and one form in which the events of any split can be compared."""
+"""HTTP/2 frames, conversations of h2, and a form in which the events of any split compare equal."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
 
 
 def literal(name: bytes, value: bytes) -> bytes:
-    """A field as a literal without indexing; short names and values only."""
+    """Return a field as a literal without indexing; short names and values only."""
     return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
 
 
 def decode(
     chunks: Iterable[tuple[Direction, bytes]], start: bytes = b"", decoder: Http2Decoder | None = None
 ) -> tuple[Http2Decoder, list[WireEvent]]:
-    """Events of a conversation: `(direction, bytes)` in order, the client's `start` before it."""
+    """Return the events of a conversation of `(direction, bytes)`, after the client's `start`."""
     decoder = decoder or Http2Decoder()
     out: list[WireEvent] = []
     for direction, data in ([(UP, start)] if start else []) + list(chunks):
@@ -45,10 +45,10 @@ def decode(
 
 
 def rebuilt(decoder: Http2Decoder) -> Http2Decoder:
-    """The decoder after a stop and a restart of the recorder."""
+    """Return the decoder as restored after a restart of the recorder."""
     return Http2Decoder.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(decoder.save())))
 
 
 def upstream(*frames: bytes, settings: bytes = b"") -> bytes:
-    """The client's bytes: preface, SETTINGS, frames."""
+    """Return the client's bytes: preface, SETTINGS, frames."""
     return PREFACE + frame(4, 0, 0, settings) + b"".join(frames)

@@ -1,4 +1,4 @@
-"""Two real HTTP/2 peers (`h2`) with an editor between them, driven by hand and without sockets."""
+"""Two real HTTP/2 peers (`h2`) with an editor between them, without sockets; the test moves the bytes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def message(payload: bytes, compressed: int = 0) -> bytes:
 
 
 def rewriter(change: Callable[[bytes], bytes | None]) -> Any:
-    """A card rewriter that applies `change` to the payload; None keeps it."""
+    """Return a card rewriter that applies `change` to the payload; None leaves it unchanged."""
 
     def rewrite(payload: bytes, form: str, authority: str) -> CardOutcome:
         return CardOutcome(payload=change(payload), urls=(("before", "after"),))
@@ -61,7 +61,7 @@ def single(data: bytes) -> list[bytes]:
 
 
 class Pair:
-    """A client, an agent, and what is between them. Bytes move when `move` is called, `cut` into pieces."""
+    """A client, an agent, and the editor between them. `move` moves the bytes, `cut` into pieces."""
 
     def __init__(self, plan: EditPlan | None = None, cut: Cut = whole, editor: Any = None) -> None:
         self.client = H2Connection(H2Configuration(client_side=True, header_encoding=None))
@@ -102,7 +102,7 @@ class Pair:
     def grant(self, data: int, stream: int | None = None) -> None:
         self.client.increment_flow_control_window(data)
         if stream is not None:
-            with contextlib.suppress(ProtocolError, KeyError):  # it may be over already
+            with contextlib.suppress(ProtocolError, KeyError):  # the stream may already be closed
                 self.client.increment_flow_control_window(data, stream)
 
     def feed(self, direction: Direction, data: bytes) -> None:
@@ -112,7 +112,7 @@ class Pair:
             self.take(self.editor.feed(direction, piece, self.now))
 
     def move(self) -> None:
-        """Until nobody has anything more to say."""
+        """Move bytes until no peer sends more."""
         while (up := self.client.data_to_send()) or (down := self.agent.data_to_send()):
             if up:
                 self.feed(UP, up)
@@ -126,7 +126,7 @@ class Pair:
             self.take(self.editor.tick(self.now))
 
     def answer(self, stream: int, payload: bytes, compressed: int = 0) -> None:
-        """The agent's whole answer to a unary call."""
+        """Send the agent's complete answer to a unary call."""
         self.agent.send_headers(stream, RESPONSE)
         self.send(stream, message(payload, compressed))
         self.agent.send_headers(stream, TRAILERS, end_stream=True)
@@ -137,16 +137,16 @@ class Pair:
             self.agent.send_data(stream, data[at : at + size])
 
     def got(self, stream: int) -> bytes:
-        """The data that the client has of a stream."""
+        """Return the data of a stream that the client has received."""
         return b"".join(e.data for e in self.client_events if isinstance(e, DataReceived) and e.stream_id == stream)
 
     def windows(self) -> tuple[int, int]:
-        """The connection's windows for the agent's bytes, as the client has it and as the agent has it."""
+        """Return the connection's window for the agent's bytes, at the client and at the agent."""
         return self.client.inbound_flow_control_window, self.agent.outbound_flow_control_window
 
 
 def replayed(log: Log, plan: EditPlan, cut: Cut) -> dict[Direction, bytes]:
-    """What a fresh editor sends in each direction, told the same in other pieces."""
+    """Return what a new editor sends in each direction for the same input in other pieces."""
     editor, out = Http2Editor(plan), {UP: b"", DOWN: b""}
     for direction, data, now in log:
         for piece in cut(data) if direction is not None else [b""]:

@@ -1,4 +1,4 @@
-"""Recordings made by hand for the tests of the screen, and what is on a screen as text."""
+"""Recordings for the tests of the screen, and the text on a screen."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ TASK = "7604af5e-efd3-449c-94db-8950136d0e66"
 
 
 def writer(path: Path, number: int = 1) -> Writer:
-    """A writer of session `number`."""
+    """Return a writer of session `number`."""
     return Writer(path, facts(number, listens=("127.0.0.1:9000",), upstreams=("agent:8000",)))
 
 
 def exchange(number: int, **more: Any) -> Exchange:
-    """A streaming call that ended well after 900 ms."""
+    """Return a streaming call that ended without error after 900 ms."""
     at = STARTED + number * 1000 * MS
     values: dict[str, Any] = {
         "id": number,
@@ -57,19 +57,19 @@ def exchange(number: int, **more: Any) -> Exchange:
 
 
 def live(number: int, **more: Any) -> Exchange:
-    """The same, still open."""
+    """Return the same call, still open."""
     return exchange(number, closed=0, how="", states=("working",), **more)
 
 
 def request(number: int, text: str = "Plan a day") -> Frame:
-    """Frame 0 of an exchange: the client's message."""
+    """Return frame 0 of an exchange: the client's message."""
     message = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}]}
     call = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message}}
     return frame(number, 0, json.dumps(call).encode(), kind=FrameKind.REQUEST, direction=Direction.TO_AGENT)
 
 
 def status(number: int, seq: int, text: str) -> Frame:
-    """An event of an exchange: working, and what the agent says about it."""
+    """Return an event of an exchange: state working, with a message of the agent."""
     said = {"messageId": "m2", "role": "ROLE_AGENT", "parts": [{"text": text}]}
     update = {"taskId": TASK, "contextId": "c", "status": {"state": "TASK_STATE_WORKING", "message": said}}
     payload = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"statusUpdate": update}}).encode()
@@ -77,7 +77,7 @@ def status(number: int, seq: int, text: str) -> Frame:
 
 
 def frame(number: int, seq: int, payload: bytes, **more: Any) -> Frame:
-    """Any frame of an exchange, 100 ms after the one before."""
+    """Return any frame of an exchange, 100 ms after the previous one."""
     at = STARTED + number * 1000 * MS + seq * 100 * MS
     values: dict[str, Any] = {
         "connection": 1,
@@ -97,13 +97,14 @@ def frame(number: int, seq: int, payload: bytes, **more: Any) -> Frame:
 
 
 def changes(*exchanges: Exchange) -> Changes:
-    """Snapshots of these, on one connection."""
+    """Return snapshots of these, on one connection."""
     connection = Connection(1, "127.0.0.1:5000", "127.0.0.1:9000", "agent:8000", STARTED, kind="http/1.1")
     return Changes([connection], list(exchanges), [])
 
 
 def sample(path: Path, count: int = 3) -> Path:
-    """A finished recording of `count` exchanges, each a request and two events; the second ended in an error."""
+    """Write a finished recording of `count` exchanges, each a request and two events; the second ended with an
+    error."""
     made = writer(path)
     for number in range(1, count + 1):
         wrong = {"error": "TASK_NOT_FOUND -32001: no such task", "states": ()} if number == 2 else {}
@@ -114,11 +115,11 @@ def sample(path: Path, count: int = 3) -> Path:
 
 
 def screen_text(app: App[Any]) -> str:
-    """Every line of the terminal, as a person reads it."""
+    """Return every line of the terminal."""
     return "\n".join(screen_lines(app))
 
 
 def screen_lines(app: App[Any]) -> list[str]:
-    """The same, line by line."""
-    strips = app.screen._compositor.render_strips()  # there is no public way to read what is shown
+    """Return the lines of the terminal one by one."""
+    strips = app.screen._compositor.render_strips()  # Textual has no public method that returns the shown cells
     return [strip.text for strip in strips][: app.size.height]

@@ -1,4 +1,4 @@
-"""Journals for tests: a loop that is turned by hand, a disk that fails on order."""
+"""Journals for tests: an event loop that the test advances, and a disk that fails on demand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from a2a_proxy.model.chunk import Chunk, ChunkKind
 
 
 class Turns:
-    """Stands for the event loop's `call_later`."""
+    """Replaces the event loop's `call_later`."""
 
     def __init__(self) -> None:
         self.due: list[Callable[[], None]] = []
@@ -25,14 +25,14 @@ class Turns:
         self.due.append(callback)
 
     def turn(self) -> None:
-        """Run what is due."""
+        """Run the callbacks that are due."""
         due, self.due = self.due, []
         for callback in due:
             callback()
 
 
 class Disk:
-    """An `os.write` that can be full, or held up."""
+    """An `os.write` that can be full or blocked."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -56,7 +56,7 @@ class Disk:
         self.open.wait(120)
         most = self.most
         size = len(data) if most is None else min(len(data), most)
-        with self._lock:  # the writer's thread takes room while the test gives some
+        with self._lock:  # the thread of the writer uses the space while the test frees some
             if self._room is not None:
                 size = min(size, self._room)
                 if size == 0:
@@ -66,7 +66,7 @@ class Disk:
 
 
 def read_all(folder: Path, max_bytes: int = 1 << 20) -> list[Chunk]:
-    """Everything that a journal holds."""
+    """Return the whole content of a journal."""
     reader = JournalReader(folder)
     chunks: list[Chunk] = []
     while more := reader.read(max_bytes):
@@ -76,12 +76,12 @@ def read_all(folder: Path, max_bytes: int = 1 << 20) -> list[Chunk]:
 
 
 def lost(chunks: list[Chunk]) -> int:
-    """Bytes that LOST records tell of."""
+    """Return the number of bytes in LOST records."""
     return sum(
         msgspec.json.decode(chunk.data, type=LossRecord).bytes for chunk in chunks if chunk.kind is ChunkKind.LOST
     )
 
 
 def payload(chunks: list[Chunk]) -> int:
-    """Bytes of the peers and of ours."""
+    """Return the bytes of the peers and of the proxy."""
     return sum(len(chunk.data) for chunk in chunks if chunk.kind in (ChunkKind.DATA, ChunkKind.OURS))

@@ -1,4 +1,4 @@
-"""Endless streams through a proxy, each event marked, so that what the clients got can be compared with a recording."""
+"""Endless streams of numbered events through a proxy, to compare the events that clients received with a recording."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ PAUSE = 0.002
 SECONDS = 120.0
 
 Mark = tuple[int, int]
-"""Number of the event within its stream, and when the agent sent it, ns."""
+"""Number of the event within its stream, and the time at which the agent sent it, ns."""
 
 
 def update(stream: str, number: int) -> dict[str, Any]:
-    """One event of a stream."""
+    """Return one event of a stream."""
     text = f"mark {stream} {number} {time.time_ns()}."
     message = {"messageId": f"m-{number}", "role": "ROLE_AGENT", "parts": [{"text": text}]}
     status = {"state": "TASK_STATE_WORKING", "message": message}
@@ -41,12 +41,12 @@ def update(stream: str, number: int) -> dict[str, Any]:
 
 
 def marks(data: bytes) -> list[tuple[str, Mark]]:
-    """Those in these bytes, in order."""
+    """Return the marks in these bytes, in order."""
     return [(stream.decode(), (int(number), int(sent))) for stream, number, sent in MARK.findall(data)]
 
 
 class StreamingAgent(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
-    """Streams over gRPC and over JSON-RPC until `enough`; the request's text names the stream."""
+    """An agent that streams over gRPC and JSON-RPC until `enough`; the text of the request names the stream."""
 
     def __init__(self) -> None:
         self.enough = asyncio.Event()
@@ -95,7 +95,7 @@ class StreamingAgent(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # gener
 
 
 class Clients:
-    """Streams of both kinds; `got` keeps what came, `ends` how each ended."""
+    """Streams of both bindings; `got` holds the received events, `ends` the end of each stream."""
 
     def __init__(self) -> None:
         self.got: dict[str, list[Mark]] = defaultdict(list)
@@ -112,7 +112,7 @@ class Clients:
             )
 
     async def begun(self, events: int = 3) -> None:
-        """Wait until each has got some events."""
+        """Wait until each stream has received some events."""
         async with asyncio.timeout(SECONDS):
             while len(self.got) < len(self._tasks) or min(map(len, self.got.values())) < events:
                 assert not self.ends, self.ends
@@ -151,7 +151,7 @@ class Clients:
 
 
 def recorded(path: Path, session: int | None = None) -> dict[str, list[Mark]]:
-    """The marks of each stream in the order of the recording."""
+    """Return the marks of each stream in the order of the recording."""
     found: dict[str, list[Mark]] = defaultdict(list)
     with Recording(path) as stored:
         for row in stored.frames_after(0, session=session):
@@ -161,7 +161,7 @@ def recorded(path: Path, session: int | None = None) -> dict[str, list[Mark]]:
 
 
 async def next_recorder(relay: int, before: int = 0) -> int:
-    """The recorder after the one killed last."""
+    """Return the process id of the recorder that replaced the last killed one."""
     async with asyncio.timeout(SECONDS):
         while (found := recorder_of(relay)) in (0, before):
             await asyncio.sleep(0.01)
@@ -169,7 +169,7 @@ async def next_recorder(relay: int, before: int = 0) -> int:
 
 
 def kill(*pids: int) -> None:
-    """SIGKILL, all at one moment."""
+    """Send SIGKILL to all of them at once."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGSTOP if len(pids) > 1 else signal.SIGKILL)

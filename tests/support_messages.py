@@ -8,7 +8,7 @@ from a2a_proto import SchemaSet, from_dict
 
 
 def message(line: SchemaSet, name: str, value: dict[str, Any]) -> bytes:
-    """The bytes of one message given as ProtoJSON."""
+    """Return the bytes of a message given as ProtoJSON."""
     return from_dict(line, name, value).SerializeToString()
 
 
@@ -17,7 +17,7 @@ def v1(name: str, value: dict[str, Any]) -> bytes:
 
 
 def status(state: str = "WORKING", text: str = "", **members: Any) -> dict[str, Any]:
-    """A 1.0 status update in its wrapper."""
+    """Return a 1.0 status update in its wrapper."""
     said: dict[str, Any] = {"state": f"TASK_STATE_{state}"}
     if text:
         said["message"] = {"messageId": f"m-{text}", "role": "ROLE_AGENT", "parts": [{"text": text}]}
@@ -25,22 +25,22 @@ def status(state: str = "WORKING", text: str = "", **members: Any) -> dict[str, 
 
 
 def artifact(text: str, **members: Any) -> dict[str, Any]:
-    """A 1.0 artifact update in its wrapper."""
+    """Return a 1.0 artifact update in its wrapper."""
     made = {"artifactId": "a1", "name": "report", "parts": [{"text": text}]}
     return {"artifactUpdate": {"taskId": "t1", "contextId": "c1", "artifact": made, **members}}
 
 
 def task(state: str = "SUBMITTED", **members: Any) -> dict[str, Any]:
-    """A 1.0 task, bare."""
+    """Return a 1.0 task without a wrapper."""
     return {"id": "t1", "contextId": "c1", "status": {"state": f"TASK_STATE_{state}"}, **members}
 
 
 def ask(text: str = "hi", **members: Any) -> dict[str, Any]:
-    """The parameters of a 1.0 send."""
+    """Return the parameters of a 1.0 send."""
     return {"message": {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": text}], **members}}
 
 
 def old_ask(text: str = "hi", **members: Any) -> dict[str, Any]:
-    """The parameters of a 0.2 or 0.3 send."""
+    """Return the parameters of a 0.2 or 0.3 send."""
     part = {"kind": "text", "text": text}
     return {"message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [part], **members}}

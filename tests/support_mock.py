@@ -15,7 +15,7 @@ from support_proxy import STOP_SECONDS, environment, program
 
 
 class Replay:
-    """One run; what it printed as JSON is in `said`."""
+    """One run; `said` returns its JSON output."""
 
     def __init__(self, folder: Path, recording: Path, *extra: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -40,27 +40,27 @@ class Replay:
 
     @property
     def address(self) -> str:
-        """Where it listens, `host:port`."""
+        """Return the address on which it listens, `host:port`."""
         return str(self.start["listen"][0])
 
     @property
     def url(self) -> str:
-        """The same for HTTP."""
+        """Return the same as an HTTP URL."""
         return f"http://{self.address}"
 
     def said(self, event: str) -> list[dict[str, Any]]:
-        """The objects of this kind that it printed."""
+        """Return the printed objects of this kind."""
         return [line for line in self.lines if line["event"] == event]
 
     def stop(self) -> int:
-        """Interrupt it; the exit code."""
+        """Interrupt it and return the exit code."""
         self.process.send_signal(signal.SIGINT)
         code = self.process.wait(STOP_SECONDS)
         self._reader.join(STOP_SECONDS)
         return code
 
     def kill(self) -> None:
-        """End it, if it still runs."""
+        """Kill it if it still runs."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
@@ -73,7 +73,7 @@ class Replay:
 
 @contextlib.contextmanager
 def replaying(folder: Path, recording: Path, *extra: str) -> Iterator[Replay]:
-    """A mock that listens while the block runs."""
+    """Run a mock agent while the block runs."""
     running = Replay(folder, recording, *extra)
     try:
         yield running

@@ -1,7 +1,7 @@
-"""Recorded conversations of real peers as something to break: bytes again, with one thing changed, and what is found.
+"""Recorded conversations of real peers with one thing changed, converted to bytes again, and the findings about them.
 
-A mutation is a function that changes a `Talk` in one place and says what must be found, and where. Whatever else is
-found that the untouched conversation does not have is a false alarm.
+A mutation is a function that changes a `Talk` in one place and returns the expected findings and their places. Every
+other finding that the unchanged conversation does not have is a false alarm.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ MS = 1_000_000
 
 _SAID = frozenset({FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.ERROR, FrameKind.OTHER})
 _DROPPED = frozenset({b"content-length", b"transfer-encoding", b"content-encoding"})
-"""Fields that are made anew, since the body may change."""
+"""Header fields that are computed again, because the body may change."""
 _number = itertools.count(1)
 
 
 class Msg:
-    """One message of a peer: a body, an event of a stream, a gRPC message."""
+    """One message of a peer: a body, an event of a stream, or a gRPC message."""
 
     def __init__(self, data: bytes, at: int, schema: str, framing: str = "") -> None:
         self.uid = next(_number)
@@ -60,14 +60,14 @@ class Msg:
 
     @property
     def value(self) -> Any:
-        """The payload as plain JSON (protobuf as ProtoJSON); a copy: give it to `put`."""
+        """Return a copy of the payload as plain JSON (protobuf as ProtoJSON); pass it to `put` after changing it."""
         if is_protobuf(self.schema):
             line, name = split_schema(self.schema)
             return to_dict(parse(line, name, self.data))  # type: ignore[arg-type]
         return json.loads(self.data)
 
     def put(self, value: Any) -> None:
-        """Change the payload."""
+        """Set the payload."""
         if is_protobuf(self.schema):
             line, name = split_schema(self.schema)
             self.data = from_dict(line, name, value).SerializeToString()  # type: ignore[arg-type]
@@ -75,7 +75,7 @@ class Msg:
             self.data = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
     def edit(self, change: Callable[[Any], None]) -> None:
-        """Change it by a function that writes into what `body` gives: params, result, event, message."""
+        """Change the payload with a function that modifies what `body` returns: params, result, event or message."""
         value = self.value
         inner = value
         if isinstance(value, dict) and "jsonrpc" in value:
@@ -84,7 +84,7 @@ class Msg:
         self.put(value)
 
     def again(self, later: int = 1 * MS) -> Msg:
-        """The same once more, a little later."""
+        """Return a copy of the message that is sent a little later."""
         return Msg(self.data, self.at + later, self.schema, self.framing)
 
 
@@ -117,50 +117,50 @@ class Ex:
 
     @property
     def operation(self) -> str:
-        """The 1.0 name."""
+        """Return the 1.0 name of the operation."""
         return self.facts.operation
 
     @property
     def grpc(self) -> bool:
-        """It is HTTP/2."""
+        """Return whether it uses gRPC."""
         return self.facts.binding is Binding.GRPC
 
     @property
     def live(self) -> bool:
-        """Both sides speak when they want to."""
+        """Return whether both peers may send at any time."""
         return self.grpc and self.operation in ("SendLiveMessage", "ReconnectToTask")
 
     @property
     def streams(self) -> bool:
-        """It was answered by a stream of events."""
+        """Return whether the response is a stream of events."""
         return self.facts.streaming and self.field("content-type", reply=True).startswith(
             ("text/event-stream", "application/grpc")
         )
 
     def field(self, name: str, *, reply: bool = False) -> str:
-        """The first header field of this name; empty where there is none."""
+        """Return the first header field with this name; empty if there is none."""
         fields = self.reply_headers if reply else self.headers
         return next((value.decode() for key, value in fields if key.lower() == name.encode()), "")
 
     def set(self, name: str, value: str | None, *, reply: bool = False, trailer: bool = False) -> None:
-        """Change a header field, or take it away."""
+        """Set a header field, or remove it."""
         fields = self.trailers if trailer else self.reply_headers if reply else self.headers
         fields[:] = [pair for pair in fields if pair[0].lower() != name.lower().encode()]
         if value is not None:
             fields.append([name.encode(), value.encode()])
 
     def shift(self, first: int, ns: int) -> None:
-        """Everything from this answer on comes later."""
+        """Delay all messages from this answer on."""
         for each in self.answers[first:]:
             each.at += ns
         self.ended += ns
 
 
 class Loose(msgspec.Struct):
-    """What stands beside the calls of a stdio agent: bytes between messages, its log, its end."""
+    """Data of a stdio agent outside its calls: bytes between messages, its log, its end."""
 
     at: int
-    """ns after the session's beginning."""
+    """ns since the beginning of the session."""
     direction: Direction
     data: bytes
     kind: ChunkKind = ChunkKind.DATA
@@ -178,7 +178,7 @@ class Talk:
         """When it was recorded, ns: its timestamps are of that time."""
 
     def all(self, operation: str, **having: Any) -> list[Ex]:
-        """Exchanges of an operation; `streams=True` and so on compare attributes."""
+        """Return the exchanges of an operation; `streams=True` and similar arguments compare attributes."""
         return [
             each
             for each in self.exchanges
@@ -186,11 +186,11 @@ class Talk:
         ]
 
     def first(self, operation: str, number: int = 0, **having: Any) -> Ex:
-        """The n-th of them."""
+        """Return the n-th of these exchanges."""
         return self.all(operation, **having)[number]
 
     def add(self, exchange: Ex, *, after: Ex, pause: int = 5 * MS) -> Ex:
-        """A copy of an exchange once more, after another one has ended; times of messages keep their distances."""
+        """Add a copy of an exchange after the end of another one; the distances between its messages do not change."""
         made = copy.deepcopy(exchange)
         made.uid = next(_number)
         shift = after.ended + pause - made.started
@@ -209,16 +209,16 @@ Place = tuple[str, int, int]
 
 
 class Want(msgspec.Struct, frozen=True):
-    """One finding that a mutation must lead to."""
+    """A finding that a mutation must cause."""
 
     rule: str
     exchange: Ex | None = None
-    """None: it is about the connection."""
+    """None: the finding is about the connection."""
     message: Msg | None = None
     times: int = 1
 
     def places(self) -> list[Place]:
-        """As compared."""
+        """Return the places in the form in which they are compared."""
         exchange = self.exchange.uid if self.exchange else 0
         return [(self.rule, exchange, self.message.uid if self.message else 0)] * self.times
 
@@ -228,7 +228,7 @@ class Want(msgspec.Struct, frozen=True):
 
 @cache
 def _loaded(name: str) -> bytes:
-    """Pickled: that is copied in a seventh of the time of `deepcopy`."""
+    """Return the conversation pickled: unpickling is seven times as fast as `deepcopy`."""
     with open_recording_or_cassette(SAMPLES / f"{name}.a2a.jsonl") as recording:
         (session,) = recording.sessions()
         zero = session.facts.started
@@ -275,7 +275,7 @@ def _take(made: Ex, frame: Frame, zero: int) -> None:
 
 
 def loaded(name: str) -> Talk:
-    """A fresh copy of the sample of this name, to be changed."""
+    """Return a new copy of the sample with this name, to be changed."""
     return _unpickled(_loaded(name))
 
 
@@ -289,7 +289,8 @@ def _unpickled(talk: bytes) -> Talk:
 
 
 def chunks(talk: Talk) -> list[Chunk]:
-    """The session: one connection an exchange, numbered in order of beginning; one for all of a stdio agent."""
+    """Return the session: one connection for each exchange, in the order of their beginnings; one for all exchanges of
+    a stdio agent."""
     start = talk.start
     found: list[Chunk] = []
     if any(_piped(each) for each in talk.exchanges):
@@ -320,7 +321,7 @@ def _piped(exchange: Ex) -> bool:
 
 
 def _pipe(talk: Talk) -> list[Chunk]:
-    """The session of a stdio agent, which has no other connections."""
+    """Return the session of a stdio agent, which has no other connections."""
     start, command = talk.start, talk.exchanges[0].upstream
     said = [
         (each.at, direction, ChunkKind.DATA, piped(each))
@@ -341,7 +342,7 @@ def _pipe(talk: Talk) -> list[Chunk]:
 
 
 def piped(message: Msg) -> bytes:
-    """The message as it was framed, with the payload as it is now."""
+    """Return the message with its recorded framing and its current payload."""
     if message.wire is not None:
         return message.wire
     head = message.framing.encode("latin-1").replace(b"\1", str(len(message.data)).encode())
@@ -349,7 +350,7 @@ def piped(message: Msg) -> bytes:
 
 
 def ordered(talk: Talk) -> list[Ex]:
-    """In the order of their connections' numbers."""
+    """Return the exchanges in the order of their connection numbers."""
     return sorted(talk.exchanges, key=lambda each: each.started)
 
 
@@ -384,7 +385,7 @@ def _http(exchange: Ex) -> list[_Piece]:
 
 
 def _verb(exchange: Ex) -> str:
-    """JSON-RPC exchanges are named by their method; on the wire all of them are POST."""
+    """Return the HTTP method. The method of a JSON-RPC exchange is its operation; on the wire it is POST."""
     return "POST" if exchange.facts.binding is Binding.JSONRPC else exchange.method
 
 
@@ -393,7 +394,7 @@ def _head(line: bytes, fields: Iterable[list[bytes]]) -> bytes:
 
 
 def block(message: Msg) -> bytes:
-    """The event as it was framed, with the payload as it is now."""
+    """Return the event with its recorded framing and its current payload."""
     framing = (message.framing or "data: \0\n\n").encode()
     lines = message.data.split(b"\n") if framing.count(b"\0") > 1 else [message.data]
     for line in lines:
@@ -422,7 +423,7 @@ def _prefixed(message: Msg) -> bytes:
 
 
 def _data(data: bytes, flags: int = 0) -> bytes:
-    """DATA frames of at most 16 KiB."""
+    """Return DATA frames of at most 16 KiB."""
     parts = [data[at : at + 16384] for at in range(0, len(data), 16384)] or [b""]
     return b"".join(_frame(0, flags if part is parts[-1] else 0, part) for part in parts)
 
@@ -472,11 +473,11 @@ def _broken(exchange: Ex) -> list[_Piece]:
     return [(exchange.ended, DOWN, ChunkKind.DATA, _frame(0, 1, b""))]
 
 
-# --- what is found ------------------------------------------------------------------------------------------------
+# --- findings -----------------------------------------------------------------------------------------------------
 
 
 def places(talk: Talk) -> Counter[Place]:
-    """What the rules say of a conversation, and where."""
+    """Return the findings about a conversation, with their places."""
     observer = Observer(Redactor(b"k" * 32))
     out: list[Observation] = []
     for chunk in chunks(talk):
@@ -492,7 +493,8 @@ def places(talk: Talk) -> Counter[Place]:
 
 
 def _owners(talk: Talk, out: list[Observation]) -> dict[int, Ex]:
-    """Number of an exchange -> where it comes from: by its connection, on a pipe by its place among the calls."""
+    """Return the exchange from which each exchange number comes: by its connection, or on a pipe by its place among the
+    calls."""
     exchanges = ordered(talk)
     numbers = dict.fromkeys(each.exchange for each in out if isinstance(each, Frame) and each.exchange)
     if any(_piped(each) for each in exchanges):
@@ -501,7 +503,7 @@ def _owners(talk: Talk, out: list[Observation]) -> dict[int, Ex]:
 
 
 def _uids(out: list[Observation], owner: dict[int, Ex]) -> dict[tuple[int, int], int]:
-    """(Exchange, seq) -> the message that became this frame."""
+    """Return the message from which each (exchange, seq) comes."""
     found: dict[tuple[int, int], int] = {}
     left = {number: (list(each.requests), list(each.answers)) for number, each in owner.items()}
     skipped = (FrameKind.END, FrameKind.CUT, FrameKind.CONTROL)
@@ -510,7 +512,7 @@ def _uids(out: list[Observation], owner: dict[int, Ex]) -> dict[tuple[int, int],
         if isinstance(frame, Frame) and frame.exchange and frame.kind not in skipped:
             queue = left[frame.exchange][frame.direction]
             if frame.kind is FrameKind.UNDECODABLE and half:
-                found[frame.exchange, frame.seq] = half  # it says why the one before could not be read
+                found[frame.exchange, frame.seq] = half  # it explains why the previous message could not be read
             elif queue:
                 found[frame.exchange, frame.seq] = queue.pop(0).uid
             half = found.get((frame.exchange, frame.seq), 0) if frame.truncated else 0
@@ -518,12 +520,12 @@ def _uids(out: list[Observation], owner: dict[int, Ex]) -> dict[tuple[int, int],
 
 
 class Outcome(msgspec.Struct):
-    """A mutation beside what was found."""
+    """A mutation with its findings."""
 
     found: list[Place] = []
-    """Wanted, and there."""
+    """Findings that were expected and reported."""
     misplaced: list[Place] = []
-    """Wanted, and there in another place."""
+    """Findings that were expected, but reported in another place."""
     missed: list[Place] = []
     unexpected: list[Place] = []
 
@@ -546,7 +548,7 @@ def _baseline(name: str, prepare: Prepare | None) -> Counter[Place]:
 
 
 def judge(name: str, change: Callable[[Talk], Iterable[Want]], prepare: Prepare | None = None) -> Outcome:
-    """Break one thing in a sample, prepared if need be, and compare what is found with what must be."""
+    """Apply a mutation to a sample, prepared if necessary, and compare the findings with the expected ones."""
     before = _baseline(name, prepare)
     talk = _unpickled(_prepared(name, prepare))
     wanted = Counter(place for want in change(talk) for place in want.places())
@@ -565,7 +567,7 @@ def judge(name: str, change: Callable[[Talk], Iterable[Want]], prepare: Prepare 
 
 
 def wanted(name: str, change: Callable[[Talk], Iterable[Want]], prepare: Prepare | None = None) -> set[str]:
-    """The rules that a mutation says it hits."""
+    """Return the rules that a mutation is expected to break."""
     return {want.rule for want in change(_unpickled(_prepared(name, prepare)))}
 
 
@@ -573,13 +575,13 @@ def wanted(name: str, change: Callable[[Talk], Iterable[Want]], prepare: Prepare
 
 
 class Mutation(msgspec.Struct, frozen=True):
-    """One thing that is broken in one sample."""
+    """One change to one sample."""
 
     name: str
     sample: str
     change: Callable[[Talk], Iterable[Want]]
     prepare: Prepare | None = None
-    """Makes of the sample what the mutation breaks: the base is what is found after this."""
+    """Prepares the sample; the findings after this are the base of the comparison."""
 
     def __str__(self) -> str:
         return self.name
@@ -589,7 +591,7 @@ MUTATIONS: list[Mutation] = []
 
 
 def must_be_found(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test of one mutation; nothing is left out for being one of many."""
+    """Check one mutation; a finding is expected even if there are many of its kind."""
     monkeypatch.setattr(repeat_limit, "MAX_PER_EXCHANGE", 10**9)
     monkeypatch.setattr(repeat_limit, "MAX_PER_KIND", 10**9)
     outcome = judge(mutation.sample, mutation.change, mutation.prepare)
@@ -598,8 +600,8 @@ def must_be_found(mutation: Mutation, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def parameters(concerned: Callable[[str], bool]) -> list[ParameterSet]:
-    """The mutations of the samples that are `concerned`, for pytest. In CI every change is tried on one of its samples,
-    not always the first; `tests/run -m "soak or not soak" tests/mutations` tries it on all."""
+    """Return the mutations of the samples that are `concerned`, for pytest. CI applies each change to one of its
+    samples, not always the first; `tests/run -m "soak or not soak" tests/mutations` applies it to all."""
     load_mutations()
     by_change: dict[Callable[[Talk], Iterable[Want]], list[Mutation]] = {}
     for each in MUTATIONS:
@@ -615,7 +617,7 @@ def parameters(concerned: Callable[[str], bool]) -> list[ParameterSet]:
 
 
 def load_mutations() -> None:
-    """Import every module that breaks something."""
+    """Import every module with mutations."""
     for path in sorted((Path(__file__).parent / "mutations").glob("breaks_*.py")):
         importlib.import_module(f"mutations.{path.stem}")
 
@@ -623,7 +625,7 @@ def load_mutations() -> None:
 def mutation(
     *samples: str, prepare: Prepare | None = None
 ) -> Callable[[Callable[[Talk], Iterable[Want]]], Callable[[Talk], Iterable[Want]]]:
-    """Register a function that breaks one thing in each of these samples."""
+    """Register a function that changes each of these samples in one place."""
 
     def add(change: Callable[[Talk], Iterable[Want]]) -> Callable[[Talk], Iterable[Want]]:
         for sample in samples:

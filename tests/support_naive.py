@@ -1,4 +1,4 @@
-"""The filter language once more, over decoded values, one by one: what SQL has to agree with."""
+"""A second implementation of the filter language, over decoded values, for comparison with the SQL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, mak
 
 
 class OneFrame:
-    """A frame with all that it belongs to."""
+    """A frame with its exchange, connection and session."""
 
     def __init__(self, row: FrameRow, world: World) -> None:
         self.id, self.session, self.frame = row.id, world.sessions[row.session], row.frame
@@ -32,12 +32,12 @@ class OneFrame:
 
     @cached_property
     def value(self) -> Any:
-        """The payload as JSON."""
+        """Return the payload as JSON."""
         return decode_payload(self.frame.payload, self.frame.schema) if self.frame.payload else None
 
 
 class OneExchange:
-    """An exchange with all that belongs to it."""
+    """An exchange with its frames and findings."""
 
     def __init__(self, row: ExchangeRow, world: World) -> None:
         self.id, self.session, self.exchange = row.key, world.sessions[row.session], row.exchange
@@ -48,7 +48,7 @@ class OneExchange:
 
 
 class World:
-    """All of a recording, in memory."""
+    """A whole recording in memory."""
 
     def __init__(self, recording: Recording) -> None:
         self.sessions: dict[int, SessionRow] = {each.id: each for each in recording.sessions()}
@@ -62,11 +62,11 @@ class World:
                 each.exchange.frames.append(each)
 
     def frames_with(self, node: Node) -> list[int]:
-        """Ids of the frames for which it holds."""
+        """Return the ids of the frames that match."""
         return [each.id for each in self.frames if holds(node, partial(frame_has, each))]
 
     def exchanges_with(self, node: Node) -> list[int]:
-        """Keys of the exchanges for which it holds."""
+        """Return the keys of the exchanges that match."""
         return [each.id for each in self.exchanges.values() if holds(node, partial(exchange_has, each))]
 
 
@@ -77,7 +77,7 @@ def _concerns(finding: Finding, frame: Frame) -> bool:
 
 
 def holds(node: Node, has: Callable[[Match], bool]) -> bool:
-    """The logic."""
+    """Evaluate the logical operators."""
     if isinstance(node, And):
         return all(holds(item, has) for item in node.items)
     if isinstance(node, Or):
@@ -86,7 +86,7 @@ def holds(node: Node, has: Callable[[Match], bool]) -> bool:
 
 
 def frame_has(one: OneFrame, match: Match) -> bool:
-    """What is asked of frames."""
+    """Return whether a condition about frames is true."""
     if (
         match.side
         and match.field != "header"
@@ -103,7 +103,7 @@ def frame_has(one: OneFrame, match: Match) -> bool:
 
 
 def exchange_has(one: OneExchange, match: Match) -> bool:
-    """What is asked of exchanges."""
+    """Return whether a condition about exchanges is true."""
     if match.field in _OF_BOTH:
         return _shared(match, one, one.exchange.started)
     if match.field not in _OF_FRAME and not match.field.startswith("$"):
@@ -329,7 +329,7 @@ def _unescaped(text: str) -> str:
 
 
 def _walk(value: Any, closed: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """Every member in a value, with its name, but for those inside of closed ones."""
+    """Yield every member of a value with its name, except inside closed members."""
     for name, member in value.items() if isinstance(value, dict) else [("", each) for each in value]:
         yield name, member
         if isinstance(member, dict | list) and name not in closed:

@@ -1,4 +1,4 @@
-"""Conversations about numbered tasks on any binding, and what rules A2A-GEN say of them."""
+"""Conversations about tasks with generations on any binding, and the findings of the rules A2A-GEN."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ BINDINGS = ["jsonrpc", "rest", "grpc"]
 
 
 def done(number: int) -> Json:
-    """The last event."""
+    """Return the last event."""
     return status("COMPLETED", second=1, generation=str(number))
 
 
 def step(text: str, number: int | None) -> Json:
-    """A progress update."""
+    """Return a progress update."""
     numbered: Json = {} if number is None else {"generation": str(number)}
     return status("WORKING", message=reply(text, id=text), **numbered)
 
 
 def verdicts(script: Script, number: str) -> list[str]:
-    """Severities of what one rule says, with `?` where it is not sure."""
+    """Return the severities of one rule's findings, with `?` if the finding is not sure."""
     return [
         each.severity.name + ("?" if each.confidence == "low" else "")
         for each in findings(script.then(fetch_card(), 20_000 * MS))
@@ -48,12 +48,12 @@ def verdicts(script: Script, number: str) -> list[str]:
 
 
 def words(script: Script, number: str) -> str:
-    """What one rule says first."""
+    """Return the summary of one rule's first finding."""
     return next(each.summary for each in findings(script) if each.rule == f"A2A-GEN-{number}")
 
 
 def over(binding: str, *events: Any, subscribes: bool = False, version: str = "1.1", **options: Any) -> Script:
-    """The same stream on any binding."""
+    """Return the same stream on any binding."""
     method, params = (SUB, ID) if subscribes else (SEND, options.pop("params", send()))
     if binding == "grpc":
         return grpc(method, params, *events, version=version, **options)
@@ -64,18 +64,18 @@ def over(binding: str, *events: Any, subscribes: bool = False, version: str = "1
 
 
 def stream(*events: Any, **options: Any) -> Script:
-    """A stream that makes a task."""
+    """Return a stream that creates a task."""
     return over("jsonrpc", *events, **options)
 
 
 def push(event: Json) -> Script:
-    """A notification to the client's own server."""
+    """Return a notification to the client's webhook."""
     token: dict[str, str | None] = {"X-A2A-Notification-Token": "t"}
     return http("POST", "/hook", json_text(event), headers=token, host="client:9", upstream="http://client:9")
 
 
 def get(number: int | None, *, current: int | None = None, binding: str = "jsonrpc", **options: Any) -> Script:
-    """A client reads the task; `current`: it waits for changes after that."""
+    """Return a GetTask call; `current`: the client waits for later changes."""
     numbered: Json = {} if number is None else {"generation": str(number)}
     answer = task(options.pop("state", "WORKING"), **numbered)
     options.setdefault("version", "1.1")
@@ -91,12 +91,12 @@ def get(number: int | None, *, current: int | None = None, binding: str = "jsonr
 def told(
     match: int | None, result: Json | None, error: Json | None = None, task_id: str = "t1", **options: Any
 ) -> Script:
-    """A message with `ifGenerationMatch`."""
+    """Return a message with `ifGenerationMatch`."""
     configuration = None if match is None else {"ifGenerationMatch": str(match)}
     params = send("go on", id="m2", configuration=configuration, **({"taskId": task_id} if task_id else {}))
     return rpc("SendMessage", params, result, error=error, id=2, version="1.1", **options)
 
 
 def refusal(current: int = 5, code: int = -32010) -> Json:
-    """TaskGenerationMismatchError."""
+    """Return a TaskGenerationMismatchError."""
     return rpc_error(code, MISMATCH, taskId="t1", expectedGeneration="3", currentGeneration=str(current))

@@ -1,4 +1,4 @@
-"""Sessions as lists of chunks: from real captures, from scripts, interleaved; and what an observer makes of them."""
+"""Sessions as lists of chunks, from real captures and from scripts, and the output of an observer for them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
 
 
 def of_decoders(each: Observation) -> bool:
-    """A finding of the decoders or the recorder, not of a rule: scripts of tests need not be faultless A2A."""
+    """Return whether a finding comes from the decoders or the recorder, and not from a rule: scripts of tests may break
+    rules of A2A."""
     return isinstance(each, Finding) and not each.rule.startswith("A2A-")
 
 
 def opening(number: int, at: int, upstream: str = "agent:8000") -> list[Chunk]:
-    """OPEN and DIALED."""
+    """Return OPEN and DIALED."""
     facts = ConnectionFacts(client=f"127.0.0.1:{5000 + number}", listen="127.0.0.1:9000", upstream=upstream)
     return [
         Chunk(number, ChunkKind.OPEN, UP, at, msgspec.json.encode(facts)),
@@ -40,7 +41,7 @@ def opening(number: int, at: int, upstream: str = "agent:8000") -> list[Chunk]:
 
 
 def scripted(script: Script, number: int = 1, start: int = START, kind: ChunkKind = ChunkKind.DATA) -> list[Chunk]:
-    """A script as one connection, a microsecond a step."""
+    """Return a script as one connection, with a microsecond for each step."""
     chunks = opening(number, start)
     for index, (what, direction, data) in enumerate(script.steps, 1):
         step = {"data": kind, "eof": ChunkKind.EOF, "reset": ChunkKind.RESET}[what]
@@ -49,7 +50,7 @@ def scripted(script: Script, number: int = 1, start: int = START, kind: ChunkKin
 
 
 def captured(name: str) -> list[Chunk]:
-    """A real capture from `tests/data`."""
+    """Return a real capture from `tests/data`."""
     chunks: list[Chunk] = []
     opened: set[int] = set()
     for line in (DATA / f"capture_{name}.jsonl").read_text().splitlines():
@@ -64,7 +65,7 @@ def captured(name: str) -> list[Chunk]:
 
 
 def streaming(task: str, *, rpc_id: int = 1, chunks: int = 3) -> Http:
-    """One streamed call: task, artifact in chunks, completion."""
+    """Return one streamed call: task, artifact in chunks, completion."""
     http = Http().call("SendStreamingMessage", {"message": MESSAGE}, rpc_id, A2A_Version="1.0").stream()
     status = {"state": "TASK_STATE_WORKING"}
     http.rpc_event(
@@ -89,19 +90,19 @@ MESSAGE = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "hello"}]
 
 
 def unary(task: str = "t-u") -> Http:
-    """One unary call."""
+    """Return one unary call."""
     result = {"task": {"id": task, "contextId": "c", "status": {"state": "TASK_STATE_INPUT_REQUIRED"}}}
     return Http().call("SendMessage", {"message": MESSAGE}, A2A_Version="1.0").result(result)
 
 
 def grpc_call() -> Grpc:
-    """One gRPC call with a task id in it, answered with an error."""
+    """Return one gRPC call with a task id, answered with an error."""
     grpc = Grpc().open("/lf.a2a.v1.A2AService/GetTask", a2a_version="1.0").send(b"\x12\x03t-g")
     return grpc.trailers_only(5, grpc_message="no such task")
 
 
 def interleaved(*sessions: list[Chunk]) -> list[Chunk]:
-    """Several connections at once, a chunk of each in turn, times in order."""
+    """Return several connections at once, with one chunk of each in turn, in order of time."""
     queues = [list(session) for session in sessions]
     mixed: list[Chunk] = []
     while any(queues):
@@ -110,7 +111,7 @@ def interleaved(*sessions: list[Chunk]) -> list[Chunk]:
 
 
 def bytewise(chunks: Iterable[Chunk], size: int = 1) -> Iterator[Chunk]:
-    """The same bytes in pieces of `size`."""
+    """Yield the same bytes in pieces of `size`."""
     for chunk in chunks:
         if chunk.kind in (ChunkKind.DATA, ChunkKind.OURS) and chunk.data:
             for index in range(0, len(chunk.data), size):
@@ -120,7 +121,7 @@ def bytewise(chunks: Iterable[Chunk], size: int = 1) -> Iterator[Chunk]:
 
 
 class Seen(msgspec.Struct):
-    """What an observer made of a session: last snapshots by key."""
+    """The output of an observer for a session: the last snapshots by key."""
 
     out: list[Observation]
     connections: dict[int, Connection]
@@ -133,7 +134,7 @@ def fresh() -> Observer:
 
 
 def reloaded(observer: Observer, tasks: Iterable[Task] = ()) -> Observer:
-    """The observer after its state went through msgpack, as in a snapshot file."""
+    """Return the observer restored from its state as msgpack, as in a snapshot file."""
     state: Any = msgspec.msgpack.decode(msgspec.msgpack.encode(observer.save()), strict=False)
     again = Observer.restore(state, Redactor(KEY))
     again.load_tasks(list(tasks))
@@ -141,7 +142,8 @@ def reloaded(observer: Observer, tasks: Iterable[Task] = ()) -> Observer:
 
 
 def observe(chunks: Iterable[Chunk], *, restart_at: Iterable[int] = (), commit_every: int = 1) -> Seen:
-    """Feed chunks; save and restore before the chunks of these numbers; ask for changes every so many chunks."""
+    """Feed chunks to an observer; save and restore it before the chunks with these numbers, and fetch changes at this
+    interval."""
     observer, seen, restarts = fresh(), Seen([], {}, {}, {}), set(restart_at)
     for index, chunk in enumerate(chunks):
         if index in restarts:
@@ -155,7 +157,7 @@ def observe(chunks: Iterable[Chunk], *, restart_at: Iterable[int] = (), commit_e
 
 
 def note(observer: Observer, seen: Seen) -> None:
-    """Take up what changed."""
+    """Store the changes."""
     changes = observer.changes()
     seen.connections.update((connection.id, connection) for connection in changes.connections)
     seen.exchanges.update((exchange.id, exchange) for exchange in changes.exchanges)

@@ -1,4 +1,4 @@
-"""A small OTLP backend in this process, over gRPC and HTTP, which can be told how to answer."""
+"""A small OTLP backend in this process, over gRPC and HTTP, with configurable responses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _METHODS = {
 
 
 class Kept:
-    """A sink of an export that keeps what it is given."""
+    """A sink of an export that keeps the exported data."""
 
     def __init__(self) -> None:
         self.got: list[SpanValue] = []
@@ -45,7 +45,8 @@ class Kept:
 
 
 class Received:
-    """What came, and what the next requests get: a gRPC status or an HTTP status each, or what has to happen first."""
+    """The received requests, and the results of the next ones: a gRPC or HTTP status each, or a function that runs
+    first."""
 
     def __init__(self, protocol: str) -> None:
         self.requests: list[Any] = []
@@ -61,7 +62,7 @@ class Received:
         self._lock = threading.Lock()
 
     def take(self, request: Any, headers: dict[str, str]) -> Any:
-        """The answer to this one: None is yes."""
+        """Return the result of this request; None accepts it."""
         self.before()
         with self._lock:
             self.asked += 1
@@ -72,7 +73,7 @@ class Received:
             return answer
 
     def response(self, signal: str) -> Any:
-        """What a request gets that is taken."""
+        """Return the response to an accepted request."""
         made = _SERVICES[signal][1]()
         if signal == "traces" and self.rejects:
             made.partial_success.rejected_spans = self.rejects
@@ -80,30 +81,30 @@ class Received:
         return made
 
     def spans(self) -> list[Any]:
-        """Every span, in order of arrival, also those that came twice."""
+        """Return every span in order of arrival, including duplicates."""
         some = [each for each in self.requests if isinstance(each, trace_pb.ExportTraceServiceRequest)]
         scopes = [scope for each in some for part in each.resource_spans for scope in part.scope_spans]
         return [span for scope in scopes for span in scope.spans]
 
     def logs(self) -> list[Any]:
-        """Every log record."""
+        """Return every log record."""
         some = [each for each in self.requests if isinstance(each, logs_pb.ExportLogsServiceRequest)]
         scopes = [scope for each in some for part in each.resource_logs for scope in part.scope_logs]
         return [record for scope in scopes for record in scope.log_records]
 
     def metrics(self) -> dict[str, Any]:
-        """The last value of every metric, by name."""
+        """Return the last value of every metric, by name."""
         some = [each for each in self.requests if isinstance(each, metrics_pb.ExportMetricsServiceRequest)]
         scopes = [scope for each in some for part in each.resource_metrics for scope in part.scope_metrics]
         return {metric.name: metric for scope in scopes for metric in scope.metrics}
 
     def resource(self) -> dict[str, Any]:
-        """Attributes of the first resource."""
+        """Return the attributes of the first resource."""
         return attributes(self.requests[0].resource_spans[0].resource)
 
 
 def attributes(value: Any) -> dict[str, Any]:
-    """Attributes of anything that has them."""
+    """Return the attributes of a message that has attributes."""
     return {pair.key: _plain(pair.value) for pair in value.attributes}
 
 
@@ -115,7 +116,7 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def grpc_backend(port: int = 0, given: Received | None = None) -> Iterator[Received]:
-    """Over gRPC; answers are gRPC status codes."""
+    """Run it over gRPC; results are gRPC status codes."""
     received = given or Received("grpc")
     server = grpc.server(futures.ThreadPoolExecutor(4))
     server.add_generic_rpc_handlers((_Handler(received),))
@@ -140,7 +141,7 @@ class _Handler(grpc.GenericRpcHandler):  # type: ignore[type-arg]
         def export(asked: Any, context: grpc.ServicerContext) -> Any:
             metadata = {key: str(value) for key, value in context.invocation_metadata()}
             if not context.is_active():
-                return response()  # it waited here for longer than its client did: nobody hears that it was taken
+                return response()  # the client's timeout passed meanwhile, so no response is sent
             answer = self._received.take(asked, metadata)
             if answer is not None:
                 context.abort(answer, "told so")
@@ -151,13 +152,13 @@ class _Handler(grpc.GenericRpcHandler):  # type: ignore[type-arg]
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: Any, address: Any) -> None:
-        if not isinstance(sys.exception(), ConnectionError):  # a client that did not wait for its answer
+        if not isinstance(sys.exception(), ConnectionError):  # a client that closed before the response
             super().handle_error(request, address)
 
 
 @contextmanager
 def http_backend(port: int = 0, given: Received | None = None) -> Iterator[Received]:
-    """Over HTTP with protobuf; answers are HTTP statuses."""
+    """Run it over HTTP with protobuf; results are HTTP statuses."""
     received = given or Received("http/protobuf")
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,6 +1,6 @@
-"""Real peers for tests: start agents, run clients, compare what they saw; and a byte-capturing TCP forwarder.
+"""Real peers for tests: start agents, run clients, compare their transcripts; and a TCP forwarder that captures bytes.
 
-The programs themselves lie in `tests/peers/`; those of an SDK need the environments that `tests/peers/setup.py` makes.
+The programs are in `tests/peers/`; those of an SDK need the environments that `tests/peers/setup.py` creates.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ PEERS = Path(__file__).resolve().parent / "peers"
 ENVIRONMENTS = PEERS.parent.parent / ".peers"
 SDK = {"sdk1", "sdk03", "js"}
 SOAK = {"phoenix", "mlflow", "traced", "chdb", "spark"}
-"""Environments that are made only where somebody asks for them."""
+"""Environments that are installed only on request."""
 OLD = {"0_1", "0_2", "vendor"}
 CLIENT_SECONDS = 600
 CLIENT_TO_SERVER, SERVER_TO_CLIENT = 0, 1
 
 
 def missing(*kinds: str) -> str | None:
-    """Why peers of these kinds cannot run here (one of SDK, SOAK, OLD, `generations`); None if they can."""
+    """Return why peers of these kinds cannot run here (each one of SDK, SOAK, OLD, `generations`), or None if they
+    can."""
     for kind in kinds:
         if kind in SOAK and not (ENVIRONMENTS / f"{kind}.stamp").is_file():
             return f"the {kind} environment is missing: run `python tests/peers/setup.py --soak`"
@@ -45,7 +46,7 @@ def missing(*kinds: str) -> str | None:
 
 
 def command(role: str, kind: str) -> list[str]:
-    """The command that runs the agent or client of this kind, without its arguments."""
+    """Return the command that runs the agent or client of this kind, without its arguments."""
     if kind in OLD:
         return [sys.executable, str(PEERS / "old" / f"{role}_{kind}.py")]
     if kind == "generations":
@@ -62,7 +63,7 @@ def command(role: str, kind: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Agent:
-    """A running agent: its ports on 127.0.0.1, `grpc` 0 where it speaks none."""
+    """A running agent: its ports on 127.0.0.1; `grpc` is 0 if it does not support gRPC."""
 
     kind: str
     http: int
@@ -70,18 +71,18 @@ class Agent:
 
     @property
     def base_url(self) -> str:
-        """Where its HTTP is."""
+        """Return the URL of its HTTP interface."""
         return f"http://127.0.0.1:{self.http}"
 
     @property
     def grpc_target(self) -> str:
-        """Where its gRPC is, or the empty string."""
+        """Return the target of its gRPC interface, or the empty string."""
         return f"127.0.0.1:{self.grpc}" if self.grpc else ""
 
 
 @contextlib.contextmanager
 def agent(kind: str, *arguments: str) -> Iterator[Agent]:
-    """An agent of this kind, listening while the block runs; `arguments` are its program's own (--compat)."""
+    """Run an agent of this kind while the block runs; `arguments` are those of its program (--compat)."""
     line = [*command("agent", kind), "--until-stdin-closes", *arguments]
     process = subprocess.Popen(
         line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -107,7 +108,7 @@ def agent(kind: str, *arguments: str) -> Iterator[Agent]:
 
 @dataclass(frozen=True)
 class Entry:
-    """One event that an SDK gave a client: on which of the scenario's streams, at which ns since the epoch."""
+    """One event that an SDK returned to a client: the stream of the scenario, and the time in ns since the epoch."""
 
     stream: str
     at: int
@@ -116,13 +117,13 @@ class Entry:
 
 @dataclass(frozen=True)
 class Transcript:
-    """All that a client saw in one scenario, in the order it saw it."""
+    """All events that a client received in one scenario, in order."""
 
     scenario: str
     entries: list[Entry] = field(default_factory=list)
 
     def streams(self) -> dict[str, list[dict[str, Any]]]:
-        """The events of each stream, streams sorted by name: the order between streams says nothing."""
+        """Return the events of each stream, sorted by stream name: the order between streams has no meaning."""
         names = sorted({entry.stream for entry in self.entries})
         return {name: [entry.event for entry in self.entries if entry.stream == name] for name in names}
 
@@ -130,7 +131,7 @@ class Transcript:
 async def run_client(
     kind: str, binding: str, scenarios: list[str], base_url: str, grpc_target: str = "", *extra: str
 ) -> list[Transcript]:
-    """Run one client process through these scenarios over one binding; RuntimeError if it fails or hangs."""
+    """Run one client process through these scenarios over one binding. Raises RuntimeError if it fails or hangs."""
     where = ["--binding", binding, "--base-url", base_url, "--grpc", grpc_target, "--scenarios", ",".join(scenarios)]
     line = [*command("client", kind), *where, *extra]
     pipe = asyncio.subprocess.PIPE
@@ -148,9 +149,9 @@ async def run_client(
 
 
 def transcripts(lines: str) -> list[Transcript]:
-    """Read what a client wrote."""
+    """Read the transcripts that a client wrote."""
     found: dict[str, Transcript] = {}
-    for line in lines.rstrip("\n").split("\n"):  # splitlines would break at U+2028, which JSON need not escape
+    for line in lines.rstrip("\n").split("\n"):  # splitlines would split at U+2028, which JSON need not escape
         entry = json.loads(line)
         kept = found.setdefault(entry["scenario"], Transcript(entry["scenario"]))
         kept.entries.append(Entry(entry["stream"], entry["at"], entry["event"]))
@@ -163,7 +164,8 @@ TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?
 
 
 def normalise(seen: list[Transcript]) -> dict[str, dict[str, list[dict[str, Any]]]]:
-    """Scenario -> stream -> events without what differs between runs: ids become ordinals, times and ports words."""
+    """Return scenario -> stream -> events without differences between runs: ids become ordinals, times and ports become
+    fixed words."""
     return {one.scenario: json.loads(_anonymous(json.dumps(one.streams()))) for one in seen}
 
 
@@ -181,7 +183,7 @@ def _anonymous(text: str) -> str:
 
 @dataclass(frozen=True)
 class Captured:
-    """Bytes as read from one side of one connection; `data` empty means that this direction ended (EOF or reset)."""
+    """Bytes read from one side of one connection; empty `data` means that this direction ended (EOF or reset)."""
 
     conn: int
     direction: int
@@ -189,15 +191,15 @@ class Captured:
     data: bytes
 
     def json(self) -> str:
-        """One line of a capture file."""
+        """Return one line of a capture file."""
         line: dict[str, Any] = {"conn": self.conn, "dir": self.direction, "at": self.at}
         return json.dumps({**line, "b64": base64.b64encode(self.data).decode()} if self.data else {**line, "eof": True})
 
 
 class Forwarder:
-    """Forwards TCP connections to one place, keeping what each side sent.
+    """Forwards TCP connections to one address and keeps the bytes of each side.
 
-    Half-close is passed on; a reset ends both sides. `target` may be set after `start`.
+    A half-close is forwarded; a reset ends both sides. `target` may be set after `start`.
     """
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
@@ -207,20 +209,20 @@ class Forwarder:
         self._pairs: set[asyncio.Task[None]] = set()
 
     async def start(self) -> int:
-        """Listen on a free port of 127.0.0.1 and give it."""
+        """Listen on a free port of 127.0.0.1 and return it."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.port = int(self._server.sockets[0].getsockname()[1])
         return self.port
 
     async def stop(self) -> None:
-        """Stop listening and end what is open."""
+        """Stop listening and close the open connections."""
         self._server.close()
         for pair in self._pairs:
             pair.cancel()
         await asyncio.gather(*self._pairs, return_exceptions=True)
 
     def sent(self, direction: int) -> bytes:
-        """All that came from this side, over all connections, in order of arrival."""
+        """Return the bytes of this side over all connections, in order of arrival."""
         return b"".join(one.data for one in self.captured if one.direction == direction)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -239,7 +241,7 @@ class Forwarder:
                 self._pump(conn, CLIENT_TO_SERVER, reader, far_writer),
                 self._pump(conn, SERVER_TO_CLIENT, far_reader, writer),
             )
-        except OSError:  # a reset, or a peer that is gone when its EOF is due
+        except OSError:  # a reset, or a peer that has closed before its EOF is sent
             writer.transport.abort()
             far_writer.transport.abort()
         finally:
@@ -262,7 +264,7 @@ class Forwarder:
 
 @contextlib.asynccontextmanager
 async def forwarders(far: Agent) -> AsyncIterator[tuple[Forwarder, Forwarder | None]]:
-    """A forwarder before the agent's HTTP port and, if it has one, another before its gRPC port."""
+    """Run a forwarder in front of the agent's HTTP port, and another in front of its gRPC port if it has one."""
     http = Forwarder("127.0.0.1", far.http)
     grpc = Forwarder("127.0.0.1", far.grpc) if far.grpc else None
     await http.start()

@@ -1,7 +1,7 @@
-"""What is on the terminal as a picture (SVG) that a person can look at and a diff can read, and how legible it is.
+"""Pictures (SVG) of the terminal that a person can look at and `diff` can compare, and the legibility of their text.
 
-One line of the file for one line of the terminal, from the cells themselves: another version of Textual that draws the
-same cells gives the same picture.
+Each line of the terminal is one line of the file, drawn from the cells: another version of Textual that draws the same
+cells gives the same picture.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from textual.app import App
 from textual.color import Color
 
 _WIDE, _HIGH, _UP = 8.4, 18, 13
-"""Pixels: a cell's width and height, and where its text stands."""
+"""Pixels: width and height of a cell, and the baseline of its text."""
 _DRAWN = range(0x2500, 0x2600)
-"""Lines, blocks and shapes: no text."""
+"""Characters for lines, blocks and shapes, which are not text."""
 
 
 class Look(NamedTuple):
-    """How cells look."""
+    """The appearance of cells."""
 
     text: str
     """Colour, as `#rrggbb`."""
@@ -38,8 +38,8 @@ Run = tuple[str, Look]
 
 
 def runs_of(app: App[Any]) -> list[list[Run]]:
-    """The cells of every line of the terminal, those together that look the same."""
-    strips = app.screen._compositor.render_strips()  # there is no public way to read what is shown
+    """Return the cells of every line of the terminal, joined where they look the same."""
+    strips = app.screen._compositor.render_strips()  # Textual has no public method that returns the shown cells
     return [list(_joined((each.text, _look(each.style)) for each in strip)) for strip in strips[: app.size.height]]
 
 
@@ -63,7 +63,7 @@ def _hex(colour: RichColor | None, *, foreground: bool) -> str:
 
 
 def picture(app: App[Any]) -> str:
-    """All of it as SVG."""
+    """Return the whole terminal as SVG."""
     lines = runs_of(app)
     looks = sorted({look for line in lines for _, look in line})
     names = {look: f"c{number}" for number, look in enumerate(looks)}
@@ -88,7 +88,7 @@ def _css(look: Look) -> str:
 
 
 def _drawn(line: list[Run], number: int, ground: str, names: dict[Look, str]) -> str:
-    """One line: its grounds, then its texts."""
+    """Return one line: the backgrounds, then the texts."""
     drawn, column = [], 0
     for own, same in groupby(line, key=lambda run: run[1].ground):
         cells = sum(cell_len(text) for text, _ in same)
@@ -111,9 +111,10 @@ def _pixels(cells: int) -> str:
 
 
 def faint(app: App[Any], least: float) -> dict[str, float]:
-    """Texts with less contrast to their ground than `least`, each with its own; drawings are none.
+    """Return the texts whose contrast to their background is less than `least`, with the contrast. Drawings are
+    ignored.
 
-    Under a modal screen what lies behind is dimmed on purpose.
+    The screen behind a modal screen is dimmed on purpose.
     """
     found: dict[str, float] = {}
     for y, line in enumerate(runs_of(app)):
@@ -135,7 +136,7 @@ def _in_front(app: App[Any], columns: range, y: int) -> bool:
 
 
 def contrast(one: str, other: str) -> float:
-    """The contrast ratio of WCAG 2.2, 1 to 21."""
+    """Return the contrast ratio of WCAG 2.2, 1 to 21."""
     lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (lighter + 0.05) / (darker + 0.05)
 

@@ -16,7 +16,7 @@ UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
 
 
 def framed(content: bytes, length: int | None = None, /, **fields: str) -> bytes:
-    """A message with the two mandatory fields; `A2A_Version="1.0"` adds one, `length` may be a wrong one."""
+    """Return a message with the two mandatory fields; `A2A_Version="1.0"` adds one, `length` may be wrong."""
     size = len(content) if length is None else length
     lines = [f"Content-Length: {size}", "Content-Type: application/json"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
@@ -24,7 +24,7 @@ def framed(content: bytes, length: int | None = None, /, **fields: str) -> bytes
 
 
 class Stdio:
-    """One agent process, a step a millisecond. Methods return the session, so that they can be chained."""
+    """One agent process with a step each millisecond. Methods return the session, so that calls can be chained."""
 
     def __init__(self, command: str = COMMAND, *, lines: bool = False) -> None:
         self._lines = lines
@@ -35,72 +35,72 @@ class Stdio:
         self._add(ChunkKind.DIALED, UP, msgspec.json.encode(DialFacts(command, peer="pid 456")))
 
     def call(self, method: str, params: Any = None, rpc_id: Any = 1, **fields: str) -> Stdio:
-        """A request; its version is 1.0 unless told otherwise (`A2A_Version=""`: it has none)."""
+        """Add a request. Its version is 1.0 by default (`A2A_Version=""`: none)."""
         value = {"jsonrpc": "2.0", "id": rpc_id, "method": method, "params": params or {}}
         fields = {"A2A_Version": "1.0"} | fields
         return self.say(value, **{name: value for name, value in fields.items() if value})
 
     def result(self, value: Any, rpc_id: Any = 1) -> Stdio:
-        """A response."""
+        """Add a response."""
         return self.answer({"jsonrpc": "2.0", "id": rpc_id, "result": value})
 
     def error(self, code: int, message: str, rpc_id: Any = 1) -> Stdio:
-        """An error as the response."""
+        """Add an error response."""
         return self.answer({"jsonrpc": "2.0", "id": rpc_id, "error": {"code": code, "message": message}})
 
     def say(self, value: Any, **fields: str) -> Stdio:
-        """Any message of the client."""
+        """Add any message of the client."""
         return self.write(self._message(value, **fields))
 
     def answer(self, value: Any, **fields: str) -> Stdio:
-        """Any message of the agent."""
+        """Add any message of the agent."""
         return self.read(self._message(value, **fields))
 
     def write(self, data: bytes) -> Stdio:
-        """The client writes to stdin."""
+        """Add bytes that the client writes to stdin."""
         return self._add(ChunkKind.DATA, UP, data)
 
     def read(self, data: bytes) -> Stdio:
-        """The agent writes to stdout."""
+        """Add bytes that the agent writes to stdout."""
         return self._add(ChunkKind.DATA, DOWN, data)
 
     def log(self, data: bytes) -> Stdio:
-        """The agent writes to stderr."""
+        """Add bytes that the agent writes to stderr."""
         return self._add(ChunkKind.LOG, DOWN, data)
 
     def signal(self, name: str = "SIGTERM") -> Stdio:
-        """A signal is passed on."""
+        """Add a signal that is forwarded."""
         return self._add(ChunkKind.SIGNAL, UP, name.encode())
 
     def eof(self, direction: Direction) -> Stdio:
-        """One side closes the pipe."""
+        """Close the pipe of one side."""
         return self._add(ChunkKind.EOF, direction)
 
     def hang_up(self) -> Stdio:
-        """The client closes its end of the agent's stdout."""
+        """Close the client's end of the agent's stdout."""
         return self._add(ChunkKind.RESET, UP)
 
     def exit(self, code: int | None = 0, signal: str | None = None) -> Stdio:
-        """The agent closes stdout, then its process ends."""
+        """Close the agent's stdout, then end its process."""
         self.eof(DOWN)
         return self._add(ChunkKind.EXITED, DOWN, msgspec.json.encode(ExitFacts(code, signal)))
 
     def wait(self, seconds: float) -> Stdio:
-        """Nothing happens."""
+        """Advance the time."""
         self._pause = int(seconds * 1e9)
         return self
 
     def at(self, moment: int) -> Stdio:
-        """The next step is at this time (ns), or as soon as may be."""
+        """Set the time of the next step (ns), or the earliest possible time after it."""
         self._pause = max(moment - self.chunks[-1].at - STEP, self._pause) if self.chunks[0].at <= moment else 0
         return self
 
     def closed(self) -> Stdio:
-        """The last record of the connection."""
+        """Add the last record of the connection."""
         return self._add(ChunkKind.CLOSED, UP)
 
     def session(self) -> list[Chunk]:
-        """All of it, with the session's end."""
+        """Return the whole session with its end."""
         return [*self.chunks, Chunk(0, ChunkKind.END, UP, self.chunks[-1].at + STEP)]
 
     def _message(self, value: Any, **fields: str) -> bytes:

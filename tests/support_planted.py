@@ -1,4 +1,5 @@
-"""Secrets that look like what they are, or that words give away: where each is planted, and what remains on purpose."""
+"""Secrets that are recognisable by their form or by the words around them: where each is planted, and what is kept on
+purpose."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ BASE64 = ALNUM + "+/"
 
 
 class Key(NamedTuple):
-    """A key of a known maker, as its maker or a public scanner describes it."""
+    """The format of an API key, as its vendor or a public scanner describes it."""
 
     what: str
     prefix: str
@@ -23,7 +24,7 @@ class Key(NamedTuple):
     suffix: str = ""
 
     def made(self, random: Random) -> str:
-        """One such key."""
+        """Return one such key."""
         return self.prefix + "".join(random.choices(self.alphabet, k=self.length)) + self.suffix
 
 
@@ -175,18 +176,19 @@ LINES = {
     "Slack webhook": "post to https://hooks.slack.com/services/T{}/x",
     "URL password": "postgres://bob:{}@db:5432/orders",
 }
-"""Lines with a random word of letters and digits for `{}`."""
+"""Lines with a random word of letters and digits in place of `{}`."""
 
 PLACES = (
     *("message", "metadata", "artifact", "error", "protobuf", "struct"),
     *("stderr", "card", "header", "query", "grpc-message"),
 )
 EACH = 3
-"""Places of each line. Each has another secret, since one that was seen is found again by its value."""
+"""Number of places of each line. Each has another secret, because a secret that was found once is found again by its
+value."""
 
 
 class Plant(NamedTuple):
-    """A secret, the line that has it, and where the line is."""
+    """A secret, the line with it, and the place of the line."""
 
     what: str
     place: str
@@ -195,7 +197,7 @@ class Plant(NamedTuple):
 
 
 def planted() -> list[Plant]:
-    """All of them, the same in each run."""
+    """Return all planted secrets, the same in each run."""
     random = Random(14)
     lines = [(key.what, "use {} for this", key) for key in KEYS]
     lines += [(what, line, Key(what, "q", ALNUM, 22)) for what, line in LINES.items()]
@@ -209,7 +211,7 @@ def planted() -> list[Plant]:
 
 
 class Rest(NamedTuple):
-    """What is not hidden, and why."""
+    """A secret that is not redacted, and the reason."""
 
     place: str
     line: str
@@ -249,11 +251,11 @@ STRUCTURED: dict[str, list[str]] = {
     ],
     "number": ['{"apiKey": {}}', '{"pin": {}}', '{"otp": "{}"}'],
 }
-"""What only names or the structure say is secret, by place. `{}` is the secret."""
+"""Places whose names or structure are the only sign of a secret. `{}` is the secret."""
 
 
 def structured() -> list[Plant]:
-    """A secret for each of these: a word, or a number of ten digits."""
+    """Return a secret for each of these: a word, or a number of ten digits."""
     random = Random(15)
     found = []
     for place, lines in STRUCTURED.items():

@@ -1,4 +1,4 @@
-"""Both peers of a script, played over real sockets with the proxy between them, and what each of them received."""
+"""Both peers of a script over real sockets with the proxy between them, and the bytes that each received."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from support_conversation import Step
 from support_relay import reset
 
 SECONDS = 120.0
-"""What takes longer has failed, also on a slow machine."""
+"""Seconds after which a step has failed, also on a slow machine."""
 DELIVERY_SECONDS = 0.05
-"""How long one peer waits for what the other has sent before it goes on: an editor may hold an incomplete head."""
+"""Seconds for which one peer waits for the other's bytes before it continues: an editor may hold an incomplete head."""
 READ_SIZE = 1 << 16
 
 
 class Peer:
-    """One end of a connection: what it has sent and received, and how that ended."""
+    """One end of a connection: the bytes that it sent and received, and its end."""
 
     def __init__(self, sock: socket.socket, pause: float = 0.0) -> None:
         sock.setblocking(False)
@@ -38,7 +38,7 @@ class Peer:
         self._reader = asyncio.ensure_future(self._read())
 
     async def send(self, data: bytes) -> None:
-        """Send bytes, as far as they are taken."""
+        """Send bytes, as many as are accepted."""
         if self.finished or self.broke:
             return
         self.sent += data
@@ -52,7 +52,7 @@ class Peer:
         """Send FIN."""
         if not self.finished and not self.broke:
             self.finished = True
-            with contextlib.suppress(OSError):  # the other end has reset the connection
+            with contextlib.suppress(OSError):  # the other end reset the connection
                 self.sock.shutdown(socket.SHUT_WR)
 
     async def reset(self) -> None:
@@ -64,7 +64,7 @@ class Peer:
             reset(self.sock)
 
     async def has(self, size: int, seconds: float) -> None:
-        """Wait until so many bytes have arrived, or nothing more can, or time is over."""
+        """Wait until this many bytes have arrived, no more can arrive, or the time is over."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while len(self.received) < size and not self.ended and not self.broke:
@@ -72,12 +72,12 @@ class Peer:
                     await self._arrived.wait()
 
     async def end(self) -> None:
-        """Wait until the other end has ended; TimeoutError where it does not."""
+        """Wait until the other end has closed. Raises TimeoutError if it does not."""
         async with asyncio.timeout(SECONDS):
             await asyncio.wait([self._reader])
 
     def close(self) -> None:
-        """Let go of the socket."""
+        """Close the socket."""
         self._reader.cancel()
         self.sock.close()
 
@@ -96,7 +96,7 @@ class Peer:
 
 
 class Played:
-    """What came of one script."""
+    """The result of one script."""
 
     def __init__(self, client: Peer, agent: Peer) -> None:
         self.client, self.agent = client, agent
@@ -108,22 +108,23 @@ class Played:
 
     @property
     def refused(self) -> bool:
-        """The proxy answers the client itself: it speaks HTTP/2, and the first byte of the agent cannot."""
+        """Return whether the proxy must answer the client itself, because the client uses HTTP/2 and the agent's first
+        byte cannot."""
         could = self.client.sent.startswith(PREFACE) and bytes(self.agent.sent[:1]) not in (b"", b"\0")
         return could and (not self.client.received or not self.agent.sent.startswith(self.client.received))
 
     @property
     def broken(self) -> bool:
-        """One of the peers has reset the connection: what was on its way may be lost."""
+        """Return whether one of the peers reset the connection, so that bytes may be lost."""
         return self.client.broke or self.agent.broke
 
     @property
     def bytes(self) -> int:
-        """Sent by both."""
+        """Return the number of bytes that both sent."""
         return len(self.client.sent) + len(self.agent.sent)
 
     def problems(self) -> list[str]:
-        """What the proxy did that it must not do; empty where all is well."""
+        """Return the faults of the proxy; empty if there are none."""
         found = ["the connection was not ended"] if self.hangs else []
         for sender, receiver, name in ((self.client, self.agent, "agent"), (self.agent, self.client, "client")):
             if self.refused and name == "client":
@@ -140,9 +141,9 @@ class Played:
 
 
 async def play(steps: list[Step], port: int, agent_listener: socket.socket, pause: float = 0.0) -> Played:
-    """Play a script through the proxy at `port`, whose agent `agent_listener` is. Each step waits a moment for the
-    arrival of what the other peer has sent before it. In the end both peers finish, unless one has reset. With `pause`
-    both read slowly: seconds after each read."""
+    """Play a script through the proxy at `port`, whose agent is `agent_listener`. Each step waits briefly for the bytes
+    that the other peer sent before it. In the end both peers finish, unless one has reset. With `pause` both pause for
+    that many seconds after each read."""
     loop = asyncio.get_running_loop()
     to_proxy = socket.socket()
     to_proxy.setblocking(False)
@@ -186,7 +187,7 @@ async def _delivered(client: Peer, agent: Peer) -> None:
 
 
 def _difference(name: str, sent: bytes, received: bytes) -> str:
-    """For a message that a person can read."""
+    """Return the difference in words."""
     size = min(len(sent), len(received))
     at = next((i for i in range(size) if sent[i] != received[i]), size)
     return (

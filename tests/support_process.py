@@ -1,4 +1,4 @@
-"""What Linux tells of a process in proc(5)."""
+"""Facts about processes from proc(5)."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from pathlib import Path
 
 
 def stat(pid: int) -> list[str]:
-    """What its `stat` has after its name, its state first. Raises OSError where there is no such process."""
+    """Return the fields of `stat` after the name; the state is the first. Raises OSError if the process does not
+    exist."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
 
 
 def state_of(pid: int) -> str:
-    """Its letter: R where it runs, S where it waits, T where it is stopped, Z where it has ended. Raises as `stat`."""
+    """Return the state letter: R runs, S waits, T is stopped, Z has ended. Raises as `stat`."""
     return stat(pid)[0]
 
 
 def listening_ports(pid: int) -> set[tuple[str, int]]:
-    """The TCP sockets that a process listens on, as (host, port)."""
+    """Return the TCP sockets on which a process listens, as (host, port)."""
     inodes = set()
     for link in Path(f"/proc/{pid}/fd").iterdir():
-        with contextlib.suppress(FileNotFoundError):  # closed in the meantime
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
             inodes |= set(re.findall(r"^socket:\[(\d+)\]$", str(link.readlink())))
     found = set()
     for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
@@ -39,10 +40,10 @@ def listening_ports(pid: int) -> set[tuple[str, int]]:
 
 
 def memory_mib(pid: int) -> tuple[float, float]:
-    """The resident memory of a process now, and its peak.
+    """Return the resident memory of a process now, and its peak, in MiB.
 
-    `wait4` tells a peak too, but that of whoever forked it is in it. Raises OSError where there is no such process.
+    The peak of `wait4` includes that of the process that forked it. Raises OSError if the process does not exist.
     """
     found = dict(re.findall(r"^(VmRSS|VmHWM):\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE))
-    now = int(found.get("VmRSS", 0)) / 1024  # a process that has ended and is not waited for has none
+    now = int(found.get("VmRSS", 0)) / 1024  # a zombie has none
     return now, max(now, int(found.get("VmHWM", 0)) / 1024)

@@ -105,7 +105,7 @@ def _rest() -> dict[str, list[str]]:
 
 
 def operations() -> Iterator[str]:
-    """Operation x dialect x binding."""
+    """Yield operation x dialect x binding."""
     rest = _rest()
     yield from _head("operation", "JSON-RPC before 1.0", "gRPC in `a2a.v1`", "REST, after any prefix", "result")
     for each in OPERATIONS:
@@ -114,7 +114,7 @@ def operations() -> Iterator[str]:
 
 
 def payloads() -> Iterator[str]:
-    """Operation -> protobuf messages, where the older package names them differently too."""
+    """Yield operation -> protobuf messages, also of the older package if its names differ."""
     yield from _head("operation", "request and response in `lf.a2a.v1`", "in 0.3", "in 1.0-rc")
     for each in OPERATIONS:
         new = message_names(each, Dialect.V1_0)
@@ -130,7 +130,7 @@ def payloads() -> Iterator[str]:
 
 
 def errors() -> Iterator[str]:
-    """A2A's errors: reason, JSON-RPC code, gRPC status, HTTP status."""
+    """Yield A2A's errors: reason, JSON-RPC code, gRPC status, HTTP status."""
     yield from _head("reason", "JSON-RPC", "gRPC", "HTTP", "gRPC in 1.0.0", "HTTP in 1.0.0", "the code in 0.1")
     for reason, row in ERROR_TABLE.items():
         old_grpc = f"`{row.old_grpc}`" if row.old_grpc else "the same"
@@ -153,7 +153,7 @@ def _in_0_1(code: int) -> str:
 
 
 def dialects() -> Iterator[str]:
-    """What proves each dialect, and the descriptors that read it."""
+    """Yield the proof of each dialect, and the descriptors that decode it."""
     yield from _head(
         "dialect", "JSON-RPC methods that only it has", "gRPC methods that only it has", "`A2A-Version`", "descriptors"
     )
@@ -173,7 +173,7 @@ def dialects() -> Iterator[str]:
 
 
 def evidence() -> Iterator[str]:
-    """What bodies show, by the code that decides."""
+    """Yield the evidence of bodies, in the order of the code that decides."""
     yield from _head("body", "as", "shows")
     for body in _REQUEST_BODIES:
         yield _row(f"`{body}`", "parameters of a call", _named(dialect_of_request(body.encode())))
@@ -183,7 +183,7 @@ def evidence() -> Iterator[str]:
 
 
 def live() -> Iterator[str]:
-    """First messages of live streams, and the payload that they show."""
+    """Yield the first messages of live streams, and the proposal that they show."""
     yield from _head("first message of", "is", "bytes", "payload")
     for side, what, sample in _LIVE_SAMPLES:
         data = bytes.fromhex(sample)
@@ -192,7 +192,7 @@ def live() -> Iterator[str]:
 
 
 def states() -> Iterator[str]:
-    """Task states, every spelling that is read, and their class."""
+    """Yield the task states with all accepted spellings and their class."""
     yield from _head("number", "1.0", "also read as", "class")
     for state in TaskState:
         name = f"TASK_STATE_{state.name}"
@@ -210,7 +210,7 @@ def states() -> Iterator[str]:
 
 
 def fields(line: SchemaSet, base: SchemaSet | None = None) -> Iterator[str]:
-    """The messages of a line; with `base` only those that differ from the message of that name there."""
+    """Yield the messages of a version; with `base` only those that differ from the message of that name there."""
     known = _messages(base) if base else {}
     binary = grammar(line, True).shapes if line in get_args(SchemaSet) and line != "rpc" else {}
     yield from _head("message", "fields")
@@ -234,7 +234,7 @@ def _messages(line: SchemaSet) -> dict[str, Any]:
 
 
 def _files(line: SchemaSet) -> list[Any]:
-    """The file with the top messages of a line, and those that it imports."""
+    """Return the file with the main messages of a version, and the files that it imports."""
     made = pool(line)
     todo, found = [made.FindFileByName(SCHEMA_SETS[line].proto)], {}
     while todo:
@@ -255,7 +255,7 @@ def _fields(message: Any, required: frozenset[str]) -> str:
 
 
 def _singular(field: Any) -> bool:
-    """An explicit `optional` of a scalar."""
+    """Return whether a field is an explicit `optional` scalar."""
     group = field.containing_oneof
     return group is not None and group.name.startswith("_")
 
@@ -285,12 +285,12 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
 
 
 def tables_in(page: str) -> dict[str, str]:
-    """The marked tables of a page, by name."""
+    """Return the marked tables of a page, by name."""
     return {found[2]: found[3].strip() for found in _MARKED.finditer(page)}
 
 
 def rendered(name: str) -> str:
-    """One table as it must be in the page."""
+    """Return a table as the page must have it."""
     return "\n".join(TABLES[name]())
 
 

@@ -1,7 +1,7 @@
 """The real proxy for tests: started as a user starts it, on loopback, with a state directory of its own.
 
-`start` and `stop` wait for the proxy and so block; from a test whose own event loop serves a peer, call `stop` by
-`asyncio.to_thread`.
+`start` and `stop` block until the proxy is ready or finished. A test whose own event loop serves a peer calls `stop`
+with `asyncio.to_thread`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ START_SECONDS, STOP_SECONDS, COMMAND_SECONDS = 120, 120, 120
 
 
 def program(name: str) -> str:
-    """Our command as it is installed beside the interpreter that runs the tests."""
+    """Return the command as installed beside the interpreter that runs the tests."""
     return str(Path(sysconfig.get_path("scripts")) / name)
 
 
 def environment(state: Path) -> dict[str, str]:
-    """The environment of a command of ours: this state directory, and no setting of the person who runs the tests."""
+    """Return the environment of a command: this state directory, and no settings of the user who runs the tests."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("A2A_PROXY_")}
     return {**own, "A2A_PROXY_STATE": str(state)}
 
@@ -53,10 +53,10 @@ class Proxy:
         self._said: queue.Queue[str | None] = queue.Queue()
 
     def start(self) -> Proxy:
-        """Run it and wait until it listens; RuntimeError if it does not."""
+        """Start it and wait until it listens. Raises RuntimeError if it does not."""
         pipe = subprocess.PIPE
         line = [program("a2a-proxy"), *self.words]
-        # From its folder, so that no path of this machine is in the command line, which is recorded.
+        # The working directory is its folder, so that the recorded command line has no path of this machine.
         self.process = subprocess.Popen(
             line,
             stdin=subprocess.DEVNULL,
@@ -78,7 +78,8 @@ class Proxy:
         return self
 
     def stop(self) -> dict[str, Any]:
-        """Interrupt it as Ctrl-C does, wait until all is recorded, and give its summary (empty in text format)."""
+        """Send SIGINT as Ctrl-C does, wait until everything is recorded, and return the summary (empty in text
+        format)."""
         self.process.send_signal(signal.SIGINT)
         self._end(STOP_SECONDS)
         if self.process.returncode:
@@ -86,28 +87,28 @@ class Proxy:
         return self.said("summary")[-1] if self.log_format == "json" else {}
 
     def kill(self) -> None:
-        """End it at once, if it still runs."""
+        """Kill it if it still runs."""
         if self.process.poll() is None:
             self.process.kill()
         self._end(STOP_SECONDS)
 
     @property
     def base_url(self) -> str:
-        """Where HTTP clients go."""
+        """Return the base URL for HTTP clients."""
         return f"http://{self.address}"
 
     @property
     def port(self) -> int:
-        """The port it listens on."""
+        """Return the port on which it listens."""
         return int(self.address.rpartition(":")[2])
 
     @property
     def text(self) -> str:
-        """All that it printed so far."""
+        """Return its output so far."""
         return "\n".join([*self.out, *self.err])
 
     def said(self, event: str) -> list[dict[str, Any]]:
-        """The objects of this kind that it logged so far."""
+        """Return the logged objects of this kind so far."""
         return [found for line in self.out if (found := json.loads(line))["event"] == event]
 
     def _listening(self) -> str:
@@ -146,7 +147,7 @@ class Proxy:
 
 @contextlib.contextmanager
 def proxy(folder: Path, upstream: str, grpc: str = "", *extra: str, log_format: str = "json") -> Iterator[Proxy]:
-    """A proxy that listens while the block runs; killed at its end unless it was stopped."""
+    """Run a proxy while the block runs; it is killed at the end unless it was stopped."""
     running = Proxy(folder, upstream, grpc, *extra, log_format=log_format).start()
     try:
         yield running
@@ -155,7 +156,7 @@ def proxy(folder: Path, upstream: str, grpc: str = "", *extra: str, log_format: 
 
 
 def inspect(state: Path, *words: str | Path) -> str:
-    """What `a2a-inspect` with these words prints on stdout; RuntimeError if it fails."""
+    """Return the stdout of `a2a-inspect` with these arguments. Raises RuntimeError if it fails."""
     line = [program("a2a-inspect"), *map(str, words)]
     done = subprocess.run(line, capture_output=True, text=True, timeout=COMMAND_SECONDS, env=environment(state))
     if done.returncode:
@@ -164,6 +165,6 @@ def inspect(state: Path, *words: str | Path) -> str:
 
 
 def finished(running: Proxy) -> Recording:
-    """Stop the proxy and open what it recorded."""
+    """Stop the proxy and open its recording."""
     running.stop()
     return Recording(running.recording)

@@ -1,4 +1,4 @@
-"""A recorder at work on a journal: as a real process under its keeper, or in this process without one."""
+"""A recorder and its journal: as a real process under its keeper, or in this process without a keeper."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SECONDS = 120.0
 
 
 def wait_until(what: Callable[[], Any], seconds: float = SECONDS) -> None:
-    """Until `what()` holds; fails after `seconds`."""
+    """Wait until `what()` is true; fail after `seconds`."""
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline, what
@@ -38,7 +38,7 @@ def wait_until(what: Callable[[], Any], seconds: float = SECONDS) -> None:
 
 
 class Bench:
-    """One session: a journal that the test appends to, and a keeper with its recorder."""
+    """One session: a journal to which the test appends, and a keeper with its recorder."""
 
     def __init__(
         self,
@@ -78,26 +78,26 @@ class Bench:
         assert isinstance(answer, RecorderReady), answer
 
     def end(self, at: int = START + 10**12) -> None:
-        """A clean end of the relay."""
+        """End the relay normally."""
         self.journal.close(at, SECONDS)
         self.keeper.release()
 
     def die(self) -> None:
-        """The relay is gone without a word: everything it held is closed, no END."""
+        """End the relay as if it was killed: close its files without writing END."""
         self.journal.flush()
         wait_until(lambda: not self.journal.stats().queued)
         self.journal.set_wake_fd(None)
         self.keeper.release()
 
     def kill_recorder(self) -> None:
-        """SIGKILL the recorder that runs now; one that has not been killed before."""
+        """Send SIGKILL to the running recorder, which has not been killed before."""
         wait_until(lambda: self.keeper.pid != self.killed)
         self.killed = self.keeper.pid
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.killed, signal.SIGKILL)
 
     def kill_blamelessly(self) -> None:
-        """The same, however often (`kill_blamelessly`)."""
+        """Kill the recorder any number of times (`kill_blamelessly`)."""
         wait_until(lambda: self.keeper.pid != self.killed)
         self.killed = self.keeper.pid
         kill_blamelessly(self.killed, self.folder.path, self.recording)
@@ -109,7 +109,7 @@ class Bench:
         return self.keeper.outcome
 
     def close(self) -> None:
-        """Whatever the test left."""
+        """Close everything that the test left open."""
         self.keeper.kill()
         self.folder.release()
 
@@ -119,10 +119,10 @@ class Bench:
 
 
 def kill_blamelessly(recorder: int, journal: Path, recording: Path) -> None:
-    """SIGKILL a recorder wherever it is, but not as the one after which a record is left out: three that die at the
-    same record are taken for victims of that record."""
+    """Send SIGKILL to a recorder at any position, except where a record would be skipped after it: the keeper
+    attributes the deaths of three recorders at the same record to that record."""
     while True:
-        with Recording(recording) as stored:  # while it runs: stopped, it may hold a lock
+        with Recording(recording) as stored:  # not while it is stopped, because it may hold a lock
             position = stored.sessions()[-1].position or (1, 0)
         os.kill(recorder, signal.SIGSTOP)
         wait_until(lambda: state_of(recorder) == "T")
@@ -134,7 +134,8 @@ def kill_blamelessly(recorder: int, journal: Path, recording: Path) -> None:
 
 
 def _would_blame(journal: Path, position: tuple[int, int]) -> bool:
-    """Others died at the record at this position, and perhaps it is still the next one (`recorder.crashes`)."""
+    """Return whether other recorders died at the record at this position, and it may still be the next
+    (`recorder.crashes`)."""
     try:
         deaths = json.loads((journal / "crashes.json").read_bytes())
     except FileNotFoundError:
@@ -145,7 +146,7 @@ def _would_blame(journal: Path, position: tuple[int, int]) -> bool:
 
 
 def contents(path: Path) -> dict[str, list[Any]]:
-    """All that a recording holds of its sessions, comparable between two recordings."""
+    """Return the content of all sessions of a recording, in a form that can be compared."""
     with Recording(path) as stored:
         return {
             "sessions": [(row.how, row.complete, row.lost) for row in stored.sessions()],

@@ -19,14 +19,14 @@ from a2a_proxy.relay.server import Relay
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Story = Coroutine[Any, Any, None]
 SECONDS = 120.0
-"""What hangs for so long has failed, also on a slow machine."""
+"""Seconds after which a hanging step has failed, also on a slow machine."""
 NO_EDITS = EditPolicy("never", keep_host=True)
 UNKNOWN = ".".join(["agent" * 10] * 6)
-"""A host whose name is too long for any server to be asked for it: what cannot be resolved is known at once."""
+"""A host name that is too long to be resolved, so that the error is immediate."""
 
 
 class MemoryJournal:
-    """Keeps what the relay appends."""
+    """Keeps the records of the relay."""
 
     def __init__(self) -> None:
         self.chunks: list[Chunk] = []
@@ -35,7 +35,7 @@ class MemoryJournal:
         self.chunks.append(Chunk(connection, kind, direction, at, data))
 
     def kinds(self, connection: int = 1) -> list[str]:
-        """The story of a connection without its bytes: `EOF to_agent`."""
+        """Return the records of a connection without their bytes: `EOF to_agent`."""
         return [
             chunk.kind.name if chunk.kind in (1, 2, 6) else f"{chunk.kind.name} {chunk.direction.name.lower()}"
             for chunk in self.chunks
@@ -43,7 +43,7 @@ class MemoryJournal:
         ]
 
     def data(self, direction: Direction, connection: int = 1, kind: ChunkKind = ChunkKind.DATA) -> bytes:
-        """What was captured of one direction."""
+        """Return the captured bytes of one direction."""
         return b"".join(
             chunk.data
             for chunk in self.chunks
@@ -52,7 +52,7 @@ class MemoryJournal:
 
 
 class CountingJournal(MemoryJournal):
-    """Keeps the story, counts the bytes."""
+    """Keeps the records without bytes, and counts the bytes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,12 +91,12 @@ class Bench:
         return await asyncio.open_connection("127.0.0.1", self.port)
 
     async def closed(self, connection: int = 1) -> None:
-        """Wait until a connection's last record is there."""
+        """Wait for the last record of a connection."""
         await until(lambda: any(c.kind is ChunkKind.CLOSED and c.connection == connection for c in self.journal.chunks))
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that has no event of its own."""
+    """Wait for a condition that has no event of its own."""
     async with asyncio.timeout(SECONDS):
         while not condition():
             await asyncio.sleep(0.002)
@@ -104,7 +104,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 @contextlib.asynccontextmanager
 async def agent(handler: Handler, host: str = "127.0.0.1") -> AsyncIterator[int]:
-    """A server whose connections run `handler`; gives its port."""
+    """Run a server whose connections run `handler`; return its port."""
     server = await asyncio.start_server(handler, host, 0)
     try:
         yield server.sockets[0].getsockname()[1]
@@ -120,7 +120,7 @@ async def relaying(
     listen: str = ":0",
     editing: EditPolicy = NO_EDITS,
 ) -> AsyncIterator[Bench]:
-    """A relay to a port of 127.0.0.1, or to an upstream as a user writes it."""
+    """Run a relay to a port of 127.0.0.1, or to an upstream as a user writes it."""
     to = Upstream.parse(f"127.0.0.1:{upstream}" if isinstance(upstream, int) else upstream)
     to_grpc = Upstream.parse(f"127.0.0.1:{grpc}") if grpc is not None else None
     journal = journal or MemoryJournal()
@@ -135,7 +135,7 @@ async def relaying(
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Send back what comes, then close."""
+    """Send the received bytes back, then close."""
     while data := await reader.read(65536):
         writer.write(data)
         await writer.drain()
@@ -146,9 +146,10 @@ _refusing: list[socket.socket] = []
 
 
 def refusing_port() -> int:
-    """A port that refuses connections: bound until the tests end, so that nobody else gets it, and not listened on.
+    """Return a port that refuses connections: bound until the tests end, so that no other process gets it, and without
+    a listener.
 
-    Who asks for SO_REUSEPORT, as gRPC servers and nginx do, can have it all the same.
+    A process that sets SO_REUSEPORT, as gRPC servers and nginx do, can still bind it.
     """
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

@@ -1,4 +1,4 @@
-"""Scripts for the player, and a client that follows a clock of its own."""
+"""Scripts for the player, and a client with a clock of its own."""
 
 from __future__ import annotations
 
@@ -22,37 +22,37 @@ from a2a_proxy.replay.load import load_script
 SAMPLES = sorted(Path(__file__).parents[1].glob("recordings/*.a2a.jsonl"))
 MS = 1_000_000
 START = 1_700_000_000_000_000_000
-"""When the recording began, ns."""
+"""Start of the recording, ns."""
 TASK, CONTEXT = "11111111-aaaa-4aaa-8aaa-111111111111", "22222222-bbbb-4bbb-8bbb-222222222222"
 
 
 @cache
 def sample(name: str) -> ReplayScript:
-    """The script of a sample recording."""
+    """Return the script of a sample recording."""
     with open_recording_or_cassette(next(path for path in SAMPLES if path.name == f"{name}.a2a.jsonl")) as recording:
         return load_script(recording)
 
 
 def message(text: str, identifier: str = "m-00000001", **members: Any) -> dict[str, Any]:
-    """A request that sends a message."""
+    """Return a request that sends a message."""
     return {"message": {"messageId": identifier, "role": "ROLE_USER", "parts": [{"text": text}], **members}}
 
 
 def task(state: TaskState = TaskState.WORKING, identifier: str = TASK, **members: Any) -> dict[str, Any]:
-    """A look at a task."""
+    """Return a GetTask request."""
     return {
         "task": {"id": identifier, "contextId": CONTEXT, "status": {"state": f"TASK_STATE_{state.name}"}, **members}
     }
 
 
 def status(state: TaskState, identifier: str = TASK, **members: Any) -> dict[str, Any]:
-    """An event that tells a state."""
+    """Return a status event."""
     told = {"state": f"TASK_STATE_{state.name}"}
     return {"statusUpdate": {"taskId": identifier, "contextId": CONTEXT, "status": told, **members}}
 
 
 def artifact(text: str, *, append: bool = False, identifier: str = TASK) -> dict[str, Any]:
-    """An event that brings text."""
+    """Return an artifact event with text."""
     made = {"artifactId": "a", "parts": [{"text": text}]}
     return {"artifactUpdate": {"taskId": identifier, "contextId": CONTEXT, "artifact": made, "append": append}}
 
@@ -63,7 +63,8 @@ _KINDS = {"task": EventKind.TASK, "statusUpdate": EventKind.STATUS, "artifactUpd
 def call(
     number: int, operation: str, request: Any, *said: tuple[str, int, Any], began: int = 0, **members: Any
 ) -> RecordedCall:
-    """A recorded call. `said`: (`s` agent or `c` client, ms since it began, message or `end`, `reset`, `cut`)."""
+    """Return a recorded call. `said`: (`s` agent or `c` client, ms since its beginning, message or `end`, `reset`,
+    `cut`)."""
     lines = [_line(f"#{number}", index, each) for index, each in enumerate(said, 1)]
     return RecordedCall(
         place=f"#{number}",
@@ -102,12 +103,12 @@ def _line(place: str, number: int, said: tuple[str, int, Any]) -> ScriptLine:
 
 
 def script(*calls: RecordedCall, pushes: tuple[RecordedPush, ...] = ()) -> ReplayScript:
-    """A recording of these calls."""
+    """Return a recording of these calls."""
     return ReplayScript(name="talk.a2a.db", calls=calls, pushes=pushes)
 
 
 def again(recorded: RecordedCall, **changes: Any) -> PlayerRequest:
-    """A recorded request as it was, but for `changes`."""
+    """Return a recorded request with `changes`."""
     facts = {"value": recorded.request, "binding": recorded.binding, "dialect": recorded.dialect}
     return PlayerRequest(
         **{"operation": recorded.operation, "tenant": recorded.tenant, "headers": recorded.headers} | facts | changes
@@ -115,32 +116,32 @@ def again(recorded: RecordedCall, **changes: Any) -> PlayerRequest:
 
 
 class Stage:
-    """A player, and the time."""
+    """A player and its time."""
 
     def __init__(self, of: ReplayScript, **options: Any) -> None:
         self.player = Player(of, ReplayOptions(keep_times=True, **options))
         self.now = START + 1_000_000 * MS
 
     def ask(self, operation: str, value: Any, headers: Headers = ()) -> CallPlayback:
-        """A call that must be answered."""
+        """Send a call that must be answered."""
         found = self.player.begin_call(PlayerRequest(operation=operation, value=value, headers=headers), self.now)
         assert isinstance(found, CallPlayback), found.full_text()
         return found
 
     def miss(self, operation: str, value: Any, **facts: Any) -> Miss:
-        """A call that must not be."""
+        """Send a call that must not be answered."""
         found = self.player.begin_call(PlayerRequest(operation=operation, value=value, **facts), self.now)
         assert isinstance(found, Miss)
         return found
 
     def again(self, recorded: RecordedCall) -> CallPlayback:
-        """A recorded call, asked again."""
+        """Send a recorded call again."""
         found = self.player.begin_call(again(recorded), self.now)
         assert isinstance(found, CallPlayback), found.full_text()
         return found
 
     def run(self, play: CallPlayback, ms: int = 0) -> list[PlayerSend]:
-        """All that goes out within so many ms, the clock going on from one to the next."""
+        """Return all output within this many ms, with the clock set to the time of each item."""
         until = self.now + ms * MS
         sends = play.take_due(self.now)
         while play.wake_time is not None and play.wake_time <= until:
@@ -150,7 +151,8 @@ class Stage:
         return sends
 
     def together(self, *plays: CallPlayback, ms: int = 0) -> list[list[str]]:
-        """What goes out on each of several calls within so many ms, each asked when it wakes, as a server does."""
+        """Return the output on each of several calls within this many ms, each read when it is due, as a server
+        does."""
         until = self.now + ms * MS
         found: list[list[str]] = [said(play.take_due(self.now)) for play in plays]
         while True:
@@ -164,7 +166,7 @@ class Stage:
 
 
 def said(sends: list[PlayerSend]) -> list[str]:
-    """What went out in short: states, texts, ends."""
+    """Return the output in short form: states, texts, ends."""
     return [_short(send) for send in sends]
 
 
@@ -179,7 +181,7 @@ def _short(send: PlayerSend) -> str:
 
 
 def one(sends: list[PlayerSend]) -> Any:
-    """The message of an answer that has only one."""
+    """Return the message of an answer that has only one."""
     messages = [send.value for send in sends if send.what is LineKind.MESSAGE]
     assert len(messages) == 1
     return messages[0]

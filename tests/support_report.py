@@ -1,4 +1,4 @@
-"""An HTML report taken apart: its elements as an HTML parser sees them, and its tables unpacked."""
+"""A parsed HTML report: its elements as an HTML parser sees them, and its unpacked tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VOID = frozenset({"meta", "link", "input", "br"})
 
 
 class Page(HTMLParser):
-    """A page as a parser reads it. Fails where elements are not closed in order."""
+    """A page as a parser reads it. Raises AssertionError if elements are not closed in order."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__()
@@ -47,11 +47,11 @@ class Page(HTMLParser):
 
     @property
     def frame(self) -> list[Element]:
-        """All elements but the tables."""
+        """Return all elements except the tables."""
         return [each for each in self.elements if ("type", "text/plain") not in each[1]]
 
     def attributes(self, name: str) -> list[dict[str, str | None]]:
-        """Of all elements of this name."""
+        """Return the attributes of all elements with this name."""
         return [dict(attributes) for tag, attributes in self.elements if tag == name]
 
 
@@ -64,7 +64,7 @@ class Report:
         self.index = json.loads(self._block("index"))
 
     def table(self, name: str) -> list[Any]:
-        """All records of a table. Fails where a block does not end where the index says."""
+        """Return all records of a table. Fails if a block does not end where the index says."""
         records: list[Any] = []
         for block, end in enumerate(self.index["tables"].get(name, ())):
             records += json.loads(self._block(f"{name}-{block}"))
@@ -76,7 +76,7 @@ class Report:
 
 
 def reported(path: Path, where: str = "") -> Report:
-    """The report of a recording, or of what matches."""
+    """Return the report of a recording, or of its matching exchanges."""
     data = io.BytesIO()
     with open_recording_or_cassette(path) as recording:
         keys = frozenset(row.key for row in recording.find_exchanges(where)) if where else None

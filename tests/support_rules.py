@@ -1,4 +1,4 @@
-"""Examples of rules fed to an observer."""
+"""Feed the examples of rules to an observer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEY = b"k" * 32
 
 
 def findings(script: Script) -> list[Finding]:
-    """What the rules, and the decoders, say of a conversation."""
+    """Return the findings of rules and decoders about a conversation."""
     observer = Observer(Redactor(KEY))
     out: list[Observation] = []
     for chunk in script.chunks():
@@ -27,14 +27,14 @@ def findings(script: Script) -> list[Finding]:
 
 
 def told(script: Script) -> list[str]:
-    """The same, a line each, to be read when a test fails."""
+    """Return the same with one line for each finding, for the message of a failed test."""
     return [
         f"{each.rule} {each.severity.name} #{each.exchange}/{each.seq}: {each.summary}" for each in findings(script)
     ]
 
 
 def record(path: Path, chunks: list[Chunk]) -> list[Finding]:
-    """A recording of a session, with what the rules said while it was made."""
+    """Write a recording of a session with the findings that were reported during it."""
     observer = Observer(Redactor(KEY))
     out: list[Observation] = []
     for chunk in chunks:

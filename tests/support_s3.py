@@ -1,4 +1,4 @@
-"""A small S3 server in this process, which can be told how to answer: what obstore asks of one, and no more."""
+"""A small S3 server in this process with configurable responses, limited to the requests of obstore."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from xml.sax.saxutils import escape
 
 BUCKET = "bucket"
 CUT = -1
-"""As an answer: the request is carried out, and the connection is closed without one."""
+"""A result for which the request is carried out and the connection is closed without a response."""
 _CODES = {403: "AccessDenied", 404: "NoSuchKey", 412: "PreconditionFailed", 503: "SlowDown"}
 
 
 class Bucket:
-    """What is in the only bucket, what was asked, and how the next requests are answered."""
+    """The content of the only bucket, the received requests, and the results of the next requests."""
 
     def __init__(self, page: int) -> None:
         self.objects: dict[str, bytes] = {}
@@ -31,7 +31,7 @@ class Bucket:
         self.lock = threading.Lock()
 
     def answer(self, method: str, key: str) -> int:
-        """What is to be answered to this request."""
+        """Return the result of this request."""
         with self.lock:
             self.asked.append(f"{method} {key}")
             told = self.answers.get(method)
@@ -108,7 +108,7 @@ class _Handler(BaseHTTPRequestHandler):
         return unquote(urlsplit(self.path).path).removeprefix(f"/{BUCKET}/")
 
     def _told(self, method: str, key: str | None = None) -> int:
-        """How the request is to be answered; where that is with an error it has been."""
+        """Return the result of the request. An error response has then already been sent."""
         told = self.of.answer(method, self._key if key is None else key)
         if told > 0:
             self._refuse(told)
@@ -148,7 +148,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 def _tag(data: bytes) -> str:

@@ -1,4 +1,5 @@
-"""Every screen of `a2a-inspect`, from the sample recordings: which keys lead there, and what is seen when it is."""
+"""Every screen of `a2a-inspect` from the sample recordings: the keys that open it, and the text that shows it is
+open."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ THEMES = ("night", "day")
 
 
 class Scene(NamedTuple):
-    """A screen, and the way there from the one before."""
+    """A screen, and the keys that open it from the previous one."""
 
     name: str
     keys: tuple[str, ...]
@@ -39,7 +40,7 @@ class Scene(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """Screens one after another."""
+    """A sequence of screens."""
 
     recording: str
     scenes: tuple[Scene, ...]
@@ -96,21 +97,21 @@ WALKS = (
 
 
 class Stage:
-    """An application on which scenes are played."""
+    """An application in which scenes are opened."""
 
     def __init__(self, app: InspectApp, pilot: Pilot[int]) -> None:
         self.app = app
         self._pilot = pilot
 
     async def play(self, scene: Scene) -> None:
-        """Go there and wait until all of it stands still."""
+        """Open a scene and wait until nothing changes."""
         for key in scene.keys:
             await self._pilot.press(key)
             await self._until_done()
         await self._until_still(*scene.sees)
 
     async def _until_done(self) -> None:
-        """Wait until nothing works in the background: the next key is about what the last one led to."""
+        """Wait until no background work is left, because the next key applies to the result of the last one."""
         end = time.monotonic() + PATIENCE
         await self._pilot.pause()
         while self._busy():
@@ -118,9 +119,9 @@ class Stage:
             await self._pilot.pause()
 
     async def _until_still(self, *words: str) -> None:
-        """Wait until these words are there, nothing works in the background and nothing changes any more.
+        """Wait until these words are shown, no background work is left and nothing changes.
 
-        All of it three times running: what has just come to an end may be about to begin the next.
+        The state must be the same three times in a row, because finished work may be about to start more.
         """
         end = time.monotonic() + PATIENCE
         before, quiet = None, 0
@@ -136,8 +137,8 @@ class Stage:
             before = now
 
     def _busy(self) -> bool:
-        """A key has not been handled, something works for the screen in front, or a screen is about to look at the
-        recording, as it does ten times a second; what else lies behind may wait for what is in front."""
+        """Return whether a key is not handled yet, the visible screen has work to do, or a screen is about to poll the
+        recording, which happens ten times a second. Other work behind the visible screen is ignored."""
         return (
             not all_handled(self.app)
             or any(
@@ -152,7 +153,8 @@ class Stage:
 
 
 def is_behind(screen: MainScreen) -> bool:
-    """It does not show yet what there is: its tree, what a filter finds, what had passed at the time of a replay."""
+    """Return whether the screen is not up to date: its tree, the result of a filter, or the frames at the time of a
+    replay."""
     searches = (screen.filter.search, screen.filter.match_search)
     typed = (timer._task for timer in screen.widgets.filter_box._delay_timers)
     return (
@@ -165,7 +167,7 @@ def is_behind(screen: MainScreen) -> bool:
 
 
 def shows_its_time(replay: ReplayScreen) -> bool:
-    """The clock stands, and what had passed then has been looked at."""
+    """Return whether the clock is stopped and the frames at its time are shown."""
     source = replay._replay_source
     return (
         bool(replay._clock_bar.clock.last) and source._reported_until == source.until and not replay.reader.is_polling
@@ -173,7 +175,7 @@ def shows_its_time(replay: ReplayScreen) -> bool:
 
 
 def recording(walk: Walk, folder: Path) -> Path:
-    """A sample as a database in an empty folder, and cassettes beside it."""
+    """Convert a sample to a database in an empty folder, with cassettes beside it."""
     path = folder / f"{walk.recording}.a2a.db"
     read_cassette(SAMPLES / f"{walk.recording}.a2a.jsonl", path)
     for day, name in enumerate(walk.beside, 1):
@@ -183,7 +185,7 @@ def recording(walk: Walk, folder: Path) -> Path:
 
 
 async def pictures(walk: Walk, size: str, theme: str, folder: Path) -> AsyncIterator[tuple[str, str, InspectApp]]:
-    """The scenes one after another: the name of a picture, the picture, and the application that shows it."""
+    """Yield the scenes one after another: the name of the picture, the picture, and the application."""
     app = InspectApp(RecordingSource(recording(walk, folder)), theme=theme)
     with typing_slowly(), patch("a2a_inspect.dialogs.filter_box._APPLY_DELAY", 0.001):
         async with app.run_test(size=SIZES[size]) as pilot:

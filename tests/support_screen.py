@@ -1,4 +1,4 @@
-"""Somebody in front of the screen: presses keys, waits for words."""
+"""A user of the screen, who presses keys and waits for text."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from support_inspect import screen_lines, screen_text
 
 SMALL, LARGE = (80, 24), (160, 50)
 PATIENCE = 120.0
-"""Seconds for anything; the machine may be busy."""
+"""Seconds for each step; the machine may be busy."""
 
 
 def all_handled(app: InspectApp) -> bool:
-    """No key waits for its turn, none is on its way: none that the application holds back or follows."""
+    """Return whether no key is queued, held back or being handled."""
     return app._exit or not (app._waiting_keys or app._key_widget)
 
 
 @contextmanager
 def typing_slowly() -> Iterator[None]:
-    """On a machine that is busy the second key of `gg` is typed seconds after the first."""
+    """Allow seconds between the two keys of `gg`, because the machine may be busy."""
     with patch("a2a_inspect.widgets.long_view._DOUBLE_PRESS_SECONDS", PATIENCE):
         yield
 
 
 class Person:
-    """Somebody in front of the screen."""
+    """A user of the screen."""
 
     def __init__(self, app: InspectApp, pilot: Pilot[int]) -> None:
         self.app = app
@@ -52,28 +52,28 @@ class Person:
         app.notify = heard  # type: ignore[method-assign]
 
     async def sees(self, *words: str) -> None:
-        """Wait until all of it is on the screen."""
+        """Wait until all of these words are on the screen."""
         await self.until(lambda: all(word in screen_text(self.app) for word in words), words)
 
     async def reads(self, words: str) -> None:
-        """Wait until these words are on the screen, wherever a line of them ends: paths are long on some machines."""
+        """Wait until these words are on the screen, wrapped in any way: paths are long on some machines."""
         wanted = "".join(words.split())
         await self.until(lambda: wanted in "".join(screen_text(self.app).split()), words)
 
     async def told(self, words: str) -> None:
-        """Wait for a note with these words; on the screen it may be wrapped, and a slow machine has put it away again
-        before anybody looks."""
+        """Wait for a notification with these words. On the screen it may be wrapped, and on a slow machine it may be
+        closed before it is read."""
         await self.until(lambda: any(words in message for message in self._notes), words)
 
     async def until(self, true: Callable[[], bool], what: object = "") -> None:
-        """Wait for as long as PATIENCE lasts."""
+        """Wait for a condition for at most PATIENCE."""
         end = time.monotonic() + PATIENCE
         while not true():
             assert time.monotonic() < end, f"{what} did not come:\n{screen_text(self.app)}"
             await self.pilot.pause(0.02)
 
     def misses(self, *words: str) -> bool:
-        """Nothing of it is on the screen."""
+        """Return whether none of these words is on the screen."""
         return not any(word in screen_text(self.app) for word in words)
 
     async def lists(self, *numbers: int) -> None:
@@ -86,15 +86,15 @@ class Person:
         await self.until(lambda: shown() == list(numbers), numbers)
 
     async def types(self, *keys: str) -> None:
-        """Press these, and wait until each has done what it does.
+        """Press these keys, and wait until each has been handled.
 
-        Textual takes a machine that is busy with something else for a program that has nothing left to do.
+        Textual's own wait ends early if the machine is busy with other work.
         """
         await self.pilot.press(*keys)
         await self.until(lambda: all_handled(self.app), keys)
 
     async def writes(self, text: str) -> None:
-        """Into the box, all at once: a screen painted anew for each key is most of a test's time."""
+        """Enter text into the box at once: redrawing the screen for each key takes most of a test's time."""
         await self.until(lambda: isinstance(self.app.focused, Input), "a box")
         assert isinstance(self.app.focused, Input)
         self.app.focused.value = text

@@ -1,4 +1,4 @@
-"""Canary secrets in every place that holds credentials, said by a small agent and client in every dialect."""
+"""Canary secrets in every place that holds credentials, sent by a small agent and client in every dialect."""
 
 from __future__ import annotations
 
@@ -24,31 +24,32 @@ STREAM = {"Content-Type": "text/event-stream"}
 
 
 class Canaries:
-    """Makes one secret for each place, with characters that every encoding treats differently."""
+    """Creates one secret for each place, with characters that every encoding treats differently."""
 
     def __init__(self) -> None:
         self.at: dict[str, str] = {}
 
     def __call__(self, place: str) -> str:
-        """The secret of this place."""
+        """Return the secret of this place."""
         if place not in self.at:
-            # No place's canary is part of another's, and each looks as made by a machine.
+            # No canary is part of another, and each looks generated.
             self.at[place] = f"cAn{secrets.token_hex(8)}/x+9Z"
         return self.at[place]
 
     def plain(self, place: str) -> str:
-        """The same, of characters that may stand anywhere in a URL."""
+        """Return the same with characters that are valid anywhere in a URL."""
         if place not in self.at:
             self.at[place] = f"cAn{secrets.token_hex(10)}"
         return self.at[place]
 
     def found_in(self, data: bytes) -> list[str]:
-        """The places whose secret can be read from these bytes, in any usual encoding."""
+        """Return the places whose secret is contained in these bytes, in any usual encoding."""
         return [place for place, secret in self.at.items() if any(trace in data for trace in traces(secret))]
 
 
 def traces(secret: str) -> list[bytes]:
-    """How a secret looks as it is, percent-encoded, escaped as in JSON, and in base64 at each of its three phases."""
+    """Return the forms of a secret: unchanged, percent-encoded, escaped as in JSON, and in base64 at each of its three
+    phases."""
     raw = secret.encode()
     percent = quote(secret, safe="")
     found = [raw, percent.encode(), percent.lower().encode(), json.dumps(secret)[1:-1].encode()]
@@ -61,7 +62,7 @@ def traces(secret: str) -> list[bytes]:
 
 
 class SecretAgent:
-    """Answers with secrets of its own, and repeats those of the caller."""
+    """An agent that answers with secrets of its own and repeats those of the caller."""
 
     def __init__(self, canary: Canaries) -> None:
         self.canary = canary
@@ -92,7 +93,7 @@ class SecretAgent:
         await self.runner.cleanup()
 
     async def card(self, request: web.Request) -> web.Response:
-        """A card that names a header, a query parameter and a cookie of its own, and holds credentials."""
+        """Return a card that names a header, a query parameter and a cookie of its own, and holds credentials."""
         named = (("header", "X-House-Pass"), ("query", "ticket"), ("cookie", "sesame"))
         schemes = {place: {"apiKeySecurityScheme": {"location": place, "name": name}} for place, name in named}
         where = f"http://agent:{self.canary.plain('card url user info')}@{request.host}/rpc"
@@ -101,13 +102,13 @@ class SecretAgent:
         return web.json_response({**card, "metadata": {"client_secret": self.canary("card client secret")}})
 
     async def old_card(self, request: web.Request) -> web.Response:
-        """A card of 0.1, which has a place for credentials."""
+        """Return a card of 0.1, which has a member for credentials."""
         auth = {"schemes": ["basic"], "credentials": self.canary("0.1 card credentials")}
         card = {"name": "old agent", "url": f"http://{request.host}/rpc", "version": "1", "authentication": auth}
         return web.json_response({**card, "skills": [], "capabilities": {"streaming": True}})
 
     async def rpc(self, request: web.Request) -> web.StreamResponse:
-        """JSON-RPC of every dialect."""
+        """Answer JSON-RPC of every dialect."""
         call = await request.json()
         answer: Json = {"jsonrpc": "2.0", "id": call["id"]}
         match call["method"]:
@@ -128,7 +129,7 @@ class SecretAgent:
         return web.json_response({**answer, "result": call["params"]})
 
     async def stream(self, request: web.Request, answer: Json, method: str) -> web.StreamResponse:
-        """Two events, then an error, over SSE; in 1.0 or in 0.1."""
+        """Send two events, then an error, over SSE; in 1.0 or in 0.1."""
         response = web.StreamResponse(headers=STREAM)
         await response.prepare(request)
         key = self.canary(f"SSE event of {method}")
@@ -146,7 +147,7 @@ class SecretAgent:
         return response
 
     async def vendor(self, request: web.Request) -> web.StreamResponse:
-        """The vendor dialect, which ends in an error that repeats the key."""
+        """Answer in the vendor dialect, with an error at the end that repeats the key."""
         call = await request.json()
         response = web.StreamResponse(headers=STREAM)
         await response.prepare(request)
@@ -161,7 +162,7 @@ class SecretAgent:
         return response
 
     async def refuse(self, request: web.Request) -> web.Response:
-        """A REST error with details."""
+        """Send a REST error with details."""
         info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "UNAUTHENTICATED"}
         info["metadata"] = {"refresh_token": self.canary("REST error details")}  # type: ignore[assignment]
         text = f"password: {self.canary('REST error text')} was refused"
@@ -170,11 +171,11 @@ class SecretAgent:
         return web.json_response({"error": error}, status=401, headers=challenge)
 
     async def break_down(self, request: web.Request) -> web.Response:
-        """An HTTP error that is plain text."""
+        """Send an HTTP error in plain text."""
         return web.Response(status=500, text=f"config: db_password={self.canary('HTTP error text')}; giving up")
 
     def services(self) -> list[Any]:
-        """The gRPC services of 1.0 and 0.3."""
+        """Return the gRPC services of 1.0 and 0.3."""
         unary, stream = grpc.unary_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler
         v1 = {
             "SendMessage": unary(self.grpc_send),
@@ -185,14 +186,14 @@ class SecretAgent:
         return [grpc.method_handlers_generic_handler(V1, v1), grpc.method_handlers_generic_handler(V0, v0)]
 
     async def grpc_send(self, request: bytes, context: Any) -> bytes:
-        """A task with a secret in its metadata."""
+        """Return a task with a secret in its metadata."""
         await context.send_initial_metadata((("x-session-token", self.canary("gRPC initial metadata")),))
         task = {"id": "t-5", "contextId": "c-5", "status": {"state": "TASK_STATE_COMPLETED"}}
         metadata = {"deep": {"secret": self.canary("protobuf struct")}}
         return encode_message("1.0", "SendMessageResponse", {"task": {**task, "metadata": metadata}})
 
     async def grpc_stream(self, request: bytes, context: Any) -> AsyncIterator[bytes]:
-        """An artifact with a secret, then a status that says three more."""
+        """Yield an artifact with a secret, then a status with three more."""
         part = {"data": {"password": self.canary("protobuf data part")}}
         artifact = {"artifactId": "a", "parts": [part, {"text": f"see token={self.canary('protobuf text')}"}]}
         yield encode_message("1.0", "StreamResponse", {"artifactUpdate": {"taskId": "t-6", "artifact": artifact}})
@@ -203,29 +204,29 @@ class SecretAgent:
         await context.abort(grpc.StatusCode.UNAUTHENTICATED, f"bad credential: Bearer {bearer}")
 
     async def grpc_echo(self, request: bytes, context: Any) -> bytes:
-        """In 1.0 the request is the answer."""
+        """Return the request, which is also the answer in 1.0."""
         return request
 
     async def grpc_echo_config(self, request: bytes, context: Any) -> bytes:
-        """In 0.3 the answer is a message of its own."""
+        """Return the answer of 0.3, which is a message of its own."""
         return encode_message("0.3", "TaskPushNotificationConfig", self.old_config("0.3 protobuf answer"))
 
     def old_config(self, place: str) -> Json:
-        """A push configuration of the 0.3 protobuf form."""
+        """Return a push configuration of the 0.3 protobuf form."""
         auth = {"schemes": ["Bearer"], "credentials": self.canary(f"{place} credentials")}
         config = {"id": "h", "url": "http://hook/", "token": self.canary(f"{place} token"), "authentication": auth}
         return {"name": "tasks/t-7/pushNotificationConfigs/h", "pushNotificationConfig": config}
 
 
 class SecretClient:
-    """Calls everything, with secrets in every place of a request."""
+    """A client that makes every call, with secrets in every place of a request."""
 
     def __init__(self, canary: Canaries, address: str) -> None:
         self.canary, self.address = canary, address
         self.numbers = iter(range(1, 100))
 
     async def run(self) -> None:
-        """All calls, one after the other."""
+        """Make all calls, one after another."""
         async with aiohttp.ClientSession(f"http://{self.address}") as self.http:
             await self.cards()
             await self.json_rpc()
@@ -235,27 +236,27 @@ class SecretClient:
             await self.grpc(channel)
 
     async def get(self, path: str, **headers: str) -> None:
-        """A GET, read to its end."""
+        """Send a GET and read the response to its end."""
         async with self.http.get(path, headers=names(headers)) as response:
             await response.read()
 
     async def post(self, path: str, body: Json, **headers: str) -> None:
-        """A POST of JSON, read to its end."""
+        """Send a POST of JSON and read the response to its end."""
         async with self.http.post(path, json=body, headers=names(headers)) as response:
             await response.read()
 
     async def call(self, method: str, params: Json, path: str = "/rpc", **headers: str) -> None:
-        """A JSON-RPC call."""
+        """Make a JSON-RPC call."""
         body = {"jsonrpc": "2.0", "id": f"r-{next(self.numbers)}", "method": method, "params": params}
         await self.post(path, body, **headers)
 
     async def cards(self) -> None:
-        """Both cards; one is for those who may."""
+        """Fetch both cards; the extended card needs credentials."""
         await self.get("/.well-known/agent-card.json", Authorization=f"Bearer {self.canary('card authorization')}")
         await self.get("/.well-known/agent.json")
 
     async def json_rpc(self) -> None:
-        """1.0, with credentials in headers, query and body, also under the names that the card gives."""
+        """Call 1.0 with credentials in headers, query and body, also under the names in the card."""
         canary = self.canary
         query = f"?api_key={quote(canary('query key'), safe='')}&ticket={quote(canary('card query'), safe='')}&page=2"
         headers = {
@@ -273,7 +274,7 @@ class SecretClient:
         await self.call("CreateTaskPushNotificationConfig", {"taskId": "t-1", **self.push("create")})
 
     def push(self, place: str) -> Json:
-        """A push configuration of 1.0."""
+        """Return a push configuration of 1.0."""
         canary = self.canary
         user, token = canary.plain(f"{place} push url user info"), canary.plain(f"{place} push url query")
         auth = {"scheme": "Bearer", "credentials": canary(f"{place} push credentials")}
@@ -281,12 +282,12 @@ class SecretClient:
         return {"id": "h", "url": url, "token": canary(f"{place} push token"), "authentication": auth}
 
     def old_push(self, place: str) -> Json:
-        """A push configuration of 0.x."""
+        """Return a push configuration of 0.x."""
         auth = {"schemes": ["Bearer"], "credentials": self.canary(f"{place} push credentials")}
         return {"url": "http://hook/", "token": self.canary(f"{place} push token"), "authentication": auth}
 
     async def rest(self) -> None:
-        """REST calls that are refused."""
+        """Make REST calls that are refused."""
         basic = b64encode(f"user:{self.canary('basic password')}".encode()).decode()
         body = {"message": said(f"my apiKey={self.canary('message text')} please")}
         await self.post("/message:send", body, Authorization=f"Basic {basic}", A2A_Version="1.0")
@@ -294,7 +295,7 @@ class SecretClient:
         await self.get(f"/tasks/t-1?access_token={token}&historyLength=2", A2A_Version="1.0")
 
     async def old(self) -> None:
-        """0.3, 0.2, 0.1 and the vendor dialect."""
+        """Call 0.3, 0.2, 0.1 and the vendor dialect."""
         message = {"kind": "message", "role": "user", "messageId": "m-9", "parts": [{"kind": "text", "text": "x"}]}
         configuration = {"pushNotificationConfig": self.old_push("0.3 send")}
         await self.call("message/send", {"message": message, "configuration": configuration})
@@ -309,7 +310,7 @@ class SecretClient:
         await self.call("message/stream", vendor, "/api/v1/a2a/a-1", x_api_key=key, Accept="text/event-stream")
 
     async def grpc(self, channel: Any) -> None:
-        """Calls of 1.0 and 0.3, with text and binary metadata."""
+        """Make calls of 1.0 and 0.3, with text and binary metadata."""
         canary = self.canary
         metadata = (
             ("authorization", f"Bearer {canary('gRPC authorization')}"),
@@ -337,31 +338,31 @@ class SecretClient:
 
 
 CALLS = 16
-"""How many exchanges the client makes."""
+"""Number of exchanges that the client makes."""
 
 
 def names(headers: dict[str, str]) -> dict[str, str]:
-    """Python's keywords as field names."""
+    """Return field names that are keywords of Python."""
     return {name.replace("_", "-"): value for name, value in headers.items()}
 
 
 def said(text: str) -> Json:
-    """A message of 1.0."""
+    """Return a message of 1.0."""
     return {"messageId": f"m-{secrets.token_hex(3)}", "role": "ROLE_USER", "parts": [{"text": text}]}
 
 
 def event(value: Json, end: str) -> bytes:
-    """One SSE event."""
+    """Return one SSE event."""
     return f"data: {json.dumps(value)}{end}{end}".encode()
 
 
 def encode_message(line: Any, name: str, value: Json) -> bytes:
-    """A protobuf message."""
+    """Return a protobuf message."""
     return from_dict(line, name, value).SerializeToString()
 
 
 def status_details(token: str) -> bytes:
-    """A google.rpc.Status with an ErrorInfo whose metadata holds a token."""
+    """Return a google.rpc.Status with an ErrorInfo whose metadata holds a token."""
     info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "UNAUTHENTICATED"}
     return encode_message(
         "rpc", "Status", {"code": 16, "message": "refused", "details": [{**info, "metadata": {"token": token}}]}
@@ -369,7 +370,7 @@ def status_details(token: str) -> bytes:
 
 
 def everything(path: Path) -> bytes:
-    """All values of all rows of a recording, those that are compressed also as what they hold, and all payloads."""
+    """Return all values of all rows of a recording, decompressed if they are compressed, and all payloads."""
     found: list[bytes] = []
     with Recording(path) as recording:
         tables = [name for (name,) in recording.db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
@@ -385,7 +386,7 @@ def everything(path: Path) -> bytes:
 
 
 def stored(value: object) -> list[bytes]:
-    """A value as bytes, and decompressed where it can be."""
+    """Return a value as bytes, and decompressed if possible."""
     if not isinstance(value, bytes):
         return [str(value).encode()]
     try:

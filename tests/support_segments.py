@@ -1,4 +1,4 @@
-"""Timelines for segments: frames written down with their times, in ms, and what a tracker makes of them."""
+"""Timelines for segments: frames with their times in ms, and the output of a tracker for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Step = Callable[[SegmentTracker], None]
 
 
 class View(msgspec.Struct):
-    """What the tracker sees of an exchange."""
+    """The tracker's view of an exchange."""
 
     id: int
     binding: Binding
@@ -32,7 +32,7 @@ class View(msgspec.Struct):
 
 
 class Timeline:
-    """Frames in order of time; `run` feeds them."""
+    """Frames in order of time; `run` feeds them to a tracker."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
@@ -43,7 +43,7 @@ class Timeline:
     def ask(
         self, at: float, operation: str = "SendStreamingMessage", *, exchange: int = 1, took: float = 0, **fields: Any
     ) -> Timeline:
-        """A request of the client, its last byte at `at` ms, its first `took` ms before."""
+        """Add a request of the client whose last byte is at `at` ms and whose first byte is `took` ms earlier."""
         names = ("traceparent", "sent_traceparent", "agent", "client")
         known = {name: fields.pop(name) for name in names if name in fields}
         self.views.setdefault(exchange, View(exchange, Binding.JSONRPC, operation, **known))
@@ -54,27 +54,27 @@ class Timeline:
     def state(
         self, at: float, name: str, *, exchange: int = 1, task: str = "t", said: str = "", **fields: Any
     ) -> Timeline:
-        """A status update; with `said` it has a message of this id."""
+        """Add a status update; with `said` it has a message with this id."""
         return self._told(at, exchange, task, EventKind.STATUS, state=TaskState[name], message_id=said, **fields)
 
     def task(self, at: float, name: str, *, exchange: int = 1, task: str = "t", **fields: Any) -> Timeline:
-        """A snapshot."""
+        """Add a snapshot."""
         return self._told(at, exchange, task, EventKind.TASK, state=TaskState[name], **fields)
 
     def chunk(self, at: float, artifact: str = "a", *, exchange: int = 1, task: str = "t", **fields: Any) -> Timeline:
-        """An artifact update of 100 bytes."""
+        """Add an artifact update of 100 bytes."""
         return self._told(at, exchange, task, EventKind.ARTIFACT, artifact_id=artifact, **fields)
 
     def message(self, at: float, *, exchange: int = 1, **fields: Any) -> Timeline:
-        """A message of the agent without a task."""
+        """Add a message of the agent without a task."""
         return self._told(at, exchange, fields.pop("task", ""), fields.pop("event", EventKind.MESSAGE), **fields)
 
     def end(self, at: float, *, exchange: int = 1, kind: FrameKind = FrameKind.END, **fields: Any) -> Timeline:
-        """The agent's side of an exchange is over."""
+        """End the agent's side of an exchange."""
         return self._frame(at, exchange, Direction.TO_CLIENT, kind, **fields)
 
     def tick(self, at: float) -> Timeline:
-        """Time goes on."""
+        """Advance the time."""
         when = ZERO + round(at * MS)
 
         def tick(tracker: SegmentTracker) -> None:
@@ -111,24 +111,25 @@ def _ignore(_: object) -> None:
 
 
 class Cut(msgspec.Struct):
-    """What became of a timeline: the last snapshot of everything."""
+    """The result of a timeline: the last snapshot of every object."""
 
     segments: list[Segment]
     interruptions: list[Interruption]
     handoffs: list[Handoff]
 
     def line(self) -> list[str]:
-        """`client 1 0-10 speaker`: speaker, turn, start and end in ms, why it is over."""
+        """Return `client 1 0-10 speaker`: speaker, turn, start and end in ms, reason of the end."""
         return [f"{s.speaker} {s.turn} {ms(s.start):g}-{ms(s.end):g} {s.reason}" for s in self.segments]
 
 
 def ms(at: int) -> float:
-    """A time on the timeline, or a span, in ms."""
+    """Return a time on the timeline, or a duration, in ms."""
     return (at - ZERO if at >= ZERO else at) / MS
 
 
 def run(timeline: Timeline, until: float | None = None, restore_at: tuple[int, ...] = (), *, whole: bool = True) -> Cut:
-    """Feed it; `until` ends the session, before the steps `restore_at` the tracker is saved and restored."""
+    """Feed the timeline; `until` ends the session, and the tracker is saved and restored before the steps
+    `restore_at`."""
     tracker = SegmentTracker(include_unary=whole)
     found: tuple[dict[int, Any], dict[int, Any], dict[int, Any]] = ({}, {}, {})
     for number, step in enumerate(timeline.steps):

@@ -19,7 +19,7 @@ OTHER = "0b5e3a52-3a0e-4a9e-9a39-9a1f6b6a0d01"
 
 
 def begin(path: Path, number: int) -> Writer:
-    """The writer of session `number`, of a proxy in front of agent `number`."""
+    """Return the writer of session `number`, of a proxy in front of agent `number`."""
     ways = {"listens": (f"127.0.0.1:900{number}",), "upstreams": (f"agent-{number}:8000",)}
     writer = Writer(path, facts(number, started=STARTED + number * MS, **ways))
     writer.open()
@@ -27,7 +27,7 @@ def begin(path: Path, number: int) -> Writer:
 
 
 def call(writer: Writer, session: int, number: int, second: int, **more: Any) -> None:
-    """Exchange `number`, `second` seconds after the start of all, with its frames and task."""
+    """Write exchange `number`, `second` seconds after the start of both recordings, with its frames and task."""
     shift = (second - number) * 1000 * MS
     values: dict[str, Any] = {"task_id": TASK, "context_id": "ctx", **more}
     moments = ("started", "request_ended", "response_started", "first_event", "last_event", "closed")
@@ -51,12 +51,13 @@ def call(writer: Writer, session: int, number: int, second: int, **more: Any) ->
 
 
 def moved_frame(frame: Any, shift: int) -> Any:
-    """The same, that much later, of the task that it names."""
+    """Return the same frame that much later, of another task."""
     return replace(frame, at=frame.at + shift, began=frame.began + shift)
 
 
 def pair(folder: Path) -> tuple[Path, Path]:
-    """Two finished recordings: calls at seconds 1, 3 and 5 in the one, at 2 and 4 in the other, one task in both.
+    """Write two finished recordings: calls at seconds 1, 3 and 5 in the first, at 2 and 4 in the second, one task in
+    both.
 
     The calls at 1 and 2 are of one trace; the one at 4 is about a task of its own.
     """

@@ -1,4 +1,4 @@
-"""Spans as a backend gives them back, and what they have to say of a chain of three agents (`support_chain`)."""
+"""Spans as a backend returns them, and their expected content for a chain of three agents (`support_chain`)."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from support_otlp import Received, attributes
 
 _DATA = Path(__file__).resolve().parent / "data"
 TRACED, UNTRACED = _DATA / "chain-traced.a2a.jsonl", _DATA / "chain-untraced.a2a.jsonl"
-"""The chain as `tests/e2e/record_chains.py` has recorded it."""
+"""The chain as `tests/e2e/record_chains.py` recorded it."""
 AGENTS_SPANS = _DATA / "chain-traced.spans.json"
-"""What agents and client of the first have sent themselves."""
+"""The spans that agents and client of the first recording sent themselves."""
 SEND, CARD = "SendStreamingMessage", "GetAgentCard"
 CLOCKS_NS = 5_000_000
-"""What the clocks of two processes may differ."""
+"""Maximum difference between the clocks of two processes."""
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """A span as a backend gives it back."""
+    """A span as a backend returns it."""
 
     name: str
     trace: str
     span: str
     parent: str
     started: int
-    """ns since the epoch, as far as the backend keeps them."""
+    """ns since the epoch, with the precision of the backend."""
     ended: int
     attributes: dict[str, Any]
     events: tuple[tuple[str, int], ...]
@@ -42,7 +42,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 def received_spans(received: Received) -> list[Seen]:
-    """What a backend in this process was sent, in order of time."""
+    """Return the spans that a backend in this process received, in order of time."""
     return sorted(map(_of_otlp, received.spans()), key=lambda each: each.started)
 
 
@@ -65,7 +65,7 @@ def _of_otlp(span: Any) -> Seen:
 
 
 def recorded(paths: Iterable[Path]) -> list[Exchange]:
-    """All calls of recordings or cassettes, in order of time."""
+    """Return all calls of recordings or cassettes, in order of time."""
     found: list[Exchange] = []
     for path in paths:
         with open_recording_or_cassette(path) as recording:
@@ -74,17 +74,17 @@ def recorded(paths: Iterable[Path]) -> list[Exchange]:
 
 
 def ours(spans: list[Seen], name: str) -> list[Seen]:
-    """The proxy's spans of this name: the chain has one for each hop, in the order of the hops."""
+    """Return the proxy's spans with this name: one for each hop of the chain, in the order of the hops."""
     return [each for each in spans if each.name == name and "a2a_proxy.binding" in each.attributes]
 
 
 def of_agents(spans: list[Seen], side: str) -> dict[str, Seen]:
-    """The spans that agents and client have sent themselves, by who did."""
+    """Return the spans that agents and client sent themselves, by sender."""
     return {each.attributes["actor"]: each for each in spans if each.attributes.get("side") == side}
 
 
 def check_as_recorded(spans: list[Seen], calls: list[Exchange], unit: int) -> None:
-    """Names, times (to so many ns), what is told of each hop, and its events."""
+    """Check names, times (with this tolerance in ns), the attributes of each hop, and its events."""
     assert [each.name for each in spans] == [call.operation for call in calls]
     for each, call in zip(spans, calls, strict=True):
         assert abs(each.started - call.started) < unit
@@ -105,7 +105,7 @@ def check_as_recorded(spans: list[Seen], calls: list[Exchange], unit: int) -> No
 
 
 def check_one_tree(spans: list[Seen]) -> None:
-    """Each agent's spans and the proxy's, every one below who caused it."""
+    """Check that each agent's spans and the proxy's are children of the span that caused them."""
     asking, serving = of_agents(spans, "asking"), of_agents(spans, "serving")
     assert len({each.trace for each in spans}) == 1
     assert asking["caller"].parent == ""
@@ -118,13 +118,14 @@ def check_one_tree(spans: list[Seen]) -> None:
 
 
 def check_apart(spans: list[Seen]) -> None:
-    """Each call has a trace of its own."""
+    """Check that each call has a trace of its own."""
     assert len({each.trace for each in spans}) == len(spans)
     assert {each.parent for each in spans} == {""}
 
 
 def check_links(spans: list[Seen]) -> None:
-    """What the second and the third agent were asked links to the call before, and nothing else to anything."""
+    """Check that the calls to the second and the third agent link to the previous call, and that there are no other
+    links."""
     desk, broker, hotel = ours(spans, SEND)
     assert {each.span: each.links for each in spans if each.links} == {
         broker.span: ((desk.trace, desk.span, "handoff"),),
@@ -133,12 +134,13 @@ def check_links(spans: list[Seen]) -> None:
 
 
 def is_onward(span: Seen) -> bool:
-    """The second span of a call that went on with a `traceparent` of the proxy: the first one tells what passed."""
+    """Return whether it is the second span of a call to which the proxy added a `traceparent`; the first one describes
+    the call."""
     return "a2a_proxy.stream" not in span.attributes
 
 
 def check_chain(spans: list[Seen]) -> None:
-    """The proxy's spans alone, two for each call: what an agent asks for is below the call that it was asked by."""
+    """Check the proxy's spans alone, two for each call: a call of an agent is a child of the call that it received."""
     came = [each for each in spans if not is_onward(each)]
     went = {each.attributes["a2a_proxy.exchange"]: each for each in spans if is_onward(each)}
     for each in came:

@@ -19,24 +19,24 @@ AGENT = Path(__file__).resolve().parent / "peers" / "stdio" / "agent.py"
 
 
 def agent(manner: str = "plain", *received: object) -> list[str]:
-    """The command of an agent with this manner (`peers/stdio/agent.py`)."""
+    """Return the command of an agent with this behaviour (`peers/stdio/agent.py`)."""
     return [sys.executable, "-SE", str(AGENT), manner, *map(str, received)]
 
 
 def wrapped(command: Sequence[str], *options: object) -> list[str]:
-    """The same behind the proxy."""
+    """Return the same command behind the proxy."""
     return [program("a2a-proxy"), "stdio", *map(str, options), "--", *command]
 
 
 def frame(content: Any) -> bytes:
-    """One message as a client writes it."""
+    """Return one message as a client writes it."""
     data = content if isinstance(content, bytes) else json.dumps(content, ensure_ascii=False).encode()
     fields = f"Content-Length: {len(data)}\r\nContent-Type: application/json\r\nA2A-Version: 1.0\r\n\r\n"
     return fields.encode() + data
 
 
 def request(number: int, method: str, text: str = "") -> bytes:
-    """A call, framed."""
+    """Return a call with its framing."""
     message = {"messageId": f"m-{number}", "role": "ROLE_USER", "parts": [{"text": text}]}
     params = {"message": message} if method.startswith("Send") else {}
     return frame({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
@@ -46,7 +46,7 @@ CARD = request(1, "GetExtendedAgentCard")
 
 
 class Client:
-    """Spawns an agent and collects all that it writes."""
+    """Starts an agent and collects its output."""
 
     def __init__(self, command: Sequence[str], state: Path, **environ: str) -> None:
         pipe = subprocess.PIPE
@@ -59,7 +59,7 @@ class Client:
         self._readers = [threading.Thread(target=_collect, args=pair, daemon=True) for pair in pairs]
 
     def read(self) -> None:
-        """Read from now on."""
+        """Start to read."""
         for reader in self._readers:
             reader.start()
 
@@ -70,7 +70,7 @@ class Client:
             rest = rest[self.process.stdin.write(rest) :]
 
     def expect(self, data: bytes, times: int = 1) -> None:
-        """Wait until the agent has written it."""
+        """Wait until the agent has written these bytes."""
         until(lambda: self.out.count(data) >= times)
 
     def close(self) -> None:
@@ -79,7 +79,7 @@ class Client:
         self.process.stdin.close()
 
     def end(self) -> tuple[int, float]:
-        """Wait for the end; the exit code and how many seconds it took to come."""
+        """Wait for the end; return the exit code and the seconds that it took."""
         began = time.monotonic()
         code = self.process.wait(SECONDS)
         seconds = time.monotonic() - began
@@ -98,23 +98,23 @@ Story = Callable[[Client], None]
 
 
 class Outcome(msgspec.Struct):
-    """What a client and its agent saw of each other."""
+    """The bytes that a client and its agent exchanged, and their ends."""
 
     code: int
     out: bytes
     err: bytes
     received: bytes
     seconds: float
-    """From the last thing that the client did to the end."""
+    """Seconds from the client's last action to the end."""
 
     @property
     def seen(self) -> tuple[int, bytes, bytes, bytes]:
-        """What must be the same behind a proxy."""
+        """Return everything that must be the same behind a proxy."""
         return self.code, self.out, self.err, self.received
 
 
 def outcome(folder: Path, manner: str, story: Story, *options: object, proxied: bool) -> Outcome:
-    """Play one story with an agent; `folder` gets its files."""
+    """Play one story with an agent, whose files are in `folder`."""
     folder.mkdir()
     received = folder / "received"
     command = agent(manner, received)

@@ -30,17 +30,17 @@ code = relay.wait()
 journal.close(0, 60)
 exit_like(code)
 """
-"""A relay without a recorder, which leaves its journal."""
+"""A program that runs a relay without a recorder and keeps its journal."""
 PYTHON = [sys.executable, "-SEc"]
 
 
 def relayed(folder: Path, command: Sequence[object]) -> list[str]:
-    """The command line of a relay whose journal is in `folder`."""
+    """Return the command line of a relay whose journal is in `folder`."""
     return [sys.executable, "-c", _RELAY, str(folder / "journal"), *map(str, command)]
 
 
 def both(folder: Path, command: Sequence[object]) -> list[list[str]]:
-    """The agent alone, and behind a relay."""
+    """Run the agent alone, and behind a relay."""
     return [[str(word) for word in command], relayed(folder, command)]
 
 
@@ -50,12 +50,12 @@ def spawn(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
 
 
 def journal(folder: Path) -> list[Chunk]:
-    """What the relay wrote down."""
+    """Return the journal of the relay."""
     return read_all(folder / "journal")
 
 
 def story(chunks: Sequence[Chunk]) -> list[str]:
-    """The kinds in order, DATA and LOG of one side in a row as one."""
+    """Return the kinds of the records in order, with consecutive DATA and LOG of one side joined."""
     words = [f"{chunk.kind.name} {chunk.direction.name}" for chunk in chunks]
     return [word for index, word in enumerate(words) if index == 0 or word != words[index - 1]]
 
@@ -69,12 +69,12 @@ def of_kind(chunks: Sequence[Chunk], kind: ChunkKind) -> list[Any]:
 
 
 def child_of(pid: int) -> int:
-    """The agent of a relay, once it runs."""
+    """Return the process id of a relay's agent, when it runs."""
     return int(until(lambda: Path(f"/proc/{pid}/task/{pid}/children").read_text().split() or None)[0])
 
 
 def blocked(child: int) -> bool:
-    """Asleep, and no processor time taken for a while."""
+    """Return whether the process sleeps and has used no processor time for a while."""
     before = stat(child)
     time.sleep(0.2)
     after = stat(child)

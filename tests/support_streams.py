@@ -20,24 +20,24 @@ _FACTS = {"taskId": "t1", "contextId": "c1"}
 
 
 def working(text: str, **members: Any) -> dict[str, Any]:
-    """A status update with a message."""
+    """Return a status update with a message."""
     said = {"messageId": f"m-{text}", "role": "ROLE_AGENT", "parts": [{"text": text}]}
     return {"statusUpdate": {**_FACTS, **members, "status": {"state": "TASK_STATE_WORKING", "message": said}}}
 
 
 def in_state(state: str, **members: Any) -> dict[str, Any]:
-    """A status update with nothing but the state."""
+    """Return a status update with only the state."""
     return {"statusUpdate": {**_FACTS, **members, "status": {"state": f"TASK_STATE_{state}"}}}
 
 
 def piece(artifact: str, text: str, **members: Any) -> dict[str, Any]:
-    """An artifact update."""
+    """Return an artifact update."""
     made = {"artifactId": artifact, "parts": [{"text": text}]}
     return {"artifactUpdate": {**_FACTS, **members, "artifact": made}}
 
 
 class Streams:
-    """Records as they come; `at` is in ms from the session's beginning."""
+    """The records of a session; `at` is in ms since its beginning."""
 
     def __init__(self) -> None:
         self._records: list[tuple[float, int, Chunk]] = []
@@ -47,7 +47,7 @@ class Streams:
         self._records.append((at, len(self._records), chunk))
 
     def open(self, number: int, at: float, version: str = "1.0", snapshot: dict[str, Any] | None = None) -> None:
-        """A subscription that is answered with a snapshot."""
+        """Add a subscription that is answered with a snapshot."""
         for chunk in opening(number, START + int(at * MS)):
             self._records.append((at, len(self._records), chunk))
         call = Http().call("SubscribeToTask", {"id": "t1"}, A2A_Version=version).stream(cache_control="no-cache")
@@ -55,12 +55,12 @@ class Streams:
             self._put(at + after, number, ChunkKind.DATA, way, data)
 
     def tell(self, number: int, at: float, event: dict[str, Any]) -> None:
-        """One event of a stream."""
+        """Add one event of a stream."""
         for _, way, data in Http().rpc_event(event).steps:
             self._put(at, number, ChunkKind.DATA, way, data)
 
     def end(self, number: int, at: float, *, leaves: bool = False) -> None:
-        """The agent ends a stream, or its client leaves."""
+        """End a stream, by the agent or by its client."""
         if leaves:
             self._put(at, number, ChunkKind.EOF, UP)
         else:
@@ -68,7 +68,7 @@ class Streams:
         self._put(at + 0.1, number, ChunkKind.CLOSED, UP)
 
     def chunks(self) -> list[Chunk]:
-        """In order of time, and the end of the session."""
+        """Return the chunks in order of time, with the end of the session."""
         found = [chunk for _, _, chunk in sorted(self._records, key=lambda each: each[:2])]
         return [*found, Chunk(0, ChunkKind.END, UP, found[-1].at + 1)]
 

@@ -12,7 +12,7 @@ from a2a_proxy.capture.journal import JournalStats
 from a2a_proxy.cli.capture_watch import CaptureState, CaptureWatch
 from a2a_proxy.cli.console import JsonConsole
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.present.sizes import parse_size
+from a2a_proxy.cli.sizes import parse_size
 
 FINE = JournalStats(appended=0, lost=0, segments=1, position=(1, 24), queued=0)
 MEBI = 1024 * 1024

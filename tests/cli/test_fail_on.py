@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.cli.console import finding_object
 from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.present.objects import finding_object
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.rules.define.catalogue import all_rules
 from support_cli import SECONDS, Agent, Proxy, call, run, until

@@ -16,7 +16,7 @@ TASK, NOW = "59ab0f2c-876b-438c-a238-202ad1b184bb", "11111111-2222-4333-8444-555
 @pytest.fixture
 def ids() -> DriveIds:
     """Has seen a recorded send and its answer."""
-    made = DriveIds(fresh=lambda: "fresh-id")
+    made = DriveIds(make_id=lambda: "fresh-id")
     made.add_request({"message": {"messageId": MESSAGE, "contextId": "trip"}})
     made.add_answer({"task": {"id": TASK, "contextId": "trip"}})
     return made
@@ -46,7 +46,7 @@ def test_ids_of_the_client_are_fresh_where_they_are_uuids(ids: DriveIds) -> None
 )
 def test_ids_are_learned_from_any_event(ids: DriveIds, live: dict[str, Any], kind: str) -> None:
     ids.learn_answer({"task": {"id": TASK, "contextId": "trip"}}, live)
-    assert ids.live_id(TASK) == NOW, kind
+    assert ids.rename_text(TASK) == NOW, kind
 
 
 def test_ids_inside_texts_and_paths_are_replaced(ids: DriveIds) -> None:
@@ -59,7 +59,7 @@ def test_members_named_id_in_data_parts_are_ignored(ids: DriveIds) -> None:
     """A member `id` in data is not a task's."""
     before, after = ({"message": {"parts": [{"data": {"id": row}}]}} for row in ("row-0001", "row-9"))
     ids.learn_answer(before, after)
-    assert ids.live_id("row-0001") == "row-0001"
+    assert ids.rename_text("row-0001") == "row-0001"
     ids.learn_answer({"task": {"id": "t-1"}}, {"task": {"id": "t-2"}})
     assert ids.rename_json({"id": "t-1", "metadata": {"id": "t-1"}}) == {"id": "t-2", "metadata": {"id": "t-1"}}
 

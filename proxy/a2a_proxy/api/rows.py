@@ -148,8 +148,8 @@ class Exchange(OfSession[ExchangeRow]):
 
     @property
     def outcome(self) -> str:
-        """`live` while open, then `ok`, `error` (the agent returned an error), `cut` (a peer broke off) or `refused`
-        (the proxy answered)."""
+        """`live` while open, then `ok`, `error` (the agent returned an error), `cut` (a peer or the connection ended
+        the exchange early) or `refused` (the proxy answered)."""
         return outcome_of(self.facts)
 
     @property

@@ -36,5 +36,6 @@ Output and signals:
 - `help_sections`: help in sections
 - `end_signals`: Ctrl-C, SIGTERM and SIGHUP
 - `streams`: standard output and error that accept every text
+- `sizes`: parsing of sizes and durations
 - `errors`: errors that the user can fix
 """

@@ -13,8 +13,8 @@ from a2a_proxy.cli.archive import ArchiveConfig
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.follower_options import FollowerArguments, parse_follower_options
 from a2a_proxy.cli.redaction_options import policy_words
+from a2a_proxy.cli.sizes import parse_size
 from a2a_proxy.model.exchange import LiveMode
-from a2a_proxy.present.sizes import parse_size
 from a2a_proxy.relay.edits.card_urls import RewriteMode
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import Listen, PortRanges, Route, RouteError, Upstream

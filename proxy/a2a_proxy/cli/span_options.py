@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from a2a_proxy.present.sizes import parse_duration
+from a2a_proxy.cli.sizes import parse_duration
 
 if TYPE_CHECKING:
     from a2a_proxy.telemetry.span_options import Compat, SpanKind, SpanOptions

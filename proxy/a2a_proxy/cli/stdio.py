@@ -25,8 +25,8 @@ from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.cli.follower_options import FollowerArguments, FollowerOptions, parse_follower_options
 from a2a_proxy.cli.redaction_options import policy_words
+from a2a_proxy.cli.sizes import parse_size
 from a2a_proxy.model import name_json
-from a2a_proxy.present.sizes import parse_size
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import recording_name

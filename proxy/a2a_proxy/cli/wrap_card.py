@@ -11,7 +11,7 @@ import msgspec
 
 from a2a_proxy.cli.errors import UserError, print_error
 from a2a_proxy.cli.redaction_options import policy_words
-from a2a_proxy.present.sizes import parse_size
+from a2a_proxy.cli.sizes import parse_size
 from a2a_proxy.protocol.stdio_command import is_command, is_stdio
 from a2a_proxy.relay.edits.card import read_card, write_card
 from a2a_proxy.relay.edits.stdio_command import has_program, is_wrapped, wrap_command

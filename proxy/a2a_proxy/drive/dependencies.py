@@ -13,9 +13,7 @@ import msgspec
 
 from a2a_proxy.drive.plan import CALL_END, AwaitedResponse, ClientAction, ClientTurn, PlannedCall
 from a2a_proxy.model.frame import Frame
-
-_MIN_ID_LENGTH = 8
-"""Minimum number of characters of an identifier that is searched for in text; a shorter one may be a word."""
+from a2a_proxy.recording.difference.ids import MIN_TEXT_ID_LENGTH
 
 
 def add_waits(steps: list[PlannedCall]) -> Iterator[PlannedCall]:
@@ -83,13 +81,14 @@ def _awaited_time(
     return max(times, default=0)
 
 
-def _names_answer(step: PlannedCall, told: set[str]) -> bool:
+def _names_answer(step: PlannedCall, ids: set[str]) -> bool:
     """Whether the first message of a call contains an id that an answer brought, in a field or in a text."""
     frame = step.turns[0].frame
     if frame is None:
         return False
     data = step.exchange.target.encode("latin-1", "replace") + b" " + frame.payload
-    return any(name in _ids_in_frame(frame) or (len(name) >= _MIN_ID_LENGTH and name.encode() in data) for name in told)
+    found = (name for name in ids if len(name) >= MIN_TEXT_ID_LENGTH and name.encode() in data)
+    return not ids.isdisjoint(_ids_in_frame(frame)) or any(found)
 
 
 def _ids_in_frame(frame: Frame) -> set[str]:

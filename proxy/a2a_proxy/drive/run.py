@@ -64,7 +64,6 @@ class Drive:
         self._options = options
         self._ids = ids or DriveIds()
         self._progress = DriveProgress(len(plan.steps))
-        self._recorded_calls: dict[int, list[Any]] = {}
         self.remarks: list[DriveRemark] = []
         self.skipped: set[int] = set()
         """Numbers of the steps that were not made."""

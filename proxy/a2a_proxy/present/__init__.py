@@ -1,4 +1,4 @@
-"""Texts shared by the command lines and the screens: durations, sizes, findings, labels, layouts.
+"""Texts and JSON shared by the command lines and the screens: durations, sizes, labels, layouts.
 
 Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
 
@@ -6,8 +6,8 @@ Layouts and reports:
 - `difference`: differences as text and JSON (package)
 - `generations`: generations as text and JSON
 - `junit`: JUnit XML
+- `objects`: exchanges and findings as JSON
 
 Elements:
 - `text`: times, sizes, ids and outcomes as text
-- `sizes`: parsing of sizes and durations
 """

@@ -22,6 +22,8 @@ from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.cassette.file import read_cassette
 from a2a_proxy.recording.read.reader import Recording
 from support_drive import SAMPLES, Ports, demo_agent
+from support_inspect import writer
+from support_recording import STARTED
 
 STORY = Path(__file__).resolve().parents[2] / "peers" / "stdio" / "story.py"
 SECRET = "Bearer of-the-live-agent"
@@ -146,6 +148,16 @@ def test_incompatible_agent_and_recording_are_refused(
     with pytest.raises(UserError, match=message) as wrong:
         drive(**more)
     assert wrong.value.code == 2
+
+
+def test_a_recording_without_calls_is_refused_with_the_command_that_lists_it(
+    drive: Callable[..., int], tmp_path: Path
+) -> None:
+    path = tmp_path / "empty.a2a.db"
+    writer(path).finish(STARTED)
+    with pytest.raises(UserError, match="there is no call to drive") as wrong:
+        drive(recording=path)
+    assert wrong.value.hint == f"list the recorded calls: a2a-inspect ls {path}"
 
 
 def test_a_stdio_recording_needs_a_command_or_another_binding(

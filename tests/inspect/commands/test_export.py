@@ -127,9 +127,11 @@ def test_a_missing_folder_is_an_error(form: str, tmp_path: Path) -> None:
 
 def test_an_export_without_matches_is_an_error(tmp_path: Path) -> None:
     """An error, and no file."""
-    for where, wrong in (("task:nothing", "nothing matches"), ("tsak:x", "unknown field")):
-        with pytest.raises(UserError, match=wrong):
+    for where, message in (("task:nothing", "nothing matches"), ("tsak:x", "unknown field")):
+        with pytest.raises(UserError, match=message) as wrong:
             export_recording(ExportOptions(DEMO, where), tmp_path / "x", "jsonl")
+        if where == "task:nothing":
+            assert wrong.value.hint == f"list the exchanges: a2a-inspect ls {DEMO}"
     assert not (tmp_path / "x").exists()
 
 

@@ -23,7 +23,7 @@ VERSION = {"A2A-Version": "1.1"}
 
 
 class Refused(Exception):
-    """The agent said no."""
+    """The agent returned an error."""
 
 
 class Way(ABC):

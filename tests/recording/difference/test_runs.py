@@ -11,9 +11,10 @@ import pytest
 
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
-from a2a_proxy.recording.difference.exchanges import Difference, compare_exchanges
+from a2a_proxy.recording.difference.exchanges import Difference, compare_exchanges, compare_frames
 from a2a_proxy.recording.difference.runs import ComparisonStopped, RunDifference, compare_runs, take_run
 from a2a_proxy.recording.difference.values import ExchangePart, Ignored, ValueChange, format_path
+from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 from support_inspect import MS, TASK, changes, exchange, frame, request, status, writer
@@ -51,6 +52,17 @@ def told(found: Difference) -> list[tuple[str, str, str]]:
     return [
         (str(row.part), str(row.change), format_path(row.left or row.right or ())) for row in found.rows if row.counts
     ]
+
+
+def test_a_missing_frame_is_an_error_with_the_command_that_lists_the_frames(
+    sample: Callable[[str], Recording],
+) -> None:
+    recording = sample("demo")
+    row = recording.exchange(make_key(1, 2))
+    assert row is not None
+    with pytest.raises(RecordingError, match="exchange 2 has no frame 99") as wrong:
+        compare_frames((recording, row), (recording, row), (1, 99))
+    assert wrong.value.hint == f"list its frames: a2a-inspect show {SAMPLES / 'demo.a2a.jsonl'} 1:2"
 
 
 @pytest.mark.parametrize("name", ["demo", "sdk-0.3-rest", "live-bidi", "stdio", "generations"])

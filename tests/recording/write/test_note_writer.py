@@ -50,8 +50,9 @@ def test_a_place_has_one_note(tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", [NotePlace(2), NotePlace(1, 9), NotePlace(1, 2, 7)])
 def test_a_note_on_a_missing_place_is_an_error(tmp_path: Path, place: NotePlace) -> None:
     path = sample(tmp_path / "a.db")
-    with pytest.raises(RecordingError, match=r"has no (session|exchange|frame)"):
+    with pytest.raises(RecordingError, match=r"has no (session|exchange|frame)") as wrong:
         annotate(path, place, AT, text="look")
+    assert wrong.value.hint == f"list its content: a2a-inspect ls {path}"
     assert noted(path) == {}
 
 
@@ -105,7 +106,7 @@ def test_a_cassette_takes_no_notes(tmp_path: Path) -> None:
     before = path.read_bytes()
     with pytest.raises(RecordingError, match="is a cassette: notes can only be written to recordings") as wrong:
         annotate(path, NotePlace(1), AT, text="x")
-    assert "a2a-inspect cassette read" in wrong.value.hint
+    assert f"a2a-inspect cassette read {path} NAME.a2a.db" in wrong.value.hint
     assert path.read_bytes() == before
 
 

@@ -63,6 +63,17 @@ def test_other_ids_do_not_match_ids_of_the_agent() -> None:
     assert stage.ask("GetTask", {"id": TASK}).call is ASKED
 
 
+def test_a_text_names_the_ids_of_the_client() -> None:
+    """A text that names an identifier matches one with the identifier of the client in its place, and no other."""
+    more = call(2, "SendMessage", message("see ctx-of-the-client"), ("s", 1, task(TaskState.COMPLETED)), began=9)
+    stage = Stage(script(SENT, more))
+    stage.run(stage.ask("SendMessage", NEW))
+    assert [row.right for row in stage.miss("SendMessage", message("see ctx-of-others")).rows] == [
+        ("message", "parts", 0, "text")
+    ]
+    assert stage.ask("SendMessage", message("see ctx-of-now")).call is more
+
+
 def test_two_conversations_do_not_mix() -> None:
     """The same words in two tasks: what was said first decides which task is meant, not who comes first."""
     other = "33333333-cccc-4ccc-8ccc-333333333333"

@@ -11,7 +11,7 @@ import pytest
 
 from a2a_proxy.recording.difference.fields import CanonicalFields
 from a2a_proxy.recording.difference.structure import compare_values
-from a2a_proxy.replay.core.ids import IdMap
+from a2a_proxy.replay.core.ids import ReplayIds
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.options import MatchPreset, ReplayOptions
 from a2a_proxy.replay.core.player import Player
@@ -46,9 +46,9 @@ def test_a_request_on_another_binding_finds_the_same_call(line: str, then: str, 
     """The same program on each binding: requests of one match the calls of another, with mapped ids."""
     asks = sample(f"{line}-{now}")
     stage = Stage(sample(f"{line}-{then}"))
-    mine = IdMap()  # left: of the asking recording, right: of now
+    mine = ReplayIds()  # left: of the asking recording, right: of now
     for call in asks.calls:
-        play = stage.player.begin_call(again(call, value=mine.rename_value(call.request)), stage.now)
+        play = stage.player.begin_call(again(call, value=mine.rename_json(call.request)), stage.now)
         assert not isinstance(play, Miss), play.full_text()
         assert play.call.operation == call.operation
         for send, line_ in zip(stage.run(play, 1100), call.agent_lines, strict=False):

@@ -297,7 +297,7 @@ def prune_recordings(
     import time
 
     from a2a_inspect.commands.prune import PruneLimits, prune
-    from a2a_proxy.present.sizes import parse_duration, parse_size
+    from a2a_proxy.cli.sizes import parse_duration, parse_size
 
     limits = PruneLimits(
         parse_duration("--older-than", older_than) if older_than is not None else None,

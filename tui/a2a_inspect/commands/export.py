@@ -17,7 +17,7 @@ from a2a_inspect.formats.export import export_selection
 from a2a_inspect.signals import interrupt_on_signals
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.query.sql import Rows
 
 
@@ -59,9 +59,8 @@ def open_selection(export_options: ExportOptions) -> Iterator[ExportSelection]:
     with open_recording(export_options.path) as recording:
         keys = set(recording.queryable().ids(export_options.where, Rows.EXCHANGES)) if export_options.where else None
         if keys is not None and not keys:
-            raise UserError(
-                f"nothing matches {make_visible(export_options.where)}", "list the exchanges: a2a-inspect ls"
-            )
+            listing = shell_line("a2a-inspect", "ls", recording.path)
+            raise UserError(f"nothing matches {make_visible(export_options.where)}", f"list the exchanges: {listing}")
         with open_redacted_view(recording, keys, export_options.redaction) as (clean, kept):
             words = (
                 export_options.redaction.redact_choice(f"what matches {export_options.where}")

@@ -10,9 +10,9 @@ from a2a_inspect.commands.filters import matching_tasks, print_no_match
 from a2a_inspect.commands.session import connection_counts, session_line
 from a2a_inspect.commands.table import TableLimits, table_lines, terminal_width
 from a2a_inspect.data.notes import note_counts
-from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.present import generations, text
+from a2a_proxy.present.objects import exchange_object
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, TaskRow

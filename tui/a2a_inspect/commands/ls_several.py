@@ -19,8 +19,8 @@ from a2a_inspect.commands.ls import (
 )
 from a2a_inspect.commands.session import member_lines
 from a2a_inspect.commands.table import TableLimits, table_lines, terminal_width
-from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.present import text
+from a2a_proxy.present.objects import exchange_object
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.multi_reader import MultiReader, MultiReaderFile, TaskSighting

@@ -19,7 +19,7 @@ from a2a_inspect.signals import interrupt_on_signals
 from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.cli.span_options import parse_span_options
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.errors import TelemetryError
@@ -113,13 +113,15 @@ def _open_exports(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]
 
     _ = wish.policy  # reports an invalid policy before anything is read
     with convert_recording_errors(), ExitStack() as all_of_them:
-        found = []
+        found, paths = [], []
         for path in (options.recording, *options.others):
             recording = all_of_them.enter_context(open_recording(path))
+            paths.append(recording.path)
             keys = set(recording.queryable().ids(options.where, Rows.EXCHANGES)) if options.where else None
             found.append(all_of_them.enter_context(open_redacted_view(recording, keys, wish)))
         if options.where and not any(keys for _, keys in found):
-            raise UserError(f"nothing matches {make_visible(options.where)}", "list the exchanges: a2a-inspect ls")
+            listing = shell_line("a2a-inspect", "ls", *paths)
+            raise UserError(f"nothing matches {make_visible(options.where)}", f"list the exchanges: {listing}")
         recordings = [recording for recording, _ in found]
         linked = all_of_them.enter_context(open_recording_links(recordings))
         yield [

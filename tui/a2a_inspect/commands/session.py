@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from a2a_inspect.data.notes import note_counts
 from a2a_proxy.capture import file_layout
-from a2a_proxy.cli.console import finding_object
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.present import text
+from a2a_proxy.present.objects import finding_object
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording

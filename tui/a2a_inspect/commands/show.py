@@ -21,13 +21,13 @@ from a2a_inspect.commands.show_selection import FrameNumbers, ShowSelection
 from a2a_inspect.data.generation_gaps import operation_of
 from a2a_inspect.data.notes import SessionNotes
 from a2a_inspect.data.payload_lines import decoded_lines, part_text, raw_lines
-from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
 from a2a_proxy.present import generations, text
+from a2a_proxy.present.objects import exchange_object
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.text import make_visible

@@ -15,12 +15,12 @@ from a2a_inspect.commands.session import finding_words
 from a2a_inspect.commands.show import ARROWS, frame_object
 from a2a_inspect.data.recording_choice import convert_recording_errors, open_recordings
 from a2a_inspect.signals import interrupt_on_signals
-from a2a_proxy.cli.console import finding_object
 from a2a_proxy.cli.errors import print_error
 from a2a_proxy.cli.streams import is_reader_gone
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.present import text
+from a2a_proxy.present.objects import finding_object
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.parser import parse

@@ -13,7 +13,7 @@ from a2a_inspect.commands.show_selection import ShowSelection
 from a2a_inspect.data.redacted_view import RedactionOptions, open_redacted_view
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.cassette.exporter import Selection
 from a2a_proxy.recording.cassette.file import check_replaceable, open_recording_or_cassette, write_cassette
 from a2a_proxy.recording.query.sql import Rows
@@ -81,7 +81,7 @@ def _selected_keys(recording: Recording, options: TrimOptions) -> set[int]:
     if not keys:
         raise UserError(
             f"nothing matches {make_visible(' '.join((*options.words, options.where)).strip())}",
-            "list the exchanges: a2a-inspect ls",
+            f"list the exchanges: {shell_line('a2a-inspect', 'ls', recording.path)}",
         )
     return keys
 

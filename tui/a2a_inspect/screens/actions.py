@@ -6,19 +6,16 @@ import asyncio
 import time
 from pathlib import Path
 
-from textual.screen import Screen
-
 from a2a_inspect.clipboard import copy_to_clipboard
 from a2a_inspect.data.references import format_place
 from a2a_inspect.data.source import FrameLine
 from a2a_inspect.dialogs.copy_menu import CopyMenu
 from a2a_inspect.dialogs.export_menu import ALL, FILTERED, SELECTED, ExportMenu, FormatMenu
 from a2a_inspect.dialogs.note_box import NoteBox
-from a2a_inspect.screens.controller import Controller, background
+from a2a_inspect.screens.controller import background
 from a2a_inspect.screens.filter import FilterController
+from a2a_inspect.screens.main_controller import MainController, MainParts
 from a2a_inspect.screens.panes import Panes
-from a2a_inspect.screens.reader import RecordingReader
-from a2a_inspect.screens.state import MainState, MainWidgets
 from a2a_inspect.widgets.lazy_list import LazyList
 from a2a_inspect.widgets.marks import MarkedRow
 from a2a_proxy.present import text
@@ -31,24 +28,12 @@ _SUFFIXES = {"json": "call.json", "raw": "payload", "python": "call.py", "pytest
 """Name of the file that is written when no clipboard takes a form; other forms are text files."""
 
 
-class RowActions(Controller):
+class RowActions(MainController):
     """Acts on the exchange or frame under the cursor."""
 
-    def __init__(
-        self,
-        screen: Screen[None],
-        reader: RecordingReader,
-        state: MainState,
-        widgets: MainWidgets,
-        panes: Panes,
-        list_filter: FilterController,
-    ) -> None:
-        super().__init__(screen)
-        self._reader = reader
-        self._source = reader.source
-        self._state = state
-        self._widgets = widgets
-        self._marks = widgets.marks
+    def __init__(self, parts: MainParts, panes: Panes, list_filter: FilterController) -> None:
+        super().__init__(parts)
+        self._marks = self._widgets.marks
         self._panes = panes
         self._filter = list_filter
 

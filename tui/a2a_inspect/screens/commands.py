@@ -6,15 +6,12 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from textual.screen import Screen
-
 from a2a_inspect.data.saved_views import read_views, views_file, write_views
 from a2a_inspect.dialogs.command_line import Command, CommandLine
 from a2a_inspect.dialogs.text_page import TextPage
-from a2a_inspect.screens.controller import Controller, background
+from a2a_inspect.screens.controller import background
 from a2a_inspect.screens.filter import FilterController
-from a2a_inspect.screens.reader import RecordingReader
-from a2a_inspect.screens.state import MainState
+from a2a_inspect.screens.main_controller import MainController, MainParts
 from a2a_inspect.screens.views_screen import ViewsScreen
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import make_visible
@@ -31,15 +28,11 @@ class _TypedCommand(NamedTuple):
     is_argument_needed: bool = True
 
 
-class Commands(Controller):
+class Commands(MainController):
     """Opens the views and the command line, and runs commands."""
 
-    def __init__(
-        self, screen: Screen[None], reader: RecordingReader, state: MainState, list_filter: FilterController
-    ) -> None:
-        super().__init__(screen)
-        self._reader = reader
-        self._state = state
+    def __init__(self, parts: MainParts, list_filter: FilterController) -> None:
+        super().__init__(parts)
         self._filter = list_filter
         self._commands: dict[str, _TypedCommand] = {
             "explain": _TypedCommand(("", "the SQL query of the filter, and its plan"), self._explain, False),

@@ -101,7 +101,7 @@ class DiffScreen(Screen[None]):
         self._view.show(shown_blocks)
         self._update_title()
 
-    @on(DiffView.Moved)
+    @on(DiffView.PositionChanged)
     def _update_title(self) -> None:
         """Show the sides, and the number of the difference under the cursor."""
         self._title.text = self._side_names()

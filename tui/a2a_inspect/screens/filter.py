@@ -9,19 +9,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from textual.screen import Screen
 
 from a2a_inspect.data.filtered_source import ExchangeSearch, Finder
 from a2a_inspect.data.finding_counts import ExchangeLine, exchange_lines
 from a2a_inspect.data.list_filter import ListFilter
 from a2a_inspect.data.positions import PAGE
 from a2a_inspect.data.source import RecordingSnapshot
-from a2a_inspect.screens.controller import Controller, background
+from a2a_inspect.screens.controller import background
 from a2a_inspect.screens.lane_screen import LaneFrameChosen
+from a2a_inspect.screens.main_controller import MainController, MainParts
 from a2a_inspect.screens.panes import Panes
-from a2a_inspect.screens.reader import RecordingReader
 from a2a_inspect.screens.selection import RowSelection
-from a2a_inspect.screens.state import MainState, MainWidgets
 from a2a_inspect.screens.titles import PaneTitles, list_remark, rows_above
 from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.read.reader import Recording
@@ -31,27 +29,15 @@ _PRELOAD_DELAY = 1.0
 """Seconds until the first rows have been read. Then the modules of the filter language are loaded."""
 
 
-class FilterController(Controller):
+class FilterController(MainController):
     """The list of exchanges and its filter. Every change of the filter goes through `narrow`."""
 
-    def __init__(
-        self,
-        screen: Screen[None],
-        reader: RecordingReader,
-        state: MainState,
-        widgets: MainWidgets,
-        titles: PaneTitles,
-        panes: Panes,
-        selection: RowSelection,
-    ) -> None:
-        super().__init__(screen)
-        self._reader = reader
-        self._state = state
-        self._widgets = widgets
+    def __init__(self, parts: MainParts, titles: PaneTitles, panes: Panes, selection: RowSelection) -> None:
+        super().__init__(parts)
         self._titles = titles
         self._panes = panes
         self._selection = selection
-        self.finder = Finder(reader.source.reopen_recording, self._on_progress)
+        self.finder = Finder(self._source.reopen_recording, self._on_progress)
         self.current = ListFilter()
         """The filter in force."""
         self.search: ExchangeSearch | None = None

@@ -134,7 +134,7 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
             answer, self._error = default, wrong.message
         return answer
 
-    @on(LazyList.Moved)
+    @on(LazyList.RowUnderCursor)
     @on(LazyList.Changed)
     def _update_title(self) -> None:
         conversation, row = self._conversation, self._list.current_row

@@ -33,6 +33,7 @@ from a2a_inspect.keys.main_keys import MAIN_KEYS
 from a2a_inspect.screens.actions import RowActions
 from a2a_inspect.screens.commands import Commands
 from a2a_inspect.screens.filter import FilterController
+from a2a_inspect.screens.main_controller import MainParts
 from a2a_inspect.screens.navigation import Navigation
 from a2a_inspect.screens.other_screens import OpenReplay, OtherScreens
 from a2a_inspect.screens.panes import LAYOUT_CSS, Panes, make_panes
@@ -89,16 +90,17 @@ class MainScreen(Screen[None]):
             tree=RecordingTree(self.reader.load_branches),
             filter_box=FilterBox(self.reader.complete_expression),
         )
-        reader, state, widgets, panes = self.reader, self.state, self.widgets, make_panes(self.widgets)
-        self.titles = PaneTitles(self, state, widgets, panes, lambda: self.filter.remark())
-        self.panes = Panes(self, source, state, widgets, panes, self.titles)
-        self.selection = RowSelection(self, reader, state, widgets, self.titles)
-        self.filter = FilterController(self, reader, state, widgets, self.titles, self.panes, self.selection)
-        self.branches = TreeController(self, state, widgets, self.panes, self.filter)
-        self.navigation = Navigation(self, reader, state, widgets, self.panes, self.filter)
-        self.commands = Commands(self, reader, state, self.filter)
-        self.row_actions = RowActions(self, reader, state, widgets, self.panes, self.filter)
-        self.other_screens = OtherScreens(self, reader, state, widgets, self.filter, open_replay)
+        parts = MainParts(self, self.reader, self.state, self.widgets)
+        panes = make_panes(self.widgets)
+        self.titles = PaneTitles(parts, panes, lambda: self.filter.remark())
+        self.panes = Panes(parts, panes, self.titles)
+        self.selection = RowSelection(parts, self.titles)
+        self.filter = FilterController(parts, self.titles, self.panes, self.selection)
+        self.branches = TreeController(parts, self.panes, self.filter)
+        self.navigation = Navigation(parts, self.panes, self.filter)
+        self.commands = Commands(parts, self.filter)
+        self.row_actions = RowActions(parts, self.panes, self.filter)
+        self.other_screens = OtherScreens(parts, self.filter, open_replay)
 
     def compose(self) -> ComposeResult:
         """Lay the widgets out. The classes are set first, so that nothing is styled twice."""
@@ -158,8 +160,8 @@ class MainScreen(Screen[None]):
         """Show the pane that has the focus now."""
         self.panes.note_focus(event)
 
-    @on(LazyList.Moved)
-    def _follow_cursor(self, message: LazyList.Moved) -> None:
+    @on(LazyList.RowUnderCursor)
+    def _follow_cursor(self, message: LazyList.RowUnderCursor) -> None:
         self.selection.follow_cursor(message)
 
     @on(LazyList.Opened)

@@ -4,38 +4,25 @@ from __future__ import annotations
 
 import asyncio
 
-from textual.screen import Screen
-
 from a2a_inspect.data.filtered_source import ExchangeSearch
 from a2a_inspect.data.next_places import FramePosition, next_finding, next_frame_of_task, next_match
 from a2a_inspect.data.source import FrameLine
-from a2a_inspect.screens.controller import Controller, background
+from a2a_inspect.screens.controller import background
 from a2a_inspect.screens.filter import FilterController
+from a2a_inspect.screens.main_controller import MainController, MainParts
 from a2a_inspect.screens.panes import Panes
-from a2a_inspect.screens.reader import POLL_INTERVAL, RecordingReader
-from a2a_inspect.screens.state import MainState, MainWidgets
+from a2a_inspect.screens.reader import POLL_INTERVAL
 from a2a_inspect.widgets.tab_line import TABS
 
 _OUTSIDE_FRAMES = {1: -1, -1: 1 << 40}
 """By direction: a number before all frames of an exchange, and one after them."""
 
 
-class Navigation(Controller):
+class Navigation(MainController):
     """Moves the cursors. No move hides a row."""
 
-    def __init__(
-        self,
-        screen: Screen[None],
-        reader: RecordingReader,
-        state: MainState,
-        widgets: MainWidgets,
-        panes: Panes,
-        list_filter: FilterController,
-    ) -> None:
-        super().__init__(screen)
-        self._reader = reader
-        self._state = state
-        self._widgets = widgets
+    def __init__(self, parts: MainParts, panes: Panes, list_filter: FilterController) -> None:
+        super().__init__(parts)
         self._panes = panes
         self._filter = list_filter
         self._last_target: FramePosition | None = None

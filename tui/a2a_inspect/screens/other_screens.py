@@ -4,36 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from textual.screen import Screen
-
 from a2a_inspect.data.source import FrameLine
-from a2a_inspect.screens.controller import Controller
 from a2a_inspect.screens.filter import FilterController
-from a2a_inspect.screens.reader import RecordingReader
-from a2a_inspect.screens.state import MainState, MainWidgets
+from a2a_inspect.screens.main_controller import MainController, MainParts
 from a2a_proxy.recording.read.rows import ExchangeRow
 
 OpenReplay = Callable[[Sequence[int] | None, int], None]
 """Opens a replay: the keys of the exchanges, None for all, and where it begins, ns since the epoch, 0: the first."""
 
 
-class OtherScreens(Controller):
+class OtherScreens(MainController):
     """Opens them at the row under the cursor."""
 
-    def __init__(
-        self,
-        screen: Screen[None],
-        reader: RecordingReader,
-        state: MainState,
-        widgets: MainWidgets,
-        list_filter: FilterController,
-        open_replay: OpenReplay | None,
-    ) -> None:
+    def __init__(self, parts: MainParts, list_filter: FilterController, open_replay: OpenReplay | None) -> None:
         """`open_replay` is None in a replay: its screen is a main screen too, so this module cannot import it."""
-        super().__init__(screen)
-        self._source = reader.source
-        self._state = state
-        self._widgets = widgets
+        super().__init__(parts)
         self._filter = list_filter
         self._open_replay = open_replay
 

@@ -11,14 +11,12 @@ from collections.abc import Iterator, Mapping
 from textual import events
 from textual.containers import Container, Horizontal, Vertical
 from textual.geometry import Size
-from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
-from a2a_inspect.data.source import RecordingSource
-from a2a_inspect.screens.controller import Controller
+from a2a_inspect.screens.main_controller import MainController, MainParts
 from a2a_inspect.screens.reader import release_keys
-from a2a_inspect.screens.state import MainState, MainWidgets
+from a2a_inspect.screens.state import MainWidgets
 from a2a_inspect.screens.titles import PaneTitles, empty_notice
 from a2a_inspect.widgets.pane import ListHead, Pane
 
@@ -79,22 +77,11 @@ def make_panes(widgets: MainWidgets) -> dict[str, Pane]:
     }
 
 
-class Panes(Controller):
+class Panes(MainController):
     """Layout, zoom and focus."""
 
-    def __init__(
-        self,
-        screen: Screen[None],
-        source: RecordingSource,
-        state: MainState,
-        widgets: MainWidgets,
-        panes: Mapping[str, Pane],
-        titles: PaneTitles,
-    ) -> None:
-        super().__init__(screen)
-        self._source = source
-        self._state = state
-        self._widgets = widgets
+    def __init__(self, parts: MainParts, panes: Mapping[str, Pane], titles: PaneTitles) -> None:
+        super().__init__(parts)
         self._panes = panes
         self._titles = titles
         self.is_small = True

@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-from textual.screen import Screen
-
 from a2a_inspect.data.next_places import FramePosition, frame_index
 from a2a_inspect.data.source import FrameLine
-from a2a_inspect.screens.controller import Controller, background
-from a2a_inspect.screens.reader import RecordingReader, release_keys
-from a2a_inspect.screens.state import MainState, MainWidgets
+from a2a_inspect.screens.controller import background
+from a2a_inspect.screens.main_controller import MainController, MainParts
+from a2a_inspect.screens.reader import release_keys
 from a2a_inspect.screens.titles import PaneTitles
 from a2a_inspect.widgets.lazy_list import LazyList
 from a2a_proxy.recording.read.rows import ExchangeRow
 
 
-class RowSelection(Controller):
+class RowSelection(MainController):
     """Follows the cursors of both lists."""
 
-    def __init__(
-        self,
-        screen: Screen[None],
-        reader: RecordingReader,
-        state: MainState,
-        widgets: MainWidgets,
-        titles: PaneTitles,
-    ) -> None:
-        super().__init__(screen)
-        self._reader = reader
-        self._state = state
-        self._widgets = widgets
+    def __init__(self, parts: MainParts, titles: PaneTitles) -> None:
+        super().__init__(parts)
         self._titles = titles
 
-    def follow_cursor(self, message: LazyList.Moved) -> None:
+    def follow_cursor(self, message: LazyList.RowUnderCursor) -> None:
         """Show the row that is under the cursor of a list now."""
         row, state = message.row, self._state
         goal = state.pending_position[0] if state.pending_position is not None else 0

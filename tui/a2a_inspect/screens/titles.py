@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from textual.screen import Screen
-
 from a2a_inspect.data.notes import note_words
 from a2a_inspect.data.source import ExchangeStream, FrameLine, RecordingSnapshot, RecordingSource
-from a2a_inspect.screens.controller import Controller
-from a2a_inspect.screens.state import MainState, MainWidgets
+from a2a_inspect.screens.main_controller import MainController, MainParts
 from a2a_inspect.widgets.breadcrumbs import breadcrumb_path
 from a2a_inspect.widgets.lazy_list import LazyList
 from a2a_inspect.widgets.pane import Pane
@@ -19,21 +16,12 @@ from a2a_proxy.recording.read.rows import split_key
 from a2a_proxy.recording.write.note_writer import NotePlace
 
 
-class PaneTitles(Controller):
+class PaneTitles(MainController):
     """Titles and remarks of the panes, and the breadcrumbs."""
 
-    def __init__(
-        self,
-        screen: Screen[None],
-        state: MainState,
-        widgets: MainWidgets,
-        panes: Mapping[str, Pane],
-        list_remark: Callable[[], str],
-    ) -> None:
+    def __init__(self, parts: MainParts, panes: Mapping[str, Pane], list_remark: Callable[[], str]) -> None:
         """`list_remark` returns the remark of the list of exchanges."""
-        super().__init__(screen)
-        self._state = state
-        self._widgets = widgets
+        super().__init__(parts)
         self._panes = panes
         self._list_remark = list_remark
 

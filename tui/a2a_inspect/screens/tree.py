@@ -5,33 +5,22 @@ from __future__ import annotations
 import time
 
 import msgspec
-from textual.screen import Screen
 
 from a2a_inspect.data.tree import TreeLevel
-from a2a_inspect.screens.controller import Controller
 from a2a_inspect.screens.filter import FilterController
+from a2a_inspect.screens.main_controller import MainController, MainParts
 from a2a_inspect.screens.panes import Panes
-from a2a_inspect.screens.state import MainState, MainWidgets
 from a2a_inspect.widgets.recording_tree import RecordingTree
 
 _READ_INTERVAL = 1.0
 """Seconds between two reads of the tree of a growing recording."""
 
 
-class TreeController(Controller):
+class TreeController(MainController):
     """Keeps the tree current, and applies the branch that the user chooses."""
 
-    def __init__(
-        self,
-        screen: Screen[None],
-        state: MainState,
-        widgets: MainWidgets,
-        panes: Panes,
-        list_filter: FilterController,
-    ) -> None:
-        super().__init__(screen)
-        self._state = state
-        self._widgets = widgets
+    def __init__(self, parts: MainParts, panes: Panes, list_filter: FilterController) -> None:
+        super().__init__(parts)
         self._panes = panes
         self._filter = list_filter
         self._read_at = 0.0

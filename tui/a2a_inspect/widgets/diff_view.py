@@ -56,7 +56,7 @@ class DiffView(LongView):
         Binding("G,end", "scroll_end", "End", show=False, id="diff.end"),
     ]
 
-    class Moved(Message):
+    class PositionChanged(Message):
         """Posted when the cursor moved to another difference, or the differences changed."""
 
     def __init__(self, *, id: str) -> None:
@@ -102,7 +102,7 @@ class DiffView(LongView):
         self._position = min(self._position, len(self._anchors) - 1)
         self.set_row_count(len(rows))
         self.refresh()
-        self.post_message(self.Moved())
+        self.post_message(self.PositionChanged())
 
     def action_next(self, by: int) -> None:
         """Go to another difference; after the last one to the first."""
@@ -112,7 +112,7 @@ class DiffView(LongView):
             )
             self.scroll_to(y=max(self._anchors[self._position] - self.size.height // 3, 0), animate=False)
             self.refresh()
-            self.post_message(self.Moved())
+            self.post_message(self.PositionChanged())
 
     def render_line(self, y: int) -> Strip:
         """Render one row."""

@@ -46,7 +46,7 @@ class LazyList(RowView):
     follow: reactive[bool] = reactive(False, repaint=False)
     total: reactive[int] = reactive(0, repaint=False)
 
-    class Moved(Message):
+    class RowUnderCursor(Message):
         """Posted when the cursor is on another row or its row has been read again.
 
         `row` is None while it is not loaded.
@@ -62,7 +62,7 @@ class LazyList(RowView):
             """The list, for `@on` selectors."""
             return self.sender
 
-    class Opened(Moved):
+    class Opened(RowUnderCursor):
         """Posted when the user wants to open the row."""
 
     class Changed(Message):
@@ -239,7 +239,7 @@ class LazyList(RowView):
             self._report_timer.stop()
         self._cursor_reported, self._report_timer = monotonic(), None
         if self.current_row is not None:
-            self.post_message(self.Moved(self, self.current_row))
+            self.post_message(self.RowUnderCursor(self, self.current_row))
 
     def _scroll_to_cursor(self) -> None:
         """Scroll to the cursor.

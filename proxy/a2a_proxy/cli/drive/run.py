@@ -66,7 +66,7 @@ def run_drive(options: DriveCommandOptions) -> int:
     with _open_recording(options.recording) as recording:
         rows = recording.find_exchanges(options.where) if options.where else recording.exchanges()
         plan = load_plan(recording, rows, options.target)
-        _check_plan(plan, options)
+        _check_plan(plan, options, recording.path)
         with _recording_file(options) as file:
             driven = run(_drive_agent(plan, options, file))
             report = _compare_runs(recording, plan, driven, options, file)
@@ -76,7 +76,7 @@ def run_drive(options: DriveCommandOptions) -> int:
     return DIFFERENT if report.difference.count else 0
 
 
-def _check_plan(plan: DrivePlan, options: DriveCommandOptions) -> None:
+def _check_plan(plan: DrivePlan, options: DriveCommandOptions, path: str) -> None:
     """Raises UserError if there is no call to drive, or the recording is not complete."""
     if plan.missing and not options.allow_incomplete:
         more = f" (and {len(plan.missing) - 1} more)" if len(plan.missing) > 1 else ""
@@ -85,7 +85,7 @@ def _check_plan(plan: DrivePlan, options: DriveCommandOptions) -> None:
     if not plan.steps:
         why = f": {plan.skipped[0].place} {plan.skipped[0].reason}" if plan.skipped else ""
         hint = (
-            "list the recorded calls: a2a-inspect ls"
+            f"list the recorded calls: {shell_line('a2a-inspect', 'ls', path)}"
             if not options.where
             else "leave --filter out, or choose other calls"
         )

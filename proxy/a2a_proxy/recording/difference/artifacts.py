@@ -8,7 +8,7 @@ import msgspec
 
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.protocol.artifact import AssembledArtifact, assemble_artifacts
-from a2a_proxy.recording.difference.ids import LEFT, RIGHT, PairedIds
+from a2a_proxy.recording.difference.ids import LEFT, PairedIds
 from a2a_proxy.recording.difference.values import DifferenceRow, ExchangePart, Ignored, Path, ValueChange
 from a2a_proxy.recording.difference.view import ComparedExchange
 
@@ -58,8 +58,7 @@ def compare_artifacts(
 
 
 def _is_same_artifact(ids: PairedIds, left: str, right: str) -> bool:
-    known = ids.pair_number(LEFT, "artifact", left)
-    return known == ids.pair_number(RIGHT, "artifact", right) if known else left == right
+    return right == (ids.find_partner(LEFT, "artifact", left) or left)
 
 
 def _text_differences(texts: ArtifactTexts) -> Iterator[DifferenceRow]:

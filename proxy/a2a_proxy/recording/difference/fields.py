@@ -17,6 +17,8 @@ from a2a_proxy.recording.difference.values import Ignored
 _ADDRESS = re.compile(r"(\[[0-9a-f:.]+\]|[\w.-]+):[0-9]{1,5}", re.IGNORECASE | re.ASCII)
 OPAQUE = frozenset({"data", "metadata", "progress", "params"})
 """Members whose content belongs to the peers."""
+MAX_DEPTH = 64
+"""Maximum depth. Values of A2A have about ten levels."""
 
 _IDS = {
     "messageId": "message",

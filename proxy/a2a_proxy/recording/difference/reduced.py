@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from a2a_proxy.recording.difference.fields import OPAQUE, CanonicalFields, is_default, without_authority
+from a2a_proxy.recording.difference.fields import MAX_DEPTH, OPAQUE, CanonicalFields, is_default, without_authority
 from a2a_proxy.recording.difference.ids import PairedIds, neutralize_labels
 from a2a_proxy.recording.difference.values import Ignored
 
-MAX_DEPTH = 64
-"""Maximum depth. Values of A2A have about ten levels."""
 _MAX_LEAVES = 64
 _TOO_DEEP = "nested too deeply"
 
@@ -45,7 +43,7 @@ class ReducedItem:
 
 
 class ValueReducer:
-    """Reduces values of one side. Known identifiers become the number of their pair, unknown ones are all equal."""
+    """Reduces values of one side. Both identifiers of a pair become the same, those without partner are all equal."""
 
     def __init__(self, ids: PairedIds, fields: CanonicalFields, side: int) -> None:
         self._ids = ids
@@ -87,7 +85,7 @@ class ValueReducer:
             return value
         kind = "" if opaque else self._fields.id_kind(name, holder)
         if kind and value:
-            return (kind, self._ids.pair_number(self._side, kind, value))
+            return (kind, self._ids.neutralize_id(self._side, kind, value))
         text = neutralize_labels(self._ids.neutralize(self._side, value))
         return without_authority(text) if not opaque and self._fields.is_address(name) else text
 

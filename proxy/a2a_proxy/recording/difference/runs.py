@@ -239,10 +239,8 @@ def _end_time(exchange: Exchange) -> int:
 def _compare_tasks(left: ComparedRun, right: ComparedRun, ids: PairedIds) -> Iterator[DifferenceRow]:
     """Yield differences of tasks that both sides have. Other tasks show up as differences of calls."""
     mine, other = _tasks_of_run(left), _tasks_of_run(right)
-    by_number = {ids.pair_number(RIGHT, "task", name): task for name, task in other.items()}
     for name, task in mine.items():
-        number = ids.pair_number(LEFT, "task", name)
-        twin = by_number.get(number) if number else None
+        twin = other.get(ids.find_partner(LEFT, "task", name) or "")
         if twin is None:
             continue
         before, after = _task_values(task), _task_values(twin)

@@ -9,13 +9,14 @@ import msgspec
 from a2a_proxy.recording.difference.fields import (
     AMBIGUOUS,
     IDENTIFIERS,
+    MAX_DEPTH,
     OPAQUE,
     CanonicalFields,
     is_default,
     without_authority,
 )
-from a2a_proxy.recording.difference.ids import LEFT, RIGHT, PairedIds, neutralize_labels
-from a2a_proxy.recording.difference.reduced import MAX_DEPTH, ValueReducer, likeness
+from a2a_proxy.recording.difference.ids import LEFT, RIGHT, PairedIds, iter_identifiers, neutralize_labels
+from a2a_proxy.recording.difference.reduced import ValueReducer, likeness
 from a2a_proxy.recording.difference.sequences import align_sequences
 from a2a_proxy.recording.difference.values import CompareResult, DifferenceRow, Ignored, Path, ValueChange
 
@@ -118,7 +119,9 @@ class _Comparison:
     def _compare_lists(self, left: list[Any], right: list[Any], at: _ValuePlace) -> None:
         self._visited += len(left) + len(right)
         if _is_identical(left, right):
-            self._learn_ids(left, at.name, at.inside)
+            if not at.inside:
+                for _, kind, identifier in iter_identifiers(left, self._fields, at.name):
+                    self._ids.pair(kind, identifier, identifier)
             return
         sides = [
             [reduced.reduce_item(item, at.name, at.inside) for item in items]
@@ -143,21 +146,6 @@ class _Comparison:
         for j, item in enumerate(right):
             if j not in taken[1]:
                 self._add_row(ValueChange.RIGHT, at.item(0, j), None, item)
-
-    def _learn_ids(
-        self, value: Any, name: str, opaque: bool, holder: dict[str, Any] | None = None, depth: int = 0
-    ) -> None:
-        """Pair the identifiers in a value that both sides have with themselves."""
-        if opaque or name in OPAQUE or depth > MAX_DEPTH:
-            return
-        if isinstance(value, dict):
-            for member, item in value.items():
-                self._learn_ids(item, member, opaque, value, depth + 1)
-        elif isinstance(value, list):
-            for item in value:
-                self._learn_ids(item, name, opaque, holder, depth + 1)
-        elif isinstance(value, str) and (kind := self._fields.id_kind(name, holder)) and value:
-            self._ids.pair(kind, value, value)
 
     def _compare_texts(self, left: str, right: str, at: _ValuePlace) -> None:
         kind = "" if at.inside else self._fields.id_kind(at.name, at.holder)

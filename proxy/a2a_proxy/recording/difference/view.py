@@ -13,6 +13,7 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.canonical_form import canonical_payload
 from a2a_proxy.protocol.event import event_from_json
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow
@@ -87,7 +88,8 @@ def read_message(recording: Recording, row: ExchangeRow, seq: int) -> ComparedMe
     for frame_row in recording.frames(row.key, after=seq - 1, limit=1, payloads=False):
         if frame_row.frame.seq == seq:
             return _make_entry(recording, frame_row, row.exchange)
-    raise RecordingError(f"exchange {row.exchange.id} has no frame {seq}", "list its frames: a2a-inspect show")
+    listing = shell_line("a2a-inspect", "show", recording.path, f"{row.session}:{row.exchange.id}")
+    raise RecordingError(f"exchange {row.exchange.id} has no frame {seq}", f"list its frames: {listing}")
 
 
 def _make_entry(recording: Recording, row: FrameRow, exchange: Exchange) -> ComparedMessage:

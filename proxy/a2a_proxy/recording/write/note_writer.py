@@ -12,6 +12,7 @@ import sqlite3
 import msgspec
 
 from a2a_proxy.model.note import Note
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.cassette.file import is_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import make_key
@@ -46,10 +47,16 @@ def annotate(
         RecordingError: the file is a cassette, is not writable, or has no such place. Then nothing was changed.
     """
     if is_cassette(path):
-        hint = f"convert it to a recording first: a2a-inspect cassette read {os.fspath(path)} NAME.a2a.db"
-        raise RecordingError(f"{os.fspath(path)} is a cassette: notes can only be written to recordings", hint)
+        command = shell_line("a2a-inspect", "cassette", "read", os.fspath(path), "NAME.a2a.db")
+        raise RecordingError(
+            f"{os.fspath(path)} is a cassette: notes can only be written to recordings",
+            f"convert it to a recording first: {command}",
+        )
     check_writable(path)
     with contextlib.closing(open_writable(path, create=False)) as db, translate_errors(path), transaction(db):
+        if missing := _find_missing(db, place):
+            listing = shell_line("a2a-inspect", "ls", os.fspath(path))
+            raise RecordingError(f"this recording has no {missing}", f"list its content: {listing}")
         return _change_note(db, place, at, text, bookmark)
 
 
@@ -57,7 +64,6 @@ def _change_note(
     db: sqlite3.Connection, place: NotePlace, at: int, text: str | None, bookmark: bool | None
 ) -> Note | None:
     where = (place.session, place.exchange, place.seq)
-    started = _check_place(db, place)
     before, marked = db.execute(_SELECT_NOTE, where).fetchone() or ("", 0)
     note = Note(
         before if text is None else text,
@@ -69,23 +75,19 @@ def _change_note(
     if not note.text and not note.bookmark:
         db.execute("DELETE FROM note WHERE (session, exchange, seq) = (?, ?, ?)", where)
         return None
+    (started,) = db.execute("SELECT started FROM session WHERE id = ?", (place.session,)).fetchone()
     store_notes(db, place.session, started, [note])
     return note
 
 
-def _check_place(db: sqlite3.Connection, place: NotePlace) -> int:
-    """Return the start of the place's session, in ns. Raises RecordingError if the place does not exist."""
-    row = db.execute("SELECT started FROM session WHERE id = ?", (place.session,)).fetchone()
-    if row is None:
-        raise _missing_error(f"session {place.session}")
+def _find_missing(db: sqlite3.Connection, place: NotePlace) -> str:
+    """Return the part of the place that the recording does not have, in words; empty if it has the place."""
+    if not db.execute("SELECT 1 FROM session WHERE id = ?", (place.session,)).fetchone():
+        return f"session {place.session}"
     number = make_key(place.session, place.exchange)
     if place.exchange and not db.execute("SELECT 1 FROM exchange WHERE id = ?", (number,)).fetchone():
-        raise _missing_error(f"exchange {place.session}:{place.exchange}")
+        return f"exchange {place.session}:{place.exchange}"
     frame = "SELECT 1 FROM frame WHERE (session, exchange, seq) = (?, ?, ?)"
     if place.seq >= 0 and not db.execute(frame, (place.session, place.exchange, place.seq)).fetchone():
-        raise _missing_error(f"frame {place.session}:{place.exchange}.{place.seq}")
-    return int(row[0])
-
-
-def _missing_error(what: str) -> RecordingError:
-    return RecordingError(f"this recording has no {what}", "list its content: a2a-inspect ls")
+        return f"frame {place.session}:{place.exchange}.{place.seq}"
+    return ""

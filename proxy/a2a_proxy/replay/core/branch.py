@@ -13,7 +13,7 @@ import msgspec
 from a2a_proxy.recording.difference.fields import CanonicalFields
 from a2a_proxy.recording.difference.reduced import bound_depth
 from a2a_proxy.replay.core.gates import Gates, PlaybackSteps
-from a2a_proxy.replay.core.ids import IdMap
+from a2a_proxy.replay.core.ids import ReplayIds
 from a2a_proxy.replay.core.matching import find_differences, without_ignored
 from a2a_proxy.replay.core.script import LineKind, RecordedCall, ScriptLine
 
@@ -23,7 +23,7 @@ class StreamBranch(msgspec.Struct, frozen=True):
 
     call: RecordedCall
     steps: PlaybackSteps
-    ids: IdMap
+    ids: ReplayIds
     """Left: identifiers of this stream. Right: identifiers of the stream that was replayed so far."""
 
 
@@ -39,7 +39,7 @@ def find_branch(
         other = gates.steps_of(call)
         if len(other.agent) <= sent or len(other.client) <= heard or other.client[heard].what is not LineKind.MESSAGE:
             continue
-        ids = IdMap()
+        ids = ReplayIds()
         said = zip(mine.agent[:sent], other.agent[:sent], strict=True)
         pairs = [(chosen.request, call.request), *((one.line.value, two.line.value) for one, two in said)]
         pairs += [(one.value, two.value) for one, two in zip(mine.client[:heard], other.client[:heard], strict=True)]
@@ -49,13 +49,13 @@ def find_branch(
     return None
 
 
-def match_conversations(chosen: list[RecordedCall], other: list[RecordedCall]) -> IdMap | None:
+def match_conversations(chosen: list[RecordedCall], other: list[RecordedCall]) -> ReplayIds | None:
     """Pair the identifiers of two sequences of calls if their requests and answers are the same; left is
     `other`.
 
     Returns None if the sequences differ.
     """
-    ids = IdMap()
+    ids = ReplayIds()
     for one, two in zip(chosen, other, strict=True):
         said = [(one.request, two.request)]
         mine, others = _lines_without_comments(one), _lines_without_comments(two)
@@ -71,7 +71,7 @@ def _lines_without_comments(call: RecordedCall) -> list[ScriptLine]:
     return [line for line in call.lines if line.what is not LineKind.COMMENT]
 
 
-def _is_different(line: ScriptLine, value: Any, ids: IdMap) -> bool:
+def _is_different(line: ScriptLine, value: Any, ids: ReplayIds) -> bool:
     return bool(
         find_differences(
             without_ignored(bound_depth(line.value)), without_ignored(value), ids.make_trial(), CanonicalFields()

@@ -12,7 +12,7 @@ from a2a_proxy.recording.difference.fields import CanonicalFields
 from a2a_proxy.recording.difference.reduced import bound_depth
 from a2a_proxy.recording.difference.values import DifferenceRow
 from a2a_proxy.replay.core.gates import GateStep, PlaybackSteps
-from a2a_proxy.replay.core.ids import IdMap
+from a2a_proxy.replay.core.ids import ReplayIds
 from a2a_proxy.replay.core.matching import find_differences, without_ignored
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.options import MatchPreset, ReplayOptions
@@ -32,7 +32,7 @@ class PlaybackHost(Protocol):
         """The options of the replay."""
 
     @property
-    def ids(self) -> IdMap:
+    def ids(self) -> ReplayIds:
         """The identifiers of all calls."""
 
     def scale_pause(self, recorded: int) -> int:

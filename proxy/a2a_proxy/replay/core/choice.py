@@ -6,9 +6,10 @@ from collections import Counter, defaultdict
 
 import msgspec
 
+from a2a_proxy.recording.difference.ids import RIGHT
 from a2a_proxy.replay.core import miss_messages
 from a2a_proxy.replay.core.branch import match_conversations
-from a2a_proxy.replay.core.ids import IdMap
+from a2a_proxy.replay.core.ids import ReplayIds
 from a2a_proxy.replay.core.matching import CallFit, RequestMatcher, requested_task
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.options import MatchPreset, RepeatPolicy, ReplayOptions
@@ -42,7 +43,7 @@ class CallChooser:
                 self._calls_by_task[task].append(index)
         self._index_of_place = {call.place: index for index, call in enumerate(script.calls)}
 
-    def choose_call(self, request: PlayerRequest, ids: IdMap) -> ChosenCall | Miss:
+    def choose_call(self, request: PlayerRequest, ids: ReplayIds) -> ChosenCall | Miss:
         """Return the call that answers the request, which then counts as played; or a miss with the reason."""
         every = self._matcher.calls_of(request.operation)
         if not every:
@@ -83,10 +84,10 @@ class CallChooser:
         self._play_counts[fit.index] += 1
         return ChosenCall(self._script.calls[fit.index], fit, loose)
 
-    def _choose_other_conversation(self, request: PlayerRequest, ids: IdMap, near: list[int]) -> ChosenCall | None:
+    def _choose_other_conversation(self, request: PlayerRequest, ids: ReplayIds, near: list[int]) -> ChosenCall | None:
         """Choose a call of another conversation that equals the current one so far, if its next call matches the
         request."""
-        taken = ids.recorded_id("task", requested_task(request.value))
+        taken = ids.find_partner(RIGHT, "task", requested_task(request.value))
         mine = [index for index in self._calls_by_task.get(taken or "", ()) if self._play_counts[index]]
         for index in near:
             other = requested_task(self._script.calls[index].request)
@@ -109,13 +110,13 @@ class CallChooser:
     def _calls_at(self, indexes: list[int]) -> list[RecordedCall]:
         return [self._script.calls[index] for index in indexes]
 
-    def _choose_nearest(self, request: PlayerRequest, ids: IdMap, every: list[int]) -> ChosenCall | Miss:
+    def _choose_nearest(self, request: PlayerRequest, ids: ReplayIds, every: list[int]) -> ChosenCall | Miss:
         """Handle a request that matches no call: return the nearest call if the options allow it to answer, else a
         miss."""
         free = [index for index in every if not self._play_counts[index]]
         nearest = self._matcher.nearest(request, ids, free or every)
         task = requested_task(request.value)
-        strange = bool(task) and ids.recorded_id("task", task) is None
+        strange = bool(task) and ids.find_partner(RIGHT, "task", task) is None
         miss = miss_messages.different_request(
             self._script, request, self._script.calls[nearest.index], nearest.rows, strange=strange
         )

@@ -15,7 +15,7 @@ from a2a_proxy.recording.difference.ids import LEFT, WORD_PATTERN, PairedIds
 from a2a_proxy.recording.difference.reduced import ValueReducer, bound_depth
 from a2a_proxy.recording.difference.structure import compare_values
 from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange
-from a2a_proxy.replay.core.ids import IdMap
+from a2a_proxy.replay.core.ids import ReplayIds
 from a2a_proxy.replay.core.labels import LABEL
 from a2a_proxy.replay.core.options import MatchPreset
 from a2a_proxy.replay.core.player_io import PlayerRequest
@@ -34,7 +34,7 @@ class CallFit(msgspec.Struct, frozen=True):
     index: int
     rows: tuple[DifferenceRow, ...]
     """The differences that count."""
-    ids: IdMap
+    ids: ReplayIds
     """The identifier map if it is this call."""
     places: int = 0
     """Number of leaves that differ, to find the nearest call."""
@@ -76,15 +76,15 @@ class RequestMatcher:
             found.update(index for index in every if self._calls[index].dialect is not request.dialect)
         return sorted(found)
 
-    def first_match(self, request: PlayerRequest, ids: IdMap, among: Iterable[int]) -> CallFit | None:
+    def first_match(self, request: PlayerRequest, ids: ReplayIds, among: Iterable[int]) -> CallFit | None:
         """Return the first of these candidates whose request matches."""
         return next(self._iter_matches(request, ids, among), None)
 
-    def count_matches(self, request: PlayerRequest, ids: IdMap, among: Iterable[int]) -> int:
+    def count_matches(self, request: PlayerRequest, ids: ReplayIds, among: Iterable[int]) -> int:
         """Return the number of these candidates whose request matches."""
         return sum(1 for _ in self._iter_matches(request, ids, among))
 
-    def _iter_matches(self, request: PlayerRequest, ids: IdMap, among: Iterable[int]) -> Iterator[CallFit]:
+    def _iter_matches(self, request: PlayerRequest, ids: ReplayIds, among: Iterable[int]) -> Iterator[CallFit]:
         free = self._any or request.operation not in OPERATION_BY_NAME
         task = requested_task(request.value)
         for index in among:
@@ -94,13 +94,13 @@ class RequestMatcher:
             if not fit.rows:
                 yield fit
 
-    def nearest(self, request: PlayerRequest, ids: IdMap, among: list[int]) -> CallFit:
+    def nearest(self, request: PlayerRequest, ids: ReplayIds, among: list[int]) -> CallFit:
         """Return the call with the fewest differences, the first of several. Compares the first `_MAX_NEAREST`
         calls."""
         fits = [self._fit_call(index, request, ids) for index in among[:_MAX_NEAREST]]
         return min(fits, key=lambda fit: (fit.places, len(fit.rows)))
 
-    def _fit_call(self, index: int, request: PlayerRequest, ids: IdMap, *, learn_only: bool = False) -> CallFit:
+    def _fit_call(self, index: int, request: PlayerRequest, ids: ReplayIds, *, learn_only: bool = False) -> CallFit:
         call = self._calls[index]
         trial = ids.make_trial()
         fields = CanonicalFields(dialects=call.dialect is not request.dialect)
@@ -138,7 +138,7 @@ class RequestMatcher:
         )
 
 
-def find_differences(recorded: Any, now: Any, ids: IdMap, fields: CanonicalFields) -> tuple[DifferenceRow, ...]:
+def find_differences(recorded: Any, now: Any, ids: ReplayIds, fields: CanonicalFields) -> tuple[DifferenceRow, ...]:
     """Return the differences that count; `ids` learns the pairs of identifiers. A label matches any value in its
     place."""
     rows = compare_values(recorded, now, ids, fields).rows
@@ -158,7 +158,7 @@ def without_ignored(value: Any) -> Any:
 class _AnyIdentifiers(PairedIds):
     """Treats all identifiers as unknown, and those in texts as equal."""
 
-    def neutral(self, side: int, text: str) -> str:  # noqa: ARG002  # both sides read alike
+    def neutralize(self, side: int, text: str) -> str:  # noqa: ARG002  # both sides read alike
         """Return a text without the words that may be identifiers."""
         return WORD_PATTERN.sub("", text)
 
@@ -182,7 +182,7 @@ def likeness_token(value: Any) -> bytes:
     return ValueReducer(_AnyIdentifiers(), CanonicalFields(), LEFT).reduce_item(value).token
 
 
-def _is_filled_label(row: DifferenceRow, ids: IdMap) -> bool:
+def _is_filled_label(row: DifferenceRow, ids: ReplayIds) -> bool:
     """Whether a credential was recorded as a label and the text around it is the same; the label then stands for it."""
     if row.change is not ValueChange.CHANGED or not isinstance(row.before, str) or not isinstance(row.after, str):
         return False

@@ -8,15 +8,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from a2a_proxy.recording.difference.fields import OPAQUE
-from a2a_proxy.recording.difference.reduced import MAX_DEPTH, bound_depth
+from a2a_proxy.recording.difference.fields import MAX_DEPTH, OPAQUE
+from a2a_proxy.recording.difference.reduced import bound_depth
 from a2a_proxy.recording.difference.values import DifferenceRow
 from a2a_proxy.replay.core.branch import find_branch
 from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.choice import CallChooser
 from a2a_proxy.replay.core.concurrency import ConcurrentCalls
 from a2a_proxy.replay.core.gates import Gates, GateStep, PlaybackSteps
-from a2a_proxy.replay.core.ids import IdMap, agent_minted_ids
+from a2a_proxy.replay.core.ids import ReplayIds, agent_minted_ids
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.miss_messages import diverged_call
 from a2a_proxy.replay.core.options import ReplayOptions
@@ -39,7 +39,7 @@ class Player:
     def __init__(self, script: ReplayScript, options: ReplayOptions | None = None) -> None:
         self.script = script
         self.options = options or ReplayOptions()
-        self.ids = IdMap(minted=agent_minted_ids(script.calls))
+        self.ids = ReplayIds(minted=agent_minted_ids(script.calls))
         self.misses: list[Miss] = []
         """Requests without an answer, including those whose client ignored the refusal."""
         self.allowed_misses: list[Miss] = []
@@ -102,7 +102,7 @@ class Player:
 
     def to_live_value(self, value: Any) -> Any:
         """Return a recorded message with live identifiers and times."""
-        made = self.ids.rename_value(value)
+        made = self.ids.rename_json(value)
         return made if self.options.keep_times or not self._time_shift else shift_times(made, self._time_shift)
 
     def send_line(self, playback: RunningCall, line: ScriptLine, at: int) -> PlayerSend:

@@ -10,7 +10,8 @@ import msgspec
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.recording.difference.fields import header_members
-from a2a_proxy.replay.core.ids import IdMap
+from a2a_proxy.recording.difference.ids import RIGHT
+from a2a_proxy.replay.core.ids import ReplayIds
 from a2a_proxy.replay.core.matching import requested_task
 from a2a_proxy.replay.core.options import RepeatPolicy
 from a2a_proxy.replay.core.player_io import PlayerRequest
@@ -51,7 +52,7 @@ class TaskProgressPlayer:
         rest = self._timeline.unsent_events(first.task)
         return self._make_subscription_call(call, first.task, rest, snapshot=first.event is EventKind.TASK)
 
-    def make_subscription(self, request: PlayerRequest, ids: IdMap, policy: RepeatPolicy) -> RecordedCall | None:
+    def make_subscription(self, request: PlayerRequest, ids: ReplayIds, policy: RepeatPolicy) -> RecordedCall | None:
         """Return a subscription to a task known to clients for which the recording has no matching call, or None.
 
         With `RepeatPolicy.BY_PROGRESS` a poll of such a task is created as well.
@@ -60,7 +61,7 @@ class TaskProgressPlayer:
         if (request.operation not in SUBSCRIBING_OPERATIONS and not is_poll) or not isinstance(request.value, dict):
             return None
         now = request.value.get("id") or request.value.get("taskId")
-        task = ids.recorded_id("task", now) if isinstance(now, str) else None
+        task = ids.find_partner(RIGHT, "task", now) if isinstance(now, str) else None
         if task is None or not self._timeline.has_updates(task) or not self._timeline.is_task_sent(task):
             return None
         source = next(call for call in self._script.calls if call.task == task)

@@ -8,6 +8,7 @@ from typing import Any
 
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.rules.define.catalogue import all_rules, family_subjects, omitted_rules
+from a2a_proxy.rules.define.conditions import EvidenceScope
 from a2a_proxy.rules.define.rule import Rule
 from a2a_proxy.rules.examples.script import Script
 
@@ -19,6 +20,12 @@ _BINDING_LABELS = {
     Binding.STDIO: "stdio",
     Binding.WEBHOOK: "webhook",
     Binding.CARD: "agent card",
+}
+_SCOPE_LABELS = {
+    EvidenceScope.FRAME: "one message",
+    EvidenceScope.EXCHANGE: "one request with its response",
+    EvidenceScope.SESSION: "one connection or process",
+    EvidenceScope.LIVE: "all connections since the start of the recording",
 }
 
 
@@ -42,7 +49,7 @@ def rule_text(rule: Rule) -> Iterator[str]:
         f"{rule.severity.name.lower()}{draft}; {', '.join(binding_names(rule))}; versions "
         f"{', '.join(version_names(rule))}"
     )
-    yield f"specification: {rule.section}; evidence: {rule.scope.value}"
+    yield f"specification: {rule.section}; evidence: {_SCOPE_LABELS[rule.scope]}"
     for paragraph in (rule.description, rule.rationale):
         yield ""
         yield from textwrap.wrap(paragraph, _TEXT_WIDTH)
@@ -108,7 +115,7 @@ def _rule_section(rule: Rule) -> Iterator[str]:
     yield (
         f"*{rule.severity.name.lower()}{draft}; {', '.join(binding_names(rule))}; versions "
         f"{', '.join(version_names(rule))};"
-        f" {rule.scope.value}; {rule.section}*"
+        f" evidence: {_SCOPE_LABELS[rule.scope]}; {rule.section}*"
     )
     yield ""
     yield f"{rule.description} {rule.rationale}"

@@ -17,8 +17,8 @@ from a2a_inspect.commands.check.report import (
     evidence_facts,
 )
 from a2a_proxy import __version__
-from a2a_proxy.cli.console import finding_object
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.present.objects import finding_object
 from a2a_proxy.protocol.text import strict_json
 from a2a_proxy.rules.define.rule import Rule
 from a2a_proxy.rules.run.engine import BROKEN_RULE_ID

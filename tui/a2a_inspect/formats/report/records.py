@@ -19,13 +19,13 @@ from a2a_inspect.data.generation_gaps import missed_generation_words, operation_
 from a2a_inspect.data.references import format_place
 from a2a_inspect.lanes.layout import format_elapsed
 from a2a_inspect.lanes.model import LaneRow, PartyLane, RowKind
-from a2a_proxy.cli.console import exchange_object
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.task import ArtifactState, Task
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.present import generations, text
+from a2a_proxy.present.objects import exchange_object
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, TaskRow

@@ -47,9 +47,9 @@ def unknown(context: RuleContext) -> Iterator[RuleFinding]:
     Reported as information if another stream created the task, because its beginning may not have been recorded. Not
     checked if an earlier event of the stream could not be read or does not name its artifact.
 
-    The client has nothing to append to: it drops the chunk, or shows an artifact without its beginning. Who must act:
-    the agent, which must send the first chunk without `append`; or a proxy in between, if it dropped that chunk. The
-    client can call GetTask for the complete artifact.
+    The client has nothing to append to: it drops the chunk, or shows an artifact without its beginning. The agent must
+    send the first chunk without `append`, and a proxy in between must not drop that chunk. The client can call GetTask
+    for the complete artifact.
     """
     context.needs_payload()
     frame, task = context.frame, context.task
@@ -80,9 +80,8 @@ def after_last(context: RuleContext) -> Iterator[RuleFinding]:
     """An artifact update has `append: true` although an earlier update had already completed the artifact with
     `lastChunk: true`, and the artifact was not replaced in between.
 
-    A client that treats the artifact as complete at its last chunk has already used it without this content. Who must
-    act: the agent, which should set `lastChunk` only on the final chunk. The client should call GetTask for the
-    complete artifact.
+    A client that treats the artifact as complete at its last chunk has already used it without this content. The agent
+    should set `lastChunk` only on the final chunk. The client should call GetTask for the complete artifact.
     """
     found = _known_artifact(context)
     if context.frame.append and found is not None and found.is_complete:
@@ -107,9 +106,8 @@ def unfinished(context: RuleContext) -> Iterator[RuleFinding]:
     """The task ends on a stream, but an artifact that this stream sent in several chunks never had `lastChunk: true`.
     Reported once for each artifact, for at most ten artifacts.
 
-    A client that waits for the last chunk before it shows or stores the artifact waits forever. Who must act: the
-    agent, which should set `lastChunk` on the final chunk. The client should treat the end of the task as the end of
-    its artifacts.
+    A client that waits for the last chunk before it shows or stores the artifact waits forever. The agent should set
+    `lastChunk` on the final chunk. The client should treat the end of the task as the end of its artifacts.
     """
     task = context.task
     if task is None or context.stream_state_before == context.frame.state:
@@ -139,8 +137,8 @@ def replaced(context: RuleContext) -> Iterator[RuleFinding]:
     """An artifact update without `append` has the id of an artifact that this stream has already sent, so it replaces
     that artifact. This is allowed. An exact repetition of the bytes is reported as A2A-STREAM-020 instead.
 
-    Often the agent forgot `append: true`: the client then keeps only the last chunk. Who must act: the agent, if it
-    meant to append.
+    Often the agent forgot `append: true`: the client then keeps only the last chunk. The agent must set `append` on a
+    chunk that continues the artifact.
     """
     found = _known_artifact(context)
     if not context.frame.append and found is not None and not context.has_flag(FrameFlag.REPEAT):
@@ -173,8 +171,7 @@ def drifts(context: RuleContext) -> Iterator[RuleFinding]:
     earlier updates of this artifact. Omitted members count as unchanged.
 
     The specification does not say which of them a client shows, and a changed media type makes the assembled content
-    invalid. Who must act: the agent, which should describe an artifact the same way in every chunk, or use a new
-    artifact id.
+    invalid. The agent should describe an artifact the same way in every chunk, or use a new artifact id.
     """
     found, looks = _known_artifact(context), decode_artifacts(context.frame)
     if found is None or not looks:

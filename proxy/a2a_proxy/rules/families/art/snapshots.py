@@ -42,8 +42,8 @@ _STREAMED_CALL = rpc_stream(
 def twice(context: RuleContext) -> Iterator[RuleFinding]:
     """`artifacts` of a Task contains the same `artifactId` more than once.
 
-    Updates refer to an artifact by this id, so a client keeps only one of the two, and which one is undefined. Who must
-    act: the agent, which must give each artifact of a task its own id.
+    Updates refer to an artifact by this id, so a client keeps only one of the two, and which one is undefined. The
+    agent must give each artifact of a task its own id.
     """
     frame = context.frame
     if frame.schema == "json" and frame.payload.count(b'"artifact') < _TWO_CHUNKS:
@@ -93,8 +93,8 @@ def not_streamed(context: RuleContext) -> Iterator[RuleFinding]:
     all text joined, the size of raw content, and the number of other parts.
 
     A chunk was lost, duplicated or reordered, so a client that followed the stream holds another result than one that
-    calls GetTask. Who must act: the agent (or a proxy in front of it). The client should call GetTask and use that
-    artifact.
+    calls GetTask. The agent must send every chunk once and in order, and a proxy in front of it must forward them so.
+    The client should call GetTask and use that artifact.
     """
     frame, known = context.frame, context.task
     if known is None or not known.artifacts or not known.terminal or frame.redacted or frame.truncated:
@@ -156,7 +156,7 @@ def contradicts(context: RuleContext) -> Iterator[RuleFinding]:
     generation of an update that carried the artifact.
 
     The range states when the artifact was written, so a client that builds a timeline from it puts the artifact in the
-    wrong place. Who must act: the agent.
+    wrong place. The agent must correct the range.
     """
     frame = context.frame
     if not context.has_flag(FrameFlag.TASK | FrameFlag.ARTIFACT) or not _may_have_range(frame):

@@ -87,8 +87,8 @@ def _is_invisible_scheme(context: RuleContext, name: str) -> bool:
 def challenge(context: RuleContext) -> Iterator[RuleFinding]:
     """A response has the status 401 but no `WWW-Authenticate` header.
 
-    The client cannot find out which credentials to obtain, and gives up. Who must act: the agent, or the gateway in
-    front of it that sent the response.
+    The client cannot find out which credentials to obtain, and gives up. The agent, or the gateway that sent the
+    response, must add the header.
     """
     if context.exchange.status == 401 and not context.response_header("www-authenticate"):
         yield RuleFinding(summary="the 401 response has no `WWW-Authenticate` header", seq=-1)
@@ -113,7 +113,7 @@ def extended_card(context: RuleContext) -> Iterator[RuleFinding]:
     card.
 
     The extended card may list skills and addresses that are not public; the specification requires authentication for
-    it. Who must act: the agent, which must refuse the call.
+    it. The agent must refuse the call.
     """
     if context.binding is Binding.GRPC and not context.is_v1:
         return
@@ -156,8 +156,7 @@ def existence(context: RuleContext) -> Iterator[RuleFinding]:
     """A call for a task that was created with other credentials is refused with 403 or PERMISSION_DENIED. It should be
     refused in the same way as a call for an unknown task.
 
-    Any client can find out which tasks exist by trying ids. Who must act: the agent, which should answer
-    TaskNotFoundError.
+    Any client can find out which tasks exist by trying ids. The agent should answer TaskNotFoundError.
     """
     if context.has_flag(FrameFlag.NEW_TASK):
         note_owner(context)
@@ -198,7 +197,7 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     scheme: for example `x-api-key` if the card declares only OAuth 2. Cookies are ignored.
 
     The client has instructions that the card does not contain, or discloses a secret to an agent that cannot use it.
-    Who must act: the client, or the agent if its card lacks a scheme.
+    The client must use a declared scheme, or the agent must add the scheme to its card.
     """
     declared = context.declarations
     if declared is None or not declared.schemes:

@@ -40,8 +40,8 @@ def in_message(context: RuleContext) -> Iterator[RuleFinding]:
     """A client's message to a task in AUTH_REQUIRED contains an apparent token, key or password, and the request
     activates no extension that could allow credentials in messages. The recording contains a label in its place.
 
-    Messages are stored in histories and forwarded to other agents and to models. Who must act: the client, which should
-    send credentials outside the protocol, for example through the login that the agent requested.
+    Messages are stored in histories and forwarded to other agents and to models. The client should send credentials
+    outside the protocol, for example through the login that the agent requested.
     """
     request_snapshot, exchange = context.record.request_snapshot, context.exchange
     if request_snapshot is None or request_snapshot.state != TaskState.AUTH_REQUIRED or exchange.extensions:

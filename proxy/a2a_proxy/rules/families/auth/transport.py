@@ -44,8 +44,8 @@ def plain_text(context: RuleContext) -> Iterator[RuleFinding]:
     """A request carries `Authorization`, a cookie, an API key or a token, in a header field or the URL, to an http
     upstream that is not on this machine. Reported as a warning if the upstream is in a private network.
 
-    Anyone on the network path can read the credentials and use them. Who must act: the operator of the agent, who must
-    offer https; the client should refuse to send credentials over http. Replace credentials that were sent this way.
+    Anyone on the network path can read the credentials and use them. The operator of the agent must offer https; the
+    client should refuse to send credentials over http. Replace credentials that were sent this way.
     """
     far = plain_text_reach(context.record.upstream)
     if far is HostReach.LOOPBACK:
@@ -75,8 +75,8 @@ def in_the_url(context: RuleContext) -> Iterator[RuleFinding]:
     """The query of the request contains a key or token, or the authority contains user info. Reported as information if
     the card declares that its API key belongs there.
 
-    Servers and proxies write URLs to their logs, including the credentials. Who must act: the client, which should send
-    credentials in a header field; and the agent, if its card requires them in the URL.
+    Servers and proxies write URLs to their logs, including the credentials. The client should send credentials in a
+    header field. The agent must change its card if the card requires them in the URL.
     """
     exchange = context.exchange
     if "?" not in exchange.target and "@" not in exchange.authority:
@@ -124,8 +124,8 @@ def push_in_clear(context: RuleContext) -> Iterator[RuleFinding]:
     """A push configuration with a token or credentials is sent to an http upstream that is not on this machine, or the
     webhook URL itself is an http URL of another machine, so that the agent will send them there in plain text.
 
-    Anyone on the network path can use them to send the client forged notifications. Who must act: the client, which
-    should use an https webhook; and the operator of the agent, who must offer https.
+    Anyone on the network path can use them to send the client forged notifications. The client should use an https
+    webhook, and the operator of the agent must offer https.
     """
     found = requested_config(context)
     if found is None or not secret_members(found):

@@ -88,9 +88,9 @@ def streaming(context: RuleContext) -> Iterator[RuleFinding]:
     are reported as a warning: the call is refused as an unknown method instead of with UnsupportedOperationError, and a
     client calls a streaming operation at all.
 
-    Clients that follow the card never stream from this agent, and clients that try cannot rely on it. Who must act: the
-    agent, which must declare the capability or refuse the call; the client, which should call SendMessage and GetTask
-    unless `streaming` is declared.
+    Clients that follow the card never stream from this agent, and clients that try cannot rely on it. The agent must
+    declare the capability or refuse the call. The client should call SendMessage and GetTask unless `streaming` is
+    declared.
     """
     declared = context.declarations
     if declared is None or declared.streaming:
@@ -123,8 +123,8 @@ def broken_promise(context: RuleContext) -> Iterator[RuleFinding]:
     or not implemented, in a binding and version that the card declares. Not checked if the task may be finished, which
     is another reason to refuse.
 
-    Clients decide by the card how to follow a task, and here receive no updates. Who must act: the agent, which must
-    implement the capability or declare it as false. The client can fall back to polling with GetTask.
+    Clients decide by the card how to follow a task, and here receive no updates. The agent must implement the
+    capability or declare it as false. The client can fall back to polling with GetTask.
     """
     declared, operation = context.declarations, context.operation
     if declared is None or not declares_operation(declared, operation):
@@ -214,8 +214,7 @@ def stubborn(context: RuleContext) -> Iterator[RuleFinding]:
     capability: as not supported while the card does not declare it, as push notifications that are not supported, or as
     an unknown method. `User-Agent` and credentials distinguish the clients of one host.
 
-    Every further call fails as well. Who must act: the client, which should follow the card, or fall back to polling
-    with GetTask.
+    Every further call fails as well. The client should follow the card, or fall back to polling with GetTask.
     """
     name = refusal_name(context)
     if name not in _REFUSALS:

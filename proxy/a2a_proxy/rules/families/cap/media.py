@@ -67,8 +67,7 @@ def input_modes(context: RuleContext) -> Iterator[RuleFinding]:
     other than ContentTypeNotSupportedError.
 
     Clients decide by these modes what to send: either the card hides an ability of the agent, or the client cannot see
-    why its call failed. Who must act: the agent, which must declare the mode or refuse with
-    ContentTypeNotSupportedError.
+    why its call failed. The agent must declare the mode or refuse with ContentTypeNotSupportedError.
     """
     declared, request = context.declarations, context.request
     if declared is None or not declared.input_modes or request is None or b"/" not in request.payload:
@@ -114,8 +113,8 @@ def output_modes(context: RuleContext) -> Iterator[RuleFinding]:
     """A part of an artifact, or of the agent's message, has a media type that is not among the `acceptedOutputModes` of
     the request.
 
-    The client receives content that it cannot show or process. Who must act: the agent, which should convert the
-    content to an accepted type or reject the task.
+    The client receives content that it cannot show or process. The agent should convert the content to an accepted type
+    or reject the task.
     """
     if b"/" not in context.frame.payload:
         return

@@ -70,8 +70,8 @@ def well_known(context: RuleContext) -> Iterator[RuleFinding]:
     within three seconds that shows that it speaks 0.1 or 0.2, which use another path. The confidence is low if nothing
     else is known about the agent.
 
-    Clients try this path first, and most of them try no other, so they cannot find the agent. Who must act: the agent,
-    which must serve its card there; or the proxy in between, if it does not forward that path.
+    Clients try this path first, and most of them try no other, so they cannot find the agent. The agent must serve its
+    card there, and a proxy in between must forward that path.
     """
     exchange = context.exchange
     if (
@@ -97,8 +97,8 @@ def well_known(context: RuleContext) -> Iterator[RuleFinding]:
 def not_json(context: RuleContext) -> Iterator[RuleFinding]:
     """The 200 response to a card request has a `Content-Type` other than JSON, or its body is not JSON.
 
-    Clients that check the content type refuse the card, and no client can use an HTML page. Who must act: the agent, or
-    the web server in front of it that answers for this path.
+    Clients that check the content type refuse the card, and no client can use an HTML page. The agent, or the web
+    server that answers for this path, must send the card as `application/json`.
     """
     exchange, media = context.exchange, context.media_type
     if exchange.status != 200 or exchange.method != "GET" or context.frame.kind is FrameKind.COMMENT:
@@ -125,8 +125,8 @@ def not_json(context: RuleContext) -> Iterator[RuleFinding]:
 def caching(context: RuleContext) -> Iterator[RuleFinding]:
     """A card response lacks `ETag`, or `Cache-Control` with `max-age`.
 
-    Without them clients fetch the whole card for every call, or keep an outdated card indefinitely. Who must act: the
-    agent, or the gateway that serves the card.
+    Without them clients fetch the whole card for every call, or keep an outdated card indefinitely. The agent, or the
+    gateway that serves the card, should add them.
     """
     if context.exchange.status != 200:
         return
@@ -155,8 +155,8 @@ def same_version(context: RuleContext) -> Iterator[RuleFinding]:
     """Two requests for one URL with the same credentials returned different cards (ignoring signatures) with the same
     `version` or the same `ETag`.
 
-    Clients that cache by version or entity tag keep using the old card. Who must act: the agent, which must change the
-    version and the `ETag` together with the card.
+    Clients that cache by version or entity tag keep using the old card. The agent must change the version and the
+    `ETag` together with the card.
     """
     found = read_card(context)
     if not found or context.frame.redacted:  # a label may be in one card and not in the other

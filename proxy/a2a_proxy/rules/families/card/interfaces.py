@@ -97,8 +97,7 @@ def url_form(context: RuleContext) -> Iterator[RuleFinding]:
     """The URL of a JSON-RPC or REST interface is not an absolute http or https URL, or the URL of a gRPC interface is
     neither host:port nor a URL.
 
-    Clients pass the URL unchanged to their transport, which fails to connect. Who must act: the agent, which must
-    correct its card.
+    Clients pass the URL unchanged to their transport, which fails to connect. The agent must correct its card.
     """
     for offer in read_interfaces(read_card(context)):
         if offer.binding not in _CORE_BINDINGS or _is_fitting_url(offer):
@@ -139,8 +138,8 @@ def plain_text(context: RuleContext) -> Iterator[RuleFinding]:
     """The URL of an interface has the scheme http and a host that is not this machine. Reported as information if the
     host is in a private network.
 
-    Anyone on the network path can read and change tasks and credentials. Who must act: the operator of the agent, who
-    should offer the interface over https and correct the card.
+    Anyone on the network path can read and change tasks and credentials. The operator of the agent should offer the
+    interface over https and correct the card.
     """
     for offer in read_interfaces(read_card(context)):
         far = plain_text_reach(offer.url) if scheme_of(offer.url) == "http" else HostReach.LOOPBACK
@@ -173,7 +172,7 @@ def old_transports(context: RuleContext) -> Iterator[RuleFinding]:
     Reported as a warning if `preferredTransport` is missing, or if the two transports are JSON-RPC and REST, which have
     different paths below the URL.
 
-    A client cannot know which transport to use at that URL. Who must act: the agent, which must correct its card.
+    A client cannot know which transport to use at that URL. The agent must correct its card.
     """
     found = read_card(context)
     if is_v1(found) or "supportedInterfaces" in found or not string_member(found, "protocolVersion"):
@@ -211,8 +210,8 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     """A call succeeded with a binding, a protocol version or a path that no interface of the agent's card declares.
     Paths are compared only if the card names the address that was called.
 
-    Either the client ignores the card, or the card omits an interface that other clients then cannot find. Who must
-    act: the agent, if the interface is meant to be used; otherwise the client.
+    Either the client ignores the card, or the card omits an interface that other clients then cannot find. The agent
+    must declare the interface if clients may use it; otherwise the client must call a declared one.
     """
     declared = context.declarations
     if declared is None or not context.is_success:
@@ -277,8 +276,7 @@ def both_forms(context: RuleContext) -> Iterator[RuleFinding]:
     """A card for clients of both 0.3 and 1.0 declares an interface in the old members (`url`, `additionalInterfaces`)
     that is missing in `supportedInterfaces`, or the two forms disagree about the extended card.
 
-    Old and new clients of the same agent connect to different places. Who must act: the agent, which must declare the
-    same in both forms.
+    Old and new clients of the same agent connect to different places. The agent must declare the same in both forms.
     """
     found = read_card(context)
     entries = indexed_objects(found.get("supportedInterfaces"))
@@ -319,8 +317,8 @@ _LIVE_CARD = {"streaming": True, "bidiStreaming": True}
 def live_needs_grpc(context: RuleContext) -> Iterator[RuleFinding]:
     """The capability `bidiStreaming` is true, but no interface has the binding GRPC.
 
-    The draft defines live streams only for gRPC, so no client can use the declared capability. Who must act: the agent,
-    which must add a gRPC interface or declare the capability as false.
+    The draft defines live streams only for gRPC, so no client can use the declared capability. The agent must add a
+    gRPC interface or declare the capability as false.
     """
     found = read_card(context)
     if has_capability(found, "bidiStreaming") and not any(each.binding == "GRPC" for each in read_interfaces(found)):

@@ -74,7 +74,7 @@ def required(context: RuleContext) -> Iterator[RuleFinding]:
     """An agent card, or a skill in it, lacks a member that its protocol version requires, or the member is empty.
 
     Clients decode cards into typed objects and refuse an incomplete card as a whole, so they cannot reach the agent
-    although it works. Who must act: the agent, which must add the member.
+    although it works. The agent must add the member.
     """
     found = context.value
     if not isinstance(found, dict) or context.exchange.status != 200 or context.frame.kind is FrameKind.UNDECODABLE:
@@ -107,7 +107,7 @@ def interface(context: RuleContext) -> Iterator[RuleFinding]:
     Major.Minor. Reported as a warning if the version only has an extra patch number.
 
     A client selects an interface by these three members: without one of them it cannot connect, or falls back to the
-    older protocol. Who must act: the agent, which must correct its card.
+    older protocol. The agent must correct its card.
     """
     for index, entry in indexed_objects(read_card(context).get("supportedInterfaces")):
         path = f"supportedInterfaces[{index}]"
@@ -146,8 +146,8 @@ def unknown_scheme(context: RuleContext) -> Iterator[RuleFinding]:
     """A security requirement of the card or of a skill (`securityRequirements`, before 1.0 `security`) names a scheme
     that `securitySchemes` does not define.
 
-    A client cannot know which credentials to obtain, so it gives up or calls without any. Who must act: the agent,
-    which must define the scheme or correct the name.
+    A client cannot know which credentials to obtain, so it gives up or calls without any. The agent must define the
+    scheme or correct the name.
     """
     found = read_card(context)
     known = object_member(found, "securitySchemes")
@@ -178,8 +178,8 @@ def skills_and_modes(context: RuleContext) -> Iterator[RuleFinding]:
     """Two skills have the same `id`, or an input or output mode does not have the form type/subtype. A bare word such
     as `text`, an old habit, is reported as information and is not checked in a 0.1 card.
 
-    Clients select skills by id and compare modes with the media types of parts; neither works here. Who must act: the
-    agent, which must correct its card.
+    Clients select skills by id and compare modes with the media types of parts; neither works here. The agent must
+    correct its card.
     """
     found = read_card(context)
     seen: set[str] = set()

@@ -45,8 +45,8 @@ def signature(context: RuleContext) -> Iterator[RuleFinding]:
     """`protected` of a signature is not a base64url-encoded JSON object with `alg` and `kid`, or `signature` is not
     base64url. Reported as a warning if `jku` is not an https URL.
 
-    Such a signature cannot be verified, so a client that requires one refuses the card. Who must act: the agent, which
-    must sign its card again.
+    Such a signature cannot be verified, so a client that requires one refuses the card. The agent must sign its card
+    again.
     """
     for index, entry in indexed_objects(read_card(context).get("signatures")):
         path = f"{context.root}signatures[{index}]"
@@ -104,8 +104,8 @@ def secret(context: RuleContext) -> Iterator[RuleFinding]:
     a name, is a password in a URL, or is a credential that was used in this session. The recording contains a label in
     its place.
 
-    Cards are public, cached and copied, so anyone can use the secret. Who must act: the operator of the agent, who must
-    remove the secret from the card and replace it.
+    Cards are public, cached and copied, so anyone can use the secret. The operator of the agent must remove the secret
+    from the card and replace it.
     """
     for path in secret_paths(read_card(context), _NO_SECRETS):
         yield RuleFinding(summary=f"`{path}` looks like a secret", is_sure=False)
@@ -137,7 +137,7 @@ def poorer(context: RuleContext) -> Iterator[RuleFinding]:
     """The extended card lacks a skill or a capability that the public card has.
 
     A client that replaces the public card with the extended one, as it should, can do less after authenticating than
-    before. Who must act: the agent, whose extended card must contain everything that the public card has.
+    before. The agent must repeat everything of the public card in its extended card.
     """
     public, extended = context.agent.card, read_card(context)
     if public is None or not extended or context.agent.card_at >= context.record.started:

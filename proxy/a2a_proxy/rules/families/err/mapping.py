@@ -33,8 +33,8 @@ def http_status(context: RuleContext) -> Iterator[RuleFinding]:
     """An error response names an A2A error in its ErrorInfo, but has another HTTP status than the specification assigns
     to that error. Reported as information if an earlier version assigned this status.
 
-    Clients and gateways decide by the status alone whether a task is unknown and whether a call is repeated. Who must
-    act: the agent, or a gateway in between that changed the status.
+    Clients and gateways decide by the status alone whether a task is unknown and whether a call is repeated. The agent
+    must send the status of the specification, and a gateway in between must not change it.
     """
     failure = context.failure
     row = ERROR_TABLE.get(failure.reason)
@@ -66,7 +66,7 @@ def grpc_status(context: RuleContext) -> Iterator[RuleFinding]:
     that error. Reported as information if an earlier version assigned this status.
 
     gRPC clients turn the status into an exception before the details are read, so a wrong status becomes the wrong
-    exception. Who must act: the agent.
+    exception. The agent must send the status of the specification.
     """
     failure = context.failure
     row = ERROR_TABLE.get(failure.reason)
@@ -93,8 +93,8 @@ def grpc_status(context: RuleContext) -> Iterator[RuleFinding]:
 def code_and_reason(context: RuleContext) -> Iterator[RuleFinding]:
     """A JSON-RPC error has the code of one A2A error and the ErrorInfo reason of another.
 
-    Clients that read the code and clients that read the reason handle the same response differently. Who must act: the
-    agent.
+    Clients that read the code and clients that read the reason handle the same response differently. The agent must
+    send the code that belongs to the reason.
     """
     failure = context.failure
     row = ERROR_TABLE.get(failure.reason)

@@ -73,7 +73,8 @@ def error_info_wrong(context: RuleContext) -> Iterator[RuleFinding]:
     """An ErrorInfo with the A2A domain has a reason that is not in UPPER_SNAKE_CASE or is unknown to A2A and its SDKs,
     or metadata values that are not strings. Or an A2A reason is sent with another domain.
 
-    Clients compare reason and domain literally, so another spelling is another error to them. Who must act: the agent.
+    Clients compare reason and domain literally, so another spelling is another error to them. The agent must send the
+    reason and the domain of the specification.
     """
     info = context.failure.info
     if info is None:
@@ -196,8 +197,8 @@ _LEAK_PATTERNS = re.compile(
 def internal_detail(context: RuleContext) -> Iterator[RuleFinding]:
     """The message of an error contains a stack trace, the path of a source file, or SQL.
 
-    It shows strangers how the agent is built, and contains nothing that a client could act on. Who must act: the agent,
-    which should log such details and send a general message.
+    It shows strangers how the agent is built, and contains nothing that a client could act on. The agent should log
+    such details and send a general message.
     """
     found = _LEAK_PATTERNS.search(context.failure.text)
     if found is not None:
@@ -228,8 +229,8 @@ def no_retry_hint(context: RuleContext) -> Iterator[RuleFinding]:
     """An HTTP 429 or 503 response has no `Retry-After`, or a gRPC error RESOURCE_EXHAUSTED or UNAVAILABLE has no
     RetryInfo.
 
-    Without it many clients retry immediately, which prolongs the overload. Who must act: the agent, or the gateway that
-    sent the response. Clients should wait before each retry, longer each time.
+    Without it many clients retry immediately, which prolongs the overload. The agent, or the gateway that sent the
+    response, should add the header. Clients should wait before each retry, longer each time.
     """
     exchange = context.exchange
     if exchange.binding is Binding.GRPC:

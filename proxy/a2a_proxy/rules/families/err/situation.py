@@ -70,7 +70,7 @@ def wrong_error(context: RuleContext) -> Iterator[RuleFinding]:
     may have failed.
 
     Clients expect that a task can be finished or unknown, and handle that; an internal error makes them retry or give
-    up. Who must act: the agent.
+    up. The agent must send the specified error.
     """
     kind, request_snapshot = _error_name(context), context.record.request_snapshot
     if request_snapshot is None or not kind or context.record.events or not context.has_flag(FrameFlag.FIRST):
@@ -108,8 +108,8 @@ def wrong_error(context: RuleContext) -> Iterator[RuleFinding]:
 def bindings_disagree(context: RuleContext) -> Iterator[RuleFinding]:
     """The same operation for an unknown task fails with different A2A errors on two bindings of one agent.
 
-    A client that switches to another binding receives errors that its error handling does not expect. Who must act: the
-    agent, whose bindings must map an error in the same way.
+    A client that switches to another binding receives errors that its error handling does not expect. The agent must
+    map an error in the same way in all its bindings.
     """
     kind, request_snapshot = _error_name(context), context.record.request_snapshot
     if (

@@ -65,9 +65,9 @@ def required(context: RuleContext) -> Iterator[RuleFinding]:
     instead of answering ExtensionSupportRequiredError. The client's omission is reported as a warning. Judged by the
     card that was sent before the message.
 
-    Either the card needlessly keeps clients away, or the agent processes a message that it may misunderstand. Who must
-    act: the agent, which must refuse the call or mark the extension as optional; the client, which must name required
-    extensions in `A2A-Extensions`.
+    Either the card needlessly keeps clients away, or the agent processes a message that it may misunderstand. The agent
+    must refuse the call or mark the extension as optional. The client must name required extensions in
+    `A2A-Extensions`.
     """
     if not context.agent.card or not is_card_known(context):
         return
@@ -157,7 +157,7 @@ def not_asked(context: RuleContext) -> Iterator[RuleFinding]:
     not name. Another version of a requested extension is A2A-EXT-007 instead.
 
     Extensions are off until the client requests them, and the client may not know how this one changes the response.
-    Who must act: the agent, which must activate only requested extensions.
+    The agent must activate only requested extensions.
     """
     found = activated_uris_here(context)
     if not found:
@@ -204,8 +204,8 @@ def fallback(context: RuleContext) -> Iterator[RuleFinding]:
     """The agent activates an extension whose URI differs from a requested one only in the version at its end, and the
     request does not name that version.
 
-    Versions of an extension are separate extensions and need not be compatible. Who must act: the agent, which must
-    leave out a version it does not have, or refuse the call if it requires the extension.
+    Versions of an extension are separate extensions and need not be compatible. The agent must leave out a version it
+    does not have, or refuse the call if it requires the extension.
     """
     found = activated_uris_here(context)
     if not found:
@@ -243,7 +243,7 @@ def not_confirmed(context: RuleContext) -> Iterator[RuleFinding]:
     `A2A-Extensions`.
 
     Clients learn from that header which extensions are active; without it they assume that the agent ignored the
-    extension. Who must act: the agent, or a proxy in between that removed the header.
+    extension. The agent must send the header, and a proxy in between must not remove it.
     """
     if not context.exchange.extensions or not may_have_extensions(context.frame) or activated_uris(context):
         return

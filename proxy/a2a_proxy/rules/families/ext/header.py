@@ -47,7 +47,7 @@ def malformed(context: RuleContext) -> Iterator[RuleFinding]:
     over HTTP: several header fields of that name instead of one comma-separated list, which HTTP treats as equal.
 
     Extensions are identified only by their URI, so such an entry activates nothing; some servers read only one of
-    several fields. Who must act: the sender of the header, client or agent.
+    several fields. The sender of the header, client or agent, must name extensions by their URIs, in one header field.
     """
     for side, name, values in _extension_headers(context):
         for entry in split_uris(values):
@@ -74,8 +74,8 @@ def other_name(context: RuleContext) -> Iterator[RuleFinding]:
     """A 1.0 request or response lists its extensions only in `X-A2A-Extensions`, or a 0.2 or 0.3 one only in
     `A2A-Extensions`.
 
-    The peer reads only the header name of its own version, so the extensions are silently not activated. Who must act:
-    the sender of the header, client or agent, which must use the name of the protocol version in use.
+    The peer reads only the header name of its own version, so the extensions are silently not activated. The sender of
+    the header, client or agent, must use the name of the protocol version in use.
     """
     dialect = context.exchange.dialect
     if dialect is Dialect.RC:

@@ -47,8 +47,8 @@ def inactive(context: RuleContext) -> Iterator[RuleFinding]:
     message or artifact names an inactive extension: one not listed in the head of the response or, if that has no list,
     not requested. Objects older than the exchange are not checked.
 
-    The receiver ignores an inactive extension and interprets the content without it. Who must act: the client, which
-    must name the extension in `A2A-Extensions`; the agent, which must use only active extensions.
+    The receiver ignores an inactive extension and interprets the content without it. The client must name the extension
+    in `A2A-Extensions`. The agent must use only active extensions.
     """
     if context.frame_or_none is None:
         yield from _check_request(context)
