@@ -19,9 +19,9 @@ def are_different(one: str, other: str) -> bool:
     return bool(one and other) and one != other and _REDACTION_PREFIX not in one and _REDACTION_PREFIX not in other
 
 
-def event_phrase(frame: Frame) -> str:
-    """Return the kind of an answer with its article."""
-    return _EVENT_PHRASES.get(frame.event, "an answer")
+def event_phrase(frame: Frame, other: str = "an answer") -> str:
+    """Return the kind of an answer with its article, or `other` if it is no event."""
+    return _EVENT_PHRASES.get(frame.event, other)
 
 
 def object_prefix(frame: Frame, v1: bool, operation: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.event import TaskState, state_label
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
@@ -21,7 +21,7 @@ from a2a_proxy.rules.families.live.words import (
 )
 from a2a_proxy.rules.families.stream.closing import LATE_CLOSE, MAX_CLOSE_DELAY, check_still_open, not_closed
 from a2a_proxy.rules.families.stream.middle import after_terminal
-from a2a_proxy.rules.families.stream.words import event_phrase, state_label
+from a2a_proxy.rules.families.stream.words import event_and_state
 from a2a_proxy.rules.state.records import ACTIVE
 from a2a_proxy.rules.state.state_sequence import INTERRUPTED
 
@@ -166,7 +166,7 @@ def after_message(context: RuleContext) -> Iterator[RuleFinding]:
             yield RuleFinding(summary=told, severity=Severity.WARNING)
     elif context.has_flag(FrameFlag.LATER):
         yield RuleFinding(
-            summary=f"the agent sends {event_phrase(context.frame)} after the Message that is the complete answer"
+            summary=f"the agent sends {event_and_state(context.frame)} after the Message that is the complete answer"
         )
     else:
         context.schedule_due(MAX_CLOSE_DELAY)

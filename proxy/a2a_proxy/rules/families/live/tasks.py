@@ -15,7 +15,7 @@ from a2a_proxy.rules.examples.script import MS, Script, run_together
 from a2a_proxy.rules.families.id.events import foreign
 from a2a_proxy.rules.families.live.words import LIVE_OPERATIONS, RECONNECT_MESSAGE, question_update
 from a2a_proxy.rules.families.stream.together import check_delivered, watch_other_streams
-from a2a_proxy.rules.families.stream.words import event_phrase
+from a2a_proxy.rules.families.stream.words import event_and_state
 
 _FIRST_EVENTS = (snapshot(), status("WORKING"))
 _COMPLETED_EVENT = status("COMPLETED", second=9)
@@ -133,5 +133,5 @@ def replays(context: RuleContext) -> Iterator[RuleFinding]:
         other = context.session.exchange_records.get(number)
         if other is not None and other.operation in LIVE_OPERATIONS and other.started < record.started:
             told = f"task {task.task_id} has a live stream (#{number}), but the agent answers this short call"
-            yield RuleFinding(summary=f"{told} with {event_phrase(context.frame)} after the Task")
+            yield RuleFinding(summary=f"{told} with {event_and_state(context.frame)} after the Task")
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.event import TaskState, state_label
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.protocol.task_list import split_task_list
@@ -28,11 +28,6 @@ _COMPLETED_CALL = rpc("SendMessage", send(), snapshot("COMPLETED", artifacts=[ar
 _REFUSED_SEND = rpc(
     "SendMessage", send(id="m2", taskId="t1"), error=rpc_error(-32004, "UNSUPPORTED_OPERATION", "t1 is completed")
 )
-
-
-def state_label(state: int) -> str:
-    """Return the name of a state: `input-required`."""
-    return TaskState(state).label
 
 
 def first_terminal_label(task: TaskRecord) -> str:

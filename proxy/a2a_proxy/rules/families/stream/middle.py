@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.event import TaskState, state_label
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
@@ -12,7 +12,7 @@ from a2a_proxy.rules.define.conditions import ANY_EVENT, NETWORK, Dialects, Evid
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc_stream
 from a2a_proxy.rules.examples.objects import agent_reply, chunk, send, snapshot, status
-from a2a_proxy.rules.families.stream.words import STREAMS, WITH_LIVE, event_phrase, state_label
+from a2a_proxy.rules.families.stream.words import STREAMS, WITH_LIVE, event_and_state
 from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 _SUBMITTED_EVENT = int(TaskState.SUBMITTED)
@@ -143,7 +143,7 @@ def after_terminal(context: RuleContext) -> Iterator[RuleFinding]:
         ended[2] = 0
         return
     yield RuleFinding(
-        summary=f"{event_phrase(frame)} after state {state_label(state)}; no event may follow a terminal state"
+        summary=f"{event_and_state(frame)} after state {state_label(state)}; no event may follow a terminal state"
     )
 
 
@@ -209,7 +209,7 @@ def after_final(context: RuleContext) -> Iterator[RuleFinding]:
     notes = record.writable_notes()
     seq = notes.setdefault("stream.final", frame.seq)
     if seq != frame.seq:
-        yield RuleFinding(summary=f"{event_phrase(frame)} after `final: true`; no event may follow on this stream")
+        yield RuleFinding(summary=f"{event_and_state(frame)} after `final: true`; no event may follow on this stream")
 
 
 @rule(
@@ -231,4 +231,6 @@ def repeated(context: RuleContext) -> Iterator[RuleFinding]:
     proxy in front of it) should send each event once.
     """
     if context.has_flag(ANY_EVENT) and not context.has_flag(FrameFlag.APPEND) and context.frame.generation <= 0:
-        yield RuleFinding(summary=f"{event_phrase(context.frame)} repeats the bytes of an earlier event on this stream")
+        yield RuleFinding(
+            summary=f"{event_and_state(context.frame)} repeats the bytes of an earlier event on this stream"
+        )

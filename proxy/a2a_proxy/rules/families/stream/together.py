@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.event import TaskState, state_label
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
@@ -25,7 +25,7 @@ from a2a_proxy.rules.families.stream.delivery import (
     other_streams,
     stream_delivery,
 )
-from a2a_proxy.rules.families.stream.words import CLIENT_LEFT, STREAMS, state_label
+from a2a_proxy.rules.families.stream.words import CLIENT_LEFT, STREAMS
 from a2a_proxy.rules.state.records import ACTIVE, ExchangeRecord
 
 _SECOND_NS = 1_000_000_000
