@@ -1,4 +1,4 @@
-"""A real terminal: tmux without anybody in front of it. Keys go in, what stands on the screen comes out."""
+"""A real terminal: tmux without a client, which receives keys and returns the text on the screen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from support_debian import debian_environment, debian_program
 
 PATIENCE = 60.0
-"""Seconds for anything; the machine may be busy."""
+"""Seconds for each step; the machine may be busy."""
 
 
 class Terminal:
@@ -24,16 +24,16 @@ class Terminal:
         self._environment = debian_environment({**os.environ, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"})
 
     def ask(self, *words: str) -> str:
-        """A command of tmux, and what it printed."""
+        """Run a command of tmux and return its output."""
         done = subprocess.run(
             [*self._base, *words], env=self._environment, capture_output=True, text=True, timeout=PATIENCE, check=True
         )
         return done.stdout
 
     def start(self, size: tuple[int, int], *command: str) -> None:
-        """Run a command in the folder, in a window of this size. Whatever a program copies, tmux keeps."""
+        """Run a command in the folder, in a window of this size. tmux keeps the text that a program copies."""
         width, height = map(str, size)
-        # What tmux needs to be found is nothing for the program in it.
+        # The environment of tmux is not that of the program in it.
         own = ("env", "-u", "LD_LIBRARY_PATH", "COLORTERM=truecolor", *command)
         self.ask(
             "new-session",
@@ -53,17 +53,17 @@ class Terminal:
         )
 
     def types(self, *keys: str) -> None:
-        """Keys as tmux names them: `Enter`, `Escape`, `C-p`; anything else is text."""
+        """Send keys with the names of tmux: `Enter`, `Escape`, `C-p`; anything else is text."""
         for key in keys:
             self.ask("send-keys", key)
 
     @property
     def text(self) -> str:
-        """All lines of the window."""
+        """Return all lines of the window."""
         return self.ask("capture-pane", "-p")
 
     def sees(self, *words: str) -> str:
-        """Wait until all of it is on the screen; the screen then."""
+        """Wait until all of these words are on the screen, and return the screen."""
         end = time.monotonic() + PATIENCE
         while not all(word in (text := self.text) for word in words):
             assert time.monotonic() < end, f"{words} did not come:\n{text}"
@@ -72,12 +72,12 @@ class Terminal:
 
     @property
     def copied(self) -> str:
-        """What a program has copied last."""
+        """Return the text that a program copied last."""
         return self.ask("show-buffer")
 
     @property
     def ended(self) -> bool:
-        """The program has, and with it the window and the server."""
+        """Return whether the program has ended, and with it the window and the server."""
         return (
             subprocess.run([*self._base, "ls"], env=self._environment, capture_output=True, check=False).returncode > 0
         )
@@ -85,7 +85,7 @@ class Terminal:
 
 @contextmanager
 def terminal(folder: Path) -> Iterator[Terminal]:
-    """A terminal, gone at the end."""
+    """Run a terminal until the block ends."""
     tmux = debian_program("tmux")
     assert tmux is not None
     made = Terminal(tmux, folder)

@@ -1,4 +1,4 @@
-"""Of many like cases CI tries some, a command all of them: `tests/run -m "soak or not soak" FILE`."""
+"""Reduce many similar cases to some for CI; `tests/run -m "soak or not soak" FILE` runs all of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from _pytest.mark import ParameterSet
 
 
 def thin(values: Iterable[Any], every: int) -> list[ParameterSet]:
-    """Each value as a parameter; all but every so many-th are for the command."""
+    """Return each value as a parameter. One of `every` values runs in CI, the others have the mark `soak`."""
     return [
         pytest.param(value, marks=pytest.mark.soak if number % every else ()) for number, value in enumerate(values)
     ]

@@ -1,7 +1,7 @@
-"""Three small agents in a chain, over JSON-RPC with SSE: a concierge asks a planner, and that asks a railway.
+"""Three small agents in a chain, over JSON-RPC with SSE: a concierge calls a planner, which calls a railway.
 
-Each tells its caller that it is at work, asks the next one, and answers with what it was told. Each has contexts and
-tasks of its own; what joins them is the trace, of which each makes a span (`traceparent`).
+Each reports to its caller that it works, calls the next agent, and answers with the result. Each has contexts and tasks
+of its own; they are joined by the trace, in which each creates a span (`traceparent`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _DONE = "TASK_STATE_COMPLETED"
 
 
 class Part(msgspec.Struct, frozen=True):
-    """What an agent does."""
+    """The behaviour of an agent."""
 
     name: str
     span: str
     asks: str
-    """What it asks the next agent; empty: it asks nobody."""
+    """The text that it sends to the next agent; empty if it calls none."""
     answers: tuple[str, ...]
     """Its artifact, chunk by chunk."""
 
@@ -51,12 +51,12 @@ PARTS = (
 
 
 def headers(span: str) -> dict[str, str]:
-    """Of a call made within a span of the trace."""
+    """Return the headers of a call made within a span of the trace."""
     return {"A2A-Version": "1.0", "traceparent": f"00-{TRACE}-{span}-01"}
 
 
 class Agent:
-    """One of the three; `next_url` is where the agent that it asks is reached, through the proxy."""
+    """One of the three agents; `next_url` is the address of the next agent through the proxy."""
 
     def __init__(self, part: Part, pause: float) -> None:
         self.part = part
@@ -64,7 +64,7 @@ class Agent:
         self._pause = pause
 
     async def answer(self, session: aiohttp.ClientSession) -> AsyncIterator[Json]:
-        """What it tells, event by event."""
+        """Yield the events of its response."""
         name, events = self.part.name, Events(f"{self.part.name}-task", f"{self.part.name}-context")
         yield events.task()
         await asyncio.sleep(self._pause)
@@ -81,7 +81,7 @@ class Agent:
 
 
 async def call(session: aiohttp.ClientSession, url: str, said: Json, sent: dict[str, str]) -> AsyncIterator[Json]:
-    """The events of a stream, one by one."""
+    """Yield the events of a stream."""
     body = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": said}}
     async with session.post(url, json=body, headers=sent) as response:
         async for line in response.content:
@@ -90,7 +90,7 @@ async def call(session: aiohttp.ClientSession, url: str, said: Json, sent: dict[
 
 
 def application(agent: Agent) -> web.Application:
-    """The agent behind HTTP."""
+    """Return the agent as an HTTP application."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -110,8 +110,8 @@ def application(agent: Agent) -> web.Application:
 
 @asynccontextmanager
 async def chain(pause: float = 0.0) -> AsyncIterator[tuple[list[Agent], list[int]]]:
-    """The agents with the ports that they listen on; between two things they do they wait for `pause` seconds. Who
-    starts a proxy before them gives each its `next_url`."""
+    """Run the agents and return them with their ports. They pause for `pause` seconds between two actions. The caller
+    starts a proxy in front of them and sets each `next_url`."""
     agents = [Agent(part, pause) for part in PARTS]
     async with AsyncExitStack() as stack:
         ports = []
@@ -125,7 +125,8 @@ async def chain(pause: float = 0.0) -> AsyncIterator[tuple[list[Agent], list[int
 
 
 async def ask(listens: list[str], agents: list[Agent]) -> list[Json]:
-    """A client asks the first agent; the agents are reached at `listens`, `host:port`. What the client was told."""
+    """Call the first agent as a client, and return its events; `listens` are the addresses of the agents,
+    `host:port`."""
     for agent, following in zip(agents, listens[1:], strict=False):
         agent.next_url = f"http://{following}/"
     said = {**message(QUESTION), "messageId": "client-asks"}
@@ -134,5 +135,5 @@ async def ask(listens: list[str], agents: list[Agent]) -> list[Json]:
 
 
 def routes(ports: list[int]) -> tuple[str, ...]:
-    """Options of a proxy in front of all but the first agent, which is its main upstream."""
+    """Return the options of a proxy in front of all agents except the first, which is its main upstream."""
     return tuple(word for port in ports[1:] for word in ("--listen", "127.0.0.1:0", "--upstream", f"127.0.0.1:{port}"))

@@ -1,7 +1,7 @@
-"""Two small agents: a desk that asks a clerk, and is interrupted by its client. Over JSON-RPC with SSE, and over gRPC.
+"""Two small agents: a desk that calls a clerk and is interrupted by its client. Over JSON-RPC with SSE, and over gRPC.
 
-The desk tells its client that it is at work, asks the clerk with the same words in the same context, and then writes an
-artifact chunk by chunk until its client says something; one more chunk was on its way, then it obeys.
+The desk reports to its client that it works, calls the clerk with the same text in the same context, and then writes an
+artifact chunk by chunk until its client sends a message; it sends one more chunk, then stops.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from a2a_proto import from_dict, message_class, to_dict
 
 Json = dict[str, Any]
 Ask = Callable[[Json], Awaitable[str]]
-"""Send the clerk a message through the proxy; what it says."""
+"""Sends the clerk a message through the proxy and returns the answer."""
 QUESTION = "how much is a ticket to Porto"
 PRICE = "a ticket to Porto is 27 euros"
 SERVICE = "lf.a2a.v1.A2AService"
@@ -27,12 +27,12 @@ _AT_WORK, _DONE = "TASK_STATE_WORKING", "TASK_STATE_COMPLETED"
 
 
 def message(text: str, **ids: str) -> Json:
-    """A client's message."""
+    """Return a message of a client."""
     return {"messageId": f"m-{text[:8]}", "role": "ROLE_USER", "parts": [{"text": text}], **ids}
 
 
 class Events:
-    """Those of one task."""
+    """The events of one task."""
 
     def __init__(self, task: str, context: str) -> None:
         self._ids = {"taskId": task, "contextId": context}
@@ -50,7 +50,7 @@ class Events:
 
 
 async def clerk(_: Json) -> AsyncIterator[Json]:
-    """Answers with a price."""
+    """Answer with a price."""
     events = Events("clerk-task", "ctx")
     yield events.task()
     yield events.chunk(PRICE, append=False)
@@ -58,7 +58,7 @@ async def clerk(_: Json) -> AsyncIterator[Json]:
 
 
 class Desk:
-    """The agent that asks the clerk; `interrupted` is set by its client's second message."""
+    """The agent that calls the clerk; `interrupted` is set by its client's second message."""
 
     def __init__(self) -> None:
         self.ask: Ask
@@ -80,7 +80,7 @@ class Desk:
 
 
 def served(answer: Callable[[Json], AsyncIterator[Json]], desk: Desk | None = None) -> web.Application:
-    """An agent over JSON-RPC."""
+    """Run an agent over JSON-RPC."""
 
     async def call(request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -102,7 +102,7 @@ def served(answer: Callable[[Json], AsyncIterator[Json]], desk: Desk | None = No
 
 
 async def post(session: aiohttp.ClientSession, url: str, method: str, said: Json) -> AsyncIterator[Json]:
-    """The results of a call, one by one."""
+    """Yield the results of a call."""
     body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"message": said}}
     async with session.post(url, json=body, headers={"A2A-Version": "1.0"}) as response:
         async for line in response.content:

@@ -11,18 +11,18 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.wire import Body, WireEvent
 
 Step = tuple[str, bytes]
-"""`C` the client sends bytes, `S` the agent does; `c-eof`, `s-reset`, `c-lost` and so on have no bytes."""
+"""The sender: `C` client, `S` agent; `c-eof`, `s-reset`, `c-lost` and similar steps have no bytes."""
 
 
 class Decoder(Protocol):
-    """What every decoder of a whole connection can do."""
+    """The interface of every decoder of a whole connection."""
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None: ...
     def save(self) -> dict[str, object]: ...
 
 
 def pieces_of(data: bytes, cuts: Iterable[int]) -> Iterator[bytes]:
-    """`data` cut at each of `cuts`."""
+    """Yield the pieces of `data`, split at each of `cuts`."""
     last = 0
     for cut in [*sorted({c for c in cuts if 0 < c < len(data)}), len(data)]:
         yield data[last:cut]
@@ -30,14 +30,14 @@ def pieces_of(data: bytes, cuts: Iterable[int]) -> Iterator[bytes]:
 
 
 def reload(decoder: Any) -> Any:
-    """The decoder after its state went through msgpack, as in a snapshot file."""
+    """Return the decoder restored from its state as msgpack, as in a snapshot file."""
     return type(decoder).restore(msgspec.msgpack.decode(msgspec.msgpack.encode(decoder.save())))
 
 
 def play(
     decoder: Any, steps: list[Step], cut: Callable[[bytes], Iterable[int]] = lambda _: (), restart: bool = False
 ) -> list[WireEvent]:
-    """Feed a conversation, each step cut by `cut`; with `restart` the decoder is saved and restored at each cut."""
+    """Feed a conversation, each step split by `cut`; with `restart` the decoder is saved and restored at each split."""
     out: list[WireEvent] = []
     for number, (what, data) in enumerate(steps, 1):
         direction = Direction.TO_AGENT if what[0] in "Cc" else Direction.TO_CLIENT
@@ -52,7 +52,7 @@ def play(
 
 
 def merged(events: Iterable[WireEvent]) -> list[WireEvent]:
-    """The same events with adjacent pieces of one body put together."""
+    """Return the same events with adjacent pieces of one body joined."""
     out: list[WireEvent] = []
     for event in events:
         last = out[-1] if out else None
@@ -68,7 +68,8 @@ def merged(events: Iterable[WireEvent]) -> list[WireEvent]:
 
 
 def in_every_split(make: Callable[[], Any], steps: list[Step]) -> list[WireEvent]:
-    """Play whole, byte by byte and cut once at each boundary, without and with restarts; all must give the same."""
+    """Decode it whole, byte by byte and split once at each boundary, without and with restarts; check that all results
+    are equal."""
     whole = play(make(), steps)
     for restart in (False, True):
         assert play(make(), steps, lambda data: range(len(data)), restart) == whole

@@ -161,8 +161,10 @@ class _RedactedSource:
 class Observer:
     """Decodes one session: all its connections and the state they share."""
 
-    def __init__(self, redactor: Redactor, live: LiveMode = "auto") -> None:
-        """Create an observer. `live` is the payload family of SendLiveMessage if the user has set it."""
+    def __init__(self, redactor: Redactor, live: LiveMode = "auto", rules: Engine | None = None) -> None:
+        """Create an observer. `live` is the payload family of SendLiveMessage if the user has set it; without `rules`
+        all rules run.
+        """
         self._redactor = redactor
         self._session_context = SessionContext(live)
         self._connections: dict[int, _ObservedConnection] = {}
@@ -172,7 +174,7 @@ class Observer:
         """Closed exchanges of adopted connections; reported once."""
         self.tasks = TaskTracker()
         self._segments = SegmentTracker(redactor.text)
-        self._rules = Engine()
+        self._rules = Engine() if rules is None else rules
         self._held_for_rules: list[FrameOrEnd] | None = None
         """Frames and closed exchanges that the rules have not seen yet, in order; None if the rules see each one at
         once."""

@@ -1,9 +1,8 @@
-"""A tracing backend in a process of its own, which is well or in trouble as it is told: `backend.py PROTOCOL PORT`.
+"""A tracing backend in a process of its own, in a mood that its caller sets: `backend.py PROTOCOL PORT`.
 
-It reads words from stdin, one a line, and answers each with a line: `fine`, `slow` (it takes requests and answers
-none), `refusing` and `errors` change how it is; `count` tells how many spans it has stored and how many of them differ.
-It stores what it acknowledges, and nothing else. It has what processor time all others leave: in life it stands
-elsewhere.
+It reads one command per line from stdin and answers each with a line: `fine`, `slow` (it accepts requests and answers
+none), `refusing` and `errors` set its mood; `count` returns the number of stored spans and of distinct ones. It stores
+what it acknowledges, and nothing else. It runs at idle priority, because a real backend runs on another machine.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ _ANSWERS: dict[str, dict[str, Any]] = {
     "http/protobuf": {"refusing": 401, "errors": 500},
 }
 _HELD: dict[str, Any] = {"grpc": grpc.StatusCode.UNAVAILABLE, "http/protobuf": 503}
-"""What a request gets in the end that was not answered: its client mostly waits no more."""
+"""The late response to a held request, whose client has usually stopped waiting."""
 
 
 class Moody(Received):
-    """Takes spans, or not."""
+    """A backend with a mood."""
 
     def __init__(self, protocol: str) -> None:
         super().__init__(protocol)
@@ -36,12 +35,12 @@ class Moody(Received):
         self._changed = threading.Event()
 
     def be(self, mood: str) -> None:
-        """From now on; what is held is let go."""
+        """Set the mood and release the held requests."""
         self._mood, before, self._changed = mood, self._changed, threading.Event()
         before.set()
 
     def take(self, request: Any, headers: dict[str, str]) -> Any:
-        """`Received.take`."""
+        """Take a request (see `Received.take`)."""
         changed, mood = self._changed, self._mood
         if mood == "slow":
             changed.wait()

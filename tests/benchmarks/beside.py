@@ -1,4 +1,4 @@
-"""What a hook takes from the recorder: the time for a journal, with and without a hook on the same recording."""
+"""The cost of a hook for the recorder: the time for a journal, with and without a hook on the same recording."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SECONDS = 120.0
 
 
 def rate(made: Made, first: Made, folder: Path, hook: str = "") -> float:
-    """A2A messages that a recorder stores a second of wall time, at the priority that it has while the relay lives.
+    """Return the A2A messages that a recorder stores per second of wall time, at its priority while the relay lives.
 
-    The file has a session already, made of `first`; it is what the hook has been called for when the clock starts.
+    The file already has a session, made of `first`; the hook has been called for it when the measurement starts.
     """
     name = f"beside-{time.monotonic_ns()}"
     recording = folder / f"{name}.a2a.db"
@@ -36,7 +36,7 @@ def rate(made: Made, first: Made, folder: Path, hook: str = "") -> float:
 
 
 def _record(made: Made, journal: Path, recording: Path) -> None:
-    """A recorder as the relay starts it; its wake-up pipe stays open, as the relay's does."""
+    """Run a recorder as the relay starts it; its wake-up pipe stays open, as the relay's does."""
     session(made, journal, recording)
     wake, relay = os.pipe()
     options = ["--wake", str(wake), "--say", "-1", "--patience", "0"]
@@ -52,7 +52,7 @@ def _record(made: Made, journal: Path, recording: Path) -> None:
 
 @contextlib.contextmanager
 def _hooked(hook: str, recording: Path, called: Path) -> Iterator[None]:
-    """A hook that has been called for what the recording holds, until the block ends."""
+    """Run a hook that has been called for the content of the recording, until the block ends."""
     known = {name: os.environ.get(name) for name in ("PYTHONPATH", CALLED)}
     os.environ |= {"PYTHONPATH": str(HERE), CALLED: str(called)}
     keeper = HookKeeper(hook, str(recording), lambda *told: print(*told, file=sys.stderr), follow=True)

@@ -1,6 +1,7 @@
-"""A2A conversations as bytes on the wire, without end: gRPC streams, JSON-RPC streams over SSE, unary calls.
+"""Endless A2A conversations as bytes on the wire: gRPC streams, JSON-RPC streams over SSE, unary calls.
 
-Each source yields what one peer sent at once, as (direction, bytes), and how many A2A messages that completed.
+Each source yields the bytes that one peer sent at once, as (direction, bytes), and the number of A2A messages that they
+completed.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ Step = tuple[Direction, bytes, int]
 
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
 EVENTS = 50
-"""Events of one stream: a task, status updates with a message each, two artifact chunks, the final status."""
+"""Number of events of one stream: a task, status updates with a message each, two artifact chunks, the final status."""
 GRPC_TEXT, JSON_TEXT = 160, 40
-"""Bytes of text in a status update; with ids and names an event is some 300 bytes in both bindings."""
+"""Bytes of text in a status update; with ids and names an event has about 300 bytes in both bindings."""
 _TASK, _CONTEXT, _MESSAGE = (digit * 36 for digit in "123")
 _DATA, _HEADERS, _SETTINGS, _ACK = 0, 1, 4, 1
 _END_STREAM, _END_HEADERS = 1, 4
@@ -68,7 +69,7 @@ def grpc_message(name: str, value: dict[str, object]) -> bytes:
 
 
 def _script(text: int) -> list[dict[str, object]]:
-    """The events of one stream, text and ids still to be filled in."""
+    """Return the events of one stream, without text and ids."""
     middle = [_update("?" * text) for _ in range(1, EVENTS - 1)]
     middle[EVENTS // 3] = _chunk("?" * text)
     middle[EVENTS // 2] = _chunk("?" * text, append=True, lastChunk=True)
@@ -76,17 +77,17 @@ def _script(text: int) -> list[dict[str, object]]:
 
 
 class Filler:
-    """Puts fresh text and ids into a template, whose length stays: the lengths within it stay right too."""
+    """Fills new text and ids into a template without changing its length, so that the lengths in it stay correct."""
 
     def __init__(self, english: English) -> None:
         self._english = english
 
     def begin(self) -> None:
-        """Another task."""
+        """Start another task."""
         self._task, self._context = self._english.uuid(), self._english.uuid()
 
     def fill(self, template: bytes, text: int) -> bytes:
-        """One message."""
+        """Fill one message."""
         filled = template.replace(_TASK.encode(), self._task).replace(_CONTEXT.encode(), self._context)
         if b"?" * text in filled:
             filled = filled.replace(b"?" * text, self._english.sentence(text))
@@ -94,7 +95,7 @@ class Filler:
 
 
 def grpc_connection(english: English, streams: int) -> Iterator[Step]:
-    """One HTTP/2 connection with so many streams side by side, a new one for each that ends."""
+    """Yield one HTTP/2 connection with that many streams at the same time; a new one replaces each that ends."""
     yield UP, _PREFACE + frame(_SETTINGS, 0, 0), 0
     yield DOWN, frame(_SETTINGS, 0, 0) + frame(_SETTINGS, _ACK, 0), 0
     client, server, numbers = Encoder(), Encoder(), itertools.count(1, 2)
@@ -120,7 +121,7 @@ def grpc_connection(english: English, streams: int) -> Iterator[Step]:
 
 
 def sse_connection(english: English) -> Iterator[Step]:
-    """One HTTP/1.1 connection with one JSON-RPC stream after another."""
+    """Yield one HTTP/1.1 connection with one JSON-RPC stream after another."""
     filler = Filler(english)
     numbers = itertools.count(1)
     template = b'{"jsonrpc":"2.0","id":%d,"result":%b}'
@@ -141,7 +142,8 @@ def sse_connection(english: English) -> Iterator[Step]:
 
 
 def unary_connection(english: English) -> Iterator[Step]:
-    """One HTTP/1.1 connection with one JSON-RPC call after another; each makes a task and does not wait for its end."""
+    """Yield one HTTP/1.1 connection with one JSON-RPC call after another; each creates a task and does not wait for its
+    end."""
     filler = Filler(english)
     ask, answer = (
         json_text({**_ASK, "configuration": {"returnImmediately": True}}),

@@ -1,4 +1,4 @@
-"""What recording costs: a recorder process on one core over a made journal, and one commit per frame."""
+"""The cost of recording: a recorder process on one core over a generated journal, and one commit per frame."""
 
 from __future__ import annotations
 
@@ -26,33 +26,33 @@ class Cost(msgspec.Struct, frozen=True):
     """One run of the recorder."""
 
     messages: int
-    """A2A messages, which is what a rate counts."""
+    """A2A messages, the unit of rates."""
     frames: int
-    """Rows of `frame`: the messages, and the ends of exchanges and settings of connections."""
+    """Rows of `frame`: the messages, the ends of exchanges and the settings of connections."""
     cpu_seconds: float
-    """Processor time of the process, its start included."""
+    """Processor time of the process, including its start."""
     start_seconds: float
-    """Of that, what a process takes that finds next to nothing to do."""
+    """The part of it that a process without work needs."""
     wall_seconds: float
     peak_mib: float
     file_bytes: int
     payload_bytes: int
-    """Sum of the payloads as they came."""
+    """Sum of the payload sizes before compression."""
 
     @property
     def per_second(self) -> float:
-        """Messages decoded, stored and indexed per second of processor time."""
+        """Return the messages decoded, stored and indexed per second of processor time."""
         return self.messages / (self.cpu_seconds - self.start_seconds)
 
     @property
     def bytes_per_frame(self) -> float:
-        """Bytes of the file, all tables and indexes, per A2A message."""
+        """Return the bytes of the file, with all tables and indexes, per A2A message."""
         return self.file_bytes / self.messages
 
 
 @contextlib.contextmanager
 def state_in(folder: Path) -> Iterator[None]:
-    """The state directory (the redaction key) in `folder`."""
+    """Use a state directory (with the redaction key) in `folder`."""
     old = os.environ.get("A2A_PROXY_STATE")
     os.environ["A2A_PROXY_STATE"] = str(folder / "state")
     try:
@@ -65,17 +65,18 @@ def state_in(folder: Path) -> Iterator[None]:
 
 
 def burst(made: Made, folder: Path, start_seconds: float = 0.0, *, rules: bool = True) -> Cost:
-    """A recorder process, pinned to one core, from the first record to the end; without `rules` it judges nothing."""
+    """Run a recorder process, pinned to one core, from the first record to the end; without `rules` it checks no
+    rules."""
     return recorded(made, folder, start_seconds, rules=rules)[0]
 
 
 def recorded(made: Made, folder: Path, start_seconds: float = 0.0, *, rules: bool = True) -> tuple[Cost, Path]:
-    """The same, and the recording."""
+    """Return the same and the recording."""
     name = f"burst-{made.messages}-{time.monotonic_ns()}"
     recording = folder / f"{name}.a2a.db"
     session(made, folder / name, recording)
     wake, wake_write = os.pipe()
-    os.close(wake_write)  # as if the relay were gone: the recorder reads to the end and finishes
+    os.close(wake_write)  # as if the relay had ended: the recorder reads to the end and finishes
     command = [sys.executable, __file__, "burst" if rules else "unjudged", str(folder / name), str(wake)]
     began = time.monotonic()
     process = subprocess.Popen(command, pass_fds=(wake,))
@@ -85,7 +86,7 @@ def recorded(made: Made, folder: Path, start_seconds: float = 0.0, *, rules: boo
 
 
 def trickle(made: Made, folder: Path) -> Cost:
-    """One transaction per frame, as when frames come one at a time; in a process of its own."""
+    """Measure one transaction per frame, as for frames that arrive one by one, in a process of its own."""
     recording = folder / f"trickle-{made.messages}.a2a.db"
     began = time.monotonic()
     process = subprocess.Popen([sys.executable, __file__, "trickle", str(made.folder), str(recording)])
@@ -93,7 +94,8 @@ def trickle(made: Made, folder: Path) -> Cost:
 
 
 def ended(process: subprocess.Popen[bytes]) -> tuple[float, float]:
-    """Wait for its end; processor seconds, and the peak of its resident memory in MiB, which is read while it runs."""
+    """Wait for its end; return the processor seconds and the peak of its resident memory in MiB, sampled while it
+    runs."""
     peak = 0.0
     while True:
         pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -126,7 +128,7 @@ def _cost(recording: Path, made: Made, began: float, start_seconds: float, cpu: 
 
 
 def _trickle(journal: Path, recording: Path) -> None:
-    """Each chunk that yields something is a commit."""
+    """Commit each chunk that yields rows."""
     from a2a_proxy.capture.journal_reader import JournalReader
     from a2a_proxy.model.finding import Finding
     from a2a_proxy.model.frame import Frame
@@ -153,7 +155,7 @@ def _trickle(journal: Path, recording: Path) -> None:
 
 
 def _burst(folder: Path, wake: int) -> None:
-    """What a recorder process does, at equal priority and silent."""
+    """Run a recorder process at normal priority and without output."""
     from a2a_proxy.recorder.__main__ import reduce_collections
     from a2a_proxy.recorder.process import record_session
     from a2a_proxy.recorder.status_writer import StatusWriter
@@ -163,7 +165,7 @@ def _burst(folder: Path, wake: int) -> None:
 
 
 def without_rules() -> None:
-    """Observers of this process ask no rule from now on, and learn nothing for rules."""
+    """Disable the rules and their state in the observers of this process."""
     from a2a_proxy import observer
 
     class Silent:
@@ -174,7 +176,7 @@ def without_rules() -> None:
 
 
 def profile(made: Made, folder: Path, rows: int = 40) -> str:
-    """The functions of the recorder that take most, with and without what they call; us per A2A message."""
+    """Return the most expensive functions of the recorder, with and without their callees; us per A2A message."""
     name = f"profile-{time.monotonic_ns()}"
     session(made, folder / name, folder / f"{name}.a2a.db")
     wake, wake_write = os.pipe()
@@ -200,7 +202,7 @@ def _table(stats: pstats.Stats, messages: int, rows: int) -> str:
 
 
 def report(cost: Cost) -> dict[str, float]:
-    """For JSON."""
+    """Return the values for JSON."""
     values = json.loads(msgspec.json.encode(cost))
     return {**values, "per_second": cost.per_second, "bytes_per_frame": cost.bytes_per_frame}
 

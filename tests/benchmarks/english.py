@@ -1,8 +1,8 @@
-"""English sentences and fresh UUIDs, the same in each run.
+"""English sentences and new UUIDs, the same in each run.
 
-The sentences are cut at random places from the prose that CPython ships: its language reference and the documentation
-strings of its library, some megabytes. Words drawn one by one would compress unlike anything that people or models
-write, and a small text would come again within one compressed block.
+The sentences are cut at random positions from the prose that CPython includes: its language reference and the
+docstrings of its library, some megabytes. Independent random words would compress unlike text of people or models, and
+a small text would repeat within one compressed block.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class English:
         self._prose = re.sub(" +", " ", prose).encode()
 
     def sentence(self, size: int) -> bytes:
-        """`size` bytes of prose, begun at the beginning of a word."""
+        """Return `size` bytes of prose that begin at the beginning of a word."""
         at = self._prose.find(b" ", int(self._random.random() * (len(self._prose) - 2 * size))) + 1
         return self._prose[at : at + size]
 
     def uuid(self) -> bytes:
-        """A random UUID."""
+        """Return a random UUID."""
         h = b"%032x" % self._random.getrandbits(128)
         return b"%b-%b-4%b-a%b-%b" % (h[:8], h[8:12], h[13:16], h[17:20], h[20:])
 

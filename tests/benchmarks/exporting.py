@@ -1,19 +1,19 @@
-"""What a live export takes from the relay, and what becomes of the spans where the backend is in trouble.
+"""The cost of a live export for the relay, and the fate of the spans if the backend fails.
 
-For each mood of a backend three proxies stand beside each other for the whole of it: one that exports by gRPC, one by
-HTTP, one that does not export. One steady load, calls at a fixed rate on one connection, goes to one of them at a time,
-in slices of some seconds: each slice of an exporting proxy lies between two of the one that does not, and what is told
-is the p50 of the former by the mean of those of the latter. A machine whose speed drifts over minutes moves all three
-alike, and an even drift cancels.
+For each mood of a backend three proxies run all the time: one exports by gRPC, one by HTTP, one does not export. One
+steady load, calls at a fixed rate on one connection, is sent to one of them at a time, in slices of some seconds: each
+slice of an exporting proxy lies between two slices of the proxy without an export. The result is the p50 of the former
+divided by the mean of the latter. A machine whose speed drifts over minutes affects all three alike, and an even drift
+cancels.
 
-An export follows late, and tries again whether calls come or not: work of its own would fall into the slices that it
-is compared with, and be hidden. So an export, and with it all that it does, is stopped (SIGSTOP) outside the slices of
-its own proxy, and has to do all its work in them. Its clock runs on: what was to be tried again meanwhile is tried
-when it goes on, so that its slices hold rather more of that than life would. How much processor time it used within
-its slices and outside is told. The beginning of each slice is not counted.
+An export works with a delay, and retries whether calls arrive or not: its work would fall into the slices with which it
+is compared, and would not be measured. So each export is stopped (SIGSTOP) outside the slices of its own proxy, and
+must do all its work in them. Its clock continues: a retry that became due meanwhile is made when it continues, so that
+its slices contain more retries than in practice. The processor time within its slices and outside is reported. The
+beginning of each slice is not counted.
 
-The mood lasts, without a break, as long as the slices do. Then the backend is well, the load goes on for a while, and
-the export, running freely, comes to the end of what waits.
+The mood lasts without a break as long as the slices. Then the backend recovers, the load continues for a while, and the
+export, which is no longer stopped, sends the remaining spans.
 """
 
 from __future__ import annotations
@@ -28,81 +28,81 @@ import msgspec
 from standing import Standing
 
 RATE = 300
-"""Calls a second."""
+"""Calls per second."""
 NONE = "no export"
 MOODS = ("fine", "down", "slow", "refusing", "errors")
 PROTOCOLS = ("grpc", "http/protobuf")
 SLICE = 2.5
-"""Seconds of each slice. All are as long: each has as much left to do of the one before."""
+"""Seconds of each slice. All have the same length, so that each inherits as much unfinished work."""
 UNCOUNTED = 0.5
-"""Seconds at the beginning of each."""
+"""Seconds at the beginning of each slice that are not counted."""
 _CYCLE = len(PROTOCOLS) * 2 * SLICE
 _BACK = SLICE
-"""Seconds of load when the backend is well again."""
+"""Seconds of load after the backend has recovered."""
 _WARM = 1.0
 """Seconds of load before the first slice."""
 _PATIENCE = 60.0
-"""Seconds that the recorders and the exports have to catch up."""
+"""Seconds for the recorders and the exports to catch up."""
 
 
 class Turn(msgspec.Struct, frozen=True, kw_only=True):
-    """How one exporting proxy went in one mood."""
+    """The result of one exporting proxy in one mood."""
 
     mood: str
     protocol: str
     p50: list[float]
-    """Of each slice, us."""
+    """p50 of each slice, us."""
     p99: list[float]
     without: list[float]
-    """For each slice the mean p50 of those before and after it, of the proxy that does not export, us."""
+    """For each slice the mean p50 of the previous and the next slice of the proxy without an export, us."""
     back: float
-    """The p50 when the backend was well again, us."""
+    """p50 after the backend has recovered, us."""
     calls: int
     behind: int
-    """Bytes that the recorder was behind at most, of looks after each slice."""
+    """Maximum bytes that the recorder was behind, sampled after each slice."""
     left: int
-    """The same when the load had ended."""
+    """The same at the end of the load."""
     within: float = 0.0
-    """Processors in use by the export during its slices."""
+    """Processors used by the export during its slices."""
     outside: float = 0.0
-    """The same between them."""
+    """The same between its slices."""
     mib: float = 0.0
-    """Most memory that the export took."""
+    """Maximum memory of the export."""
     caught_up: float = 0.0
-    """Seconds of its own time from the return of the backend until it had all that it was to get."""
+    """Seconds of running time from the recovery of the backend until the export had sent all spans."""
     sent: int = 0
     given_up: int = 0
     unsent: int = 0
-    """These three as the proxy's last line says."""
+    """The three numbers in the proxy's last line."""
     stored: int = 0
-    """Spans that the backend has acknowledged."""
+    """Spans that the backend acknowledged."""
     distinct: int = 0
-    """Those of them that differ."""
+    """Distinct spans among them."""
 
     @property
     def exports(self) -> bool:
-        """It is none that is compared with its like, to see what the method makes of no difference."""
+        """Return whether the proxy exports. The control, which compares three proxies without an export, does not."""
         return self.mood != NONE
 
     @property
     def ratios(self) -> list[float]:
-        """By how much calls took longer, slice by slice."""
+        """Return the factor by which calls took longer, slice by slice."""
         return [one / other for one, other in zip(self.p50, self.without, strict=True)]
 
     @property
     def whole(self) -> bool:
-        """Each call is accounted for once: stored, given up and counted, or told as not sent."""
+        """Return whether each call is accounted for once: stored, counted as given up, or reported as not sent."""
         once = self.stored == self.distinct == self.sent
         return once and self.sent + self.given_up + self.unsent == self.calls
 
 
 def turns(folder: Path, origin: int, seconds: float) -> list[Turn]:
-    """All moods, each for so many seconds on end; and the method itself, with three proxies that do not export."""
+    """Measure each mood for that many seconds, and the method itself with three proxies that do not export."""
     return [turn for mood in (NONE, *MOODS) for turn in _turns(folder, origin, seconds, mood)]
 
 
 def _turns(folder: Path, origin: int, seconds: float, mood: str) -> list[Turn]:
-    """One mood, a turn for each protocol, from the start of the proxies to their end."""
+    """Measure one mood with both protocols, from the start of the proxies to their end."""
     with tempfile.TemporaryDirectory(dir=folder) as place, contextlib.ExitStack() as stack:
         some = [
             _Exporting(Standing(Path(place) / str(number), origin, stack, mood, protocol if mood != NONE else ""))
@@ -128,7 +128,7 @@ def _turns(folder: Path, origin: int, seconds: float, mood: str) -> list[Turn]:
 
 
 class _Exporting:
-    """A proxy that exports, and its slices."""
+    """A proxy that exports, and the results of its slices."""
 
     def __init__(self, standing: Standing) -> None:
         self.standing = standing
@@ -139,7 +139,7 @@ class _Exporting:
         """Seconds of work after `bring_back`."""
 
     def slice(self) -> None:
-        """One."""
+        """Run one slice."""
         self._outside += self.standing.usage()
         self.standing.go_on()
         self._slices.append(_counted(self.standing, SLICE))
@@ -148,7 +148,7 @@ class _Exporting:
         self.standing.look()
 
     def bring_back(self) -> None:
-        """The backend is well, and the load goes on."""
+        """Let the backend recover while the load continues."""
         self._outside += self.standing.usage()
         self.standing.bring_back()
         self.standing.go_on()
@@ -156,7 +156,7 @@ class _Exporting:
         self.standing.rest()
 
     def turn(self, mood: str, protocol: str) -> Turn:
-        """What came out; the export has caught up."""
+        """Return the result after the export has caught up."""
         standing = self.standing
         left, mib = standing.bytes_behind(), standing.mib()
         (sent, given_up, unsent), (stored, distinct) = standing.end()
@@ -183,7 +183,7 @@ class _Exporting:
 
 
 def _catch_up(some: list[_Exporting]) -> None:
-    """Let the recorders and the exports come to the end, but not for ever."""
+    """Wait a limited time for the recorders and the exports to finish."""
     began = time.monotonic()
     for each in some:
         each.standing.go_on()
@@ -196,7 +196,7 @@ def _catch_up(some: list[_Exporting]) -> None:
 
 
 def _counted(standing: Standing, seconds: float) -> list[float]:
-    """Round trips of a slice, us, sorted."""
+    """Return the counted round trips of a slice, us, sorted."""
     standing.caller.steady(RATE, UNCOUNTED)
     return sorted(standing.caller.steady(RATE, seconds - UNCOUNTED))
 

@@ -1,4 +1,4 @@
-"""What the turns of `exporting` come to, and what an export of a large recording takes: rows and targets."""
+"""Results of `exporting` and of an export of a large recording: rows and targets."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ class Offline(msgspec.Struct, frozen=True):
     spans: int
     seconds: float
     mib: float
-    """Most memory that it took."""
+    """Maximum memory."""
 
 
 def offline(recording: Path, frames: int, where: str) -> Offline:
-    """All of it to a file (`where` is `file`), or by this protocol to a backend that takes everything."""
+    """Export the whole recording to a file (`where` is `file`), or by this protocol to a backend that accepts
+    everything."""
     with contextlib.ExitStack() as stack:
         backend = None if where == "file" else Backend(where, port := free_port())
         to = ["--to", str(file := recording.with_suffix(".otlp.jsonl"))]
@@ -47,7 +48,7 @@ def offline(recording: Path, frames: int, where: str) -> Offline:
 
 
 def offline_rows(some: list[Offline]) -> list[Row]:
-    """Spans a second and memory, by size."""
+    """Return spans per second and memory, by size of the recording."""
     title = "Export of a recording"
     found = []
     for each in some:
@@ -58,13 +59,13 @@ def offline_rows(some: list[Offline]) -> list[Row]:
 
 
 def offline_targets(small: Offline, large: Offline) -> list[Target]:
-    """Memory does not grow with the recording."""
+    """Return the targets: memory does not grow with the recording."""
     name = f"peak memory of an export ({large.where}) of {large.frames:,} frames, times that of {small.frames:,}"
     return [Target(name, 1.25, large.mib / small.mib, at_most=True)]
 
 
 def live_rows(turns: list[Turn]) -> list[Row]:
-    """Round trips by how the backend was, and what the export took."""
+    """Return the round trips by mood of the backend, and the cost of the export."""
     title = f"Live export, {RATE} calls/s on one connection"
     found = []
     for mood, some in _by_mood(turns).items():
@@ -89,7 +90,7 @@ def live_rows(turns: list[Turn]) -> list[Row]:
 
 
 def live_targets(turns: list[Turn]) -> list[Target]:
-    """A call takes no longer, the recorder comes to the end, and every span is accounted for once."""
+    """Return the targets: calls take no longer, the recorder catches up, and every span is accounted for once."""
     found = []
     for mood, some in _by_mood(turns).items():
         ratios = [ratio for each in some for ratio in each.ratios]
@@ -108,7 +109,8 @@ def live_targets(turns: list[Turn]) -> list[Target]:
 
 
 def notes(turns: list[Turn]) -> list[str]:
-    """Each turn: how far its slices agree, where the export worked, and what became of the spans."""
+    """Return notes on each turn: the agreement of its slices, the times at which the export worked, and the fate of the
+    spans."""
     found = ["| | protocol | slices | ratio of p50, median | 95 % | quartiles | processors in its slices | outside |"]
     found += ["|---|---|--:|--:|--:|--:|--:|--:|"]
     for each in turns:
@@ -128,7 +130,7 @@ def notes(turns: list[Turn]) -> list[str]:
 
 
 def quartiles(values: list[float]) -> tuple[float, float, float]:
-    """A quarter of the values is below the first, half below the second, three quarters below the third."""
+    """Return the quartiles of the values."""
     if len(values) < 2:
         return values[0], values[0], values[0]
     lower, middle, upper = statistics.quantiles(values, n=4, method="inclusive")
@@ -136,8 +138,8 @@ def quartiles(values: list[float]) -> tuple[float, float, float]:
 
 
 def interval(values: list[float]) -> tuple[float, float]:
-    """Between which of the values the median lies of all that could have been measured, in 95 of 100 cases or more,
-    however they are spread: each is above it or below as a coin falls. Of less than six: the least and the largest."""
+    """Return the interval of the values that contains the true median with a probability of 95 %, for any distribution:
+    each value is above or below it like the side of a coin. For fewer than six values: the smallest and the largest."""
     ordered, number = sorted(values), len(values)
     below, rank = 0.5**number, 0
     while below + math.comb(number, rank + 1) * 0.5**number <= 0.025:

@@ -1,4 +1,4 @@
-"""A recorder at work: a made journal is written piece by piece, at a fixed rate, and a recorder process follows it."""
+"""A recorder at work: a generated journal is written at a fixed rate, and a recorder process follows it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from journals import STARTED, Made
 from a2a_proxy.capture.file_layout import SessionFile, write_session
 
 _TICK = 0.01
-"""Seconds between two writes, as of a relay that is not in a hurry."""
+"""Seconds between two writes of a relay with low load."""
 _END_SECONDS = 60.0
 
 
 @contextlib.contextmanager
 def feeding(made: Made, folder: Path, recording: Path, rate: float) -> Iterator[threading.Event]:
-    """`rate` messages a second, as another session of `recording`, until the block ends; the event: that was all."""
+    """Write `rate` messages per second as another session of `recording` until the block ends; the yielded event is set
+    at the end of the journal."""
     folder.mkdir(mode=0o700)
     facts = SessionFile(str(recording), os.getpid(), STARTED, f"benchmark {folder.name}", ("a2a-proxy",))
     write_session(folder, facts)
@@ -38,7 +39,7 @@ def feeding(made: Made, folder: Path, recording: Path, rate: float) -> Iterator[
     finally:
         stop.set()
         writer.join()
-        os.close(bell)  # as if the relay were gone: the recorder reads to the end and finishes
+        os.close(bell)  # as if the relay had ended: the recorder reads to the end and finishes
         process.wait(_END_SECONDS)
 
 

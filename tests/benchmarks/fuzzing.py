@@ -1,8 +1,8 @@
 """A long fuzz of the proxy. `tests/benchmarks/fuzz` calls it.
 
 Conversations of the sample recordings are changed at random and played through real proxies between a scripted client
-and a scripted agent. Everything runs on one core, so that the other ones are free; the recordings of a round are
-deleted when it has been judged, so that the disk does not fill.
+and a scripted agent. Everything runs on one core, so that the others stay free; the recordings of a round are deleted
+after its checks, so that the disk does not fill up.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from support_fuzz_round import Failure, Memory, Round, Totals, peak
 from support_fuzz_stdio import fuzz_stdio
 
 ROUND_SECONDS = 600.0
-"""How long two proxies live; less where their files have grown to `MAX_DISK`."""
+"""Seconds that two proxies run; less if their files reach `MAX_DISK`."""
 ROUND_CONNECTIONS = 40_000
 MAX_DISK = 400 << 20
-"""Bytes of recordings and journals at which a round ends. Judging it may double that for a moment."""
+"""Bytes of recordings and journals at which a round ends. The checks may double them for a moment."""
 MAX_BEHIND = 8 << 20
-"""Bytes of journal that a recorder may have before it: then nothing new is played until it has read some."""
+"""Bytes of journal ahead of a recorder at which the round waits."""
 LOOK_SECONDS = 2.0
 PROGRESS_SECONDS = 60.0
 STDIO_EVERY = 2_000
-"""One session of a stdio agent for so many connections: each starts three processes."""
+"""Connections per session of a stdio agent, because each session starts three processes."""
 MAX_FAILURES = 1_000
-"""Failures of which a line is kept; more are only counted."""
+"""Maximum number of failures with a line of their own; further ones are only counted."""
 MAX_KEPT = 3
-"""Rounds that failed whose files are kept."""
+"""Maximum number of failed rounds whose files are kept."""
 
 
 def arguments() -> argparse.Namespace:
-    """What was typed."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="tests/benchmarks/fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="how long to play (60)")
     parser.add_argument("--seed", type=int, default=None, help="repeat the run of this seed; else one is drawn")
@@ -62,7 +62,7 @@ def arguments() -> argparse.Namespace:
 
 
 class Fuzz:
-    """One run: rounds, one after another."""
+    """One run of several rounds."""
 
     def __init__(self, seed: int, first: int, last: int | None, seconds: float, failures: Path) -> None:
         self.totals = Totals()
@@ -75,7 +75,7 @@ class Fuzz:
         self._kept = 0
 
     def run(self) -> None:
-        """Play until time is over, or all is played."""
+        """Play until the time is over or every connection has been played."""
         while time.monotonic() < self._ends:
             before = self.totals.connections, len(self.totals.failures)
             with tempfile.TemporaryDirectory(prefix="a2a-fuzz-", ignore_cleanup_errors=True) as folder:
@@ -97,7 +97,7 @@ class Fuzz:
             running.finish()
             if numbers:
                 fuzz_stdio(folder / "stdio", self._seed, range(numbers[0], numbers[-1] + 1, STDIO_EVERY), totals)
-        except Exception as wrong:  # a check that could not be made has failed; the next round may tell more
+        except Exception as wrong:  # a check that could not run has failed; the next round may show more
             totals.add(Failure(-1, f"the round could not be finished: {wrong!r}"))
         finally:
             running.kill()
@@ -163,7 +163,7 @@ class Fuzz:
 
 
 def report(fuzz: Fuzz, seed: int) -> str:
-    """The end of the run, for people."""
+    """Print the result of the run."""
     totals = fuzz.totals
     lines = [
         f"seed {seed}",
@@ -194,14 +194,14 @@ def _words(counts: Counter[str]) -> str:
 
 
 def main() -> int:
-    """Play and report; 1 where anything failed."""
+    """Play and report; return 1 if there is a failure."""
     options = arguments()
     if not options.all_cores and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     seed = random.randrange(1 << 32) if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
     last = None if options.connections is None else options.first + options.connections
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # what was started is ended too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # end all child processes too
     fuzz = Fuzz(seed, options.first, last, options.seconds, options.failures)
     fuzz.run()
     print(report(fuzz, seed), flush=True)

@@ -37,11 +37,11 @@ MESSAGE = from_dict(
         }
     },
 ).SerializeToString()
-"""A status update with a sentence, some 300 bytes."""
+"""A status update with a sentence, about 300 bytes."""
 
 
 class Stream(grpc.GenericRpcHandler):
-    """Sends messages until the client has enough."""
+    """Sends messages until the client cancels."""
 
     def service(self, details: grpc.HandlerCallDetails) -> Any:
         return grpc.unary_stream_rpc_method_handler(self.send) if details.method == METHOD else None

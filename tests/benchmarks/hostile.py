@@ -1,4 +1,4 @@
-"""How long a good client waits while a hostile one keeps the proxy busy."""
+"""The delay of a normal client while a hostile one keeps the proxy busy."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_SECONDS = 20.0
 
 @contextlib.contextmanager
 def agent(folder: Path, messages: int) -> Iterator[int]:
-    """The agent of good and hostile clients; its port."""
+    """Run the agent of normal and hostile clients; yield its port."""
     port = free_port()
     program = Path(__file__).resolve().parents[1] / "support_floods.py"
     with running([sys.executable, str(program), str(port), str(messages)], port, folder / "agent.err"):
@@ -35,7 +35,8 @@ def agent(folder: Path, messages: int) -> Iterator[int]:
 
 
 def measure(folder: Path, origin: int, messages: int, *options: str) -> dict[str, float]:
-    """The longest round trip of a good client, ms, beside each kind of hostile client, each kind with its own proxy."""
+    """Return the longest round trip of a normal client, ms, beside each kind of hostile client, each with a proxy of
+    its own."""
     made = {name: (flood.client(messages), flood.agent_ends) for name, flood in FLOODS.items()}
     kinds = {QUIET: [], **{name: [each] for name, each in made.items()}, TOGETHER: list(made.values())}
     found = {}

@@ -1,4 +1,4 @@
-"""How the screen behaves over a large recording, in a pseudo terminal: opening, moving, following, memory."""
+"""Speed of the screen on a large recording, in a pseudo terminal: opening, moving, following, memory."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from a2a_proxy.recording.read.reader import Recording
 HERE = Path(__file__).parent
 DOWN, PAGE_DOWN, HOME, END, ESCAPE = b"\x1b[B", b"\x1b[6~", b"\x1b[H", b"\x1b[F", b"\x1b"
 _TYPED = 0.1
-"""Seconds between the last letter of a filter and Enter: what is typed is not used by itself so soon."""
+"""Seconds between the last letter of a filter and Enter, short enough that the filter is not applied by itself."""
 _PER_SECOND = 30
-"""Keys of one that is held, as terminals repeat them."""
+"""Keys per second of a held key, as terminals repeat it."""
 _ROWS = r"Send\w*Message"
 
 
 class Paint(msgspec.Struct, frozen=True):
-    """What was on the screen after something was painted; see `watched`."""
+    """The state of the screen after a redraw; see `watched`."""
 
     at: float
     cursor: int
@@ -36,7 +36,7 @@ class Paint(msgspec.Struct, frozen=True):
 
 
 class Pause(msgspec.Struct, frozen=True):
-    """The event loop was kept; see `watched`."""
+    """The event loop was blocked; see `watched`."""
 
     at: float
     took: float
@@ -44,17 +44,17 @@ class Pause(msgspec.Struct, frozen=True):
 
 
 class Moved(msgspec.Struct, frozen=True):
-    """Keys of one kind; seconds, one per key."""
+    """Key presses of one kind; seconds, one value per key."""
 
     name: str
     painted: tuple[float, ...]
-    """Until the cursor stood on its new row, on the screen."""
+    """Until the cursor was on its new row on the screen."""
     read: tuple[float, ...]
-    """Until what stands in that row was there too."""
+    """Until the content of that row was shown too."""
     pause: float
     """The longest pause of the event loop meanwhile."""
     worked: float
-    """The most processor time of its thread in one of the pauses: what the program itself was busy with."""
+    """The largest processor time of its thread in one of the pauses, which is work of the program itself."""
 
 
 class Looked(msgspec.Struct, frozen=True):
@@ -62,17 +62,18 @@ class Looked(msgspec.Struct, frozen=True):
 
     moves: tuple[Moved, ...]
     mib: float
-    """Its memory at most."""
+    """Peak memory."""
     filters: dict[str, float] = {}
-    """Filters that were typed: seconds from Enter until the first rows were painted."""
+    """Filters: seconds from Enter until the first rows were shown."""
     grown: int = 0
-    """Rows that the list grew by."""
+    """Rows by which the list grew."""
 
 
 def opening(recording: Path, folder: Path) -> tuple[float, float]:
-    """Seconds from the start of the process to the first painted rows, and its processor time in them.
+    """Return the seconds from the start of the process to the first rows on the screen, and its processor time
+    meanwhile.
 
-    The program is compiled, as every installed one is, whatever the environment says: its bytecode is in `folder`.
+    The program is compiled to bytecode in `folder`, like every installed program.
     """
     compiled = {"PYTHONPYCACHEPREFIX": str(folder / "compiled"), "PYTHONDONTWRITEBYTECODE": ""}
     command = [str(Path(sys.executable).with_name("a2a-inspect")), str(recording)]
@@ -85,7 +86,7 @@ def opening(recording: Path, folder: Path) -> tuple[float, float]:
 
 
 def moving(recording: Path, folder: Path, seconds: float) -> Looked:
-    """Keys held and pressed over a recording that nobody writes."""
+    """Press and hold keys over a recording that does not change."""
     with _watched(recording, folder / "moving.log") as looker:
         looker.settle(lambda paint: paint.cursor == paint.total - 1 and paint.read)
         looker.jump(HOME, lambda paint: paint.cursor == 0)
@@ -99,13 +100,15 @@ def moving(recording: Path, folder: Path, seconds: float) -> Looked:
 
 
 def _filters(recording: Path) -> tuple[str, ...]:
-    """Found soon; found at the end only; a word in payloads that is found soon. None of them holds for all rows."""
+    """Return three filters: one with early matches, one with matches only at the end, one with early matches in
+    payloads. None matches all rows."""
     with Recording(recording) as opened:
         return "op:SendMessage", "kind:artifact", "err", f"task:{list(opened.tasks())[-1].task.task_id}", "the"
 
 
 def following(recording: Path, made: Made, folder: Path, rate: float, seconds: float) -> Looked:
-    """The same while a recorder writes `rate` messages a second; the recording has a session more after it."""
+    """Measure the same while a recorder writes `rate` messages per second; the recording has one more session
+    afterwards."""
     with _watched(recording, folder / "following.log") as looker:
         before = looker.settle(lambda paint: paint.cursor == paint.total - 1 and paint.read)
         with feeding(made, folder / "fed", recording, rate) as done:
@@ -138,7 +141,7 @@ def _read(there: Callable[[Paint], bool]) -> Callable[[Paint], bool]:
 
 
 class _Looker:
-    """Somebody with a stop watch."""
+    """A user with a stopwatch."""
 
     def __init__(self, terminal: Terminal, log: TextIO) -> None:
         self.terminal = terminal
@@ -148,19 +151,19 @@ class _Looker:
         self._pauses: list[Pause] = []
 
     def step(self, key: bytes) -> int:
-        """Rows by which a key moves the cursor away from the first one."""
+        """Return the number of rows by which a key moves the cursor away from the first row."""
         before = self._paints(0.0)[-1].cursor
         self.terminal.press(key)
         return self.settle(lambda paint: paint.cursor != before and paint.read).cursor - before
 
     def jump(self, key: bytes, there: Callable[[Paint], bool]) -> tuple[float, float]:
-        """Press a key; seconds until it was painted there, and until its row was read."""
+        """Press a key; return the seconds until the cursor was on its new row, and until that row was read."""
         pressed = self.terminal.press(key)
         self.settle(lambda paint: paint.at > pressed and there(paint) and paint.read)
         return self._took(pressed, there)
 
     def jumps(self, name: str, seconds: float) -> Moved:
-        """To the first row and to the last one, by turns."""
+        """Jump to the first row and to the last one in turns."""
         began, took = time.monotonic(), []
         while time.monotonic() - began < seconds:
             took.append(self.jump(HOME, lambda paint: paint.cursor == 0))
@@ -170,7 +173,7 @@ class _Looker:
         return self._moved(name, began, took)
 
     def held(self, name: str, key: bytes, rows: int, seconds: float) -> Moved:
-        """A key that moves by so many rows, again and again."""
+        """Hold a key that moves by that many rows."""
         first, began, pressed = self._paints(0.0)[-1].cursor, time.monotonic(), []
         for turn in range(int(seconds * _PER_SECOND)):
             time.sleep(max(began + turn / _PER_SECOND - time.monotonic(), 0))
@@ -181,7 +184,7 @@ class _Looker:
         return self._moved(name, began, took)
 
     def filtered(self, text: str) -> float:
-        """Type a filter; seconds from Enter until the first of the rows it leaves were painted. Then take it away."""
+        """Enter a filter; return the seconds from Enter until its first rows were shown. Then remove it."""
         total = self._paints(0.0)[-1].total
 
         def left(paint: Paint) -> bool:
@@ -192,20 +195,20 @@ class _Looker:
         pressed = self.terminal.press(b"\r")
         self.settle(left)
         found = next(filter(left, self._paints(pressed)))
-        for _ in range(2):  # the first may stop a search that still runs
+        for _ in range(2):  # the first Esc may stop a search that still runs
             self.terminal.press(ESCAPE)
             time.sleep(1)
         self.settle(lambda paint: paint.total == total and paint.read)
         return found.at - pressed
 
     def idle(self, name: str, seconds: float) -> Moved:
-        """Nobody touches it."""
+        """Wait without input."""
         began = time.monotonic()
         time.sleep(seconds)
         return self._moved(name, began, [])
 
     def settle(self, there: Callable[[Paint], bool], wait: float = 60.0) -> Paint:
-        """Wait until what was painted last is so. Raises RuntimeError where it does not come to it."""
+        """Wait until the last redraw is on the screen. Raises RuntimeError if it does not become stable."""
         deadline = time.monotonic() + wait
         while time.monotonic() < deadline:
             paints = self._paints(0.0)
@@ -234,7 +237,7 @@ class _Looker:
         return self._painted[bisect.bisect(self._painted, since, key=lambda paint: paint.at) :]
 
     def _listen(self) -> None:
-        """Read what was written down meanwhile; a line that is not whole yet, the next time."""
+        """Read the new lines; an incomplete line is read the next time."""
         *lines, self._rest = (self._rest + self._log.read()).split("\n")
         for kind, *words in map(str.split, lines):
             numbers = [float(word) for word in words]

@@ -1,4 +1,4 @@
-"""A journal as the relay would have left it, full of A2A traffic."""
+"""Generated journals full of A2A traffic, as a relay writes them."""
 
 from __future__ import annotations
 
@@ -18,28 +18,29 @@ from a2a_proxy.capture.record_format import pack_record, segment_header, segment
 from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction
 
 Record = tuple[ChunkKind, Direction, int, bytes, int]
-"""Kind, direction, connection, bytes, and how many A2A messages that completes."""
+"""Kind, direction, connection, bytes, and the number of A2A messages that they complete."""
 
 STARTED = 1_790_000_000_000_000_000
 STEP_NS = 20_000
 LIFE = 20_000
-"""Messages after which a connection is closed and another opened."""
+"""Messages after which a connection is closed and a new one opened."""
 
 
 class Made(msgspec.Struct, frozen=True):
-    """A journal made."""
+    """A generated journal."""
 
     folder: Path
     messages: int
-    """A2A messages in it; its frames are more, for the ends of exchanges and the settings of connections are frames."""
+    """Number of A2A messages; there are more frames, because the ends of exchanges and the settings of connections are
+    frames."""
     byte_count: int
-    """That the peers sent."""
+    """Bytes that the peers sent."""
 
 
 def make(folder: Path, messages: int, together: int = 1) -> Made:
-    """A journal with at least so many A2A messages, in segments as the relay rotates them.
+    """Generate a journal with at least that many A2A messages, in segments of the relay's size.
 
-    `together` messages of one direction, at most, arrive in one read, as they do from a peer that sends in a hurry.
+    At most `together` messages of one direction arrive in one read, as from a peer that sends fast.
     """
     english, numbers = English(), itertools.count(1)
     lives = [_life(kind, english, numbers, together) for kind in range(18)]
@@ -47,7 +48,7 @@ def make(folder: Path, messages: int, together: int = 1) -> Made:
 
 
 def written(folder: Path, records: Iterator[Record], messages: float = math.inf) -> Made:
-    """A journal of these records, up to so many messages."""
+    """Write a journal of these records, up to that many messages."""
     folder.mkdir(mode=0o700)
     writer = _Segments(folder)
     count = raw = 0
@@ -65,7 +66,7 @@ def written(folder: Path, records: Iterator[Record], messages: float = math.inf)
 
 
 def session(made: Made, folder: Path, recording: Path) -> None:
-    """A journal folder with the same segments (links: a recorder deletes them), for one recorder to finish."""
+    """Create a journal folder with links to the same segments for one recorder, which deletes them."""
     folder.mkdir(mode=0o700)
     for segment in made.folder.glob("*.a2aj"):
         os.link(segment, folder / segment.name)
@@ -74,7 +75,7 @@ def session(made: Made, folder: Path, recording: Path) -> None:
 
 
 def _life(kind: int, english: English, numbers: Iterator[int], together: int) -> Iterator[Record]:
-    """Connections one after another: of 18 kinds eight are gRPC, eight SSE, two unary."""
+    """Yield connections one after another: of 18, eight are gRPC, eight SSE, two unary."""
     while True:
         number = next(numbers)
         facts = ConnectionFacts(f"127.0.0.1:{40000 + number % 20000}", "127.0.0.1:9000", "127.0.0.1:8000")
@@ -91,7 +92,7 @@ def _life(kind: int, english: English, numbers: Iterator[int], together: int) ->
 
 
 def _together(steps: Iterator[Step], most: int) -> Iterator[Step]:
-    """The same bytes in fewer reads."""
+    """Yield the same bytes in fewer reads."""
     if most == 1:
         yield from steps
         return
@@ -111,7 +112,7 @@ def _source(kind: int, english: English) -> Iterator[Step]:
 
 
 class _Segments:
-    """Segment files of the relay's size."""
+    """Writes segment files of the relay's size."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -121,7 +122,7 @@ class _Segments:
         self._next()
 
     def put(self, kind: int, direction: int, connection: int, at: int, data: bytes) -> None:
-        """One record."""
+        """Write one record."""
         pieces = pack_record(kind, direction, connection, at, data)
         self._pieces += pieces
         self._size += sum(map(len, pieces))

@@ -1,6 +1,6 @@
-"""What the rules cost: memory for open tasks, and a recording checked again; each in a process of its own.
+"""The cost of the rules: memory for open tasks, and the time to check a recording again; each in a process of its own.
 
-Time while recording is measured by `cost.burst`, with and without them.
+`cost.burst` measures the time while recording, with and without rules.
 """
 
 from __future__ import annotations
@@ -21,36 +21,36 @@ from journals import STARTED, STEP_NS
 from processes import memory_mib
 
 _ROUND = 1000
-"""Tasks, or frames, between two looks at the memory."""
+"""Tasks, or frames, between two samples of the memory."""
 
 
 class Open(msgspec.Struct, frozen=True):
-    """What so many open tasks take."""
+    """The memory of that many open tasks."""
 
     tasks: int
     mib: float
-    """By which the resident memory grew."""
+    """Growth of the resident memory."""
 
 
 class Again(msgspec.Struct, frozen=True):
-    """A recording checked again."""
+    """A recording that is checked again."""
 
     frames: int
     findings: int
     cpu_seconds: float
     mib_at_tenth: float
-    """Resident memory when a tenth was done."""
+    """Resident memory after a tenth of the frames."""
     mib: float
-    """At the end."""
+    """Resident memory at the end."""
 
     @property
     def per_million(self) -> float:
-        """Seconds of one core for a million frames."""
+        """Return the seconds of one core for a million frames."""
         return self.cpu_seconds / self.frames * 1e6
 
 
 def open_tasks(tasks: int) -> Open:
-    """So many tasks are made, each by a call of its own, and none of them is ended."""
+    """Create that many tasks, each by a call of its own, and end none of them."""
     return msgspec.convert(_child("tasks", str(tasks)), Open)
 
 
@@ -65,7 +65,7 @@ def _child(*arguments: str) -> Any:
 
 
 def _open_tasks(tasks: int) -> Open:
-    """One client calls one agent; what changed is taken away as a recorder does."""
+    """Run one client that calls one agent; changes are removed as a recorder does."""
     from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, Direction
     from a2a_proxy.observer import Observer
     from a2a_proxy.recorder.__main__ import reduce_collections
@@ -77,7 +77,7 @@ def _open_tasks(tasks: int) -> Open:
     times = itertools.count(STARTED, STEP_NS)
     observer.feed(Chunk(1, ChunkKind.OPEN, Direction.TO_AGENT, next(times), msgspec.json.encode(facts)), [])
     reduce_collections()
-    _talk(observer, calls, times, _ROUND)  # what is made once
+    _talk(observer, calls, times, _ROUND)  # objects that are created once
     before = _resident()
     _talk(observer, calls, times, tasks)
     return Open(tasks, _resident() - before)
@@ -101,7 +101,7 @@ def _again(path: Path) -> Again:
     from a2a_proxy.recording.tools.recheck import recheck_session
 
     class Watched(Recording):
-        """Looks at the memory on the way."""
+        """Samples the memory during the run."""
 
         def frames_after(self, *given: Any, **more: Any) -> Any:
             for frames, row in enumerate(super().frames_after(*given, **more), 1):

@@ -1,4 +1,4 @@
-"""How far the recording is behind the traffic at a fixed rate, and how long the rest takes after a stop."""
+"""Delay of the recording at a fixed rate, and the time to finish it after a stop."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ class Lag(msgspec.Struct, frozen=True):
 
     wanted_rate: float
     rate: float
-    """Requests per second that were answered."""
+    """Answered requests per second."""
     worst: float
-    """Seconds between now and the newest frame in the recording, the worst of the samples after the first second."""
+    """Seconds between now and the newest frame in the recording: the worst sample after the first second."""
     last: float
-    """The same when the load stopped."""
+    """The same at the end of the load."""
     drain: float
-    """Seconds from SIGTERM to the end of the proxy, all recorded."""
+    """Seconds from SIGTERM to the end of the proxy, with everything recorded."""
     requests: int
     recorded: int
     """Exchanges in the recording."""
 
 
 def measure(folder: Path, origin: int, rate: float, seconds: float) -> Lag:
-    """Requests at a fixed rate through a recording proxy."""
+    """Send requests at a fixed rate through a recording proxy."""
     with tempfile.TemporaryDirectory(dir=folder) as state:
         port, log = free_port(), Path(state) / "stderr"
         process = start(proxy_command(port, f"127.0.0.1:{origin}", state), log, A2A_PROXY_STATE=state)
@@ -100,7 +100,7 @@ def _behind(db: sqlite3.Connection) -> float:
 
 
 class _Client(asyncio.Protocol):
-    """Sends when told, counts answers by their last bytes."""
+    """Sends on demand, and counts answers by their last bytes."""
 
     def __init__(self) -> None:
         self.answered = self.waiting = 0
@@ -113,6 +113,6 @@ class _Client(asyncio.Protocol):
         self.transport.write(request)
 
     def data_received(self, data: bytes) -> None:
-        done = data.count(b"HTTP/1.1 200")  # a head of the origin is never cut: it comes in one write of 400 bytes
+        done = data.count(b"HTTP/1.1 200")  # the origin writes each head of 400 bytes at once, so it is never split
         self.answered += done
         self.waiting -= done

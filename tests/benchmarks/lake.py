@@ -1,5 +1,5 @@
-"""The archive at a million frames: ten proxies write to an S3 server (moto) at once, one of them is killed and begins
-again, DuckDB asks for gaps, a task is fetched.
+"""The archive with a million frames: ten proxies write to an S3 server (moto) at the same time, one of them is killed
+and restarted, DuckDB searches for gaps, one task is fetched.
 
     .venv/bin/python tests/peers/setup.py --soak          # once: it makes moto's environment, among others
     .venv/bin/python tests/benchmarks/lake.py
@@ -51,15 +51,16 @@ BUCKET, URL = "a2a", "s3://a2a/fleet"
 HOUR = 3_600_000_000_000
 _PER_CALL = 20
 _ROTATED = 20_000
-"""Frames of a segment here: as many as rotation by age would give."""
+"""Frames of a segment in this benchmark: as many as rotation by age gives."""
 _QUIET = 20 * 60_000_000_000
-"""ns after the last hour's beginning in which nothing is found: so long this may take until the question is asked."""
+"""ns after the beginning of the last hour in which no gap is planted: the maximum time until the query starts."""
 _GAPS = """SELECT agent, count(DISTINCT task_id) AS tasks FROM facts WHERE kind = 'finding' AND rule = 'A2A-GEN-001'
   AND time > (now() AT TIME ZONE 'UTC') - INTERVAL 1 HOUR GROUP BY agent ORDER BY agent"""
 
 
 def recorded(path: Path, number: int, frames: int, now: int) -> int:
-    """The recording of one proxy over the last three hours; how many of its tasks have a gap in the last one."""
+    """Write the recording of one proxy over the last three hours; return the number of its tasks with a gap in the last
+    one."""
     started = now - 3 * HOUR
     agent = f"agent-{number}:8000"
     facts = SessionFacts(uuid=str(uuid.UUID(int=number << 96 | number)), tool="a2a-proxy", started=started)
@@ -88,7 +89,7 @@ def _gap(at: int, call: int, seq: int, task: str) -> Finding:
 
 
 def put(path: str, number: str) -> None:
-    """What a proxy's process does."""
+    """Archive a recording, in the process of a proxy."""
     segment.MAX_ROWS = _ROTATED
     place = ArchiveStore(URL)
     with Recording(path) as recording:
@@ -97,13 +98,13 @@ def put(path: str, number: str) -> None:
 
 
 def started(path: Path, number: int) -> subprocess.Popen[str]:
-    """A proxy's process."""
+    """Start the process of a proxy."""
     command = [sys.executable, __file__, "--put", str(path), str(number)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
 def objects() -> dict[str, tuple[int, str]]:
-    """Every object with its size and its ETag."""
+    """Return every object with its size and its ETag."""
     import obstore
 
     store = ArchiveStore(URL)._store
@@ -111,7 +112,7 @@ def objects() -> dict[str, tuple[int, str]]:
 
 
 def settled(of: str) -> set[str]:
-    """The keys of somebody who was killed: what was on its way then may come to the storage for a moment yet."""
+    """Return the keys of a killed proxy after a moment, because requests on their way may still reach the storage."""
     before: set[str] | None = None
     while (now := {key for key in objects() if of in key}) != before:
         before = now
@@ -120,7 +121,7 @@ def settled(of: str) -> set[str]:
 
 
 def main() -> None:
-    """All of it."""
+    """Run the benchmark."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -136,7 +137,7 @@ def main() -> None:
 
 
 def measure(folder: Path, proxies: int, frames: int) -> None:
-    """Against the server that the environment names."""
+    """Measure with the server in the environment variables."""
     now = time.time_ns()
     began = time.monotonic()
     paths = {number: folder / f"{number}.a2a.db" for number in range(1, proxies + 1)}
@@ -173,7 +174,7 @@ def measure(folder: Path, proxies: int, frames: int) -> None:
 
 
 def asked(gaps: dict[str, int], frames: int) -> None:
-    """DuckDB over the bucket, by Arrow's own S3."""
+    """Query the bucket with DuckDB and Arrow's S3 client."""
     endpoint = os.environ["AWS_ENDPOINT_URL"].removeprefix("http://")
     s3 = pyarrow.fs.S3FileSystem(access_key="x", secret_key="y", endpoint_override=endpoint, scheme="http")
     for table, query in (("facts", _GAPS), ("frames", "SELECT count(*) FROM frames")):
@@ -192,7 +193,7 @@ def asked(gaps: dict[str, int], frames: int) -> None:
 
 
 def fetched(folder: Path) -> None:
-    """One task, with and without a time."""
+    """Fetch one task, with and without a time."""
     with Recording(folder / "2.a2a.db") as recording:
         task = list(recording.tasks())[-7].task
     for name, since in (("of all time", 0), ("of the last hour", time.time_ns() - HOUR)):
@@ -211,7 +212,7 @@ def fetched(folder: Path) -> None:
 
 
 class _Moto:
-    """moto's S3 server, and the environment that leads to it."""
+    """moto's S3 server, and the environment that selects it."""
 
     def __enter__(self) -> None:
         program = shutil.which("moto_server") or str(MOTO / "bin" / "moto_server")
@@ -231,7 +232,7 @@ class _Moto:
 
 
 def _made(url: str) -> bool:
-    """The bucket is there."""
+    """Create the bucket; return whether the server did so."""
     key = "AWS4-HMAC-SHA256 Credential=x/20260101/us-east-1/s3/aws4_request"
     try:
         urllib.request.urlopen(urllib.request.Request(url, method="PUT", headers={"Authorization": key}))

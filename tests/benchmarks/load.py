@@ -1,4 +1,4 @@
-"""Load generators: what they are asked, and the one number each gives back."""
+"""Load generators and the number that each returns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _UNITS = {"": 1.0, "k": 1e3, "M": 1e6}
 
 
 def wrk(folder: Path, port: int, seconds: int) -> float:
-    """HTTP/1.1 requests per second over 8 connections kept alive."""
+    """Return HTTP/1.1 requests per second over 8 keep-alive connections."""
     script = folder / "post.lua"
     script.write_text(
         f"wrk.method = 'POST'\nwrk.body = '{REQUEST.decode()}'\nwrk.headers['Content-Type'] = 'application/json'\n"
@@ -34,7 +34,7 @@ def wrk(folder: Path, port: int, seconds: int) -> float:
 
 
 def h2load(folder: Path, port: int, seconds: int) -> float:
-    """HTTP/2 requests per second, gRPC-shaped, over 8 connections with 16 streams each."""
+    """Return HTTP/2 requests per second in the form of gRPC, over 8 connections with 16 streams each."""
     body = folder / "request.grpc"
     body.write_bytes(grpc_message("GetTaskRequest", {"id": "8f1c7d52-6a0e-4a55-9b1d-3f0e5f6f7a10"}))
     command = [str(program("h2load")), "-t1", f"-c{CONNECTIONS}", f"-m{STREAMS}", f"-D{seconds}", "-d", str(body)]
@@ -42,17 +42,17 @@ def h2load(folder: Path, port: int, seconds: int) -> float:
     said = _run([*command, f"http://127.0.0.1:{port}/{GRPC_METHOD}"])
     done = re.search(r"requests: .* (\d+) succeeded, (\d+) failed, (\d+) errored", said)
     codes = re.search(r"status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", said)
-    # What is under way when the time is up is counted as failed.
+    # Requests that are open when the time is over count as failed.
     if not done or not codes or int(done[3]) > CONNECTIONS * STREAMS or any(int(codes[n]) for n in (2, 3, 4)):
         raise RuntimeError(f"h2load saw errors: {said}")
     return _number(r"finished in [^,]*, ([\d.]+)(k|M)? req/s", said)
 
 
 class Caller:
-    """One client on one connection, who asks once it has the answer to the question before."""
+    """One client on one connection, which sends a request after it has received the previous answer."""
 
     def __init__(self, port: int, size: int = 400) -> None:
-        """Questions and answers are of `size` bytes each way (about)."""
+        """Create a client whose requests and answers have about `size` bytes each."""
         head = b"POST / HTTP/1.1\r\nHost: agent\r\nContent-Type: application/json\r\nContent-Length: %d\r\nX-Fill: "
         head %= len(REQUEST)
         self._request = head + b"-" * (size - len(head) - 4 - len(REQUEST)) + b"\r\n\r\n" + REQUEST
@@ -71,7 +71,7 @@ class Caller:
         self._sock.close()
 
     def ask(self) -> int:
-        """One round trip, ns."""
+        """Return one round trip, ns."""
         began = time.perf_counter_ns()
         self._sock.sendall(self._request)
         got = len(self._sock.recv(65536))
@@ -81,7 +81,7 @@ class Caller:
         return time.perf_counter_ns() - began
 
     def steady(self, rate: float, seconds: float) -> list[float]:
-        """Round trips at so many a second, us. One that is late is made at once."""
+        """Return round trips at that many per second, us. A late request is sent at once."""
         took, began = [], time.perf_counter()
         for number in range(round(rate * seconds)):
             if (early := began + number / rate - time.perf_counter()) > 0:
@@ -91,13 +91,13 @@ class Caller:
 
 
 def ping(port: int, seconds: float) -> list[float]:
-    """Round trips on one connection, one after another, in us, sorted."""
+    """Return round trips on one connection, one after another, in us, sorted."""
     took: list[int] = []
     with Caller(port) as caller:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             took += [caller.ask() for _ in range(50)]
-    half = took[len(took) // 5 :]  # the first fifth warms up
+    half = took[len(took) // 5 :]  # the first fifth is warm-up
     return sorted(ns / 1000 for ns in half)
 
 
@@ -115,12 +115,12 @@ def _whole_answer(sock: socket.socket) -> bytes:
 
 
 def percentiles(sorted_values: list[float]) -> tuple[float, float]:
-    """p50 and p99."""
+    """Return p50 and p99."""
     return statistics.median(sorted_values), sorted_values[int(len(sorted_values) * 0.99)]
 
 
 def grpc_stream(port: int, seconds: float) -> float:
-    """Messages per second of one gRPC server stream as Python's client (grpc.aio) reads it."""
+    """Return the messages per second of one gRPC server stream that Python's client (grpc.aio) reads."""
     command = [sys.executable, str(HERE / "grpc_stream.py"), "client", str(port), str(seconds)]
     return float(_run(command))
 

@@ -38,12 +38,12 @@ PACKAGES = (
     "recorder",
     "replay/core",
 )
-"""Of `proxy/a2a_proxy`. `rules/families` is left out: `tests/mutations` breaks conversations for each rule."""
+"""Packages of `proxy/a2a_proxy`. `rules/families` is omitted: `tests/mutations` changes conversations for each rule."""
 COPIED = ("proto", "proxy", "tui", "tests", "recordings", "pyproject.toml", "README.md")
 _NEED_ARGUMENTS = {"core/VariableReplacer", "core/VariableInserter"}
 TARGET = 0.95
 SECONDS = 180.0
-"""Time of the tests of one mutant, at most: an endless loop is found."""
+"""Maximum seconds of the tests of one mutant: an endless loop counts as found."""
 
 
 class Mutant(msgspec.Struct, frozen=True):

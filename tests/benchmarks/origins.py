@@ -1,4 +1,4 @@
-"""What answers behind the proxies: much faster than any of them, and small."""
+"""The origins behind the proxies: much faster than any proxy, and small."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ http {{
 
 
 def nginx(folder: Path, name: str, servers: str) -> list[str]:
-    """The command of an nginx with one worker and these servers."""
+    """Return the command of an nginx with one worker and these servers."""
     path = folder / f"{name}.conf"
     path.write_text(NGINX.format(folder=folder, name=name, servers=servers))
     return [str(program("nginx")), "-p", str(folder), "-e", str(folder / f"{name}.log"), "-c", str(path)]
@@ -42,7 +42,7 @@ def nginx(folder: Path, name: str, servers: str) -> list[str]:
 
 @contextlib.contextmanager
 def http1(folder: Path) -> Iterator[int]:
-    """Nginx with one canned JSON-RPC answer; its port."""
+    """Run nginx with one fixed JSON-RPC answer; yield its port."""
     port = free_port()
     location = f"location / {{ default_type application/json; return 200 '{ANSWER}'; }}"
     servers = f"  server {{ listen 127.0.0.1:{port}; {location} }}"
@@ -52,7 +52,7 @@ def http1(folder: Path) -> Iterator[int]:
 
 @contextlib.contextmanager
 def http2(folder: Path) -> Iterator[int]:
-    """Nghttpd with one canned gRPC answer and trailers; its port."""
+    """Run nghttpd with one fixed gRPC answer and trailers; yield its port."""
     port = free_port()
     place = folder / "htdocs" / GRPC_METHOD
     place.parent.mkdir(parents=True)
@@ -64,7 +64,7 @@ def http2(folder: Path) -> Iterator[int]:
 
 
 def task() -> dict[str, object]:
-    """The task that both origins tell of."""
+    """Return the task in the answers of both origins."""
     return {
         "id": "8f1c7d52-6a0e-4a55-9b1d-3f0e5f6f7a10",
         "contextId": "0d2b7c1e-93a4-4a0c-8f53-9f6b0c7d1e22",
@@ -73,6 +73,6 @@ def task() -> dict[str, object]:
 
 
 def grpc_message(name: str, value: dict[str, object]) -> bytes:
-    """A message of protocol 1.0 with its gRPC prefix."""
+    """Return a message of protocol 1.0 with its gRPC prefix."""
     data = from_dict("1.0", name, value).SerializeToString()
     return struct.pack(">BI", 0, len(data)) + data

@@ -1,4 +1,4 @@
-"""What `a2a-proxy stdio` adds to a stdio agent: to its start, to each message, and to its end."""
+"""The overhead of `a2a-proxy stdio` for a stdio agent: at its start, for each message, and at its end."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BULK = 64 * 1024 * 1024
 
 
 def commands(folder: Path) -> dict[str, list[str]]:
-    """What is put before the agent's command, by contestant."""
+    """The words before the agent's command, by contestant."""
     return {
         DIRECT: [],
         OURS: [PROXY, "stdio", "--record", str(folder / "stdio.a2a.db"), "--"],
@@ -36,7 +36,7 @@ def _running(command: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def start(before: Sequence[str]) -> float:
-    """Milliseconds from the start of the process to the first byte of an agent that writes one at once."""
+    """Return the milliseconds from the start of the process to the first byte of an agent that writes one at once."""
     began = time.monotonic()
     with _running([*before, "sh", "-c", "echo; exec cat"]) as process:
         _read(process, 1)
@@ -44,10 +44,10 @@ def start(before: Sequence[str]) -> float:
 
 
 def end(before: Sequence[str]) -> float:
-    """Milliseconds from the end of stdin to the exit code."""
+    """Return the milliseconds from the end of stdin to the exit code."""
     with _running([*before, "sh", "-c", "echo; exec cat"]) as process:
         _read(process, 1)
-        time.sleep(0.3)  # as long as nobody's start is in the way
+        time.sleep(0.3)  # longer than the start of any contestant
         began = time.monotonic()
         assert process.stdin is not None
         process.stdin.close()
@@ -57,14 +57,14 @@ def end(before: Sequence[str]) -> float:
 
 
 def trips(before: Sequence[str]) -> float:
-    """Microseconds of the median round trip of a small message through an agent that sends back what it gets."""
+    """Return the median round trip of a small message through an agent that sends it back, in microseconds."""
     with _running([*before, "cat"]) as process:
         took = sorted(_timed(lambda: _trip(process)) for _ in range(TRIPS))
         return took[len(took) // 2] * 1e6
 
 
 def bulk(before: Sequence[str]) -> float:
-    """MiB/s of an agent that writes as fast as it can."""
+    """Return the MiB/s of an agent that writes as fast as possible."""
     with _running([*before, "head", "-c", str(BULK), "/dev/zero"]) as process:
         _read(process, 1)
         return BULK / _timed(lambda: _read(process, BULK - 1)) / (1024 * 1024)

@@ -20,7 +20,7 @@ END_SECONDS = 5.0
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 on which nobody listens."""
+    """Return a port of 127.0.0.1 on which nothing listens."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port: int = sock.getsockname()[1]
@@ -28,7 +28,7 @@ def free_port() -> int:
 
 
 def start(command: list[str], log: Path, **extra: str) -> subprocess.Popen[bytes]:
-    """A program in a session of its own, what it says on stderr kept in `log`."""
+    """Start a program in a session of its own; its stderr goes to `log`."""
     with log.open("wb") as err:
         return subprocess.Popen(
             command,
@@ -41,7 +41,7 @@ def start(command: list[str], log: Path, **extra: str) -> subprocess.Popen[bytes
 
 
 def wait_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    """Until it accepts connections. Raises RuntimeError where it ends before that, or never does."""
+    """Wait until it accepts connections. Raises RuntimeError if it ends before that, or does not accept any."""
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline:
         if process.poll() is not None:
@@ -55,7 +55,7 @@ def wait_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> No
 
 
 def wait_said(process: subprocess.Popen[bytes], words: str, log: Path) -> None:
-    """Until `words` are in its log."""
+    """Wait until its log contains `words`."""
     deadline = time.monotonic() + READY_SECONDS
     while words not in log.read_text(errors="replace"):
         if process.poll() is not None or time.monotonic() > deadline:
@@ -65,7 +65,7 @@ def wait_said(process: subprocess.Popen[bytes], words: str, log: Path) -> None:
 
 
 def end(process: subprocess.Popen[bytes], *signals: signal.Signals) -> None:
-    """SIGTERM (or these, a moment apart), and SIGKILL where that is not enough."""
+    """Send SIGTERM (or these signals, a moment apart), and SIGKILL if it does not end."""
     for number in signals or (signal.SIGTERM,):
         if process.poll() is None:
             process.send_signal(number)
@@ -79,7 +79,7 @@ def end(process: subprocess.Popen[bytes], *signals: signal.Signals) -> None:
 
 
 def child(pid: int, word: str) -> int:
-    """The process that this one has started with `word` in its command. Raises RuntimeError where none comes."""
+    """Return the child of this process with `word` in its command. Raises RuntimeError if none appears."""
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline:
         for children in Path(f"/proc/{pid}/task").glob("*/children"):
@@ -92,7 +92,7 @@ def child(pid: int, word: str) -> int:
 
 @contextlib.contextmanager
 def running(command: list[str], port: int, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A program that listens on `port` while the block runs."""
+    """Run a program that listens on `port` while the block runs."""
     process = start(command, log)
     wait_listening(process, port, log)
     try:

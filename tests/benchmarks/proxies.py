@@ -1,6 +1,6 @@
-"""The contestants: how each is started in front of an origin, with its defaults and one worker.
+"""The contestants: each started in front of an origin, with its defaults and one worker.
 
-A contestant runs only while it is measured: nobody else's backlog takes processor time from it.
+A contestant runs only while it is measured, so that no other backlog uses processor time.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from processes import end, free_port, running, start, wait_listening, wait_said
 from setup import program
 
 Contestant = Callable[[Path, int], contextlib.AbstractContextManager[int]]
-"""(folder, port of the origin) -> the port to send to, while the block runs."""
+"""(folder, port of the origin) -> a context manager that yields the port to send to."""
 
 FOREIGN = "127.1"
-"""The loopback address, written so that it does not look like one: then the authority is rewritten."""
+"""A spelling of the loopback address that the proxy does not recognise as such, so that it rewrites the authority."""
 
 HAPROXY = """global
   nbthread 1
@@ -40,13 +40,13 @@ listen benchmark
 
 @contextlib.contextmanager
 def direct(_folder: Path, origin: int) -> Iterator[int]:
-    """No proxy at all."""
+    """Run no proxy."""
     yield origin
 
 
 @contextlib.contextmanager
 def a2a_proxy(folder: Path, origin: int, upstream: str = "127.0.0.1", *options: str) -> Iterator[int]:
-    """The project itself, recording, with no option but where to listen, where to send and where to record."""
+    """Run this project with a recording, and only the options for the listener, the upstream and the recording."""
     with tempfile.TemporaryDirectory(dir=folder) as state:
         port, log = free_port(), Path(state) / "stderr"
         command = [*proxy_command(port, f"{upstream}:{origin}", state), *options]
@@ -56,32 +56,33 @@ def a2a_proxy(folder: Path, origin: int, upstream: str = "127.0.0.1", *options: 
         try:
             yield port
         finally:
-            end(process, signal.SIGTERM, signal.SIGTERM)  # twice: leave the rest, it is not looked at
+            end(process, signal.SIGTERM, signal.SIGTERM)  # the second one skips the rest of the shutdown
 
 
 def proxy_command(port: int, upstream: str, state: str) -> list[str]:
-    """The command line of this project."""
+    """Return the command line of this project."""
     command = [str(Path(sys.executable).with_name("a2a-proxy")), "--listen", f"127.0.0.1:{port}"]
     return [*command, "--upstream", upstream, "--record", f"{state}/benchmark.a2a.db"]
 
 
 @contextlib.contextmanager
 def a2a_proxy_rewriting(folder: Path, origin: int) -> Iterator[int]:
-    """The project before an upstream that does not look like loopback: the authority of each request is rewritten."""
+    """Run this project with an upstream that is not recognised as loopback: it rewrites the authority of each
+    request."""
     with a2a_proxy(folder, origin, FOREIGN) as port:
         yield port
 
 
 @contextlib.contextmanager
 def a2a_proxy_propagating(folder: Path, origin: int) -> Iterator[int]:
-    """The project with a `traceparent` of its own in each request."""
+    """Run this project with a `traceparent` of its own in each request."""
     with a2a_proxy(folder, origin, "127.0.0.1", "--propagate") as port:
         yield port
 
 
 @contextlib.contextmanager
 def mitmproxy(folder: Path, origin: int) -> Iterator[int]:
-    """Mitmdump as a reverse proxy."""
+    """Run mitmdump as a reverse proxy."""
     port = free_port()
     command = [str(program("mitmdump")), "--mode", f"reverse:http://127.0.0.1:{origin}", "--set"]
     command += [f"confdir={folder}/mitmproxy", "--listen-host", "127.0.0.1", "-p", str(port)]
@@ -91,7 +92,7 @@ def mitmproxy(folder: Path, origin: int) -> Iterator[int]:
 
 @contextlib.contextmanager
 def nginx_http1(folder: Path, origin: int) -> Iterator[int]:
-    """Nginx `proxy_pass`, connections to the origin kept."""
+    """Run nginx `proxy_pass` with persistent connections to the origin."""
     port = free_port()
     to = 'proxy_pass http://origin; proxy_http_version 1.1; proxy_set_header Connection "";'
     with running(_nginx(folder, port, "", origin, to), port, folder / "nginx.err"):
@@ -100,7 +101,7 @@ def nginx_http1(folder: Path, origin: int) -> Iterator[int]:
 
 @contextlib.contextmanager
 def nginx_http2(folder: Path, origin: int) -> Iterator[int]:
-    """Nginx `grpc_pass`, connections to the origin kept."""
+    """Run nginx `grpc_pass` with persistent connections to the origin."""
     port = free_port()
     with running(_nginx(folder, port, " http2", origin, "grpc_pass grpc://origin;"), port, folder / "nginx.err"):
         yield port
@@ -115,14 +116,14 @@ def _nginx(folder: Path, port: int, kind: str, origin: int, to: str) -> list[str
 
 @contextlib.contextmanager
 def haproxy_http1(folder: Path, origin: int) -> Iterator[int]:
-    """HAProxy in HTTP mode."""
+    """Run HAProxy in HTTP mode."""
     with _haproxy(folder, origin, "") as port:
         yield port
 
 
 @contextlib.contextmanager
 def haproxy_http2(folder: Path, origin: int) -> Iterator[int]:
-    """HAProxy in HTTP mode, HTTP/2 on both sides."""
+    """Run HAProxy in HTTP mode, with HTTP/2 on both sides."""
     with _haproxy(folder, origin, " proto h2") as port:
         yield port
 
@@ -137,7 +138,7 @@ def _haproxy(folder: Path, origin: int, proto: str) -> Iterator[int]:
 
 @contextlib.contextmanager
 def nghttpx(folder: Path, origin: int) -> Iterator[int]:
-    """nghttpx, HTTP/2 on both sides."""
+    """Run nghttpx, with HTTP/2 on both sides."""
     port = free_port()
     command = [str(program("nghttpx")), "--conf=/dev/null", f"--frontend=127.0.0.1,{port};no-tls", "--workers=1"]
     command += [f"--backend=127.0.0.1,{origin};;proto=h2"]
@@ -146,7 +147,7 @@ def nghttpx(folder: Path, origin: int) -> Iterator[int]:
 
 
 def rewrites_authority(folder: Path) -> bool:
-    """Whether this build of the project sends the upstream's own name to an upstream that is not loopback."""
+    """Return whether this build of the project sends the upstream's own name to an upstream that is not loopback."""
     seen: list[str] = []
 
     class Origin(http.server.BaseHTTPRequestHandler):

@@ -1,4 +1,5 @@
-"""How long a filter takes over a recording: its first page, its first hit, and all of it where nothing is found."""
+"""The time of a filter over a recording: its first page, its first match, and the whole recording if nothing
+matches."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.reader import Recording
 
 PAGE = 100
-"""Rows of a screen."""
+"""Rows on a screen."""
 COLUMNS = ("task:{task}", "ctx:{context}", "op:ListTasks", "op:SendMessage", "binding:stdio", "err", "gap")
 COLUMNS += ("state:failed", "state:working", "-state:failed", "sev:error", "status:>=400", "code:TASK_NOT_FOUND")
 COLUMNS += ("size>1MB", "dur>1h", "t:>+0s")
-"""Filters that need no payload: some find at once, some nowhere, so that all rows are looked at."""
+"""Filters without payloads: some have early matches, some none, so that all rows are read."""
 WORDS = ("the", "zyzzyva", "text~zyz+y", "$.result.statusUpdate.status.state:zyzzyva", "part:file", "header:zyzzyva")
-"""Filters that read payloads or headers; only the first one finds anything."""
+"""Filters that read payloads or headers; only the first one has matches."""
 
 
 class Took(msgspec.Struct, frozen=True):
@@ -30,11 +31,11 @@ class Took(msgspec.Struct, frozen=True):
     page: float
     """Until the first page, or the end."""
     sign: float
-    """Until the first row or the first word of progress, whichever comes first."""
+    """Until the first row or the first report of progress."""
 
 
 def columns(recording: Path) -> list[Took]:
-    """Every filter of COLUMNS, over frames and over exchanges; the best of three."""
+    """Return every filter of COLUMNS, over frames and over exchanges; the best of three."""
     with Recording(recording) as opened:
         task = list(opened.tasks())[-PAGE].task
         named = [each.format(task=task.task_id, context=task.context_id) for each in COLUMNS]
@@ -42,7 +43,7 @@ def columns(recording: Path) -> list[Took]:
 
 
 def words(recording: Path) -> list[Took]:
-    """Every filter of WORDS; once, since some take long."""
+    """Return every filter of WORDS; one attempt, because some take long."""
     with Recording(recording) as opened:
         return [_took(opened, each, rows) for each in WORDS for rows in Rows]
 

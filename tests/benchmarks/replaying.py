@@ -1,4 +1,4 @@
-"""What a replayed call takes: `a2a-proxy replay` and a client beside it, one call after another."""
+"""The time of a replayed call: `a2a-proxy replay` and a client, one call after another."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WARM = 50
 
 @contextmanager
 def mock() -> Iterator[str]:
-    """A mock of a sample; where it listens."""
+    """Run a mock of a sample and yield its address."""
     line = [str(Path(sysconfig.get_path("scripts")) / "a2a-proxy"), "replay", str(RECORDING)]
     pipe = subprocess.PIPE
     line += ["--listen", "127.0.0.1:0", "--log-format", "json"]
@@ -35,7 +35,7 @@ def mock() -> Iterator[str]:
 
 
 def p50(address: str, binding: str, seconds: float) -> float:
-    """Milliseconds of a GetTask over this binding."""
+    """Return the milliseconds of a GetTask over this binding."""
     call = _callers(address)[binding]
     took: list[float] = []
     end = time.perf_counter() + seconds
@@ -47,7 +47,7 @@ def p50(address: str, binding: str, seconds: float) -> float:
 
 
 def _callers(address: str) -> dict[str, Callable[[], object]]:
-    """Each asks for the task that a first send has made known."""
+    """Return callers that fetch the task created by a first send."""
     task = _task(address)
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": task, "historyLength": 10}})
     http = HTTPConnection(address)

@@ -1,4 +1,4 @@
-"""The numbers of a run: rows, ratios, targets; as a table for people and as JSON."""
+"""The results of a run: rows, ratios and targets, as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -22,43 +22,43 @@ class Row(msgspec.Struct, frozen=True):
     contestant: str
     unit: str
     values: tuple[float, ...]
-    """One per round, in order."""
+    """One value per round, in order."""
     best: float
     less_is_better: bool = False
 
     @property
     def spread(self) -> float:
-        """Largest over smallest: 1.0 where the rounds agree."""
+        """Return the largest value divided by the smallest: 1.0 if the rounds agree."""
         return max(self.values) / min(self.values) if min(self.values) > 0 else float("inf")
 
 
 class Target(msgspec.Struct, frozen=True):
-    """What is asked of this project, and what came out."""
+    """A target of this project, and the measured value."""
 
     name: str
     wanted: float
     got: float | None
-    """None where it could not be measured; `why` says it."""
+    """None if it was not measured; `why` has the reason."""
     at_most: bool = False
     unit: str = ""
     why: str = ""
 
     @property
     def met(self) -> bool | None:
-        """None where it was not measured."""
+        """None if it was not measured."""
         if self.got is None:
             return None
         return self.got <= self.wanted if self.at_most else self.got >= self.wanted
 
 
 def row(scenario: str, contestant: str, unit: str, values: list[float], *, less_is_better: bool = False) -> Row:
-    """A row, the best of the rounds picked."""
+    """Return a row with the best of the rounds."""
     best = min(values) if less_is_better else max(values)
     return Row(scenario, contestant, unit, tuple(values), best, less_is_better)
 
 
 def table(rows: list[Row], targets: list[Target], notes: list[str]) -> str:
-    """Markdown: a table per scenario, then the targets."""
+    """Return Markdown: a table per scenario, then the targets."""
     lines: list[str] = []
     for scenario in dict.fromkeys(row.scenario for row in rows):
         of = [row for row in rows if row.scenario == scenario]
@@ -81,12 +81,13 @@ def _short(value: float) -> str:
 
 
 def loop_ms() -> float:
-    """How long a fixed piece of Python takes now, the best of some tries: twice as long where the machine is busy."""
+    """Return the milliseconds of a fixed piece of Python, the best of several attempts: twice as many on a busy
+    machine."""
     return min(timeit.repeat("for i in range(200_000): d[i & 7] = f(i)", "d = {}\nf = str", number=1, repeat=10)) * 1e3
 
 
 def machine() -> dict[str, Any]:
-    """What it ran on."""
+    """Return a description of the machine."""
     return {
         "cpus": len(os.sched_getaffinity(0)),
         "cpu": _cpu(),
@@ -119,7 +120,7 @@ def _version(name: str) -> str:
 
 
 def encode(rows: list[Row], targets: list[Target], details: dict[str, Any]) -> bytes:
-    """All of it as JSON."""
+    """Return the results as JSON."""
     body = {
         "machine": machine(),
         "rows": [{**msgspec.to_builtins(row), "spread": row.spread} for row in rows],

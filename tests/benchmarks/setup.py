@@ -1,7 +1,8 @@
-"""Fetch what the benchmark compares with, into `.peers/`: Debian's proxies and load generators, mitmproxy from PyPI.
+"""Fetch the programs with which the benchmark compares into `.peers/`: Debian's proxies and load generators, mitmproxy
+from PyPI.
 
-Debian packages are downloaded and unpacked, not installed: no root is needed, and no service of theirs starts. A
-program that is on PATH already is used as it is. Run it as often as you like: what is there is left alone.
+Debian packages are downloaded and unpacked, not installed: no root is needed, and no service starts. A program on PATH
+is used instead. The script can be run any number of times: existing files are left alone.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ PACKAGES = {
     "h2load": "nghttp2-client",
     "wrk": "wrk",
 }
-"""Program -> the Debian package that has it."""
+"""Program -> the Debian package that contains it."""
 
 
 def program(name: str) -> str | None:
-    """Where a program is; None where it is not."""
+    """Return the path of a program, or None if it is not installed."""
     if name == "mitmdump":
         path = MITMPROXY / "bin" / name
         return str(path) if path.exists() else shutil.which(name)
@@ -36,19 +37,19 @@ def program(name: str) -> str | None:
 
 
 def environment(base: dict[str, str]) -> dict[str, str]:
-    """What programs unpacked from Debian packages need to find their libraries."""
+    """Return the environment in which programs unpacked from Debian packages find their libraries."""
     return debian_environment(base)
 
 
 def run(command: list[str]) -> None:
-    """One step, quietly; a step that fails shows its output and ends the script."""
+    """Run one step without output; a failing step prints its output and ends the script."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
         sys.exit(f"{done.stdout}\nfailed: {' '.join(command)}")
 
 
 def main() -> None:
-    """Fetch what is missing."""
+    """Fetch the missing programs."""
     missing = [package for name, package in PACKAGES.items() if program(name) is None]
     if missing:
         print(f"fetching {', '.join(missing)}")

@@ -1,4 +1,4 @@
-"""A hook for the benchmark that computes for ever."""
+"""A hook for the benchmark that computes forever."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from a2a_proxy.hooks import Frame, Hook
 
 HERE = Path(__file__).parent
 CALLED = "A2A_BENCHMARK_CALLED"
-"""Environment variable: the file that is made when the hook has been called."""
+"""Environment variable: the path of the file that is created when the hook has been called."""
 
 
 class Spins(Hook):
-    """Never comes back from its first call."""
+    """A hook whose first call does not return."""
 
     def on_frame(self, frame: Frame) -> None:
-        """For ever."""
+        """Compute forever."""
         Path(os.environ[CALLED]).touch()
         while frame:
             pass

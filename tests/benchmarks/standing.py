@@ -1,4 +1,4 @@
-"""A proxy that stands for as long as a mood of its backend lasts, with who calls it, its backend and its export."""
+"""A proxy that runs as long as a mood of its backend, with its caller, its backend and its export."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from a2a_proxy.follower.throttle import processor_seconds
 from a2a_proxy.recording.read.reader import Recording
 
 _PATIENCE = 300.0
-"""Seconds in which an export is loaded and a proxy ends, on the busiest machine."""
+"""Seconds within which an export is loaded and a proxy ends, on the busiest machine."""
 _LAST = re.compile(r"OTLP: ([\d,]+) calls? sent to \S+?(?:, ([\d,]+) given up)?(?:, ([\d,]+) not sent)?\n")
 
 
@@ -38,16 +38,16 @@ class Backend:
         self._hear()
 
     def be(self, mood: str) -> None:
-        """From now on."""
+        """Set the mood."""
         self._ask(mood)
 
     def count(self) -> tuple[int, int]:
-        """Spans that it stored, and how many of them differ."""
+        """Return the number of stored spans and of distinct ones."""
         stored, distinct = self._ask("count").split()
         return int(stored), int(distinct)
 
     def end(self) -> None:
-        """It is no more."""
+        """End the process."""
         self._process.kill()
         self._process.communicate()
 
@@ -65,12 +65,13 @@ class Backend:
 
 
 class Standing:
-    """One proxy. Whatever it starts ends with `stack`."""
+    """One proxy. All its processes end with `stack`."""
 
     def __init__(
         self, state: Path, origin: int, stack: contextlib.ExitStack, mood: str = "", protocol: str = ""
     ) -> None:
-        """It exports by `protocol` to a backend that is so; without one it does not export."""
+        """Start a proxy that exports by `protocol` to a backend with this mood; without a protocol it does not
+        export."""
         state.mkdir()
         self._state = state
         self._log = state / "stderr"
@@ -85,11 +86,11 @@ class Standing:
             self._bring_backend(mood)
         self._process, port = self._proxy(origin)
         self._export = child(self._process.pid, "a2a_proxy.telemetry") if protocol else 0
-        stack.callback(self.go_on)  # one that rests would not end by itself
+        stack.callback(self.go_on)  # a stopped process would not end by itself
         self.caller = stack.enter_context(load.Caller(port))
 
     def follows(self) -> None:
-        """Wait until the export is loaded, and says where it is."""
+        """Wait until the export is loaded and has written its ledger."""
         if self._export:
             [path] = (self._state / "otlp").glob("*.ledger")
             opened: BinaryIO = self._stack.enter_context(path.open("rb"))
@@ -97,41 +98,42 @@ class Standing:
             _until(lambda: self._ledger.load().file is not None)
 
     def rest(self) -> None:
-        """The export does nothing from now on."""
+        """Stop the export."""
         self._signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """It works again."""
+        """Continue the export."""
         self._signal(signal.SIGCONT)
 
     def usage(self) -> float:
-        """Processor seconds that the export has used since it was last asked."""
+        """Return the processor seconds that the export has used since the last call."""
         before, self._spent = self._spent, processor_seconds(self._export) if self._export else 0.0
         return self._spent - before
 
     def look(self) -> None:
-        """How far the recorder is behind now."""
+        """Record how far the recorder is behind."""
         self.behind = max(self.behind, self.bytes_behind())
 
     def bring_back(self) -> None:
-        """The backend is well, from now on."""
+        """Let the backend recover."""
         if self._backend is not None:
             self._backend.be("fine")
         elif self._protocol:
             self._bring_backend("fine")
 
     def caught_up(self) -> bool:
-        """All is in the recording, and each call was sent or given up, as the export's own ledger says."""
+        """Return whether everything is recorded, and each call was sent or given up, according to the export's own
+        ledger."""
         if self.bytes_behind():
             return False
         return not self._export or (mark := self._ledger.read_mark()).calls + mark.errors >= self.caller.calls
 
     def mib(self) -> float:
-        """Most memory that the export took until now."""
+        """Return the peak memory of the export."""
         return memory_mib(self._export)[1] if self._export else 0.0
 
     def end(self) -> tuple[list[int], tuple[int, int]]:
-        """Let it end as a user does; what its last line says (`last_line`), and what the backend has (`count`)."""
+        """End it as a user does; return the content of its last line (`last_line`) and of the backend (`count`)."""
         self._process.send_signal(signal.SIGTERM)
         self._process.wait(_PATIENCE)
         if self._backend is None:
@@ -155,13 +157,13 @@ class Standing:
         return process, port
 
     def _signal(self, number: signal.Signals) -> None:
-        """To the export, while its parent lives: later the number may be another's."""
+        """Send a signal to the export while its parent lives: afterwards the pid may belong to another process."""
         if self._export and self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._export, number)
 
     def bytes_behind(self) -> int:
-        """Bytes of the journal that are not in the recording."""
+        """Return the bytes of the journal that are not in the recording."""
         folders = [each.parent for each in (self._state / "journals").glob("*/session.json")]
         with Recording(self._state / "benchmark.a2a.db") as recording:
             rows = recording.sessions()
@@ -176,7 +178,8 @@ class Standing:
 
 
 def last_line(said: str) -> list[int]:
-    """Calls that were sent, given up and not sent, as a proxy says at its end. Raises RuntimeError."""
+    """Return the number of calls that were sent, given up and not sent, from the last line of a proxy. Raises
+    RuntimeError."""
     found = _LAST.search(said)
     if found is None:
         raise RuntimeError(f"the proxy does not say what it sent: {said[-2000:]}")
@@ -184,7 +187,7 @@ def last_line(said: str) -> list[int]:
 
 
 def _until(true: Callable[[], bool]) -> None:
-    """Wait for it, but not for ever."""
+    """Wait a limited time for a condition."""
     deadline = time.monotonic() + _PATIENCE
     while not true() and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Journals with many streams of one task, and with messages of no bytes: `many-streams` of `tests/benchmarks/run`."""
+"""Journals with many streams of one task, and with empty messages: `many-streams` of `tests/benchmarks/run`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from journals import Record
 from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts
 
 EVENTS = 20
-"""Events of each stream."""
+"""Number of events of each stream."""
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _SETTINGS, _HEADERS, _DATA, _ACK, _END_STREAM, _END_HEADERS = 4, 1, 0, 1, 1, 4
 _PATH = "/lf.a2a.v1.A2AService/"
@@ -22,14 +22,15 @@ _STREAM_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-
 
 
 def opening(number: int) -> Iterator[Record]:
-    """A connection begins."""
+    """Yield the beginning of a connection."""
     facts = ConnectionFacts(f"127.0.0.1:{20000 + number % 40000}", "127.0.0.1:9000", "127.0.0.1:8000")
     yield ChunkKind.OPEN, UP, number, msgspec.json.encode(facts), 0
     yield ChunkKind.DIALED, UP, number, msgspec.json.encode(DialFacts("127.0.0.1:8000")), 0
 
 
 def _events(events: int, last: str) -> list[dict[str, Any]]:
-    """Of a subscription: the task, updates with texts of their own and pieces of an artifact, a last state if any."""
+    """Return the events of a subscription: the task, updates with different texts and pieces of an artifact, a final
+    state if there is one."""
     facts = {"taskId": "?task", "contextId": "c"}
     made: list[dict[str, Any]] = [
         {"task": {"id": "?task", "contextId": "c", "status": {"state": "TASK_STATE_WORKING"}}}
@@ -49,7 +50,7 @@ def _events(events: int, last: str) -> list[dict[str, Any]]:
 
 
 def sse(streams: int, tasks: int, events: int = EVENTS, last: str = "COMPLETED") -> Iterator[Record]:
-    """So many JSON-RPC subscriptions, each on its connection, told the same events in turn."""
+    """Yield that many JSON-RPC subscriptions, each on its own connection, which send the same events in turn."""
     for number in range(1, streams + 1):
         yield from opening(number)
         body = b'{"jsonrpc":"2.0","id":1,"method":"SubscribeToTask","params":{"id":"t%d"}}' % (number % tasks)
@@ -67,7 +68,7 @@ def sse(streams: int, tasks: int, events: int = EVENTS, last: str = "COMPLETED")
 
 
 def grpc(streams: int, tasks: int, events: int = EVENTS, last: str = "COMPLETED") -> Iterator[Record]:
-    """The same on one HTTP/2 connection."""
+    """Yield the same on one HTTP/2 connection."""
     client, agent = yield from _http2()
     for number in range(streams):
         call = grpc_message("SubscribeToTaskRequest", {"id": f"t{number % tasks}"})
@@ -86,7 +87,7 @@ def grpc(streams: int, tasks: int, events: int = EVENTS, last: str = "COMPLETED"
 
 
 def empty(messages: int, size: int = 16_000) -> Iterator[Record]:
-    """One gRPC subscription whose agent sends so many messages of no bytes, in large pieces."""
+    """Yield one gRPC subscription whose agent sends that many empty messages, in large pieces."""
     client, agent = yield from _http2()
     yield (
         ChunkKind.DATA,

@@ -1,7 +1,7 @@
-"""The benchmark: what is measured, in which order, against which targets. `tests/benchmarks/run` calls it.
+"""The benchmark: the measurements, their order and their targets. `tests/benchmarks/run` calls it.
 
-Contestants of a scenario take turns, round by round, each started for its turn and ended after it: what disturbs the
-machine disturbs all of them. Numbers of different runs are not compared, ratios within one run are.
+The contestants of a scenario run in turn, round by round, each started for its turn and ended after it, so that a
+disturbance of the machine affects all of them. Results of different runs are not compared, only ratios within one run.
 """
 
 from __future__ import annotations
@@ -65,17 +65,17 @@ HTTP2: dict[str, Contestant] = {
 }
 STREAM = {name: contestant for name, contestant in HTTP2.items() if name not in (REWRITING, PROPAGATING)}
 BURST = 8
-"""Messages in one read of the relay in a burst. Measured: 16 under h2load, 2 from Python's gRPC server."""
+"""Messages in one read of the relay in a burst. Measured: 16 with h2load, 2 with Python's gRPC server."""
 FOLLOWED = 5_000
-"""Messages a second while the screen follows a recorder."""
+"""Messages per second while the screen follows a recorder."""
 _TURNS = 5
-"""Of two that are to be compared by their best, at least: on a machine of several tenants a single one may take twice
-as long as the next."""
+"""Minimum number of attempts if the best ones of two contestants are compared: on a shared machine one attempt may take
+twice as long as the next."""
 NOT_REWRITING = "this build does not rewrite the authority"
 
 
 class Suite:
-    """One run: rows and targets, as they come."""
+    """One run: its rows and targets so far."""
 
     def __init__(self, folder: Path, *, rounds: int, seconds: int) -> None:
         self.folder = folder
@@ -90,13 +90,13 @@ class Suite:
         self.details: dict[str, Any] = {}
 
     def http1(self) -> None:
-        """Requests per second over HTTP/1.1."""
+        """Measure requests per second over HTTP/1.1."""
         with origins.http1(self.folder) as origin:
             best = self._rates("HTTP/1.1, 8 connections", HTTP1, origin, load.wrk)
         self._target("HTTP/1.1 throughput, times mitmproxy's", 25, best[OURS] / best[MITMPROXY])
 
     def http2(self) -> None:
-        """Requests per second over HTTP/2."""
+        """Measure requests per second over HTTP/2."""
         contestants = dict(HTTP2)
         rewrites = proxies.rewrites_authority(self.folder)
         if not rewrites:
@@ -109,7 +109,7 @@ class Suite:
         self._target("HTTP/2 throughput with authority rewriting, times nginx grpc_pass", 0.8, ratio, why=why)
 
     def latency(self) -> None:
-        """Round trips, one after another."""
+        """Measure round trips, one after another."""
         p50: dict[str, list[float]] = {name: [] for name in HTTP1}
         p99: dict[str, list[float]] = {name: [] for name in HTTP1}
         with origins.http1(self.folder) as origin:
@@ -125,7 +125,7 @@ class Suite:
         self._target("latency added at one connection, p50", 60, added, at_most=True, unit=" us")
 
     def stream(self) -> None:
-        """Messages per second of one gRPC server stream in Python."""
+        """Measure messages per second of one gRPC server stream in Python."""
         port = free_port()
         command = [sys.executable, str(load.HERE / "grpc_stream.py"), "server", str(port)]
         with running(command, port, self.folder / "stream.err"):
@@ -138,7 +138,7 @@ class Suite:
             )
 
     def recorder(self, messages: int, paced: int) -> None:
-        """Rate, memory and size of the recorder."""
+        """Measure rate, memory and size of the recorder."""
         with cost.state_in(self.folder):
             singly = journals.make(self.folder / "singly", 100_000)
             small = journals.make(self.folder / "small", 100_000, BURST)
@@ -167,7 +167,7 @@ class Suite:
         self._target(name, 1.25, big.peak_mib / peak, at_most=True)
 
     def many_streams(self, count: int, messages: int) -> None:
-        """The recorder where a task has many streams, closed or open at the end, and where messages are empty."""
+        """Measure the recorder with many streams of one task, closed or open at the end, and with empty messages."""
         with cost.state_in(self.folder):
             start = cost.burst(journals.make(self.folder / "start", 1), self.folder).cpu_seconds
             made = {
@@ -197,7 +197,8 @@ class Suite:
         self._target(f"peak memory at {messages:,} empty gRPC messages", 120, peak, at_most=True, unit=" MiB")
 
     def rules(self, messages: int, tasks: int) -> None:
-        """What judging adds to recording, what open tasks take, and how long a recording takes to be judged again."""
+        """Measure the cost of rules while recording, the memory of open tasks, and the time to check a recording
+        again."""
         with cost.state_in(self.folder):
             made = journals.make(self.folder / "judged", 100_000, BURST)
             large = journals.make(self.folder / "again", messages, BURST)
@@ -231,7 +232,7 @@ class Suite:
         self._target("1,000,000 frames checked again", 60, again.per_million, at_most=True, unit=" s")
 
     def query(self, messages: int) -> None:
-        """How long filters take over a recording: first pages by column, first signs of a search in payloads."""
+        """Measure filters over a recording: first pages by column, first results of a search in payloads."""
         spent, recording = self._recording(messages)
         pages, searches = querying.columns(recording), querying.words(recording)
         for one in pages:
@@ -247,7 +248,7 @@ class Suite:
         self._target("latest first sign of a search", 300, 1e3 * latest, at_most=True, unit=" ms")
 
     def inspect(self, messages: int, seconds: float) -> None:
-        """How long the screen keeps whoever sits before it waiting, over a large recording and while it grows."""
+        """Measure the delays of the screen, over a large recording and while it grows."""
         spent, recording = self._recording(messages)
         opened = [inspecting.opening(recording, self.folder) for _ in range(self._rounds)]
         title = f"Screen, {spent.frames:,} frames"
@@ -281,7 +282,7 @@ class Suite:
         self._target("memory of the screen", 200, mib, at_most=True, unit=" MiB")
 
     def hooks(self, messages: int) -> None:
-        """What a hook that computes for ever takes from the recorder."""
+        """Measure the cost of a hook that computes forever for the recorder."""
         hooks = {"no hook": "", "a hook that spins": "spinning:Spins"}
         with cost.state_in(self.folder):
             made = journals.make(self.folder / "hooked", messages, BURST)
@@ -295,7 +296,7 @@ class Suite:
         self._target("recorder throughput with a hook that spins, times that without", 0.9, ratio)
 
     def otlp(self, messages: int, seconds: float) -> None:
-        """What an export takes from the relay, also where its backend is in trouble; and what a large one takes."""
+        """Measure the cost of an export for the relay, also with a failing backend, and a large export."""
         with origins.http1(self.folder) as origin:
             turns = exporting.turns(self.folder, origin, seconds)
         self.rows += exports.live_rows(turns)
@@ -309,7 +310,7 @@ class Suite:
             self.targets += exports.offline_targets(small, large)
 
     def hostile(self, messages: int) -> None:
-        """How long a good client waits at worst while a hostile one keeps the proxy busy."""
+        """Measure the longest delay of a normal client while a hostile one keeps the proxy busy."""
         ways = {"": (), ", nothing rewritten": ("--rewrite-card", "never", "--keep-host")}
         with hostile.agent(self.folder, messages) as origin:
             for words, options in ways.items():
@@ -325,7 +326,7 @@ class Suite:
                 self._target(name, 50, added, at_most=True, unit=" ms")
 
     def lag(self, rate: float, seconds: float) -> None:
-        """How far the recording is behind at a fixed rate."""
+        """Measure the delay of the recording at a fixed rate."""
         with origins.http1(self.folder) as origin:
             seen = lag.measure(self.folder, origin, rate, seconds)
         self.details["lag"] = {name: getattr(seen, name) for name in seen.__struct_fields__}
@@ -340,7 +341,7 @@ class Suite:
         self.rows.append(row(title, "exchanges recorded / requests", "see left", [seen.recorded / seen.requests]))
 
     def stdio(self) -> None:
-        """What the stdio relay adds: start, end, round trip; and how much passes."""
+        """Measure the overhead of the stdio relay: start, end, round trip and throughput."""
         with cost.state_in(self.folder):
             contestants = piped.commands(self.folder)
             for title, unit, measure, less in (
@@ -359,7 +360,7 @@ class Suite:
                     self._target("added to the start of a stdio agent", 150, added, at_most=True, unit=" ms")
 
     def replay(self) -> None:
-        """What a call takes that a recording answers."""
+        """Measure a call that a recording answers."""
         values: dict[str, list[float]] = {"jsonrpc": [], "rest": [], "grpc": []}
         for _ in range(self._rounds):
             for binding, took in values.items():
@@ -370,7 +371,7 @@ class Suite:
             self._target(f"a replayed unary call, {binding}, p50", 3, min(took), at_most=True, unit=" ms")
 
     def _recording(self, messages: int) -> tuple[cost.Cost, Path]:
-        """A recording of so many messages, made once in a run."""
+        """Return a recording of that many messages, created once in a run."""
         if messages not in self._recordings:
             with cost.state_in(self._lasting):
                 made = journals.make(self._lasting / f"asked-{messages}", messages, BURST)
@@ -378,7 +379,7 @@ class Suite:
         return self._recordings[messages]
 
     def _moves(self, title: str, looked: inspecting.Looked) -> None:
-        """What keys waited for."""
+        """Add the delays of keys to the rows."""
         for move in looked.moves:
             for word, values in (("the cursor painted", move.painted), ("its row too", move.read)):
                 if values:
@@ -414,7 +415,7 @@ class Suite:
 
 
 def parse() -> argparse.Namespace:
-    """What was typed."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="tests/benchmarks/run", description="compare a2a-proxy with other proxies")
     scenarios = (
         "http1",
@@ -449,7 +450,7 @@ def parse() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Run what was asked for and print it."""
+    """Run the chosen measurements and print the results."""
     typed = parse()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="a2a-benchmark-") as name:
@@ -495,12 +496,12 @@ def main() -> None:
 
 
 def _looked_at(typed: argparse.Namespace) -> tuple[int, float]:
-    """Messages of the recording on the screen, and seconds of each thing done with it."""
+    """Return the number of messages of the recording on the screen, and the seconds of each action."""
     return (200_000, 2) if typed.quick else (1_000_000, 5)
 
 
 def _sizes(typed: argparse.Namespace) -> tuple[int, int]:
-    """Messages of the large burst, and of the run with one commit each."""
+    """Return the number of messages of the large burst, and of the run with one commit each."""
     if typed.full:
         return 1_000_000, 50_000
     return (200_000, 5_000) if typed.quick else (300_000, 20_000)

@@ -1,4 +1,4 @@
-"""A program in a pseudo terminal: keys go in, what it paints comes out with the time at which it came."""
+"""A program in a pseudo terminal: sends keys, and returns the output with its times."""
 
 from __future__ import annotations
 
@@ -46,18 +46,19 @@ class Terminal:
         self._reader.start()
 
     def press(self, keys: bytes) -> float:
-        """Type; the time of it."""
+        """Type and return the time."""
         at = time.monotonic()
         os.write(self._master, keys)
         return at
 
     def painted(self, since: float) -> list[tuple[float, str]]:
-        """What was painted after this time, as plain text: each place on the screen is a line."""
+        """Return the output after this time as plain text: each position on the screen is a line."""
         with self._news:
             return [(at, text) for at, text in self._painted if at > since]
 
     def until(self, pattern: str, since: float) -> float:
-        """When this regular expression was painted, after `since`. Raises RuntimeError where it is not in a minute."""
+        """Return the time at which this regular expression was in the output, after `since`. Raises RuntimeError after
+        a minute."""
         wanted, deadline = re.compile(pattern), time.monotonic() + WAIT_SECONDS
         with self._news:
             while True:
@@ -70,16 +71,16 @@ class Terminal:
                 self._news.wait(0.2)
 
     def forget(self) -> None:
-        """Let go of what was painted so far."""
+        """Discard the output so far."""
         with self._news:
             self._painted.clear()
 
     def resident_mib(self) -> float:
-        """The memory that the program has now and had at most, the larger of the two."""
+        """Return the current or the peak memory of the program, whichever is larger."""
         return memory_mib(self.process.pid)[1]
 
     def worked(self) -> float:
-        """Processor seconds that the program has taken so far."""
+        """Return the processor seconds that the program has used so far."""
         words = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2].split()
         return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -91,7 +92,7 @@ class Terminal:
 
     def _read(self) -> None:
         rest = ""
-        with contextlib.suppress(OSError):  # that is how Linux tells the end of the other side
+        with contextlib.suppress(OSError):  # Linux reports the end of the other side like this
             while data := os.read(self._master, 1 << 16):
                 at = time.monotonic()
                 rest, text = _plain(rest + data.decode(errors="replace"))
@@ -101,12 +102,13 @@ class Terminal:
 
 
 def _take_terminal() -> None:
-    """In the program, before it begins: it is told by SIGHUP, as in any terminal, when that one has gone."""
+    """Make the terminal the controlling one, in the program before it starts: it receives SIGHUP when the terminal is
+    closed."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def _plain(data: str) -> tuple[str, str]:
-    """What may be the beginning of a sequence, and the text before it."""
+    """Return the text before an incomplete escape sequence, and that sequence."""
     text = _SEQUENCE.sub("", _PLACE.sub("\n", data))
     text, escape, rest = text.partition("\x1b")
     return escape + rest, text

@@ -1,4 +1,4 @@
-"""The parts of the benchmark that could lie: what it feeds to the recorder, and what it makes of the numbers."""
+"""The parts of the benchmark that could give wrong results: the generated journals, and the arithmetic."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def module(monkeypatch: pytest.MonkeyPatch) -> object:
 
 @pytest.mark.parametrize("together", [1, 8])
 def test_every_message_of_a_made_journal_is_an_a2a_frame(module, tmp_path, together):
-    """The recorder is measured with conversations that it understands to the last frame, of some 300 bytes each."""
+    """The recorder is measured with conversations that it decodes completely, with about 300 bytes per message."""
     made = module("journals").make(tmp_path / "journal", 3_000, together)
     observer, reader = Observer(Redactor(b"k" * 32)), JournalReader(made.folder)
     out: list[Observation] = []
@@ -62,7 +62,7 @@ def test_every_message_of_a_made_journal_is_an_a2a_frame(module, tmp_path, toget
 
 @pytest.mark.parametrize("kind", ["sse", "grpc", "empty"])
 def test_every_message_of_many_streams_is_a_frame(module, tmp_path, kind):
-    """Of one task, or of many; and messages without content, which are frames as well."""
+    """Of one task, or of many; empty messages are frames too."""
     streams = module("streams")
     records = streams.empty(20_000) if kind == "empty" else getattr(streams, kind)(20, 1, 8)
     made = module("journals").written(tmp_path / "journal", records)
@@ -78,7 +78,7 @@ def test_every_message_of_many_streams_is_a_frame(module, tmp_path, kind):
 
 
 def test_a_program_ends_when_whoever_looks_at_it_is_killed(tmp_path):
-    """A benchmark that is killed half-way leaves nothing behind in its terminal."""
+    """A benchmark that is killed leaves no process in its terminal."""
     told = tmp_path / "pid"
     program = f"import os, time; open({str(told)!r}, 'w').write(f'{{os.getpid()}}.'); time.sleep(300)"
     looker = f"import sys, time, terminal; terminal.Terminal([sys.executable, '-c', {program!r}]); time.sleep(300)"
@@ -90,7 +90,7 @@ def test_a_program_ends_when_whoever_looks_at_it_is_killed(tmp_path):
 
 
 def test_a_target_that_was_not_measured_is_neither_met_nor_missed(module):
-    """A scenario that this build cannot run says so instead of passing."""
+    """A scenario that this build cannot run is reported as not measured."""
     report = module("report")
     missing = report.Target("x", 2.0, None, why="not in this build")
     assert missing.met is None
@@ -100,7 +100,7 @@ def test_a_target_that_was_not_measured_is_neither_met_nor_missed(module):
 
 
 def test_a_row_keeps_all_rounds_and_picks_the_best(module):
-    """The best of the rounds, least for times, and how far the rounds are apart."""
+    """A row has the best of the rounds, which is the smallest time, and the spread of the rounds."""
     row = module("report").row
     assert row("s", "c", "us", [3.0, 2.0], less_is_better=True).best == 2.0
     assert row("s", "c", "requests/s", [3.0, 2.0]).best == 3.0
@@ -108,7 +108,7 @@ def test_a_row_keeps_all_rounds_and_picks_the_best(module):
 
 
 def test_without_rules_the_recorder_does_all_the_rest(module, tmp_path, monkeypatch):
-    """What rules cost is the difference between two runs that read the same frames."""
+    """The cost of rules is the difference between two runs that read the same frames."""
     made = module("journals").make(tmp_path / "journal", 300, 8)
 
     def observed() -> list[Observation]:
@@ -129,7 +129,7 @@ def test_without_rules_the_recorder_does_all_the_rest(module, tmp_path, monkeypa
 
 
 def test_open_tasks_are_counted_in_a_process_of_their_own(module):
-    """A thousand tasks take something, and not more than ten KiB each."""
+    """A thousand tasks use some memory, and at most ten KiB each."""
     assert 0 < module("judging").open_tasks(1000).mib < 10
 
 
@@ -144,7 +144,8 @@ def test_the_last_line_of_an_export_is_understood(module, tmp_path, sent, given_
 
 
 def test_an_interval_is_as_wide_as_chance_makes_it(module):
-    """Of 18 values: the fifth from each end, as 4 heads or less of 18 coins are that seldom; of few all of them."""
+    """Of 18 values the fifth from each end, because 4 heads or fewer of 18 coins are that rare; of few values the first
+    and the last."""
     interval = module("exports").interval
     assert interval([float(each) for each in range(18, 0, -1)]) == (5, 14)
     assert [interval([float(each) for each in range(number)]) for number in (1, 5, 6, 9)] == [
@@ -156,7 +157,7 @@ def test_an_interval_is_as_wide_as_chance_makes_it(module):
 
 
 def test_a_hook_spins_beside_the_recorder_that_is_measured(module, tmp_path, monkeypatch):
-    """It has been called when the clock starts; the recorder comes to the end of its journal all the same."""
+    """It has been called when the clock starts; the recorder still reaches the end of its journal."""
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
     journals, beside = module("journals"), module("beside")
     made, first = journals.make(tmp_path / "made", 200, 8), journals.make(tmp_path / "first", 1)

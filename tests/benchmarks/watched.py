@@ -1,9 +1,9 @@
-"""`a2a-inspect` itself, with a look at what it paints and at how long its event loop was kept from the terminal.
+"""`a2a-inspect` with a log of its redraws and of the pauses of its event loop.
 
-Called with a recording and a file. A line goes there for each paint: the time, the cursor of the list that has the
-focus, the length of that list, whether the row under the cursor has been read; and one for each pause: when it began,
-how long it was by the clock, how much processor time the loop's thread had in it (less, where others wanted the
-processor). Times are those of `time.monotonic`, in seconds.
+Called with a recording and a file. Each redraw writes a line: the time, the cursor of the focused list, the length of
+that list, whether the row under the cursor has been read. Each pause writes a line: its beginning, its length by the
+clock, and the processor time of the loop's thread in it, which is less if other processes used the processor. Times are
+those of `time.monotonic`, in seconds.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from a2a_inspect.widgets.lazy_list import LazyList
 
 _LOOK = 0.005
 _WORTH = 0.02
-"""Seconds: a shorter pause is not written down."""
+"""Seconds: a shorter pause is not logged."""
 
 
 class _Driver(LinuxDriver):
-    """The terminal; says when something was painted."""
+    """The terminal, which reports each redraw."""
 
     def write(self, data: str) -> None:
-        """Paint."""
+        """Draw."""
         super().write(data)
         if isinstance(self._app, Watched) and self._app.is_running:
             self._app.painted()
 
 
 class Watched(app.InspectApp):
-    """See the module."""
+    """The application with the log."""
 
     told: TextIO
-    """Where it is written down."""
+    """Path of the log."""
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
         self.driver_class = _Driver
 
     def on_mount(self) -> None:
-        """Begin to look."""
+        """Start the log."""
         self._watch = asyncio.create_task(self._look())
 
     def painted(self) -> None:
-        """Write down what is on the screen now."""
+        """Log the state of the screen."""
         rows = self.focused if self.screen_stack else None
         if isinstance(rows, LazyList):
             read = int(rows.current_row is not None)

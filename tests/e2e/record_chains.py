@@ -1,5 +1,5 @@
-"""Record the chain of three agents anew for `tests/telemetry/test_chain.py`: traced, with the spans that its agents and
-client have sent themselves, and untraced.
+"""Record the chain of three agents again for `tests/telemetry/test_chain.py`: traced, with the spans that its agents
+and client sent, and untraced.
 
     python tests/e2e/record_chains.py
 
@@ -23,7 +23,7 @@ from support_spans import AGENTS_SPANS, TRACED, UNTRACED, received_spans
 
 
 def keep(paths: list[Path], target: Path) -> None:
-    """The one recording as a cassette."""
+    """Write the only recording as a cassette."""
     (path,) = paths
     with Recording(path) as recording:
         write_cassette(recording, target, overwrite=True)
@@ -31,7 +31,7 @@ def keep(paths: list[Path], target: Path) -> None:
 
 
 def main() -> None:
-    """Both."""
+    """Record both chains."""
     with tempfile.TemporaryDirectory() as folder, http_backend() as received:
         keep(talk(Path(folder), trace="spans", spans_to=received.endpoint), TRACED)
         spans = msgspec.json.encode(received_spans(received))

@@ -1,8 +1,9 @@
-"""Make the sample cassettes in `recordings/` anew, with the real proxy between real agents and clients.
+"""Record the sample cassettes in `recordings/` again, with the real proxy between real agents and clients.
 
     python tests/e2e/record_samples.py [NAME ...]
 
-Needs the environments that `tests/peers/setup.py` makes. Ids, times and ports differ from run to run, stories do not.
+Needs the environments that `tests/peers/setup.py` creates. Ids, times and ports differ from run to run, the stories do
+not.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ STORIES: dict[str, tuple[str, str, tuple[str, ...], list[str]]] = {
     "dialect-0.2": ("0_2", "0_2", ("jsonrpc",), [*SHORT, "push", "subscribe"]),
     "dialect-vendor": ("vendor", "vendor", ("jsonrpc",), ["streaming", "failures", "errors"]),
 }
-"""Name -> agent, client, bindings one after the other, scenarios (`tests/peers/clients`)."""
+"""Name -> agent, client, bindings one after another, scenarios (`tests/peers/clients`)."""
 
 LIVE = {
     "live-bidi": {"approval", "approval-closed", "configured", "lost", "over", "refused", "shared", "watched"}
@@ -54,7 +55,7 @@ LIVE = {
 
 
 async def play(name: str, folder: Path) -> Path:
-    """Record a story; where."""
+    """Record a story and return the path."""
     agent_kind, client, bindings, scenarios = STORIES[name]
     with agent(agent_kind) as far, proxy(folder, f"127.0.0.1:{far.http}", far.grpc_target) as between:
         for binding in bindings:
@@ -64,7 +65,7 @@ async def play(name: str, folder: Path) -> Path:
 
 
 async def play_live(name: str, folder: Path) -> Path:
-    """Record live stories; where."""
+    """Record live stories and return the path."""
     from peers.live.agent import LiveAgent
     from peers.live.client import LiveClient
     from peers.live.payloads import card
@@ -86,7 +87,7 @@ async def play_live(name: str, folder: Path) -> Path:
 
 
 async def play_three_agents(folder: Path) -> Path:
-    """Record a chain of three agents, each with a listener of one proxy; where."""
+    """Record a chain of three agents, each with a listener of one proxy, and return the path."""
     async with chain(pause=0.08) as (agents, ports):
         between = Proxy(folder, f"127.0.0.1:{ports[0]}", "", *routes(ports))
         try:
@@ -99,19 +100,19 @@ async def play_three_agents(folder: Path) -> Path:
 
 
 def play_demo(folder: Path, more: str = "") -> Path:
-    """Record the demo; where."""
+    """Record the demo and return the path."""
     line = [program("a2a-proxy"), "demo", *more.split(), "--record", "demo.a2a"]
     subprocess.run(line, cwd=folder, env=environment(folder / "state"), check=True, stdout=subprocess.DEVNULL)
     return folder / "demo.a2a"
 
 
 def play_stdio(folder: Path) -> Path:
-    """Record the story of a stdio agent; where."""
+    """Record the story of a stdio agent and return the path."""
     line = [program("a2a-proxy"), "stdio", "--record", "stdio.a2a", "--", "python3", str(STDIO.name)]
     shutil.copy(STDIO, folder)
     tell(line, folder, environment(folder / "state"))
     path = folder / "stdio.a2a"
-    until(lambda: _is_whole(path))  # the recorder goes on after the proxy has exited
+    until(lambda: _is_whole(path))  # the recorder continues after the proxy has exited
     return path
 
 
@@ -123,7 +124,7 @@ def _is_whole(path: Path) -> bool:
 
 
 async def make(name: str) -> None:
-    """Record a story and put its cassette into its place."""
+    """Record a story and move its cassette to its place."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         own = {DEMO: play_demo, LOSSY: partial(play_demo, more="--lossy"), STDIO_STORY: play_stdio}.get(name)
@@ -137,7 +138,7 @@ async def make(name: str) -> None:
 
 
 async def main() -> None:
-    """Make what the command line names, or everything."""
+    """Record the samples on the command line, or all of them."""
     for name in sys.argv[1:] or [DEMO, LOSSY, STDIO_STORY, THREE_AGENTS, *STORIES, *LIVE]:
         await make(name)
 

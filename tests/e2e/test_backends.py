@@ -1,4 +1,4 @@
-"""A chain of three agents, seen by tracing backends that people run: what they give back is what was recorded.
+"""A chain of three agents in real tracing backends: the spans that they return match the recording.
 
 `python tests/peers/setup.py --soak` installs them, `tests/run -m soak tests/e2e/test_backends.py` runs this.
 """
@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.soak, pytest.mark.skipif(bool(missing("traced")), reas
 
 OTHER = {"grpc": "http/protobuf", "http/protobuf": "grpc"}
 NS, US = 1, 1000
-"""What the backends keep of a time: MLflow all of it, Phoenix the microsecond."""
+"""Precision of the backends' times: MLflow stores ns, Phoenix microseconds."""
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def a_mlflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mlflow]:
 
 @pytest.fixture
 def project(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
-    """A project of Phoenix for the spans of this test."""
+    """Return a Phoenix project for the spans of this test."""
     name = f"test-{abs(hash(request.node.name))}"
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", f"openinference.project.name={name}")
     return name
@@ -64,7 +64,7 @@ def project(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
 
 @pytest.fixture
 def experiment(a_mlflow: Mlflow, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> str:
-    """An experiment of MLflow for the spans of this test."""
+    """Create an MLflow experiment for the spans of this test."""
     made = a_mlflow.experiment(request.node.name)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", f"x-mlflow-experiment-id={made}")
     return made
@@ -79,7 +79,7 @@ def export(paths: list[Path], to: str, protocol: str) -> None:
 
 
 def check_nothing_more(where: Phoenix, project: str, before: list[Seen], protocol: str) -> None:
-    """One span more is sent: when that is there, all that was sent before it has been dealt with."""
+    """Send one more span: when it is stored, all earlier spans have been processed."""
     now = time.time_ns()
     context = SpanContextIds(uuid.uuid4().hex, uuid.uuid4().hex[:16])
     last = SpanValue(
@@ -96,7 +96,7 @@ def check_nothing_more(where: Phoenix, project: str, before: list[Seen], protoco
 def test_phoenix_shows_forwarded_traces_as_one_tree(
     a_phoenix: Phoenix, project: str, tmp_path: Path, protocol: str
 ) -> None:
-    """Sent live, and a second time afterwards over the other protocol: nothing is there twice."""
+    """Sent live, and again afterwards over the other protocol: no span is stored twice."""
     words = ("--otlp", endpoint(a_phoenix, protocol), "--otlp-protocol", protocol)
     paths = talk(tmp_path, *words, trace="spans", spans_to=a_phoenix.http, project=project)
     calls = recorded(paths)
@@ -109,7 +109,7 @@ def test_phoenix_shows_forwarded_traces_as_one_tree(
 
 
 def test_recordings_of_three_proxies_form_one_tree(a_phoenix: Phoenix, project: str, tmp_path: Path) -> None:
-    """Recorded apart, and sent long after."""
+    """Each proxy has a recording of its own; the spans are sent later."""
     paths = talk(tmp_path, trace="spans", apart=True, spans_to=a_phoenix.http, project=project)
     export(paths, a_phoenix.http, "http/protobuf")
     calls = recorded(paths)
@@ -119,7 +119,8 @@ def test_recordings_of_three_proxies_form_one_tree(a_phoenix: Phoenix, project: 
 
 
 def test_mlflow_shows_links_where_traces_end_at_agents(a_mlflow: Mlflow, experiment: str, tmp_path: Path) -> None:
-    """A trace a call; those of the chain are joined by links. Sent live and afterwards: nothing is there twice."""
+    """Each call has a trace of its own; links join those of the chain. Sent live and again afterwards: no span is
+    stored twice."""
     paths = talk(tmp_path, "--otlp", a_mlflow.http, "--otlp-protocol", "http/protobuf")
     calls = recorded(paths)
     live = a_mlflow.spans(experiment, len(calls))
@@ -127,11 +128,11 @@ def test_mlflow_shows_links_where_traces_end_at_agents(a_mlflow: Mlflow, experim
     check_apart(live)
     check_links(live)
     export(paths, a_mlflow.http, "http/protobuf")
-    assert a_mlflow.spans(experiment, len(calls)) == live  # it writes down what it takes before it answers
+    assert a_mlflow.spans(experiment, len(calls)) == live  # it stores spans before it answers
 
 
 def test_recordings_of_three_proxies_are_joined_by_links(a_mlflow: Mlflow, experiment: str, tmp_path: Path) -> None:
-    """Recorded apart, and sent together."""
+    """Each proxy has a recording of its own; the spans are sent together."""
     paths = talk(tmp_path, apart=True)
     export(paths, a_mlflow.http, "http/protobuf")
     calls = recorded(paths)
@@ -142,7 +143,8 @@ def test_recordings_of_three_proxies_are_joined_by_links(a_mlflow: Mlflow, exper
 
 
 def test_mlflow_reads_an_exported_file(a_mlflow: Mlflow, experiment: str, tmp_path: Path) -> None:
-    """Each is a request of OTLP in JSON. It reads ids as hexadecimal there, but not those of links, and has none."""
+    """Each line is an OTLP request in JSON. MLflow reads its ids as hexadecimal, but not the ids of links, which are
+    missing."""
     paths = talk(tmp_path)
     inspect(tmp_path / "state", "export", "otlp", *paths, "--output", tmp_path / "spans.jsonl")
     for line in (tmp_path / "spans.jsonl").read_bytes().splitlines():
@@ -154,7 +156,7 @@ def test_mlflow_reads_an_exported_file(a_mlflow: Mlflow, experiment: str, tmp_pa
 
 
 def test_propagation_joins_agents_without_spans_into_one_tree(a_phoenix: Phoenix, project: str, tmp_path: Path) -> None:
-    """Nobody but the proxy makes spans: each of its calls is below the one that the agent was asked by."""
+    """Only the proxy creates spans: each call is a child of the call that its agent received."""
     words = ("--propagate", "--otlp", a_phoenix.grpc, "--otlp-protocol", "grpc")
     paths = talk(tmp_path, *words, trace="header")
     spans = a_phoenix.spans(project, 2 * len(recorded(paths)))

@@ -1,7 +1,7 @@
 """Agents behind TLS: nginx with two virtual hosts on one port, each in front of an SDK agent, and wrong certificates.
 
-The names of the virtual hosts are spellings of 127.0.0.1 that every resolver knows and that are addresses to no TLS
-library: so they are sent by SNI and looked for in certificates, and the proxy takes them for remote hosts.
+The names of the virtual hosts are spellings of 127.0.0.1 that every resolver resolves and that no TLS library takes for
+addresses: they are sent by SNI and compared with certificates, and the proxy treats them as remote hosts.
 """
 
 from __future__ import annotations
@@ -72,24 +72,24 @@ class Front:
 
     folder: Path
     port: int
-    """Of the virtual hosts."""
+    """Ports of the virtual hosts."""
     agents: dict[str, Agent]
     wrong: dict[str, int]
-    """What is wrong with a certificate -> the port where it is shown."""
+    """The fault of a certificate -> the port that uses it."""
 
     @property
     def ca(self) -> Path:
-        """The CA of the right certificates."""
+        """The CA of the valid certificates."""
         return self.folder / "ca.pem"
 
     def requests(self, host: str) -> list[list[str]]:
-        """SNI, host, protocol, method, path and status of what a virtual host answered, in order."""
+        """Return SNI, host, protocol, method, path and status of each request to a virtual host, in order."""
         return [line.split() for line in (self.folder / f"{host}.log").read_text().splitlines()]
 
 
 @pytest.fixture(scope="module")
 def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
-    """Nginx before two agents, whose cards tell its URLs."""
+    """Run nginx in front of two agents, whose cards contain its URLs."""
     if why := missing("sdk1"):
         pytest.skip(why)
     if debian_program("nginx") is None:
@@ -97,7 +97,7 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
             "nginx is missing: run `python tests/peers/setup.py` where Debian's packages can be had, or install it"
         )
     folder = tmp_path_factory.mktemp("nginx")
-    port, *ports = (refusing_port() for _ in range(4))  # kept for nginx, which shares them by `reuseport`
+    port, *ports = (refusing_port() for _ in range(4))  # kept open for nginx, which shares them by `reuseport`
     wrong = dict(zip(certificates(folder), ports, strict=True))
     with contextlib.ExitStack() as stack:
         agents = {host: stack.enter_context(agent("sdk1", *at(host, port))) for host in HOSTS}
@@ -107,12 +107,12 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
 
 
 def at(host: str, port: int) -> list[str]:
-    """What an agent says of itself."""
+    """Return the address that an agent advertises."""
     return ["--name", HOSTS[host], "--advertise-http", f"https://{host}:{port}", "--advertise-grpc", f"{host}:{port}"]
 
 
 def certificates(folder: Path) -> list[str]:
-    """Write a CA, the right certificate of each virtual host, and some wrong ones of 127.1; what is wrong with them."""
+    """Write a CA, the valid certificate of each virtual host, and invalid ones of 127.1; return their faults."""
     ca = trustme.CA()
     ca.cert_pem.write_to_path(str(folder / "ca.pem"))
     expired = ca.issue_cert("127.1", not_before=PAST, not_after=PAST + datetime.timedelta(days=1))
@@ -120,20 +120,20 @@ def certificates(folder: Path) -> list[str]:
     leaves |= {"other": ca.issue_cert("other.example"), "expired": expired}
     for name, leaf in leaves.items():
         leaf.private_key_and_cert_chain_pem.write_to_path(str(folder / f"{name}.pem"))
-    own = trustme.CA()  # its certificate is signed by itself
+    own = trustme.CA()  # its certificate is self-signed
     (folder / "self.pem").write_bytes(own.private_key_pem.bytes() + own.cert_pem.bytes())
     return ["other", "expired", "self"]
 
 
 @contextlib.contextmanager
 def nginx(front: Front) -> Iterator[None]:
-    """Nginx while the block runs."""
+    """Run nginx while the block runs."""
     servers = [
         HOST.format(folder=front.folder, host=host, port=front.port, shared=shared, http=one.http, grpc=one.grpc)
-        for (host, one), shared in zip(front.agents.items(), (" reuseport", ""), strict=True)  # to be said once
+        for (host, one), shared in zip(front.agents.items(), (" reuseport", ""), strict=True)  # once per port
     ]
     servers += [CLOSED.format(folder=front.folder, name=name, port=port) for name, port in front.wrong.items()]
-    user = "user root root;" if os.geteuid() == 0 else ""  # else its worker may not enter the folder
+    user = "user root root;" if os.geteuid() == 0 else ""  # otherwise its worker may not enter the folder
     conf = front.folder / "nginx.conf"
     conf.write_text(NGINX.format(folder=front.folder, user=user, servers="".join(servers)))
     log = front.folder / "error.log"
@@ -158,7 +158,7 @@ def nginx(front: Front) -> Iterator[None]:
 
 
 def until_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    """Wait until it accepts; RuntimeError where it does not."""
+    """Wait until it accepts connections. Raises RuntimeError if it does not."""
     deadline = time.monotonic() + SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         with contextlib.suppress(OSError):
@@ -169,7 +169,7 @@ def until_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> N
 
 
 def as_seen(transcripts: list[Transcript], front: Front, host: str) -> dict[str, Any]:
-    """What a client saw, wherever it is told that the agent is."""
+    """Return a client's transcript without the addresses of the agent."""
     text = json.dumps(normalise(transcripts))
     place = f"{host}:{front.port}"
     seen: dict[str, Any] = json.loads(text.replace(f"https://{place}", "http://PLACE").replace(place, "PLACE"))
@@ -179,7 +179,7 @@ def as_seen(transcripts: list[Transcript], front: Front, host: str) -> dict[str,
 @pytest.mark.peers
 @pytest.mark.parametrize("host", HOSTS)
 def test_clients_behave_as_without_tls_and_proxy(front: Front, tmp_path: Path, host: str) -> None:
-    """An unmodified SDK client follows the card over all bindings; the virtual host that was named answers it all."""
+    """An unmodified SDK client follows the card over all bindings; the virtual host in the card answers all calls."""
     other = next(one for one in HOSTS if one != host)
     before = {name: len(front.requests(name)) for name in HOSTS}
     with proxy(tmp_path, f"https://{host}:{front.port}", "", "--upstream-ca", str(front.ca)) as between:
@@ -201,7 +201,7 @@ def test_clients_behave_as_without_tls_and_proxy(front: Front, tmp_path: Path, h
 
 
 async def run_all(base_url: str, target: str, *extra: str) -> dict[str, list[Transcript]]:
-    """One client per binding, all at once."""
+    """Run one client per binding at the same time."""
     seen = await asyncio.gather(*(run_client("sdk1", one, SCENARIOS, base_url, target, *extra) for one in BINDINGS))
     return dict(zip(BINDINGS, seen, strict=True))
 
@@ -216,7 +216,8 @@ WRONG = {
 @pytest.mark.peers
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_certificates_are_refused(front: Front, tmp_path: Path, case: str) -> None:
-    """HTTP clients get a 502 and gRPC clients UNAVAILABLE, both say why; the console has it in one line with a hint."""
+    """HTTP clients receive a 502 and gRPC clients UNAVAILABLE, both with the reason; the console prints one line with a
+    hint."""
     said, hint = WRONG[case]
     upstream = f"https://127.1:{front.wrong[case]}"
     with proxy(tmp_path, upstream, "", "--upstream-ca", str(front.ca)) as between:
@@ -237,7 +238,7 @@ def test_wrong_certificates_are_refused(front: Front, tmp_path: Path, case: str)
 @pytest.mark.peers
 @pytest.mark.parametrize("case", WRONG)
 def test_insecure_accepts_wrong_certificates_with_a_warning(front: Front, tmp_path: Path, case: str) -> None:
-    """With --upstream-insecure each of them will do for HTTP and gRPC; the console warns from the start."""
+    """With --upstream-insecure every certificate is accepted for HTTP and gRPC; the console warns at the start."""
     with proxy(tmp_path, f"https://127.1:{front.wrong[case]}", "", "--upstream-insecure", log_format="text") as between:
         assert get(between)[0] == 204
         code, details = call(between)
@@ -249,7 +250,7 @@ def test_insecure_accepts_wrong_certificates_with_a_warning(front: Front, tmp_pa
 
 
 def get(between: Proxy) -> tuple[int, str, bytes]:
-    """Ask for the card: status, media type and body of the answer."""
+    """Fetch the card; return status, media type and body of the response."""
     with contextlib.closing(http.client.HTTPConnection(between.address, timeout=SECONDS)) as connection:
         connection.request("GET", "/.well-known/agent-card.json")
         answer = connection.getresponse()
@@ -257,8 +258,8 @@ def get(between: Proxy) -> tuple[int, str, bytes]:
 
 
 def call(between: Proxy) -> tuple[grpc.StatusCode, str]:
-    """Call the agent over gRPC: how it fails."""
-    own = (("grpc.use_local_subchannel_pool", 1),)  # not the connection that an earlier call was refused on
+    """Call the agent over gRPC and return the error."""
+    own = (("grpc.use_local_subchannel_pool", 1),)  # no connection of an earlier, refused call
     with grpc.insecure_channel(between.address, own) as channel, pytest.raises(grpc.RpcError) as caught:
         channel.unary_unary("/lf.a2a.v1.A2AService/GetTask", None, None)(b"", timeout=SECONDS)
     return caught.value.code(), str(caught.value.details())

@@ -1,7 +1,7 @@
 """Unedited traffic through the real proxy arrives byte for byte and is recorded correctly.
 
-The recording is that of the same bytes decoded directly: in single bytes, in 64 MB, to slow readers, half-closed and
-broken off.
+The recording equals the same bytes decoded directly: in single bytes, in 64 MB, to slow readers, half-closed and
+aborted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MANY = 1000
 
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
-    """Where the agent waits."""
+    """The port of the agent."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(SECONDS)
         yield server
@@ -57,7 +57,7 @@ class Player:
             end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def play(self, script: Script) -> None:
-        """Every step is sent by one and received by the other before the next."""
+        """Play the steps: each is sent by one peer and received by the other before the next."""
         for what, direction, data in script.steps:
             sender, receiver = self.ends[direction]
             if what == "data":
@@ -89,7 +89,7 @@ class Player:
 
 
 def seen(frames: list[Frame]) -> list[tuple[Any, ...]]:
-    """All of a frame but its times."""
+    """Return a frame without its times."""
     return [
         (
             f.exchange,
@@ -110,14 +110,14 @@ def seen(frames: list[Frame]) -> list[tuple[Any, ...]]:
 
 
 def told(exchange: Exchange) -> tuple[Any, ...]:
-    """What an exchange was and how it ended."""
+    """Return the properties and the end of an exchange."""
     e = exchange
     sizes = (e.requests, e.events, e.bytes_to_agent, e.bytes_to_client)
     return (e.binding, e.operation, e.how, e.status, e.grpc_status, e.error, e.half_close, e.states, *sizes)
 
 
 def check(between: Proxy, script: Script) -> None:
-    """Stop the proxy; its recording is what a decoder makes of the script itself."""
+    """Stop the proxy; its recording must equal the output of a decoder for the script."""
     summary = between.stop()
     expected = observe(scripted(script))
     with Recording(between.recording) as stored:
@@ -141,7 +141,7 @@ def agent_first(script: Script) -> Script:
 
 
 def rest() -> Http:
-    """REST, streamed."""
+    """Return a streamed REST call."""
     http = Http().request("POST /message:stream", {"message": {"messageId": "m"}}, A2A_Version="1.0").stream()
     for state in ("SUBMITTED", "COMPLETED"):
         http.event({"task": {"id": "t", "contextId": "c", "status": {"state": f"TASK_STATE_{state}"}}})
@@ -149,7 +149,7 @@ def rest() -> Http:
 
 
 def half_closed() -> Http:
-    """The client says no more before the answer comes."""
+    """Return a call whose client half-closes before the answer."""
     return agent_late(Http().call("SendMessage", {"message": {}}, A2A_Version="1.0").end("eof", UP))
 
 
@@ -160,7 +160,7 @@ def agent_late(http: Http) -> Http:
 
 
 def cut(script: Script, direction: Direction) -> Script:
-    """The last step of this direction stops in its middle, by a reset."""
+    """Return the script with a reset in the middle of the last step of this direction."""
     index = max(i for i, (what, way, _) in enumerate(script.steps) if way is direction and what == "data")
     what, way, data = script.steps[index]
     script.steps[index:] = [(what, way, data[: len(data) // 2])]
@@ -183,7 +183,7 @@ STORIES: dict[str, Callable[[], Script]] = {
 
 @pytest.mark.parametrize("story", STORIES)
 def test_byte_by_byte(story: str, listener: socket.socket, tmp_path: Path) -> None:
-    """On every binding, with every end."""
+    """On every binding, with every kind of end."""
     script = STORIES[story]()
     with proxy(tmp_path, f"127.0.0.1:{listener.getsockname()[1]}", "", *UNCHANGED) as between:
         Player(between, listener, 1).play(script)
@@ -198,7 +198,7 @@ def big_http() -> Script:
 
 
 def big_grpc() -> Script:
-    """One message of 64 MB in DATA frames of 16 KiB."""
+    """Return one message of 64 MB in DATA frames of 16 KiB."""
     pad = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "pad " * 16_000_000}]}}
     message = from_dict("1.0", "StreamResponse", pad).SerializeToString()
     data = b"\0" + len(message).to_bytes(4, "big") + message
@@ -217,7 +217,7 @@ def big_grpc() -> Script:
     ],
 )
 def test_64_megabytes(make: Callable[[], Script], pause: float, listener: socket.socket, tmp_path: Path) -> None:
-    """In one message, also to a reader that takes its time."""
+    """In one message, also to a slow reader."""
     script = make()
     with proxy(tmp_path, f"127.0.0.1:{listener.getsockname()[1]}", "", *UNCHANGED) as between:
         Player(between, listener, 1 << 20, pause).play(script)
@@ -225,7 +225,7 @@ def test_64_megabytes(make: Callable[[], Script], pause: float, listener: socket
 
 
 class Crowd(grpc.GenericRpcHandler):
-    """Answers nobody before all are there."""
+    """An agent that answers when all clients are connected."""
 
     def __init__(self) -> None:
         self._here = 0
@@ -248,7 +248,7 @@ class Crowd(grpc.GenericRpcHandler):
 
 
 async def test_a_thousand_streams_on_one_connection(tmp_path: Path) -> None:
-    """All open at once, each with its own events; the recording has each of them whole."""
+    """All are open at once, each with its own events; each is recorded completely."""
     server = grpc.aio.server()
     server.add_generic_rpc_handlers((Crowd(),))
     port = server.add_insecure_port("127.0.0.1:0")
@@ -273,7 +273,7 @@ async def test_a_thousand_streams_on_one_connection(tmp_path: Path) -> None:
 
 
 async def all_closed(recording: Path) -> None:
-    """Until all connections are recorded to their end."""
+    """Wait until all connections are recorded to their end."""
     while True:
         with Recording(recording) as stored:
             if sum(1 for row in stored.connections() if row.connection.closed) == MANY:
@@ -282,7 +282,7 @@ async def all_closed(recording: Path) -> None:
 
 
 async def test_a_thousand_connections(tmp_path: Path) -> None:
-    """All open at once over HTTP/1.1, each with its own bytes in both directions."""
+    """All are open at once over HTTP/1.1, each with its own bytes in both directions."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 4 * MANY:
         pytest.skip("too few files may be open")
@@ -312,7 +312,7 @@ async def test_a_thousand_connections(tmp_path: Path) -> None:
             return same
 
         assert all(await asyncio.wait_for(asyncio.gather(*map(talk, range(MANY))), SECONDS))
-        await asyncio.wait_for(all_closed(between.recording), SECONDS)  # a stop would break what has not ended by then
+        await asyncio.wait_for(all_closed(between.recording), SECONDS)  # a stop would abort open connections
         await asyncio.to_thread(between.stop)
     server.close()
     with Recording(between.recording) as stored:

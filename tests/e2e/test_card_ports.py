@@ -17,7 +17,7 @@ from support_proxy import Proxy
 
 
 class Agent(BaseHTTPRequestHandler):
-    """Serves the card that the test has put there; anything else is the secret of a local service."""
+    """An agent that serves the test's card; every other path is the secret of a local service."""
 
     card = b""
 
@@ -29,7 +29,7 @@ class Agent(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def port() -> Iterator[int]:
 
 @pytest.fixture
 def local() -> Iterator[int]:
-    """A service of this machine that nobody wanted to be reached."""
+    """A service of this machine that must not be reachable."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Agent) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_address[1]
@@ -78,7 +78,8 @@ def get(url: str) -> bytes:
 def test_a_card_opens_ports_only_as_allowed(
     tmp_path: Path, port: int, local: int, listen: str, extra: tuple[str, ...], opened: bool
 ) -> None:
-    """What the proxy listens on after a client has read a card with a port of the host, and what the console says."""
+    """The listeners of the proxy after a client has read a card with a port of the host, and the lines on the
+    console."""
     urls = [f"http://127.0.0.1:{each}/" for each in (port, local)]
     entries = [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"} for url in urls]
     Agent.card = json.dumps({"name": "a", "supportedInterfaces": entries}).encode()

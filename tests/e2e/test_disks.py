@@ -34,7 +34,7 @@ def agent() -> Iterator[Agent]:
 
 @pytest.fixture
 def start(tmp_path: Path, agent: Agent) -> Iterator[Start]:
-    """Starts proxies that end with the test."""
+    """Start proxies that end with the test."""
     made: list[Proxy] = []
 
     def begin(
@@ -72,13 +72,14 @@ def small(tmp_path: Path) -> Iterator[Path]:
 
 
 def calls(recording: Path) -> int:
-    """How many are recorded as answered."""
+    """Return the number of calls recorded as answered."""
     with Recording(recording) as stored:
         return sum(row.exchange.how == "complete" for row in stored.exchanges())
 
 
 def test_the_journal_has_a_cap(start: Start) -> None:
-    """At `--journal-max` traffic goes on uncaptured and the user is told; then new connections are captured again."""
+    """At `--journal-max` traffic continues without capture, and the user is warned; then new connections are captured
+    again."""
     one = start("--journal-max", "64K", "--journal-segment", "16K")
     (address,) = one.addresses()
     recorder = one.recorder()
@@ -118,8 +119,8 @@ def test_the_journal_is_on_a_full_disk(start: Start, small: Path) -> None:
 
 
 def call_until(one: Proxy, address: str, told: str) -> int:
-    """Call until the console has said it; how many calls that were, each answered. What is freed while a disk is being
-    filled has room for some."""
+    """Call until the console prints the line; return the number of calls, each answered. Some calls succeed on a full
+    disk, because space may be freed while it is filled."""
     made = 0
 
     def said() -> bool:
@@ -133,7 +134,7 @@ def call_until(one: Proxy, address: str, told: str) -> int:
 
 
 def fill(folder: Path) -> None:
-    """Write until the disk takes nothing more: what is free may shrink while it is being filled."""
+    """Write until the disk is full: the free space may shrink meanwhile."""
     with contextlib.suppress(OSError), (folder / "filler").open("wb", 0) as filler:
         while True:
             filler.write(bytes(4096))
@@ -141,7 +142,7 @@ def fill(folder: Path) -> None:
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
 def test_the_recording_is_on_a_full_disk(start: Start, small: Path, log_format: str) -> None:
-    """It is said once; the journal keeps everything; with room again all is recorded."""
+    """The console reports it once; the journal keeps everything; when there is space again, everything is recorded."""
     one = start(record=small / "r.db", log_format=log_format)
     (address,) = one.addresses()
     call(address)
@@ -158,7 +159,7 @@ def test_the_recording_is_on_a_full_disk(start: Start, small: Path, log_format: 
 
 
 def test_the_recording_is_locked_for_seconds(start: Start, tmp_path: Path) -> None:
-    """Calls are answered while it is, all are recorded after it."""
+    """Calls are answered while it is locked, and all are recorded afterwards."""
     one = start()
     (address,) = one.addresses()
     call(address)
@@ -190,7 +191,7 @@ JournalFiles._write_all = hung
 
 
 def site(folder: Path, flag: Path) -> str:
-    """A folder for PYTHONPATH that makes the journal's disk hang while `flag` exists."""
+    """Return a folder for PYTHONPATH that makes the journal's disk hang while `flag` exists."""
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(HUNG.format(flag=str(flag)))
     return str(folder)
@@ -211,7 +212,7 @@ def test_a_disk_that_hangs_temporarily(start: Start, tmp_path: Path) -> None:
 
 
 def test_a_hung_disk_does_not_hold_up_the_exit(start: Start, tmp_path: Path) -> None:
-    """The console says what the proxy waits for; a second Ctrl-C ends it."""
+    """The console reports the reason of the wait; a second Ctrl-C ends the proxy."""
     flag = tmp_path / "flag"
     one = start(PYTHONPATH=site(tmp_path / "site", flag))
     (address,) = one.addresses()
@@ -255,12 +256,12 @@ def test_the_state_directory_is_deleted(start: Start, tmp_path: Path) -> None:
 
 
 def answered(journal: Path) -> bool:
-    """Whether the agent's answer is in the journal."""
+    """Return whether the agent's answer is in the journal."""
     return any(chunk.kind is ChunkKind.DATA and chunk.direction is Direction.TO_CLIENT for chunk in read_all(journal))
 
 
 def test_recover_fails_cleanly_if_the_recording_is_unwritable(start: Start, tmp_path: Path) -> None:
-    """It says so with a hint and exit code 1, and leaves the journal for a later `recover`."""
+    """It exits with code 1 and a hint, and leaves the journal for a later `recover`."""
     one = start()
     (address,) = one.addresses()
     recorder = one.recorder()
@@ -286,7 +287,7 @@ def test_recover_fails_cleanly_if_the_recording_is_unwritable(start: Start, tmp_
 
 
 def test_the_folder_of_the_recording_becomes_read_only(start: Start, tmp_path: Path) -> None:
-    """What is open stays open: all is recorded, also by a second recorder."""
+    """Open files stay open: everything is recorded, also by a second recorder."""
     folder = tmp_path / "recordings"
     folder.mkdir()
     path = folder / "r.db"
@@ -307,7 +308,7 @@ def test_the_folder_of_the_recording_becomes_read_only(start: Start, tmp_path: P
 
 
 def obeying() -> list[str]:
-    """A command that makes also root obey the permissions of files."""
+    """Return a command under which file permissions apply to root too."""
     if os.geteuid():
         return []
     line = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]

@@ -27,7 +27,7 @@ async def test_mutated_conversations_pass_unchanged(seed: int, tmp_path: Path) -
         running.kill()
     assert [failure.line(seed) for failure in totals.failures] == []
     assert totals.connections == CONNECTIONS
-    assert totals.refused < CONNECTIONS // 10  # there the bytes toward the client are not compared
+    assert totals.refused < CONNECTIONS // 10  # the bytes to the client are not compared there
     relay, recorder = peak(totals.memory)
     assert 0 < relay < RELAY_MIB
     assert 0 < recorder < RECORDER_MIB
@@ -42,14 +42,14 @@ def test_mutated_conversations_pass_a_stdio_agent_unchanged(tmp_path: Path) -> N
 
 
 def test_a_connection_is_determined_by_seed_and_number() -> None:
-    """It can be played again without those before it."""
+    """It can be reproduced without the connections before it."""
     again = [plan(1, number) for number in (7, 3)]
     assert [plan(1, number) for number in (3, 7)] == again[::-1]
     assert plan(2, 3) != plan(1, 3)
 
 
 def test_most_connections_are_mutated_over_all_bindings() -> None:
-    """Of the recorded conversations none carries a card, which the proxy may change."""
+    """No recorded conversation carries a card, which the proxy may change."""
     plans = [plan(1, number) for number in range(1000)]
     unchanged = [each for each in plans if len(each.changes) == 1]
     assert 50 < len(unchanged) < 250

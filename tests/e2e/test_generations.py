@@ -1,5 +1,5 @@
-"""Generations as a user sees them: a real agent that numbers its tasks, a client that reads again after a gap, long
-polls and preconditions, on every binding, through the running proxy."""
+"""Generations as a user sees them: an agent with generations, a client that calls GetTask after a gap, long polls and
+preconditions, on every binding, through the running proxy."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from support_proxy import Proxy, inspect, proxy
 BINDINGS = ("jsonrpc", "rest", "grpc")
 SCENARIOS = ["gap", "poll", "precondition"]
 HOLD = 2.5
-"""Seconds for which the agent holds a long poll that nothing answers: over the second after which a call is shown."""
+"""Seconds for which the agent holds a long poll without a change: longer than the second after which a call is
+shown."""
 PROMPT, TRIES = 5.0, 4
-"""Seconds in which a gap has to be on the console, the best of some times: a busy machine makes it late now and then, a
-recorder that waits does always. What it takes on one that is not busy is measured by the benchmark `lag`."""
+"""Seconds within which a gap must be on the console, as the best of several attempts: a busy machine delays some of
+them, a recorder that waits delays all. The benchmark `lag` measures the delay on an idle machine."""
 
 
 @dataclass(frozen=True)
 class Talk:
-    """A client's talk, what the proxy printed meanwhile, and what it recorded."""
+    """The transcript of a client, the output of the proxy, and the recording."""
 
     binding: str
     seen: dict[str, Transcript]
@@ -38,11 +39,11 @@ class Talk:
         return self.running.said(event)
 
     def found(self) -> list[dict[str, Any]]:
-        """Findings, but for the latencies of a machine that stops everybody for a while."""
+        """Return the findings without those about latency, which a busy machine can cause."""
         return [each for each in self.told("finding") if not each["rule"].startswith("A2A-LAT-")]
 
     def delay(self, event: str) -> float:
-        """Seconds from when the client had the event after the gap to when the console had this line."""
+        """Return the seconds from the client's receipt of the event after the gap to the console line."""
         after = next(
             e.at for e in self.seen["gap"].entries if e.event.get("artifactUpdate", {}).get("generation") == "5"
         )
@@ -52,7 +53,7 @@ class Talk:
 
 @pytest.fixture(scope="module", params=BINDINGS)
 def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Talk:
-    """One binding's talk: made once, looked at by all tests."""
+    """Run the conversation of one binding once for all tests."""
     return talking(tmp_path_factory.mktemp("talk"), request.param, SCENARIOS)
 
 
@@ -67,7 +68,7 @@ def talking(folder: Path, binding: str, scenarios: list[str]) -> Talk:
 
 
 def best_delay(talk: Talk, event: str, tmp_path: Path) -> float:
-    """Of this talk, or of another one where this was late."""
+    """Return the delay of this conversation, or the best of further ones if it was late."""
     delays = [talk.delay(event)]
     while min(delays) >= PROMPT and len(delays) < TRIES:
         folder = tmp_path / f"try-{len(delays)}"
@@ -88,7 +89,7 @@ def test_the_healing_of_a_gap_is_reported(talk: Talk, tmp_path: Path) -> None:
     (healed,) = talk.told("healed")
     assert (healed["first"], healed["last"], healed["operation"]) == (4, 4, "GetTask")
     assert healed["healed_at_generation"] == 5
-    (gap,) = talk.found()  # nothing else is wrong in the whole talk
+    (gap,) = talk.found()  # there is no other fault in the whole conversation
     assert healed["exchange"] == gap["exchange"] != healed["healed_by"]
     assert best_delay(talk, "healed", tmp_path) < PROMPT
 
@@ -114,11 +115,11 @@ def test_show_prints_the_gap_as_text_and_json(talk: Talk) -> None:
 
 
 def test_a_long_poll_waits(talk: Talk) -> None:
-    """It is no slow call: the console says for what it waits, and with what it came back."""
+    """It is no slow call: the console prints what it waits for, and the result."""
     polls = [each for each in talk.told("exchange") if each["current_generation"] is not None]
     waiting = [each for each in polls if each["live"]]
     assert {(each["waits"], each["outcome"]) for each in waiting} == {(True, "live")}
-    assert waiting[-1]["current_generation"] == 3  # the others are answered within a second, on a machine that runs
+    assert waiting[-1]["current_generation"] == 3  # the others are answered within a second on an idle machine
     answered = [(each["current_generation"], each["generation"]) for each in polls if not each["live"]]
     assert answered == [(1, 2), (2, 3), (3, 3)]
     shown = inspect(talk.running.state, "show", talk.running.recording)
@@ -136,7 +137,7 @@ def test_a_failed_precondition_is_reported(talk: Talk) -> None:
 
 
 def test_the_console_describes_generations(tmp_path: Path) -> None:
-    """What a person reads while it happens."""
+    """The lines on the console during the conversation."""
     with (
         agent("generations", "--hold", str(HOLD)) as far,
         proxy(tmp_path, f"127.0.0.1:{far.http}", log_format="text") as running,

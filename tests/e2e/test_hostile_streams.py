@@ -1,4 +1,4 @@
-"""What a hostile peer sends passes through the real proxy byte for byte, and neither relay nor recorder suffers."""
+"""Hostile traffic passes through the real proxy byte for byte, and harms neither relay nor recorder."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from support_hostile_streams import HOSTILE_STREAMS, RECORDER_MIB, RELAY_MIB, Ma
 from support_player import play
 
 SECONDS = 600.0
-"""A recorder gives way to all other work, so on a busy machine it takes long."""
+"""A recorder runs at low priority, so it takes long on a busy machine."""
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Round]:
-    """A proxy that changes nothing and one with the usual options, for all streams."""
+    """Run a proxy that changes nothing and one with the usual options, for all streams."""
     found = Round(tmp_path_factory.mktemp("hostile"), Totals(), lanes=1)
     yield found
     found.kill()
 
 
 async def recorded(link: Link, client: str) -> None:
-    """Until the end of the connection from this address is in the recording."""
+    """Wait until the end of the connection from this address is in the recording."""
     async with asyncio.timeout(SECONDS):
         while True:
             with Recording(link.proxy.recording) as stored:
@@ -51,6 +51,7 @@ async def test_hostile_streams_pass_unchanged_and_harm_nothing(made: Made, runni
 
 
 def test_recordings_of_hostile_streams_are_sound(running: Round) -> None:
-    """Complete, with all bytes of each connection, readable by `check`; the proxies have said nothing on stderr."""
+    """They are complete, contain all bytes of each connection, and can be read by `check`; the proxies printed nothing
+    on stderr."""
     running.finish()
     assert running.totals.failures == []

@@ -1,4 +1,5 @@
-"""Recorder and relay are killed in mid-stream, between real gRPC and SSE peers: what clients got is recorded once."""
+"""Recorder and relay are killed in mid-stream, between real gRPC and SSE peers: every received event is recorded
+once."""
 
 from __future__ import annotations
 
@@ -20,15 +21,15 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="fi
 ROUNDS = [pytest.param(4, id="4"), pytest.param(50, id="50", marks=pytest.mark.soak)]
 SECONDS = 120.0
 LATEST_NS = 5_000_000
-"""What a relay takes with it into its grave, on a machine that lets it run."""
+"""Time whose records are lost with a killed relay, on an idle machine."""
 STALLED_NS = 5_000_000_000
-"""On a machine that does not."""
+"""The same on a busy machine."""
 MOST_KILLS = 40
-"""Until a quarter of them found the relay running."""
+"""Number of kills after which a quarter of them found the relay running."""
 
 
 async def gone(between: Proxy) -> None:
-    """Until the recorder has finished by itself."""
+    """Wait until the recorder has ended by itself."""
     async with asyncio.timeout(SECONDS):
         while list((between.state / "journals").iterdir()):
             await asyncio.sleep(0.02)
@@ -36,7 +37,8 @@ async def gone(between: Proxy) -> None:
 
 @pytest.mark.parametrize("kills", ROUNDS)
 async def test_the_recorder_is_killed_in_mid_stream(tmp_path: Path, kills: int) -> None:
-    """No client notices, no frame is lost or double, the user is told each time; two segments at most stay on disk."""
+    """No client notices, no frame is lost or duplicated, and the console reports each kill; at most two segments stay
+    on disk."""
     chance = random.Random(11)
     clients = Clients()
     async with StreamingAgent() as agent:
@@ -64,7 +66,7 @@ async def test_the_recorder_is_killed_in_mid_stream(tmp_path: Path, kills: int) 
 
 
 async def caught_up(journal: Path) -> None:
-    """Until the recorder reads the newest segment, and has deleted what is before the one it reads."""
+    """Wait until the recorder reads the newest segment and has deleted the earlier ones."""
     async with asyncio.timeout(SECONDS):
         while len(list(journal.glob("*.a2aj"))) > 2:
             await asyncio.sleep(0.02)
@@ -72,9 +74,10 @@ async def caught_up(journal: Path) -> None:
 
 @pytest.mark.parametrize("kills", ROUNDS)
 async def test_the_relay_is_killed_in_mid_traffic(tmp_path: Path, kills: int) -> None:
-    """The recorder finishes by itself: all but the last milliseconds is there once, and the session says until when.
+    """The recorder ends by itself: everything except the last milliseconds is recorded once, and the session says up to
+    which time.
 
-    A relay that kept records for longer would lose more each time, a busy machine makes it lose more now and then.
+    A relay that held records longer would lose more in every kill; a busy machine loses more only sometimes.
     """
     chance = random.Random(12)
     windows: list[int] = []
@@ -102,12 +105,13 @@ async def test_the_relay_is_killed_in_mid_traffic(tmp_path: Path, kills: int) ->
 
 
 def quarter(windows: list[int]) -> int:
-    """A quarter of them are no longer."""
+    """Return the first quartile."""
     return sorted(windows)[len(windows) // 4]
 
 
 def missing(got: dict[str, list[Mark]], found: dict[str, list[Mark]], killed: int) -> int:
-    """How long before the kill the oldest event was sent that a client got and the recording lacks, ns."""
+    """Return how long before the kill the agent sent the oldest event that a client received and the recording lacks,
+    ns."""
     oldest = killed
     for stream, marks in got.items():
         kept = found[stream]
@@ -119,7 +123,7 @@ def missing(got: dict[str, list[Mark]], found: dict[str, list[Mark]], killed: in
 
 
 async def test_recover_finishes_a_session_whose_processes_were_killed(tmp_path: Path) -> None:
-    """The next start says so; `recover` finishes it; a second `recover` has nothing to do."""
+    """The next start reports it; `recover` finishes it; a second `recover` has nothing to do."""
     clients = Clients()
     async with StreamingAgent() as agent:
         upstream, grpc = f"127.0.0.1:{agent.http_port}", f"127.0.0.1:{agent.grpc_port}"

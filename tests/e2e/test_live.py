@@ -1,7 +1,8 @@
-"""Live streams with the real proxy between grpc.aio on both sides: relayed at once, decoded, and judged rightly.
+"""Live streams with the real proxy between grpc.aio peers: relayed without delay, decoded, and checked correctly.
 
-Every story of `tests/peers/live` is told once, all through one proxy. In a story the client goes on only when the agent
-has what it said, so that a proxy which kept anything back would stop it. What the rules must say is beside each story.
+Every story of `tests/peers/live` runs once, all through one proxy. In a story the client continues only when the agent
+has received its message, so that a proxy that held data back would stop it. The expected findings are declared beside
+each story.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ NOTICE_SECONDS = 120
 
 @dataclass
 class Told:
-    """What is recorded of one story."""
+    """The recording of one story."""
 
     exchanges: list[Exchange] = field(default_factory=list)
     frames: list[list[Frame]] = field(default_factory=list)
@@ -47,20 +48,20 @@ class Told:
 
 @dataclass
 class Account:
-    """The recording of all of them."""
+    """The recordings of all stories."""
 
     folder: Path
     path: Path
     stories: dict[str, Told]
     console: list[dict[str, Any]]
-    """What it said of exchanges."""
+    """Console lines about exchanges."""
     skipped: int
-    """Lines that it left out for want of time."""
+    """Lines that the console omitted for lack of time."""
 
 
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
-    """All stories, told once."""
+    """Run all stories once."""
     folder = tmp_path_factory.mktemp("live")
     console, skipped = asyncio.run(tell(folder))
     path = folder / "recording.a2a"
@@ -69,7 +70,8 @@ def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
 
 
 async def tell(folder: Path) -> tuple[list[dict[str, Any]], int]:
-    """Tell the stories, the longest by itself; what the console said of exchanges, and how many lines it left out."""
+    """Run the stories, the longest one alone; return the console lines about exchanges and the number of omitted
+    lines."""
     agent = LiveAgent(parts([*DECLARED, LONG]), card(streaming=True, bidiStreaming=True))
     bare = LiveAgent(parts(BARE), card(streaming=True))
     one, other = await agent.start(), await bare.start()
@@ -107,7 +109,7 @@ async def _run(story: Story, client: LiveClient) -> None:
 
 
 async def _notice(between: Proxy, agent: LiveAgent) -> None:
-    """Let an agent that keeps a stream open go on when the recorder has complained of it."""
+    """Signal an agent that keeps a stream open to continue when the recorder has reported it."""
     async with asyncio.timeout(NOTICE_SECONDS):
         while not await asyncio.to_thread(_noticed, between.recording):
             await asyncio.sleep(0.2)
@@ -131,7 +133,7 @@ def _by_story(recording: Recording) -> dict[str, Told]:
 
 
 def _place(frames: list[Frame], seq: int) -> str:
-    """`<2`: the agent's third frame."""
+    """Return the place of a frame: `<2` is the agent's third frame."""
     if seq < 0:
         return "-"
     direction = frames[seq].direction
@@ -139,11 +141,11 @@ def _place(frames: list[Frame], seq: int) -> str:
     return f"{'<' if direction else '>'}{number}"
 
 
-# --- what is found ------------------------------------------------------------------------------------------------
+# --- findings -----------------------------------------------------------------------------------------------------
 
 
 def of_the_agent(finding: Finding) -> bool:
-    """Not of the machine: where that stops everybody for half a second, a rule about latency says so, rightly."""
+    """Return the findings without those of rules about latency, which a machine that stops for half a second causes."""
     return not finding.rule.startswith("A2A-LAT-")
 
 
@@ -161,7 +163,7 @@ def test_the_findings_of_each_story_are_exact(account: Account, story: Story) ->
 
 
 def test_connections_and_cards_have_no_findings(account: Account) -> None:
-    """Neither of connections nor of the cards."""
+    """Neither the connections nor the cards have any."""
     with Recording(account.path) as recording:
         everything = [row.finding for row in recording.findings()]
         (session,) = recording.sessions()
@@ -171,7 +173,7 @@ def test_connections_and_cards_have_no_findings(account: Account) -> None:
     assert (session.how, session.complete) == ("clean", "complete")
 
 
-# --- what is decoded ----------------------------------------------------------------------------------------------
+# --- decoding -----------------------------------------------------------------------------------------------------
 
 _ASK, _WORK = "INPUT_REQUIRED", "WORKING"
 LOOP = [
@@ -194,7 +196,7 @@ RESULT = [
 
 
 def timeline(frames: list[Frame]) -> list[tuple[str, str, str]]:
-    """Who says what, in the order of the recording."""
+    """Return the sender of each message, in the order of the recording."""
     return [
         (
             "to client" if frame.direction else "to agent",
@@ -218,7 +220,7 @@ def test_the_approval_loop(account: Account, name: str) -> None:
 
 
 def test_the_client_half_closes_first(account: Account) -> None:
-    """Its end stands between its last message and the agent's next words, or among them."""
+    """Its end is between its last message and the agent's next message, or among the agent's messages."""
     told = account.stories["approval-closed"]
     line = timeline(told.frames[0])
     ended = line.index(("to agent", "END", ""))
@@ -228,7 +230,7 @@ def test_the_client_half_closes_first(account: Account) -> None:
 
 
 def test_every_frame_is_decoded_in_order(account: Account) -> None:
-    """Times never go back; every message has its schema and its task."""
+    """Times do not decrease; every message has its schema and its task."""
     for name, told in account.stories.items():
         for exchange, frames in zip(told.exchanges, told.frames, strict=True):
             assert [frame.at for frame in frames] == sorted(frame.at for frame in frames), name
@@ -241,7 +243,7 @@ def test_every_frame_is_decoded_in_order(account: Account) -> None:
 
 
 def test_proposals_are_recognised_by_their_bytes(account: Account) -> None:
-    """By their bytes: from the first message on, or when the agent first shows what only one of them has."""
+    """The bytes decide: from the first message on, or when the agent first sends a message of only one proposal."""
     schemas = {
         name: [
             [frame.schema.rpartition(".")[2] for frame in frames if frame.kind in (FrameKind.REQUEST, FrameKind.EVENT)]
@@ -279,13 +281,13 @@ ENDS = {
 
 @pytest.mark.parametrize("name", ENDS)
 def test_the_end_of_each_stream_is_recorded(account: Account, name: str) -> None:
-    """How, who half-closed first, and the status."""
+    """Its end, the side that half-closed first, and the status."""
     ended = [(each.how, each.half_close, each.grpc_status) for each in account.stories[name].exchanges]
     assert ended == ENDS[name]
 
 
 def test_a_cancel_ends_the_stream(account: Account) -> None:
-    """By the client, as the wire has it."""
+    """The client cancels, as recorded on the wire."""
     frames = account.stories["cancelled"].frames[0]
     assert (frames[-1].kind, frames[-1].note, frames[-1].direction.name) == (
         FrameKind.CUT,
@@ -295,7 +297,7 @@ def test_a_cancel_ends_the_stream(account: Account) -> None:
 
 
 def test_two_streams_show_the_same_task(account: Account) -> None:
-    """Multiplexed, and beside a subscription: one task, with both exchanges, its events once in its history."""
+    """Multiplexed, and beside a subscription: one task with both exchanges, and each event once in its history."""
     with Recording(account.path) as recording:
         for name in ("shared", "watched"):
             told = account.stories[name]
@@ -308,17 +310,17 @@ def test_two_streams_show_the_same_task(account: Account) -> None:
 
 
 def test_compressed_messages(account: Account) -> None:
-    """They are recorded as they are read, and how they came."""
+    """They are recorded decompressed, with the encoding on the wire."""
     frames = account.stories["packed"].frames[0]
     messages = [frame for frame in frames if frame.kind in (FrameKind.REQUEST, FrameKind.EVENT)]
-    packed = [frame for frame in messages if frame.framing == "gzip"]  # gRPC leaves small ones as they are
+    packed = [frame for frame in messages if frame.framing == "gzip"]  # gRPC does not compress small messages
     assert {frame.direction.name for frame in packed} == {"TO_AGENT", "TO_CLIENT"}
     assert any(frame.size > 2 * (frame.end - frame.start) for frame in packed)
     assert timeline(frames)[1:4] == LOOP[1:4]
 
 
 def test_ten_thousand_events(account: Account) -> None:
-    """Every one of them, in order."""
+    """Every event is recorded, in order."""
     (frames,) = account.stories["many"].frames
     (exchange,) = account.stories["many"].exchanges
     assert exchange.events == MANY
@@ -326,11 +328,11 @@ def test_ten_thousand_events(account: Account) -> None:
     assert [int(payload.rpartition(b"\n")[2][1:].split()[0]) for payload in artifacts] == list(range(MANY - 3))
 
 
-# --- what people see ----------------------------------------------------------------------------------------------
+# --- output -------------------------------------------------------------------------------------------------------
 
 
 def test_show_of_a_live_stream(account: Account) -> None:
-    """One timeline with both half-closes in words."""
+    """One timeline, with both half-closes in words."""
     told = account.stories["approval-closed"]
     lines = inspect(account.folder, "show", account.path, str(told.exchanges[0].id)).splitlines()
     head = next(line for line in lines if "SendLiveMessage" in line)
@@ -351,7 +353,7 @@ def test_show_of_a_live_stream(account: Account) -> None:
 
 
 def test_console_lines_of_live_streams(account: Account) -> None:
-    """The same facts for programs, where the recorder had the time to tell them; of the rest it tells the number."""
+    """The same facts as JSON, as far as the recorder had time to print them, and the number of omitted lines."""
     recorded = {exchange.id: exchange for told in account.stories.values() for exchange in told.exchanges}
     said = {each["id"]: each for each in account.console if not each["live"]}
     assert len(said) >= len(recorded) - account.skipped
@@ -360,11 +362,12 @@ def test_console_lines_of_live_streams(account: Account) -> None:
         assert each["half_close"] == (recorded[number].half_close or None)
 
 
-# --- as the user says ---------------------------------------------------------------------------------------------
+# --- options ------------------------------------------------------------------------------------------------------
 
 
 def test_the_payload_option_overrides_detection(tmp_path: Path) -> None:
-    """`--live 1975` for a stream that is none: it is relayed all the same, and recorded as what it was read as."""
+    """`--live 1975` for a stream of another proposal: it is relayed unchanged, and recorded with the schema in the
+    option."""
     asyncio.run(_forced(tmp_path))
     with Recording(tmp_path / "recording.a2a") as recording:
         (session,) = recording.sessions()

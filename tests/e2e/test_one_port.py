@@ -1,6 +1,6 @@
 """An agent with HTTP and gRPC on one port: SDK clients that follow its card through the proxy stay on the proxy.
 
-The port is a front that the tests own: it tells HTTP/2 by its preface, and knows every connection that came.
+A front that the tests control listens on the port: it recognises HTTP/2 by its preface, and counts every connection.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ BINDINGS = ("jsonrpc", "rest", "grpc")
 SCENARIOS = ["card", "unary", "streaming", "parts", "input", "cancel", "push", "errors", "concurrent"]
 PAIRS = [("sdk1", "sdk1"), ("sdk1", "js"), ("sdk03", "sdk03"), ("sdk03", "js")]
 CHANGED = frozenset({"append", "name"})
-"""What the JS SDK leaves out when it reads the protobuf form of 0.3."""
+"""Members that the JS SDK omits when it reads the protobuf form of 0.3."""
 Seen = dict[str, list[Transcript]]
 
 
 class OnePort(Forwarder):
-    """One port before an agent that has two; `came` counts its connections by what they speak."""
+    """One port in front of an agent that has two; `came` counts its connections by protocol."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class OnePort(Forwarder):
                 self._pump(conn, CLIENT_TO_SERVER, reader, far_writer),
                 self._pump(conn, SERVER_TO_CLIENT, far_reader, writer),
             )
-        except OSError:  # a reset, or a peer that is gone when its EOF is due
+        except OSError:  # a reset, or a peer that has closed before its EOF is sent
             writer.transport.abort()
             far_writer.transport.abort()
         finally:
@@ -61,13 +61,13 @@ class OnePort(Forwarder):
 
 @dataclass(frozen=True)
 class Talk:
-    """What a pair's clients did directly and through the proxy, following the card both times."""
+    """The transcripts of a pair's clients, directly and through the proxy, with the card followed both times."""
 
     direct: Seen
     followed: Seen
     front: str
     came: Counter[str]
-    """Connections that reached the agent while the clients had been told of the proxy only."""
+    """Connections that reached the agent while only the proxy's address was passed to the clients."""
     recording: Recording
     account: list[Line]
     strangers: list[list[Told]]
@@ -75,7 +75,7 @@ class Talk:
 
 @pytest.fixture(scope="module", params=thin(PAIRS, 4), ids="-to-".join)
 def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
-    """One pair's talk: made once, looked at by all tests."""
+    """Run a pair once for all tests."""
     far, client = request.param
     if why := missing(far, client):
         pytest.skip(why)
@@ -92,7 +92,7 @@ def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 async def both_ways(kind: str, client: str, folder: Path) -> tuple[Seen, Seen, OnePort]:
-    """Run the clients directly, then through a proxy that knows one upstream: the front."""
+    """Run the clients directly, then through a proxy with one upstream: the front."""
     front = OnePort()
     await front.start()
     address = f"127.0.0.1:{front.port}"
@@ -112,7 +112,7 @@ async def both_ways(kind: str, client: str, folder: Path) -> tuple[Seen, Seen, O
 
 
 async def run_all(client: str, address: str) -> Seen:
-    """One process per binding, all at once, each told where the card is and no more."""
+    """Run one process per binding at the same time, each with only the address of the card."""
     where = (f"http://{address}", "", "--follow-card")
     seen = await asyncio.gather(*(run(client, each, SCENARIOS, *where) for each in BINDINGS))
     return dict(zip(BINDINGS, seen, strict=True))
@@ -129,7 +129,7 @@ def test_clients_behave_as_without_the_proxy(talk: Talk) -> None:
 
 @pytest.mark.peers
 def test_every_call_is_recorded(talk: Talk) -> None:
-    """The recording tells each stream of each client from beginning to end: no call went another way."""
+    """The recording contains each stream of each client from beginning to end: no call bypassed the proxy."""
     spoken = Counter(row.exchange.binding.value for row in talk.recording.exchanges())
     assert {binding: spoken[binding] > 10 for binding in BINDINGS} == dict.fromkeys(BINDINGS, True)
     untold = {(line.binding, line.scenario, line.stream): line.untold for line in talk.account if line.untold}
@@ -138,7 +138,7 @@ def test_every_call_is_recorded(talk: Talk) -> None:
 
 @pytest.mark.peers
 def test_only_the_proxy_connects_to_the_agent(talk: Talk) -> None:
-    """The agent's port saw as many connections as the proxy made there, of each kind, and no other."""
+    """The agent's port received the connections of the proxy, of each kind, and no other."""
     made = [row.connection for row in talk.recording.connections()]
     assert {one.peer for one in made if one.dialed} == {talk.front}
     assert Counter(one.kind for one in made if one.dialed and one.kind) == talk.came

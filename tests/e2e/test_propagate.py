@@ -1,4 +1,4 @@
-"""`--propagate` through a real proxy: what an agent is told as its caller's span is a span that the export sends."""
+"""`--propagate` through a real proxy: the caller's span that an agent receives is a span that the export sends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CALL = b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"t"}}'
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Answers each call with the `traceparent` that came with it."""
+    """Answers each call with its `traceparent`."""
 
     protocol_version = "HTTP/1.1"
 
@@ -36,7 +36,7 @@ class Echo(BaseHTTPRequestHandler):
         self.wfile.write(said)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing on the console."""
+        """Log nothing."""
 
 
 class GrpcEcho(grpc.GenericRpcHandler):  # type: ignore[type-arg]

@@ -1,5 +1,5 @@
-"""The proxy cannot cause a gap: whatever the bytes are cut into, whoever half-closes, however often the recorder dies,
-the client gets what the agent sent, and where the agent left nothing out, nothing is found missing."""
+"""The proxy causes no gap: however the bytes are split, whichever side half-closes and however often the recorder is
+killed, the client receives the agent's bytes, and no gap is reported if the agent sent all events."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ MARK = re.compile(rb"conversation-(\d{3})")
 
 
 class Conversation(msgspec.Struct):
-    """What both sides say on one connection, and what arrived."""
+    """The bytes of both peers on one connection, and the received bytes."""
 
     number: int
     events: int
     request: bytes
     response: bytes
     half_closes: bool
-    """The client ends its side as soon as it has asked."""
+    """Whether the client ends its side directly after its request."""
     asked: bytes = b""
     answered: bytes = b""
 
 
 def conversation(number: int, chance: random.Random) -> Conversation:
-    """A stream that tells every change of a task of its own."""
+    """Generate a stream that reports every change of a task of its own."""
     name, events = f"conversation-{number:03}", chance.randint(3, 30)
     about: dict[str, Any] = {"taskId": f"t-{name}", "contextId": f"c-{name}"}
     said: list[Json] = [snapshot("SUBMITTED", id=about["taskId"], contextId=about["contextId"], generation="1")]
@@ -60,7 +60,7 @@ def conversation(number: int, chance: random.Random) -> Conversation:
 
 
 def pieces(data: bytes, chance: random.Random) -> list[bytes]:
-    """Cut anywhere: single bytes, a few, or many at once."""
+    """Generate pieces of any size: single bytes, a few, or many at once."""
     found, at = [], 0
     while at < len(data):
         size = chance.choice([1, 7, 9, 100, 1000, 20_000])
@@ -78,7 +78,7 @@ async def say(writer: asyncio.StreamWriter, data: bytes, chance: random.Random) 
 
 
 class Agent:
-    """Answers each conversation with its own bytes, once it has the whole request."""
+    """Answers each conversation with its bytes after the whole request has arrived."""
 
     def __init__(self, talks: list[Conversation], seed: int) -> None:
         self._talks, self._seed = talks, seed
@@ -96,7 +96,7 @@ class Agent:
 
 
 async def talk_to(host: str, port: int, talk: Conversation, seed: int) -> None:
-    """The client's side, to the end of the agent's."""
+    """Run the client's side until the agent's side ends."""
     chance = random.Random(seed - talk.number - 1)
     reader, writer = await asyncio.open_connection(host, port)
     await say(writer, talk.request, chance)
@@ -108,7 +108,7 @@ async def talk_to(host: str, port: int, talk: Conversation, seed: int) -> None:
 
 
 async def all_of(running: Proxy, talks: list[Conversation], seed: int) -> int:
-    """Some conversations at a time, while the recorder is killed now and then; how many recorders were."""
+    """Run conversations at the same time while the recorder is killed now and then; return the number of recorders."""
     room, over_now, kills = asyncio.Semaphore(AT_ONCE), 0, 0
 
     async def one(talk: Conversation) -> None:

@@ -1,7 +1,7 @@
-"""Real agents and clients with the real proxy between them: they behave as directly, and the recording tells it all.
+"""Real agents and clients with the real proxy between them: they behave as without it, and the recording is complete.
 
-Every client of a pair runs its scenarios, one process per binding, all at the same time through one port, and once
-more without the proxy. What its SDK handed it must be what is recorded: each event once, in order, with its task,
+Every client of a pair runs its scenarios, one process per binding, all at the same time through one port, and once more
+without the proxy. The recording must match the transcript of its SDK: each event once, in order, with its task,
 context, state, artifact and time, and nothing else.
 """
 
@@ -30,7 +30,8 @@ from support_proxy import proxy
 
 ALL = ("jsonrpc", "rest", "grpc")
 CLOCKS_NS = 5_000_000
-"""What the clocks of two processes may differ: the proxy's runs on from its start, theirs may be set meanwhile."""
+"""Maximum difference between the clocks of two processes: the proxy's clock is monotonic, theirs may be set
+meanwhile."""
 SOON_NS = 5_000_000_000
 
 STREAMS = ["streaming", "failures", "errors", "concurrent"]
@@ -68,7 +69,7 @@ OPERATIONS: dict[str, set[str]] = {
     "webhook": {STREAM},
     "malformed": {STREAM, SEND, GET, ""},
 }
-"""What each scenario calls; empty where the method is none of A2A's."""
+"""The operations that each scenario calls; empty if the method is not part of A2A."""
 
 ENDINGS = {
     "tricky": {"client gone"},
@@ -77,29 +78,29 @@ ENDINGS = {
     "failures": {"client gone", "agent gone"},
     "errors": {"client gone", "agent gone"},
 }
-"""How an exchange may end otherwise than complete: a client gives up, or leaves as soon as it has read an error or
-the only message; or a 0.3 agent breaks off a stream (1.6)."""
+"""Ends of an exchange other than complete: a client gives up, or leaves directly after an error or the only message; or
+a 0.3 agent aborts a stream (1.6)."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """An agent with its options, a client, and what the recording must say of their talk."""
+    """An agent with its options, a client, and the expected content of the recording."""
 
     agent: str
     client: str
     dialects: frozenset[str]
     bindings: tuple[str, ...] = ALL
     changed: frozenset[str] = frozenset()
-    """Members that the client's SDK changes, and so tells otherwise than they came, where not over JSON-RPC."""
+    """Members that the client's SDK changes on bindings other than JSON-RPC."""
 
     @property
     def name(self) -> str:
-        """For people."""
+        """Return the name for test ids."""
         return f"{self.client}-to-{self.agent}".replace(" --", "-")
 
 
 def old(kind: str, dialect: str) -> Pair:
-    """A small pair of a dialect before the SDKs."""
+    """Return a small pair of a dialect older than the SDKs."""
     return Pair(kind, kind, frozenset({dialect}), ("jsonrpc",))
 
 
@@ -108,7 +109,7 @@ PAIRS = [
     Pair("sdk1", "js", frozenset({"1.0"})),
     Pair("sdk03", "sdk03", frozenset({"0.3"})),
     Pair("sdk1 --compat", "sdk03", frozenset({"0.3"})),
-    # The JS SDK leaves out `append` and file names when it reads the protobuf form of 0.3.
+    # The JS SDK omits `append` and file names when it reads the protobuf form of 0.3.
     Pair("sdk03", "js", frozenset({"0.3"}), changed=frozenset({"append", "name"})),
     old("0_1", "0.1"),
     old("0_2", "0.2"),
@@ -118,7 +119,7 @@ PAIRS = [
 
 @dataclass(frozen=True)
 class Talk:
-    """All that one pair did, and both accounts of it."""
+    """The transcripts of one pair and its recording."""
 
     pair: Pair
     direct: dict[str, list[Transcript]]
@@ -129,24 +130,24 @@ class Talk:
     strangers: list[list[Told]]
 
     def lines(self, scenario: str) -> list[Line]:
-        """The streams of a scenario, of all bindings."""
+        """Return the streams of a scenario, of all bindings."""
         return [line for line in self.account if line.scenario == scenario]
 
     def pairs(self) -> Iterator[tuple[Line, dict[str, Any], int, Told]]:
-        """What a client got and when, with what is recorded of it."""
+        """Yield each event that a client received, with the time, and the recorded event."""
         for line in self.account:
             for entry, one in line.told:
                 yield line, entry.event, entry.at, one
 
     def task(self, task_id: str) -> Task:
-        """The only task of this id."""
+        """Return the only task with this id."""
         (row,) = self.recording.task(task_id)
         return row.task
 
 
 BY_COMMAND = {"sdk03-to-sdk1-compat", "js-to-sdk03"}
-"""The dialects, agents and clients of these are in CI with other partners; with these by
-`tests/run -m "soak or not soak" tests/e2e/test_real_peers.py`."""
+"""CI tests the dialects, agents and clients of these pairs with other partners; `tests/run -m "soak or not soak"
+tests/e2e/test_real_peers.py` tests these pairs too."""
 
 
 @pytest.fixture(
@@ -156,7 +157,7 @@ BY_COMMAND = {"sdk03-to-sdk1-compat", "js-to-sdk03"}
     ],
 )
 def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
-    """A pair's talk: made once, looked at by all tests."""
+    """Run a pair once for all tests."""
     pair: Pair = request.param
     kind, *options = pair.agent.split()
     if why := missing(kind, pair.client):
@@ -173,7 +174,7 @@ def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def through_proxy(pair: Pair, far: Agent, folder: Path) -> tuple[dict[str, list[Transcript]], dict[str, Any]]:
-    """Run the pair's clients through a proxy of their own; what they saw, and the proxy's summary."""
+    """Run the pair's clients through a proxy of their own; return their transcripts and the proxy's summary."""
     with proxy(folder, f"127.0.0.1:{far.http}", far.grpc_target) as between:
         seen = asyncio.run(run_all(pair, between.base_url, between.address if far.grpc else ""))
         return seen, between.stop()
@@ -188,7 +189,8 @@ async def run_all(pair: Pair, base_url: str, grpc: str) -> dict[str, list[Transc
 
 @pytest.mark.peers
 def test_clients_behave_as_without_the_proxy(talk: Talk) -> None:
-    """Each client saw through the proxy what it saw without, in every scenario, and no scenario broke."""
+    """Each client's transcript is the same through the proxy and without it, in every scenario, and no scenario
+    failed."""
     for binding in talk.pair.bindings:
         broken = [one.scenario for one in talk.direct[binding] if any(e.event["kind"] == "broken" for e in one.entries)]
         assert broken == []
@@ -197,16 +199,16 @@ def test_clients_behave_as_without_the_proxy(talk: Talk) -> None:
 
 @pytest.mark.peers
 def test_every_event_is_recorded_exactly_once(talk: Talk) -> None:
-    """The recording tells each stream of each client from beginning to end, and nothing that no client got."""
+    """The recording contains each stream of each client from beginning to end, and nothing that no client received."""
     assert {(line.binding, line.scenario, line.stream): line.untold for line in talk.account if line.untold} == {}
     assert [(said[0].exchange.id, [one.event for one in said]) for said in talk.strangers] == []
     swallowed = {line.scenario for line in talk.account if line.swallowed}
-    assert swallowed <= {"tricky", "cancel"}  # what came after its SDK broke at U+2028, or after the client had left
+    assert swallowed <= {"tricky", "cancel"}  # after a U+2028 that its SDK cannot read, or after it had left
 
 
 @pytest.mark.peers
 def test_frame_columns_describe_the_event(talk: Talk) -> None:
-    """The columns of a frame have the task, context, message, state and artifact that the client got."""
+    """A frame has the task, context, message, state and artifact that the client received."""
     kinds = {"task": EventKind.TASK, "message": EventKind.MESSAGE}
     kinds |= {"status": EventKind.STATUS, "artifact": EventKind.ARTIFACT}
     looked_at = 0
@@ -225,18 +227,18 @@ def test_frame_columns_describe_the_event(talk: Talk) -> None:
 
 
 def state_of(frame: Frame) -> str:
-    """As the transcripts write it."""
+    """Return the state as the transcripts write it."""
     return TaskState(frame.state).label if frame.state else ""
 
 
 @pytest.mark.peers
 def test_times_lie_between_the_request_and_the_receipt(talk: Talk) -> None:
-    """No event is recorded before its request began, nor after the client had it, nor seconds before: that in the
-    middle, for a busy machine lets a client wait now and then."""
+    """No event is recorded before its request began, nor after the client received it; the median is not seconds
+    earlier, because a busy machine delays clients now and then."""
     late, early, waits = [], [], []
     for line, event, at, one in talk.pairs():
         where = (line.binding, line.scenario, line.stream, event["kind"], one.exchange.id)
-        # An answer without content is had as soon as its head is.
+        # An answer without content is received with its head.
         recorded = one.exchange.response_started if event["kind"] == "ok" else one.frame.at
         if recorded > at + CLOCKS_NS:
             late.append((*where, recorded - at))
@@ -251,7 +253,7 @@ def test_times_lie_between_the_request_and_the_receipt(talk: Talk) -> None:
 
 @pytest.mark.peers
 def test_the_recording_is_whole_and_clean(talk: Talk) -> None:
-    """Nothing is missing, nothing is still open, and only what is malformed on purpose could not be read."""
+    """Nothing is missing or still open, and only deliberately malformed messages could not be decoded."""
     (session,) = talk.recording.sessions()
     exchanges = [row.exchange for row in talk.recording.exchanges()]
     undecodable = [
@@ -281,14 +283,15 @@ def test_the_recording_is_whole_and_clean(talk: Talk) -> None:
 
 @pytest.mark.peers
 def test_every_error_finding_is_a_documented_fault(talk: Talk) -> None:
-    """No false alarm: the rules find in this pair's traffic the errors that the manual's table has for it, no other."""
+    """No false alarm: the errors that rules find in this pair's traffic are those in the manual's table, and no
+    others."""
     found = {row.finding.rule for row in talk.recording.findings() if row.finding.severity is Severity.ERROR}
     assert {rule for rule in found if rule.startswith("A2A-")} == explained(talk.pair.name)
 
 
 @pytest.mark.peers
 def test_rechecking_the_recording_finds_the_same(talk: Talk) -> None:
-    """What the rules said while the traffic passed, they say again over the recording, in the same order."""
+    """`check` reports the findings of the live run again, in the same order."""
     live = [row.finding for row in talk.recording.findings() if row.finding.rule.startswith("A2A-")]
     (session,) = talk.recording.sessions()
     assert [each for each in recheck_session(talk.recording, session) if each.rule.startswith("A2A-")] == live
@@ -296,7 +299,7 @@ def test_rechecking_the_recording_finds_the_same(talk: Talk) -> None:
 
 @pytest.mark.peers
 def test_every_call_has_its_operation(talk: Talk) -> None:
-    """Operation, binding and dialect of every call are those that the client used, whatever else shares the port."""
+    """Operation, binding and dialect of every call are those of the client, whatever else shares the port."""
     for line, event, _, one in talk.pairs():
         exchange = one.exchange
         where = (line.binding, line.scenario, exchange.id)
@@ -312,7 +315,8 @@ def test_every_call_has_its_operation(talk: Talk) -> None:
 
 @pytest.mark.peers
 def test_tasks_are_joined_over_exchanges(talk: Talk) -> None:
-    """A follow-up belongs to the task that asked, a subscription and a cancellation to the task they name."""
+    """A follow-up belongs to the task that requested it, a subscription and a cancellation to the task that they
+    name."""
     for line in talk.lines("input"):
         for asking, answering in two_and_two(line):
             task = talk.task(asking.task_id)
@@ -331,14 +335,14 @@ def test_tasks_are_joined_over_exchanges(talk: Talk) -> None:
 
 
 def two_and_two(line: Line) -> list[tuple[Exchange, Exchange]]:
-    """The exchanges of a stream in pairs."""
+    """Return the exchanges of a stream in pairs."""
     exchanges = list({one.exchange.id: one.exchange for _, one in line.told}.values())
     return list(zip(exchanges[::2], exchanges[1::2], strict=True))
 
 
 @pytest.mark.peers
 def test_artifacts_are_put_together(talk: Talk) -> None:
-    """Chunks are counted, and the bytes of a large artifact are all there."""
+    """Chunks are counted, and the bytes of a large artifact are complete."""
     for line in talk.lines("streaming") if talk.pair.client != "vendor" else []:
         task = talk.task(line.told[0][1].exchange.task_id)
         assert [(one.chunks, one.complete) for one in task.artifacts] == [(4, True), (1, True)]

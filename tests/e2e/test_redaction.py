@@ -1,4 +1,4 @@
-"""Canary secrets in every place that holds credentials: nothing that the real proxy writes or prints has one."""
+"""Canary secrets in every place that holds credentials: no file and no output of the real proxy contains one."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ KEPT = (
     b'realm="house"',
     b"X-House-Pass",
 )
-"""What stands beside the secrets."""
+"""Text beside the secrets."""
 
 
 @dataclass(frozen=True)
 class Leak:
-    """One run with secrets, and what is left of it."""
+    """One run with secrets, and its files and output."""
 
     canary: Canaries
     between: Proxy
@@ -40,7 +40,7 @@ class Leak:
 
 
 async def talk(folder: Path, log_format: str, *extra: str) -> Leak:
-    """Say all secrets through a proxy, look at its files while it runs, and stop it."""
+    """Send all secrets through a proxy, read its files while it runs, and stop it."""
     canary = Canaries()
     async with SecretAgent(canary) as agent:
         upstream, grpc = f"127.0.0.1:{agent.http_port}", f"127.0.0.1:{agent.grpc_port}"
@@ -53,7 +53,7 @@ async def talk(folder: Path, log_format: str, *extra: str) -> Leak:
 
 
 def wait_for_calls(path: Path) -> None:
-    """Wait until all calls are in the recording, which is still written."""
+    """Wait until all calls are in the recording, which is still being written."""
     with Recording(path) as recording:
         for _ in range(SECONDS * 50):
             if sum(1 for row in recording.exchanges() if row.exchange.closed) == CALLS:
@@ -64,7 +64,7 @@ def wait_for_calls(path: Path) -> None:
 
 @pytest.fixture(scope="module", params=["json", "text"])
 def leak(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Leak:
-    """A run with the defaults, logging as people or as programs want it."""
+    """A run with the defaults, with text logs or JSON logs."""
     return asyncio.run(talk(tmp_path_factory.mktemp("leak"), request.param))
 
 
@@ -75,13 +75,13 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Leak:
 
 
 def test_no_secret_is_readable_during_the_recording(leak: Leak) -> None:
-    """Neither the database nor its WAL and SHM hold a secret before the proxy has stopped."""
+    """The database, its WAL and its SHM hold no secret before the proxy has stopped."""
     assert len(leak.canary.at) > 45
     assert leak.while_recording == []
 
 
 def test_no_file_holds_a_secret(leak: Leak) -> None:
-    """Nor does any file afterwards: the recording, the state directory, a log."""
+    """The recording, the state directory and the log hold none after the end."""
     folder = leak.between.recording.parent
     files = [path for path in folder.rglob("*") if path.is_file()]
 
@@ -90,7 +90,7 @@ def test_no_file_holds_a_secret(leak: Leak) -> None:
 
 
 def test_no_row_or_payload_holds_a_secret(leak: Leak) -> None:
-    """Nor does anything that is compressed in the database."""
+    """Compressed data of the database holds none."""
     stored = everything(leak.between.recording)
 
     assert b"redacted-" in stored
@@ -98,7 +98,7 @@ def test_no_row_or_payload_holds_a_secret(leak: Leak) -> None:
 
 
 def test_the_console_shows_no_secret(leak: Leak) -> None:
-    """Nor does the proxy print one, though it prints the errors that hold them."""
+    """The proxy prints none, although it prints the errors that contain them."""
     assert "SendMessage" in leak.between.text
     assert "redacted-" in leak.between.text
     assert leak.canary.found_in(leak.between.text.encode()) == []
@@ -108,7 +108,7 @@ def test_the_console_shows_no_secret(leak: Leak) -> None:
     "words", [["show", "--json"], ["show", "-p"], ["show", "--raw"], ["show"], ["ls"]], ids=" ".join
 )
 def test_inspect_shows_no_secret(leak: Leak, words: list[str]) -> None:
-    """Nor can a reader see one."""
+    """`a2a-inspect` prints none."""
     shown = inspect(leak.between.state, *words, leak.between.recording)
 
     assert "SendMessage" in shown
@@ -116,7 +116,7 @@ def test_inspect_shows_no_secret(leak: Leak, words: list[str]) -> None:
 
 
 def test_the_cassette_holds_no_secret(leak: Leak, tmp_path: Path) -> None:
-    """Nor does the file that people commit."""
+    """The exported cassette holds none."""
     inspect(leak.between.state, "export", leak.between.recording, "-o", tmp_path / "c.a2a.jsonl")
     written = (tmp_path / "c.a2a.jsonl").read_bytes()
 
@@ -125,7 +125,7 @@ def test_the_cassette_holds_no_secret(leak: Leak, tmp_path: Path) -> None:
 
 
 def test_the_rest_of_the_traffic_is_unchanged(leak: Leak) -> None:
-    """Redaction takes the secrets and nothing beside them."""
+    """Redaction removes the secrets and nothing else."""
     stored = everything(leak.between.recording)
 
     for part in KEPT:
@@ -136,27 +136,28 @@ def test_the_rest_of_the_traffic_is_unchanged(leak: Leak) -> None:
 
 
 def test_keep_secrets_keeps_all_secrets(kept: Leak) -> None:
-    """With --keep-secrets every secret is in the recording as it was sent: so all of them were really seen above."""
+    """With --keep-secrets the recording has every secret as it was sent, so the tests above searched for real
+    secrets."""
     missing = kept.canary.at.keys() - set(kept.canary.found_in(everything(kept.between.recording)))
 
     assert missing == set()
 
 
 def test_the_scan_finds_all_kept_secrets(kept: Leak, leak: Leak) -> None:
-    """Where they were kept every one is found, and nothing is left where they were not."""
+    """A scan finds every secret of a recording that keeps them, and none in one that does not."""
     assert scan_of(leak) == b""
     assert kept.canary.at.keys() - set(kept.canary.found_in(scan_of(kept))) == set()
 
 
 def scan_of(of: Leak) -> bytes:
-    """All secrets that a scan of its recording finds; a plus may be a blank, as in a query."""
+    """Return all secrets that a scan of its recording finds; a plus may be a blank, as in a query."""
     with Recording(of.between.recording) as recording:
         found = b"\n".join(each.secret for each in scan_recording(recording, DEFAULT).secrets)
     return found + found.replace(b" ", b"+")
 
 
 def test_user_info_of_an_upstream_is_not_repeated(tmp_path: Path) -> None:
-    """An upstream with a password is refused without saying the password."""
+    """An upstream with a password is refused, and the error does not contain the password."""
     line = [program("a2a-proxy"), "--listen", ":0", "--upstream", "http://me:cAnary7f3Qx9Zk@127.0.0.1:9"]
     done = subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, env=environment(tmp_path))
 

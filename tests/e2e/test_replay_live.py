@@ -1,8 +1,8 @@
-"""Live conversations played back to grpc.aio: the client's part of each story ends as it did with the agent.
+"""Live conversations replayed to grpc.aio clients: the client's part of each story ends as it did with the agent.
 
-The stories are those of `tests/peers/live`, as the samples have them; each is replayed alone. All of them are also told
-anew, recorded, and replayed: the client's transcript is the one that it had. Then the approval loop against clients
-that are faster, slower or other than the recorded one: each has its outcome, and nothing hangs.
+The stories are those of `tests/peers/live` in the samples; each is replayed alone. All of them are also run, recorded
+and replayed: the client's transcript must be the same. Then the approval loop with clients that are faster or slower
+than the recorded one, or differ from it: each has a defined outcome, and nothing hangs.
 """
 
 from __future__ import annotations
@@ -51,32 +51,32 @@ SECONDS = 60
 
 
 class Absent:
-    """In the place of the agent that the stories' clients wait for: the mock has whatever was written."""
+    """Replaces the agent that the stories' clients wait for: the mock has received every written message."""
 
     async def has(self, _bytes: bytes) -> None:
-        """It has."""
+        """Do nothing."""
 
     def signal(self, _name: str) -> asyncio.Event:
-        """Whatever it signals has happened."""
+        """Return an event that is set."""
         event = asyncio.Event()
         event.set()
         return event
 
 
 def script(sample: str, story: str) -> ReplayScript:
-    """The calls of one story."""
+    """Return the calls of one story."""
     with open_recording_or_cassette(SAMPLES / f"{sample}.a2a.jsonl") as recording:
         return of_story(load_script(recording), story)
 
 
 def of_story(whole: ReplayScript, story: str) -> ReplayScript:
-    """Those of its calls that belong to a story."""
+    """Return the calls that belong to a story."""
     calls = (call for call in whole.calls if (STORY.encode(), story.encode()) in call.headers)
     return replace(whole, calls=tuple(calls))
 
 
 def playing(sample: str, story: str, **options: Any) -> AbstractAsyncContextManager[tuple[MockServer, LiveClient]]:
-    """A mock of one story of a sample, and a client of it."""
+    """Run a mock of one story of a sample, and a client of it."""
     return serving(script(sample, story), **options)
 
 
@@ -84,7 +84,7 @@ def playing(sample: str, story: str, **options: Any) -> AbstractAsyncContextMana
 async def serving(
     told: ReplayScript, version: str = "1.0", **options: Any
 ) -> AsyncIterator[tuple[MockServer, LiveClient]]:
-    """A mock, and a client of it."""
+    """Run a mock and a client of it."""
     mock = MockServer(told, ReplayOptions(**options))
     await mock.start()
     absent: Any = Absent()
@@ -99,7 +99,7 @@ async def serving(
 
 @pytest.mark.parametrize(("sample", "story"), [(sample, story) for sample in TOLD for story in TOLD[sample]])
 async def test_each_story_ends_as_recorded(sample: str, story: str) -> None:
-    """What the client's part asserts of states, ids, order and statuses holds; no miss, and nothing left over."""
+    """The client's assertions about states, ids, order and statuses hold; there is no miss, and no call is left."""
     async with playing(sample, story) as (mock, client):
         await NAMES[story].client(client)
     assert [miss.full_text() for miss in mock.player.misses] == []
@@ -107,13 +107,13 @@ async def test_each_story_ends_as_recorded(sample: str, story: str) -> None:
 
 
 Transcripts = dict[str, list[list[Any]]]
-"""By story: of each stream what its client heard, and with what it ended."""
+"""By story: the messages that the client of each stream received, and the status."""
 
 
 async def telling(folder: Path) -> Transcripts:
-    """Tell every story to its client, one after the other, through a proxy that records them."""
+    """Run every story with its client, one after another, through a proxy that records them."""
     agent = LiveAgent(parts(EVERY), card(streaming=True, bidiStreaming=True))
-    # The agent that keeps a stream open need not wait for the recorder to complain of it.
+    # The agent that keeps a stream open need not wait for the recorder's finding.
     agent.signal("lingering: noticed").set()
     between = Proxy(folder, await agent.start(), "")
     await asyncio.to_thread(between.start)
@@ -121,7 +121,7 @@ async def telling(folder: Path) -> Transcripts:
     try:
         for story in EVERY:
             client = LiveClient(between.address, agent, story.version)
-            await client.ready()  # so that streams which are opened together come in their order
+            await client.ready()  # so that streams that are opened together keep their order
             await story.client(client)
             await client.close()
             heard[story.name] = client.transcript
@@ -133,7 +133,7 @@ async def telling(folder: Path) -> Transcripts:
 
 
 def plain(transcript: list[list[Any]]) -> Any:
-    """Without what any two runs differ in: identifiers by the order in which they come."""
+    """Return the transcript without differences between runs: identifiers become numbers in order of appearance."""
     known: dict[str, str] = {}
     text = UUID.sub(lambda found: known.setdefault(found[0], f"id-{len(known)}"), json.dumps(transcript))
     return json.loads(text)
@@ -141,7 +141,8 @@ def plain(transcript: list[list[Any]]) -> Any:
 
 @pytest.mark.soak
 async def test_a_client_receives_what_the_agent_sent(tmp_path: Path) -> None:
-    """Every story, also those in which the agent breaks rules: contents, order and statuses, and no call is left."""
+    """Every story, also those in which the agent breaks rules: contents, order and statuses are equal, and no call is
+    left."""
     heard = await telling(tmp_path)
     with Recording(tmp_path / "recording.a2a") as recording:
         whole = load_script(recording)
@@ -158,12 +159,13 @@ ANSWERS = ("to Frankfurt", "yes, go on")
 
 
 async def ending(stream: LiveStream) -> tuple[list[str], grpc.StatusCode]:
-    """What is still heard, and the status."""
+    """Read the remaining messages and return them with the status."""
     return states(await stream.hear_out()), await stream.code()
 
 
 async def test_a_fast_client() -> None:
-    """All answers at once, before they are asked for: the agent's words come in order, none before its question."""
+    """The client sends all answers before the questions: the agent's messages arrive in order, none before its
+    question."""
     async with playing("live-bidi", "approval") as (mock, client):
         stream = client.live("approval")
         for text in ("deploy it", *ANSWERS):
@@ -175,7 +177,7 @@ async def test_a_fast_client() -> None:
 
 
 async def test_a_slow_client() -> None:
-    """The clock stops until it answers; nothing is dropped."""
+    """The clock stops until the client answers; no message is dropped."""
     async with playing("live-bidi", "approval", speed=10.0) as (mock, client):
         stream = client.live("approval")
         await stream.say(send("deploy it"))
@@ -193,7 +195,7 @@ async def test_a_slow_client() -> None:
 
 
 async def test_a_diverging_client_gets_a_miss() -> None:
-    """The call ends with a miss that names the line and what differs in it."""
+    """The call ends with a miss that names the line and the difference."""
     async with playing("live-bidi", "approval") as (mock, client):
         stream = client.live("approval")
         await stream.say(send("deploy it"))
@@ -219,7 +221,8 @@ async def test_a_lenient_mock_serves_a_diverging_client() -> None:
 
 
 async def test_an_early_half_close_ends_the_call_with_a_miss() -> None:
-    """It can never send the message that the agent waits for: the call ends at once with a miss that says so."""
+    """The client can no longer send the message that the agent waits for: the call ends at once with a miss that says
+    so."""
     async with playing("live-bidi", "approval") as (mock, client):
         stream = client.live("approval")
         await stream.say(send("deploy it"))
@@ -243,7 +246,7 @@ async def test_a_half_close_after_the_last_message_is_served() -> None:
 
 
 async def test_a_silent_client_times_out() -> None:
-    """Patience ends, and with it the call."""
+    """The call ends after the timeout."""
     async with playing("live-bidi", "approval", patience=1_000_000_000) as (mock, client):
         stream = client.live("approval")
         await stream.say(send("deploy it"))
@@ -255,7 +258,7 @@ async def test_a_silent_client_times_out() -> None:
 
 
 async def test_a_disconnect_is_no_miss() -> None:
-    """What was not sent by then is not missing."""
+    """A message that was not due before the disconnect is not reported as missing."""
     async with playing("live-bidi", "approval") as (mock, client):
         stream = client.live("approval")
         await stream.say(send("deploy it"))

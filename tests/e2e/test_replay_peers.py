@@ -1,7 +1,7 @@
-"""Real agents, recorded once, and played back to the real clients, which see what they saw.
+"""Real agents, recorded once and replayed to the real clients, whose transcripts do not change.
 
-A client of each SDK runs its scenarios against its agent through the proxy, and then against what was recorded of
-them: on the same binding, and on another one. The transcripts must be the same: kinds, states, contents, errors, order.
+A client of each SDK runs its scenarios against its agent through the proxy, and then against the recording: on the same
+binding and on another one. The transcripts must be equal: kinds, states, contents, errors, order.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Seen = dict[str, dict[str, list[dict[str, Any]]]]
 
 
 class Recorded:
-    """One agent's talk with one client over one binding."""
+    """The recording of one agent with one client over one binding."""
 
     def __init__(self, client: str, binding: str, scenarios: list[str], folder: Path) -> None:
         self.client, self.binding, self.scenarios, self.folder = client, binding, scenarios, folder
@@ -76,29 +76,29 @@ class Recorded:
 
 
 AT = re.compile(r"line \d+ column \d+ \(char \d+\)")
-"""Where a parser gave up: members of an envelope come in another order."""
+"""The position at which a parser failed: members of an envelope have another order."""
 APART = {
     "sdk1": {"tricky", "failures"},
     "sdk03": {"tricky", "failures", "errors", "cancel", "push", "parts"},
 }
-"""Scenarios that a client tells otherwise by binding: characters at which its reader of event streams breaks, errors by
-the class that each transport of its SDK raises; that of 0.3 also has files in base64 twice in its protobuf."""
+"""Scenarios whose transcripts differ between bindings: characters at which an event stream reader fails, errors with
+the class of each transport of the SDK; in 0.3 also files, which are in base64 twice in its protobuf."""
 LABELS = ("--allow-redacted",)
-"""Tokens of push configurations are recorded as labels, and come back so."""
+"""Tokens of push configurations are recorded as labels and replayed as such."""
 
 
 def shown(seen: list[Transcript]) -> Seen:
-    """What is compared: without what differs from run to run."""
+    """Return the transcript without differences between runs."""
     found: Seen = json.loads(AT.sub("somewhere", json.dumps(normalise(seen))))
     for streams in found.values():
         for event in (event for events in streams.values() for event in events if event["kind"] == "http"):
             with contextlib.suppress(ValueError):
-                event["body"] = json.loads(event["body"])  # the order of members says nothing
+                event["body"] = json.loads(event["body"])  # the order of members has no meaning
     return found
 
 
 def recorded(pair: tuple[str, str, str], folder: Path, scenarios: list[str] | None = None) -> Recorded:
-    """A pair's talk; skips the test where a peer is missing."""
+    """Return a pair's recording; skip the test if a peer is missing."""
     kind, client, binding = pair
     agent_kind, *options = kind.split()
     if why := missing(agent_kind, client):
@@ -107,13 +107,13 @@ def recorded(pair: tuple[str, str, str], folder: Path, scenarios: list[str] | No
 
 
 def name(pair: tuple[str, str, str]) -> str:
-    """For people."""
+    """Return the name for test ids."""
     return "-".join(pair).replace(" --", "-")
 
 
 def same(talk: Recorded, binding: str, apart: set[str]) -> None:
-    """The transcripts of a replay are those of the recording, scenario by scenario, with no miss and nothing left over;
-    scenarios `apart` are told otherwise by the client on another binding."""
+    """Check that the transcripts of a replay equal those of the recording, scenario by scenario, with no miss and no
+    call left; scenarios in `apart` differ on another binding."""
     seen, mock = talk.replayed(binding)
     before, after = shown(talk.seen), shown(seen)
     for scenario in (each for each in talk.scenarios if each not in apart):
@@ -124,7 +124,7 @@ def same(talk: Recorded, binding: str, apart: set[str]) -> None:
 
 @pytest.mark.peers
 def test_some_scenarios_are_replayed(tmp_path: Path) -> None:
-    """What CI looks at: one client, on the binding of the recording and on another one."""
+    """The part that CI runs: one client, on the binding of the recording and on another one."""
     talk = recorded(("sdk1", "sdk1", "jsonrpc"), tmp_path, ["card", "streaming", "unary", "input", "errors", "cancel"])
     same(talk, "jsonrpc", set())
     same(talk, "grpc", set())
@@ -134,7 +134,7 @@ def test_some_scenarios_are_replayed(tmp_path: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("pair", PAIRS, ids=name)
 def test_the_client_gets_the_recorded_responses(pair: tuple[str, str, str], tmp_path: Path) -> None:
-    """On the recorded binding."""
+    """On the binding of the recording."""
     same(recorded(pair, tmp_path), pair[2], set())
 
 
@@ -143,7 +143,7 @@ def test_the_client_gets_the_recorded_responses(pair: tuple[str, str, str], tmp_
 @pytest.mark.parametrize("to", ["jsonrpc", "rest", "grpc"])
 @pytest.mark.parametrize("pair", [PAIRS[0], PAIRS[2], PAIRS[6], PAIRS[8]], ids=name)
 def test_the_client_gets_the_same_on_another_binding(pair: tuple[str, str, str], to: str, tmp_path: Path) -> None:
-    """But where its SDK itself tells bindings apart."""
+    """Except in scenarios whose transcripts differ between bindings."""
     if to == pair[2]:
         pytest.skip("that is the recorded one")
     same(recorded(pair, tmp_path), to, APART[pair[1]])

@@ -53,20 +53,20 @@ PEERS = {
     "js-to-0.3": "js-to-sdk03",
     "dialect-vendor": "vendor-to-vendor",
 }
-"""Who talks, as the manual's table of faults names them."""
+"""The peers, as named in the manual's table of faults."""
 
 every = pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name.removesuffix(".a2a.jsonl"))
 
 
 def exchanges(sample: Path) -> list[Exchange]:
-    """All calls of a sample."""
+    """Return all calls of a sample."""
     with open_recording_or_cassette(sample) as recording:
         return [row.exchange for row in recording.exchanges()]
 
 
 @every
 def test_samples_round_trip_byte_for_byte(sample: Path, tmp_path: Path) -> None:
-    """A cassette becomes a recording, its digest checked, and that becomes the same bytes again."""
+    """A cassette is converted to a recording, with its digest checked, and back to the same bytes."""
     read_cassette(sample, tmp_path / "sample.a2a")
     with Recording(tmp_path / "sample.a2a") as recording:
         write_cassette(recording, tmp_path / sample.name)
@@ -76,7 +76,7 @@ def test_samples_round_trip_byte_for_byte(sample: Path, tmp_path: Path) -> None:
 
 @every
 def test_samples_are_small_and_name_no_machine(sample: Path) -> None:
-    """No path, user, host name or address of where it was made."""
+    """They contain no path, user, host name or address of the machine that recorded them."""
     text = sample.read_bytes()
 
     assert len(text) < MOST_BYTES
@@ -89,7 +89,7 @@ def test_samples_are_small_and_name_no_machine(sample: Path) -> None:
 
 @every
 def test_samples_are_complete_recordings(sample: Path) -> None:
-    """Captured completely, every call closed and every byte read, in the dialect of its name."""
+    """They are completely captured, every call is closed and every byte decoded, in the dialect of their names."""
     with open_recording_or_cassette(sample) as recording:
         (session,) = recording.sessions()
         undecodable = [row for row in recording.frames_after(0) if row.frame.kind is FrameKind.UNDECODABLE]
@@ -109,7 +109,7 @@ def test_samples_are_complete_recordings(sample: Path) -> None:
 
 @pytest.mark.parametrize("sample", thin(SAMPLES, 4), ids=lambda path: path.name.removesuffix(".a2a.jsonl"))
 def test_a_sample_can_be_shown(sample: Path, tmp_path: Path) -> None:
-    """`a2a-inspect` takes a cassette where it takes a recording."""
+    """`a2a-inspect` accepts a cassette in place of a recording."""
     calls = exchanges(sample)
     listed = inspect(tmp_path, "ls", "--json", sample).splitlines()
     shown = inspect(tmp_path, "show", sample)
@@ -119,7 +119,7 @@ def test_a_sample_can_be_shown(sample: Path, tmp_path: Path) -> None:
 
 
 def test_samples_cover_every_binding_and_story() -> None:
-    """Every binding, and between them input-required, subscription, cancellation, push, errors and broken streams."""
+    """They cover every binding, and input-required, subscription, cancellation, push, errors and aborted streams."""
     calls = [exchange for sample in SAMPLES for exchange in exchanges(sample)]
 
     assert {exchange.binding.value for exchange in calls} >= {"grpc", "jsonrpc", "rest", "card", "stdio"}
@@ -147,7 +147,7 @@ def test_samples_cover_every_binding_and_story() -> None:
 
 
 def test_the_readme_names_every_sample() -> None:
-    """Nobody has to open a cassette to learn what it is."""
+    """The content of each cassette is described without opening it."""
     text = (FOLDER / "README.md").read_text()
     named = set(re.findall(r"`([a-z0-9.-]+)`", text.partition("The credentials")[0]))
     full = named | {f"sdk-{line}{binding}" for line in ("1.x", "0.3") for binding in ("-rest", "-grpc")}

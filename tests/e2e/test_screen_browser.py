@@ -1,4 +1,5 @@
-"""The screen in headless Chromium, through the real server: by keys, and out of reach of a page of another origin."""
+"""The screen in headless Chromium, through the real server: operated by keys, and unreachable for a page of another
+origin."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ SPY = "navigator.clipboard.writeText = async text => { window.copied = text; }"
 
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
-    """Where the screen is served, read-only."""
+    """Serve the screen read-only and return its address."""
     path = tmp_path / "demo.a2a.db"
     read_cassette(SAMPLES / "lossy.a2a.jsonl", path)
     words = [program("a2a-inspect"), str(path), "--web"]
@@ -43,14 +44,14 @@ def address(tmp_path: Path) -> Iterator[str]:
 
 
 class Person:
-    """Somebody in front of the browser."""
+    """A user of the browser."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
         self._read = 0
 
     async def sees(self, *words: str) -> None:
-        """Wait until what was drawn since the last time has all of it. Only what changes is drawn."""
+        """Wait until the text drawn since the last call contains all of these words. Only changes are drawn."""
         await until(lambda: all(word in self._drawn() for word in words), f"{words} did not come")
         self._read = len(self._page.received)
 
@@ -62,12 +63,13 @@ class Person:
 
 
 async def differs(page: Page, before: bytes) -> bool:
-    """What it looks like: it is drawn some time after it was received."""
+    """Wait until the picture differs: it is drawn some time after the data was received."""
     return await page.picture() != before
 
 
 async def test_the_screen_is_used_in_a_browser(address: str, tmp_path: Path) -> None:
-    """To the finding and its rule by keys alone, copied to the browser; nothing comes from elsewhere or is written."""
+    """The finding and its rule are reached with keys alone and copied to the browser's clipboard; nothing is loaded
+    from elsewhere or written."""
     async with browsing() as browser:
         page = await browser.page()
         await page.ask("Page.addScriptToEvaluateOnNewDocument", source=SPY)
@@ -124,7 +126,7 @@ ATTACK = """(async () => {
 
 @asynccontextmanager
 async def elsewhere() -> AsyncIterator[str]:
-    """A page on another port of this machine, which is another origin and the same site."""
+    """Serve a page on another port of this machine, which is another origin of the same site."""
 
     async def answer(_request: web.Request) -> web.Response:
         return web.Response(text="<!DOCTYPE html><title>elsewhere</title>", content_type="text/html")
@@ -141,7 +143,8 @@ async def elsewhere() -> AsyncIterator[str]:
 
 
 async def test_a_page_of_another_origin_is_refused(address: str) -> None:
-    """Not even one that knows the secret; under a foreign name that was made to point here nothing answers either."""
+    """It is refused even with the secret, and so is a request with a foreign host name that resolves to this
+    machine."""
     async with elsewhere() as other, browsing() as browser:
         page = await browser.page()
         await page.go(other)

@@ -26,14 +26,14 @@ def window(tmp_path: Path) -> Iterator[Terminal]:
 
 
 def inspect(state: Path, *words: object) -> list[str]:
-    """The command as a user types it, with a state directory of its own."""
+    """Return the command as a user types it, with a state directory of its own."""
     own = environment(state, A2A_PROXY_CONFIG=str(state), TZ="UTC")
     set_ = [f"{name}={own[name]}" for name in ("A2A_PROXY_STATE", "A2A_PROXY_CONFIG", "TZ")]
     return ["env", *set_, program("a2a-inspect"), *map(str, words)]
 
 
 def test_a_new_user_finds_the_lost_event(tmp_path: Path, window: Terminal) -> None:
-    """As the README has it: from the demo to the lost event and the reason, in a small terminal."""
+    """As in the README: from the demo to the lost event and the reason, in a small terminal."""
     assert run(tmp_path, "a2a-proxy", "demo", "--lossy").code == 0
     window.start((80, 24), *inspect(tmp_path))
     window.sees("2 findings", "SendStreamingMessage", "following")
@@ -50,7 +50,8 @@ def test_a_new_user_finds_the_lost_event(tmp_path: Path, window: Terminal) -> No
 
 
 def test_a_recording_is_read_by_keys(tmp_path: Path, window: Terminal) -> None:
-    """Filter, drill to a frame, a finding with its rule, copy, export what matches, compare, help, another theme."""
+    """Filter, open a frame and a finding with its rule, copy, export the matches, compare, open the help, change the
+    theme."""
     path = tmp_path / "demo.a2a.db"
     read_cassette(SAMPLES / "dialect-vendor.a2a.jsonl", path)
     window.start((160, 50), *inspect(tmp_path, path))
@@ -81,7 +82,7 @@ def test_a_recording_is_read_by_keys(tmp_path: Path, window: Terminal) -> None:
     window.sees("9 findings", "[4 Findings]")
     window.types("?")
     window.sees("Everywhere", "quit at once")
-    window.types("Escape")  # by itself: what follows at once would belong to it
+    window.types("Escape")  # alone, because a following key would be read as part of it
     until(lambda: "quit at once" not in window.text)
     window.types("T")
     window.sees("day")

@@ -1,5 +1,5 @@
-"""Between two real agents, one of which calls the other through a second listener of the same proxy: the barge-in of
-the client and the hand-off of the agent are in the recording, and in `a2a-inspect segments`, with their latencies."""
+"""Two real agents, one of which calls the other through a second listener of the same proxy: the client's barge-in and
+the agent's hand-off are in the recording and in `a2a-inspect segments`, with their latencies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def serve(app: web.Application) -> tuple[web.AppRunner, int]:
 
 
 async def between(folder: Path, desk: int, clerk: int, talk: Callable[[str, str], Awaitable[None]]) -> None:
-    """A proxy with a listener for each agent; `talk` gets their addresses."""
+    """Run a proxy with a listener for each agent; `talk` receives their addresses."""
     proxy = Proxy(folder, f"127.0.0.1:{desk}", "", "--listen", "127.0.0.1:0", "--upstream", f"127.0.0.1:{clerk}")
     await asyncio.to_thread(proxy.start)
     try:
@@ -43,7 +43,7 @@ async def between(folder: Path, desk: int, clerk: int, talk: Callable[[str, str]
 
 
 async def over_jsonrpc(folder: Path) -> int:
-    """Gives the clerk's port."""
+    """Run the agents and yield the clerk's port."""
     desk = Desk()
     (one, desk_port), (other, clerk_port) = await serve(served(desk.answer, desk)), await serve(served(clerk))
 
@@ -68,7 +68,7 @@ async def over_jsonrpc(folder: Path) -> int:
 
 
 async def over_grpc(folder: Path) -> int:
-    """The desk's conversation is one live stream. Gives the clerk's port."""
+    """Run the agents, with the desk's conversation as one live stream, and yield the clerk's port."""
     desk = Desk()
     servers = [grpc.aio.server(), grpc.aio.server()]
     ports = []
@@ -120,7 +120,7 @@ def test_a_barge_in_and_a_hand_off_are_recorded(tmp_path: Path, conversation: Ca
     assert (handed["to_agent"], handed["to_task"]) == (f"127.0.0.1:{clerk_port}", "clerk-task")
     assert handed["latency_ns"] > 0
     assert handed["briefing_bytes"] > len(QUESTION)
-    assert handed["context_carried"] == 1.0  # the question was all that had been said
+    assert handed["context_carried"] == 1.0  # only the question had been sent
 
     (summary,) = of["summary"]
     assert summary["interruption_latency"]["count"] == summary["transfer_latency"]["count"] == 1

@@ -1,4 +1,4 @@
-"""`a2a-proxy stdio` between a client and its agent: it is invisible to both, and everything is recorded."""
+"""`a2a-proxy stdio` between a client and its agent: both behave as without it, and everything is recorded."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from support_kills import kill
 from support_stdio import CARD, Client, Outcome, Story, agent, outcome, request, wrapped
 
 _AS_FAST_SECONDS, _TRIES = 5.0, 4
-"""Generous, and more than once: the machine may be busy with other tests now and then. A relay that waits for a timer,
-or for its recorder, takes longer each time."""
+"""Seconds and attempts, because the machine may be busy with other tests. A relay that waits for a timer or for its
+recorder is slower in every attempt."""
 
 
 def converse(client: Client) -> None:
-    """Fetch the card, one message, one stream, close stdin."""
+    """Fetch the card, send one message, open one stream, close stdin."""
     for data, last in (
         (CARD, b'"id": 1'),
         (request(2, "SendMessage", "hello"), b'"id": 2'),
@@ -38,7 +38,7 @@ def converse(client: Client) -> None:
 
 
 def in_pieces(client: Client) -> None:
-    """Both messages in pieces of three bytes."""
+    """Send both messages in pieces of three bytes."""
     data = CARD + request(2, "SendMessage", "in pieces")
     for start in range(0, len(data), 3):
         client.write(data[start : start + 3])
@@ -47,7 +47,7 @@ def in_pieces(client: Client) -> None:
 
 
 def at_once(client: Client) -> None:
-    """Three calls in one write, stdin closed behind them."""
+    """Send three calls in one write and close stdin."""
     client.write(CARD + request(2, "SendStreamingMessage", "a") + request(3, "SendMessage", "b"))
     client.close()
 
@@ -59,14 +59,14 @@ def multibyte(client: Client) -> None:
 
 
 def large(client: Client) -> None:
-    """Five MiB there and back."""
+    """Send and receive five MiB."""
     client.write(CARD + request(2, "SendMessage", "é" * (5 * 1024 * 1024 // 2)))
     client.expect(b'"id": 2')
     client.close()
 
 
 def one_call(client: Client) -> None:
-    """The agent ends by itself; stdin stays open."""
+    """Send one call to an agent that ends by itself; stdin stays open."""
     client.write(CARD)
 
 
@@ -81,7 +81,7 @@ def terminates(client: Client) -> None:
 
 
 OK, GONE = "complete", "agent exited"
-"""How calls end."""
+"""Expected ends of calls."""
 STORIES: list[tuple[str, Story, str, int, list[str]]] = [
     ("conversation", converse, "plain", 0, [OK, OK, OK]),
     ("client writes in pieces", in_pieces, "plain", 0, [OK, OK]),
@@ -115,7 +115,7 @@ FAULTS = {
     "dies": {"A2A-STDIO-012"},
     "garbage": {"A2A-STDIO-005"},
 }
-"""Rules by which these manners are at fault; no other one is."""
+"""Rules that these behaviours of agents break; no other rule may report a finding."""
 
 _CASES = pytest.mark.parametrize(
     ("story", "manner", "code", "ends"), [each[1:] for each in STORIES], ids=[each[0] for each in STORIES]
@@ -126,8 +126,8 @@ _CASES = pytest.mark.parametrize(
 def test_the_proxy_is_invisible_to_client_and_agent(
     tmp_path: Path, story: Story, manner: str, code: int, ends: list[str]
 ) -> None:
-    """Output, errors, exit status and what the agent received are the same bytes, and the end comes as fast; the
-    recording has every byte, every line of the log, every call with its end, and the faults that there are."""
+    """Output, errors, exit status and the bytes that the agent received are equal, and the end is as fast; the
+    recording has every byte, every line of the log, every call with its end, and the expected findings."""
     recording = tmp_path / "recording.a2a.db"
     bare, proxied = _both(tmp_path, story, manner, "--record", recording)
     assert proxied.seen == bare.seen
@@ -158,14 +158,14 @@ _MESSAGES = (FrameKind.REQUEST, FrameKind.RESPONSE, FrameKind.EVENT)
 
 
 def _contents(data: bytes) -> list[bytes]:
-    """The whole messages on a pipe."""
+    """Return the complete messages on a pipe."""
     heads = re.finditer(rb"Content-Length: (\d+)\r\n(?:[^\r]+\r\n)*\r\n", data)
     ends = [(head.end(), head.end() + int(head[1])) for head in heads]
     return [data[start:end] for start, end in ends if end <= len(data)]
 
 
 def _ended(path: Path, count: int = 1) -> list[SessionRow]:
-    """The sessions of a recording, once there are so many and all have ended."""
+    """Wait until the recording has that many sessions and all have ended; return them."""
 
     def rows() -> list[SessionRow] | None:
         if not path.exists():
@@ -178,7 +178,7 @@ def _ended(path: Path, count: int = 1) -> list[SessionRow]:
 
 
 def test_eight_proxies_create_one_recording(tmp_path: Path) -> None:
-    """Every one creates the file, or finds it made by another, and has a session of its own in it."""
+    """Each of them creates the file, or finds it created by another one, and writes a session of its own."""
     recording, state = tmp_path / "recording.a2a.db", tmp_path / "state"
     command = wrapped(agent(), "--record", recording)
     clients = [Client(command, state) for _ in range(8)]
@@ -215,7 +215,8 @@ def test_a_killed_recorder_is_replaced_unnoticed(tmp_path: Path) -> None:
 
 
 def test_the_recorder_does_not_inherit_the_pipes_of_the_client(tmp_path: Path) -> None:
-    """Nothing of them open, a session of its own: it can neither hold up the client nor be hit by its signals."""
+    """It holds none of them open and has a session of its own: it can neither delay the client nor receive its
+    signals."""
     client = Client(wrapped(agent()), tmp_path / "state")
     client.read()
     recorder = until(lambda: recorder_of(client.process.pid))
@@ -233,7 +234,7 @@ def test_the_recorder_does_not_inherit_the_pipes_of_the_client(tmp_path: Path) -
 
 
 def test_a_killed_proxy_is_recorded_until_its_death(tmp_path: Path) -> None:
-    """The agent dies with it, the recorder finishes."""
+    """The agent ends with it, and the recorder finishes the recording."""
     recording = tmp_path / "recording.a2a.db"
     client = Client(wrapped(agent(), "--record", recording), tmp_path / "state")
     client.read()
@@ -248,7 +249,7 @@ def test_a_killed_proxy_is_recorded_until_its_death(tmp_path: Path) -> None:
 
 
 def test_a_session_whose_processes_were_killed_is_recovered(tmp_path: Path) -> None:
-    """Proxy and recorder killed at one moment; the next proxy says nothing of it on its client's pipes."""
+    """Proxy and recorder are killed at the same time; the next proxy writes nothing about it to its client's pipes."""
     recording, state = tmp_path / "recording.a2a.db", tmp_path / "state"
     client = Client(wrapped(agent(), "--record", recording), state)
     client.read()

@@ -1,6 +1,5 @@
-"""The proxy changes no byte and holds none back: client - forwarder - proxy - forwarder - agent, all real but the two
-forwarders, which keep what passes and when.
-"""
+"""The proxy changes no byte and delays none: client - forwarder - proxy - forwarder - agent, all real except the two
+forwarders, which record bytes and times."""
 
 from __future__ import annotations
 
@@ -32,11 +31,11 @@ ALL = ("jsonrpc", "rest", "grpc")
 EVERY = ["card", "streaming", "unary", "parts", "input", "push", "big", "concurrent"]
 PLAIN = {"sdk1": [*EVERY, "subscribe"], "sdk03": [*EVERY, "subscribe"], "js": [*EVERY, "subscribe"]}
 PLAIN |= {"0_1": EVERY, "0_2": EVERY, "vendor": ["streaming", "concurrent"]}
-"""What ends well: where a client breaks off, the agent has sent more than the client took."""
+"""Scenarios that end normally: if a client aborts, the agent has sent more than the client received."""
 PIECES = tuple(f"piece {n} of 5".encode() for n in range(1, 6))
 PROGRESS = (b"reading", b"thinking", b"writing")
 APART_NS, PROMPT_NS = 200_000_000, 50_000_000
-"""How far apart the agents send, and how soon an event must pass that nobody holds back."""
+"""Interval between the agents' events, and the time within which an undelayed event must pass."""
 TRIES = 5
 SECONDS = 120
 
@@ -50,18 +49,18 @@ class Chain:
     between: Proxy
 
     async def run(self, client: str, binding: str, scenarios: list[str]) -> None:
-        """Run a client against the near end."""
+        """Run a client against the first forwarder."""
         place = f"127.0.0.1:{self.near.port}"
         await run_client(client, binding, scenarios, f"http://{place}", place if len(self.far) > 1 else "")
 
 
 UNCHANGED = ("--rewrite-card", "never", "--keep-host")
-"""What keeps the proxy from changing anything at all."""
+"""Options with which the proxy changes nothing."""
 
 
 @contextlib.asynccontextmanager
 async def chain(to: Agent, folder: Path) -> AsyncIterator[Chain]:
-    """A chain to this agent."""
+    """Run a chain to this agent."""
     far = [Forwarder("127.0.0.1", port) for port in (to.http, to.grpc) if port]
     near = Forwarder()
     places = [f"127.0.0.1:{await one.start()}" for one in far]
@@ -76,20 +75,20 @@ async def chain(to: Agent, folder: Path) -> AsyncIterator[Chain]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that has no event of its own."""
+    """Wait for a condition that has no event of its own."""
     async with asyncio.timeout(SECONDS):
         while not condition():
             await asyncio.sleep(0.005)
 
 
 def over(forwarder: Forwarder) -> bool:
-    """Both directions of every connection have ended."""
+    """Return whether both directions of every connection have ended."""
     ends = Counter(one.conn for one in forwarder.captured if not one.data)
     return all(ends[one.conn] == 2 for one in forwarder.captured)
 
 
 def talks(*forwarders: Forwarder) -> Counter[tuple[bytes, bytes]]:
-    """Per connection what each side sent."""
+    """Return the bytes of each side by connection."""
     sent: dict[tuple[int, int], list[bytearray]] = {}
     for number, forwarder in enumerate(forwarders):
         for one in forwarder.captured:
@@ -98,13 +97,13 @@ def talks(*forwarders: Forwarder) -> Counter[tuple[bytes, bytes]]:
 
 
 def sizes(found: Counter[tuple[bytes, bytes]]) -> list[tuple[int, int]]:
-    """For a message that a person can read."""
+    """Return the sizes for the message of a failed test."""
     return sorted((len(to_server), len(to_client)) for to_server, to_client in found.elements())
 
 
 @pytest.fixture(scope="module")
 def far(request: pytest.FixtureRequest) -> Iterator[Agent]:
-    """An agent of the kind that the test names."""
+    """Run an agent of the kind that the test names."""
     if why := missing(request.param):
         pytest.skip(why)
     with agent(request.param) as running:
@@ -155,9 +154,10 @@ async def test_both_sides_receive_the_same_bytes(
 async def test_events_are_not_delayed(
     far: Agent, client: str, binding: str, marks: tuple[bytes, ...], tmp_path: Path
 ) -> None:
-    """Events that an agent sends 200 ms apart leave the proxy soon after they came, each before the next comes.
+    """Events that an agent sends 200 ms apart leave the proxy shortly after their arrival, each before the next one.
 
-    Told by the median of the best try: a busy machine may stop any process for as long, a proxy that waits does always.
+    The median of the best attempt decides: a busy machine may stop any process for as long, but a proxy that waits is
+    slow in every attempt.
     """
     if why := missing(client):
         pytest.skip(why)
@@ -170,7 +170,7 @@ async def test_events_are_not_delayed(
             await links.run(client, binding, ["slow"])
             came, left = times(carrier.captured, marks), times(links.near.captured, marks)
             if median(after - before for before, after in pairwise(came)) <= APART_NS / 2:
-                continue  # whoever was stopped meanwhile got them all at once: that tells nothing of the proxy
+                continue  # received all at once by a stopped forwarder
             delays = [after - before for before, after in zip(came, left, strict=True)]
             assert min(delays) >= 0
             best = min(best, median(delays))
@@ -180,7 +180,7 @@ async def test_events_are_not_delayed(
 
 
 def times(captured: list[Captured], marks: tuple[bytes, ...]) -> list[int]:
-    """When each of the marks had passed toward the client, ns."""
+    """Return the time at which each of the marks passed toward the client, ns."""
     found = []
     for mark in marks:
         seen = b""
@@ -214,5 +214,5 @@ async def test_eight_streams_share_one_connection(far: Agent, tmp_path: Path) ->
 
 
 def most_open(exchanges: list[Exchange]) -> int:
-    """How many were open at one time at most."""
+    """Return the largest number of exchanges that were open at the same time."""
     return max(sum(1 for other in exchanges if other.started <= one.started < other.closed) for one in exchanges)

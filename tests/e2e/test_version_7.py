@@ -1,8 +1,8 @@
-"""Recordings, a journal and an export left behind by the version that wrote schema 7 are read and finished by this one.
+"""Recordings, a journal and an export of the version that wrote schema 7 are read and finished by the current version.
 
-`tests/data/version_7.tar.xz` holds three recordings of that version with what its `check` and `ls` printed, and what
-was left when its proxy, recorder and OTLP export were killed after 70 s: a journal with a decoder snapshot, a recording
-with its WAL, and the file that says which spans were sent.
+`tests/data/version_7.tar.xz` holds three recordings of that version with the output of its `check` and `ls`, and the
+files that remained when its proxy, recorder and OTLP export were killed after 70 s: a journal with a decoder snapshot,
+a recording with its WAL, and the file with the state of the export.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from support_otlp import http_backend
 ARCHIVE = Path(__file__).parents[1] / "data" / "version_7.tar.xz"
 RECORDINGS = ("lossy", "generations", "stdio")
 TEXTS = {"summary", "title", "why", "what", "advice", "hint"}
-"""Members with sentences for people, which may be worded differently."""
+"""Members with sentences, whose wording may change."""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The files, as their version left them."""
+    """Unpack the files."""
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(tmp_path, filter="data")
     (session,) = (tmp_path / "state" / "journals").glob("*/session.json")
@@ -71,7 +71,7 @@ def test_a_version_7_journal_is_finished(folder: Path) -> None:
 
 
 def test_a_version_7_export_continues(folder: Path) -> None:
-    """`--unsent` reads how far the killed export was, and sends each call once."""
+    """`--unsent` reads the position of the killed export, and sends each call once."""
     assert run(folder / "state", "a2a-inspect", "recover").code == 0
     with http_backend() as received:
         words = ("export", "otlp", folder / "left.db", "--endpoint", received.endpoint, "--unsent")

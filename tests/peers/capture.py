@@ -1,4 +1,4 @@
-"""Save the bytes of real peers talking, one JSON line per chunk, as samples for decoders.
+"""Capture the bytes of real peers, one JSON line per chunk, as samples for decoders.
 
     python tests/peers/capture.py FOLDER [NAME ...]
 
@@ -29,7 +29,8 @@ RUNS: dict[str, tuple[str, str, str, list[str]]] = {
 
 
 async def save(name: str, folder: Path) -> None:
-    """Run one pair through forwarders and write what they saw; connections to the gRPC port get the last numbers."""
+    """Run one pair through forwarders and write the captured bytes; connections to the gRPC port have the last
+    numbers."""
     agent_kind, client_kind, binding, scenarios = RUNS[name]
     with agent(agent_kind) as far:
         async with forwarders(far) as (http, grpc):
@@ -43,7 +44,7 @@ async def save(name: str, folder: Path) -> None:
 
 
 async def main() -> None:
-    """Save what the command line names, or everything."""
+    """Capture the pairs on the command line, or all of them."""
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     for name in sys.argv[2:] or RUNS:

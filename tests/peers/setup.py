@@ -1,6 +1,7 @@
-"""Make the environments that the real peers run in, under `.peers/`; no other test code installs anything.
+"""Create the environments of the real peers under `.peers/`; no other test code installs anything.
 
-Run it as often as you like: a stamp per environment names what was asked for, and one that still says so is left alone.
+It can be run any number of times: the stamp of an environment names its content, and an environment whose stamp is
+current is left alone.
 
     python tests/peers/setup.py            makes what is missing
     python tests/peers/setup.py --check    exits 1 when something is missing, and makes nothing
@@ -44,7 +45,7 @@ SOAK_VENVS = {
     "spark": ("pyspark==4.3.*",),
 }
 """For `tests/e2e/test_backends.py` only: tracing backends, and agents that send spans of their own; an S3 server for
-`tests/benchmarks/lake.py`; ClickHouse in a process, and Spark, which wants Java 17 or newer, for
+`tests/benchmarks/lake.py`; ClickHouse in a process, and Spark, which needs Java 17 or newer, for
 `tests/archive/test_engines.py`."""
 
 MERMAID = "mermaid@11.17.2"
@@ -59,21 +60,22 @@ PROGRAMS: dict[str, Callable[[], str | None]] = {
 
 
 def run(command: list[str], cwd: Path | None = None) -> None:
-    """Run one step quietly; a failing step shows its output and ends the script."""
+    """Run one step without output; a failing step prints its output and ends the script."""
     done = subprocess.run(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
         sys.exit(f"{done.stdout}\nfailed: {' '.join(command)}")
 
 
 def make_venv(requirements: tuple[str, ...], folder: Path) -> None:
-    """A virtual environment of the interpreter that runs this script."""
-    folder = folder.resolve()  # its programs name the place of its interpreter, and a link may go
+    """Create a virtual environment of the interpreter that runs this script."""
+    folder = folder.resolve()  # its scripts contain the path of its interpreter, and a link may be removed
     run([sys.executable, "-m", "venv", str(folder)])
     run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *requirements])
 
 
 def npm_install(folder: Path, *packages: str) -> None:
-    """Packages, or those of the folder's `package.json`; install scripts stay off, none is needed."""
+    """Install packages, or those of the folder's `package.json`; install scripts are disabled, because none is
+    needed."""
     npm = shutil.which("npm")
     if npm is None:
         sys.exit("npm was not found: the JavaScript peer needs Node.js 20 or newer with npm on PATH")
@@ -82,22 +84,23 @@ def npm_install(folder: Path, *packages: str) -> None:
 
 
 def make_mermaid(folder: Path) -> None:
-    """What draws Mermaid's diagrams."""
+    """Install the renderer of Mermaid diagrams."""
     folder.mkdir(parents=True)
     npm_install(folder, MERMAID)
 
 
 def make_js(folder: Path) -> None:
-    """The JavaScript SDK and the packages its gRPC transport wants."""
+    """Install the JavaScript SDK and the packages of its gRPC transport."""
     folder.mkdir(parents=True)
     shutil.copy(HERE / "js" / "package.json", folder)
     npm_install(folder)
-    # node looks for packages beside the file that imports them, so the client runs from here through this link.
+    # node searches for packages beside the importing file, so the client runs from here through this link
     (folder / "js_client.mjs").symlink_to(os.path.relpath(HERE / "clients" / "js_client.mjs", folder))
 
 
 def make_programs(check: bool) -> None:
-    """Programs of Debian for some tests; where one cannot be had they skip, so that is said and is no failure."""
+    """Fetch the Debian programs of some tests; if one cannot be fetched, the message says so and its tests are
+    skipped."""
     missing = [package for package, found in PROGRAMS.items() if not found()]
     failure = ""
     if missing and not check:
@@ -111,7 +114,7 @@ def make_programs(check: bool) -> None:
 
 
 def makers(*, soak: bool) -> dict[str, tuple[str, Callable[[Path], None]]]:
-    """For each environment what it is asked to hold, and how it is made."""
+    """Return the content and the function of each environment."""
     version = ".".join(map(str, sys.version_info[:3]))
     wanted: dict[str, tuple[str, Callable[[Path], None]]] = {}
     for name, requirements in (VENVS | SOAK_VENVS if soak else VENVS).items():
@@ -124,7 +127,7 @@ def makers(*, soak: bool) -> dict[str, tuple[str, Callable[[Path], None]]]:
 
 
 def main() -> None:
-    """Make each environment whose stamp differs, and print what was done."""
+    """Create each environment whose stamp differs, and print each step."""
     parser = argparse.ArgumentParser(description="make the environments of the real peers in .peers/")
     parser.add_argument("--check", action="store_true", help="make nothing; exit 1 when something is missing")
     parser.add_argument("--soak", action="store_true", help="make what only tests of the mark `soak` need too")

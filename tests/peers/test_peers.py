@@ -1,4 +1,4 @@
-"""The real peers behave the same directly and through a TCP relay: what the proxy's own tests compare against.
+"""The real peers behave the same directly and through a TCP relay: the baseline of the proxy's own tests.
 
 Every pair runs all its scenarios, in one client process per binding and way, both ways at the same time.
 """
@@ -38,8 +38,8 @@ BINDINGS = ("jsonrpc", "rest", "grpc")
 SAME_AGE = [("sdk1", "sdk1"), ("sdk1", "js"), ("sdk03", "sdk03")]
 ACROSS_AGES = [("sdk1 --compat", "sdk03"), ("sdk03", "js")]
 QUICK = {("sdk1", "sdk1", "grpc"), ("sdk1", "js", "rest"), ("sdk03", "js", "jsonrpc"), ("vendor", "vendor", "jsonrpc")}
-"""Enough for CI, where all pairs speak through the proxy; the others run after a change to a peer:
-`tests/run -m soak tests/peers`."""
+"""Enough for CI, where all pairs run through the proxy; the others run after a change to a peer: `tests/run -m soak
+tests/peers`."""
 PAIRS = [
     pytest.param(*pair, marks=() if pair in QUICK else pytest.mark.soak)
     for pair in (
@@ -51,7 +51,7 @@ PAIRS = [
 
 @pytest.fixture(scope="module")
 def far(request: pytest.FixtureRequest) -> Iterator[Agent]:
-    """An agent of the kind (and with the options) that the test names; started once for all tests that name it."""
+    """Run an agent of the kind (and with the options) that the test names, once for all tests that name it."""
     kind, *options = request.param.split()
     if why := missing(kind):
         pytest.skip(why)
@@ -60,14 +60,15 @@ def far(request: pytest.FixtureRequest) -> Iterator[Agent]:
 
 
 def broken(seen: list[Transcript]) -> list[str]:
-    """The scenarios that raised or hung."""
+    """Return the scenarios that failed or hung."""
     return [one.scenario for one in seen if any(entry.event["kind"] == "broken" for entry in one.entries)]
 
 
 @pytest.mark.peers
 @pytest.mark.parametrize(("far", "client_kind", "binding"), PAIRS, indirect=["far"])
 async def test_peers_behave_the_same_through_a_relay(far: Agent, client_kind: str, binding: str) -> None:
-    """A client sees through a forwarder what it sees without one, in every scenario, and the agent is deterministic."""
+    """The transcripts of a client through a forwarder and without it are equal in every scenario, and the agent is
+    deterministic."""
     if why := missing(client_kind):
         pytest.skip(why)
     scenarios = SCENARIOS[client_kind]
@@ -89,7 +90,7 @@ async def test_peers_behave_the_same_through_a_relay(far: Agent, client_kind: st
 async def test_a_client_that_follows_the_card_connects_to_the_advertised_address(
     agent_kind: str, client_kind: str, binding: str
 ) -> None:
-    """An agent advertises what it is told to, and a client with --follow-card goes nowhere else."""
+    """An agent advertises the configured address, and a client with --follow-card connects only there."""
     if why := missing(agent_kind, client_kind):
         pytest.skip(why)
     http, grpc = Forwarder(), Forwarder()
@@ -106,7 +107,7 @@ async def test_a_client_that_follows_the_card_connects_to_the_advertised_address
 
 
 async def test_the_forwarder_forwards_and_keeps_bytes_and_half_closes() -> None:
-    """What is captured is what was sent, and an EOF passes while the other direction stays open."""
+    """The captured bytes are the sent bytes, and an EOF is forwarded while the other direction stays open."""
 
     async def after_eof(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = await reader.read()

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.telemetry.cross_recording import open_recording_links, own_sessions
+from a2a_proxy.telemetry.cross_recording import open_recording_links
 from a2a_proxy.telemetry.offline import RecordingExport
 from a2a_proxy.telemetry.values import SpanValue
 from support_inspect import TASK
@@ -20,11 +21,11 @@ from support_several import TRACE, begin, call, pair
 def exported(*paths: Path) -> list[list[SpanValue]]:
     """The spans of each."""
     with ExitStack() as all_of_them:
-        recordings = [all_of_them.enter_context(Recording(path)) for path in paths]
-        linked = all_of_them.enter_context(open_recording_links(recordings))
-        sinks = [Kept() for _ in recordings]
-        for number, (recording, sessions) in enumerate(zip(recordings, own_sessions(recordings), strict=True)):
-            RecordingExport(recording, sinks[number], beyond=linked.session_links(number)).run(None, sessions)
+        several = all_of_them.enter_context(MultiReader(paths))
+        linked = all_of_them.enter_context(open_recording_links(several))
+        sinks = [Kept() for _ in paths]
+        for number, (member, sessions) in enumerate(several.own_sessions()):
+            RecordingExport(member.recording, sinks[number], beyond=linked.session_links(number)).run(None, sessions)
         assert [sink.told for sink in sinks] == [[]] * len(sinks)
         return [sink.got for sink in sinks]
 

@@ -10,8 +10,8 @@ from a2a_proxy.api.rows import Exchange, Finding, Frame, RecordingFile
 from a2a_proxy.api.session import Session
 from a2a_proxy.api.task import Task
 from a2a_proxy.model.segment import Handoff
+from a2a_proxy.recording.joined.joiner import join_recordings
 from a2a_proxy.recording.joined.numbers import NumberMap, Origin
-from a2a_proxy.recording.joined.once import join_recordings
 from a2a_proxy.recording.query.tree import quote_text
 from a2a_proxy.recording.read.multi_reader import MultiReader, TaskSighting
 

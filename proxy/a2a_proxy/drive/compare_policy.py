@@ -71,13 +71,13 @@ def apply_policy(difference: RunDifference, policy: ComparePolicy) -> RunDiffere
     if policy.ignore:
         tests.append(lambda row: _mark_ignored(row, any(_is_at_path(row, path) for path in policy.ignore)))
 
-    def judged(row: DifferenceRow) -> DifferenceRow:
+    def judge_row(row: DifferenceRow) -> DifferenceRow:
         for test in tests:
             row = test(row)
         return row
 
-    matches = [_apply_to_match(match, judged, policy) for match in difference.matches]
-    return RunDifference(matches, [judged(row) for row in difference.tasks], difference.cut)
+    matches = [_apply_to_match(match, judge_row, policy) for match in difference.matches]
+    return RunDifference(matches, [judge_row(row) for row in difference.tasks], difference.cut)
 
 
 def add_skipped(found: RunDifference, skipped: Sequence[ExchangeRow]) -> RunDifference:

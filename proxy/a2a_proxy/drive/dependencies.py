@@ -54,9 +54,9 @@ def _waits_of_call(front: list[PlannedCall], step: PlannedCall) -> Iterator[Awai
         if _is_over_before(other, step):
             yield AwaitedResponse(other.number, CALL_END)
             continue
-        told = [frame for frame in other.answers if frame.at <= step.start_time]
-        if _names_answer(step, {name for frame in told for name in _ids_in_frame(frame)}):
-            yield AwaitedResponse(other.number, len(told))
+        answers = [frame for frame in other.answers if frame.at <= step.start_time]
+        if _names_answer(step, {name for frame in answers for name in _ids_in_frame(frame)}):
+            yield AwaitedResponse(other.number, len(answers))
 
 
 def _waits_within_call(steps: list[PlannedCall], step: PlannedCall, turn: ClientTurn) -> Iterator[AwaitedResponse]:

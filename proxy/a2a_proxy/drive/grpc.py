@@ -93,14 +93,14 @@ def _pass_bytes(data: bytes) -> bytes:
 
 
 def _request_metadata(headers: Headers) -> tuple[tuple[str, str | bytes], ...]:
-    made: list[tuple[str, str | bytes]] = []
+    metadata: list[tuple[str, str | bytes]] = []
     for name, value in headers:
         low = name.lower()
         if low in _CARRIER_FIELDS or low.startswith(_RESERVED_PREFIXES):
             continue
-        said = decode_binary_value(value) if low.endswith(b"-bin") else value.decode("latin-1")
-        made.append((low.decode("latin-1"), said))
-    return tuple(made)
+        text = decode_binary_value(value) if low.endswith(b"-bin") else value.decode("latin-1")
+        metadata.append((low.decode("latin-1"), text))
+    return tuple(metadata)
 
 
 def _schema_of_answers(step: PlannedCall, target: CallTarget) -> str:

@@ -110,8 +110,8 @@ class _HttpCall:
             async with self._session.request(
                 request.method, url, data=body, headers=headers, allow_redirects=False, trace_request_ctx=under_way
             ) as response:
-                async for heard in _read_messages(response):
-                    yield heard
+                async for message in _read_messages(response):
+                    yield message
         except (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError):
             return  # the agent broke off; the recording of the drive says how
         except aiohttp.ClientError as wrong:

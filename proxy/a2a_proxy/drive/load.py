@@ -37,24 +37,27 @@ def load_plan(recording: Recording, rows: Iterable[ExchangeRow], target: Request
     """
     own = _calls_of_agents(recording)
     steps: list[PlannedCall] = []
-    left: list[SkippedCall] = []
+    skipped: list[SkippedCall] = []
     for row in rows:
         why = (
             "the agent called another agent"
             if (row.session, row.exchange.id) in own
             else _exchange_obstacle(row.exchange)
         )
-        made: PlannedCall | str = why or _load_call(recording, row)
-        if isinstance(made, PlannedCall):
-            made = (target or RequestedTarget()).obstacle_of(made) or made
-        if isinstance(made, str):
-            left.append(SkippedCall(row, made))
+        call: PlannedCall | str = why or _load_call(recording, row)
+        if isinstance(call, PlannedCall):
+            call = (target or RequestedTarget()).obstacle_of(call) or call
+        if isinstance(call, str):
+            skipped.append(SkippedCall(row, call))
         else:
-            steps.append(made)
+            steps.append(call)
     steps.sort(key=lambda step: (step.row.session, step.start_time, step.row.exchange.id))
     steps = [msgspec.structs.replace(step, number=number) for number, step in enumerate(steps)]
     return DrivePlan(
-        tuple(add_waits(steps)), tuple(left), _interface_paths(steps), tuple(_missing_capture(recording, steps, left))
+        tuple(add_waits(steps)),
+        tuple(skipped),
+        _interface_paths(steps),
+        tuple(_missing_capture(recording, steps, skipped)),
     )
 
 
@@ -116,17 +119,19 @@ def _frame_obstacle(frame: Frame) -> str:
     return ""
 
 
-def _make_turn(row: FrameRow, heard: int) -> ClientTurn:
+def _make_turn(row: FrameRow, answer_count: int) -> ClientTurn:
     frame = row.frame
     act = _ACTION_OF_KIND[frame.kind]
-    return ClientTurn(act, frame.seq, frame.at, heard, 0, (), frame if act is ClientAction.SAY else None)
+    return ClientTurn(act, frame.seq, frame.at, answer_count, 0, (), frame if act is ClientAction.SAY else None)
 
 
-def _cancel_turn(exchange: Exchange, turns: list[ClientTurn], heard: int) -> Iterator[ClientTurn]:
+def _cancel_turn(exchange: Exchange, turns: list[ClientTurn], answer_count: int) -> Iterator[ClientTurn]:
     """Yield the cancel of a call that no frame shows: the recording ended, or an HTTP client closed its connection."""
     if any(turn.action is ClientAction.CUT for turn in turns) or exchange.how not in _BROKEN_OFF_ENDS:
         return
-    yield ClientTurn(ClientAction.CUT, -1, exchange.closed or max(exchange.last_event, exchange.started), heard, 0)
+    yield ClientTurn(
+        ClientAction.CUT, -1, exchange.closed or max(exchange.last_event, exchange.started), answer_count, 0
+    )
 
 
 def _longest_silence(exchange: Exchange, turns: list[ClientTurn], answers: list[Frame]) -> int:
@@ -135,15 +140,15 @@ def _longest_silence(exchange: Exchange, turns: list[ClientTurn], answers: list[
     return max(after - before for before, after in pairwise(times))
 
 
-def _missing_capture(recording: Recording, steps: list[PlannedCall], left: list[SkippedCall]) -> Iterator[str]:
+def _missing_capture(recording: Recording, steps: list[PlannedCall], skipped: list[SkippedCall]) -> Iterator[str]:
     """Yield what the capture lacks of the wanted calls."""
-    wanted = {step.row.session for step in steps} | {each.row.session for each in left}
+    sessions = {step.row.session for step in steps} | {each.row.session for each in skipped}
     for session in recording.sessions():
-        if session.id in wanted and (session.missing_text or session.lost):
+        if session.id in sessions and (session.missing_text or session.lost):
             yield f"session {session.id}: {session.missing_text or session.complete}"
     for step in steps:
         if step.exchange.how in ("connection lost", "proxy killed"):
             yield f"{step.place} {step.exchange.operation}: {step.exchange.how}"
-    for each in left:
+    for each in skipped:
         if "recorded" in each.reason or "could not be read" in each.reason:
             yield f"{each.place} {each.row.exchange.operation}: {each.reason}"

@@ -51,12 +51,12 @@ class DriveProgress:
         """Wait until `condition` is true; return False if `deadline`, in seconds of the loop's clock, passes before."""
         loop = asyncio.get_running_loop()
         while not condition():
-            left = deadline() - loop.time() if deadline is not None else None
-            if left is not None and left <= 0:
+            remaining = deadline() - loop.time() if deadline is not None else None
+            if remaining is not None and remaining <= 0:
                 return False
             pulse = self._change_event
             try:
-                async with asyncio.timeout(left):
+                async with asyncio.timeout(remaining):
                     await pulse.wait()
             except TimeoutError:
                 continue

@@ -53,25 +53,27 @@ class Credentials(msgspec.Struct, frozen=True):
 
     def apply_to(self, recorded: Headers) -> tuple[Headers, tuple[str, ...]]:
         """Return the headers to send, and the names of recorded headers that are left out because they hold labels."""
-        given = {name.lower() for name, _ in self.headers}
-        had = {name.lower() for name, _ in recorded} | self.everywhere
-        kept: list[tuple[bytes, bytes]] = []
-        left: list[str] = []
+        given_names = {name.lower() for name, _ in self.headers}
+        recorded_names = {name.lower() for name, _ in recorded} | self.everywhere
+        sent_headers: list[tuple[bytes, bytes]] = []
+        omitted_names: list[str] = []
         for name, value in recorded:
             low = name.lower()
-            if low in given or low.decode("latin-1") in _CONNECTION_FIELDS or low.startswith(b":"):
+            if low in given_names or low.decode("latin-1") in _CONNECTION_FIELDS or low.startswith(b":"):
                 continue
             value = _LABEL_PATTERN.sub(lambda label: self.secrets.get(label[0], label[0]), value)
             if _LABEL_PATTERN.search(value):
-                left.append(name.decode("latin-1"))
+                omitted_names.append(name.decode("latin-1"))
             else:
-                kept.append((name, value))
-        return (*kept, *((name, value) for name, value in self.headers if name.lower() in had)), tuple(left)
+                sent_headers.append((name, value))
+        sent_headers += [(name, value) for name, value in self.headers if name.lower() in recorded_names]
+        return tuple(sent_headers), tuple(omitted_names)
 
     def for_plan(self, steps: Iterable[PlannedCall]) -> Credentials:
         """Return a copy that lists in `everywhere` the headers that none of these calls had."""
-        had = {name.lower() for step in steps for name, _ in step.exchange.request_headers}
-        return Credentials(self.headers, frozenset(name.lower() for name, _ in self.headers) - had, self.secrets)
+        recorded_names = {name.lower() for step in steps for name, _ in step.exchange.request_headers}
+        new_names = frozenset(name.lower() for name, _ in self.headers) - recorded_names
+        return Credentials(self.headers, new_names, self.secrets)
 
     def replaced_names(self, steps: Iterable[PlannedCall]) -> frozenset[str]:
         """Return the names, in lower case, of all headers that get other values in these calls."""
@@ -116,14 +118,14 @@ def _request_payload(frame: Frame, binding: Binding, ids: DriveIds) -> bytes:
         return frame.payload
     if binding in (Binding.JSONRPC, Binding.STDIO):
         # The envelope has an `id` of its own, which is not a task id.
-        made = (
+        renamed = (
             {**value, "params": ids.rename_json(value["params"])}
             if isinstance(value, dict) and "params" in value
             else value
         )
     else:
-        made = ids.rename_json(value)
-    return frame.payload if made == value else msgspec.json.encode(made)
+        renamed = ids.rename_json(value)
+    return frame.payload if renamed == value else msgspec.json.encode(renamed)
 
 
 def _protobuf_payload(frame: Frame, ids: DriveIds) -> bytes:

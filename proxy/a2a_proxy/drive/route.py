@@ -49,9 +49,9 @@ class DriveRoutes(msgspec.Struct, frozen=True):
         """Return the recorded path of the interface, which is the beginning of the target of a REST call."""
         if call_target.is_translated:
             return ""
-        said = self.recorded_paths.get(Binding.REST)
-        if said is not None and target.startswith(said):
-            return said
+        recorded_path = self.recorded_paths.get(Binding.REST)
+        if recorded_path is not None and target.startswith(recorded_path):
+            return recorded_path
         found = match_request_line(method, target.encode("latin-1", "replace"))
         # `/v1` belongs to the paths of 0.3, not to the interface.
         return found.prefix.removesuffix("/v1") if found is not None else ""

@@ -103,9 +103,10 @@ class Drive:
         for wait in waits:
             if not await self._progress.wait_until(partial(self._progress.has_answer, wait), self._turn_deadline(wait)):
                 place = self._plan.steps[wait.step].place
-                came = self._progress.progress_of(wait.step).answer_count
+                count = self._progress.progress_of(wait.step).answer_count
                 self._add_remark(
-                    step, f"sent although {place} had brought {came} of {wait.answers} messages: the agent was silent"
+                    step,
+                    f"sent although {place} had brought {count} of {wait.answers} messages: the agent was silent",
                 )
         pause = turn.pause / _NS_PER_SECOND
         if turn.action is ClientAction.CUT:
@@ -202,9 +203,9 @@ class Drive:
 
     def _remark_unsent(self, step: PlannedCall, turns: tuple[ClientTurn, ...]) -> None:
         """Remark that the agent ended the call before the client had sent all messages."""
-        left = sum(turn.action is ClientAction.SAY for turn in turns)
-        if left:
-            self._add_remark(step, f"the agent ended the call before {left} of the client's messages could be sent")
+        unsent = sum(turn.action is ClientAction.SAY for turn in turns)
+        if unsent:
+            self._add_remark(step, f"the agent ended the call before {unsent} of the client's messages could be sent")
 
     async def _wait_for_end(self, step: PlannedCall, call: OpenCall, reader: asyncio.Task[None]) -> None:
         """Wait for the end of the call, and give it up if nothing is received for too long."""

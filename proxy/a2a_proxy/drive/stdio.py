@@ -150,8 +150,8 @@ class _StdioCall:
 
     async def iter_answers(self) -> AsyncIterator[ReceivedMessage]:
         """Yield the messages until the call or the pipe ends."""
-        while (heard := await self.queue.get()) is not None:
-            yield heard
+        while (answer := await self.queue.get()) is not None:
+            yield answer
 
     def on_message(self, data: bytes, shape: _RpcShape) -> None:
         """Handle a message with this call's id, or about its stream."""
@@ -175,8 +175,8 @@ class _StdioCall:
             return False
         if event is EventKind.MESSAGE:
             return True
-        known = TaskState(state) if state in TaskState._value2member_map_ else TaskState.UNSPECIFIED
-        return known.terminal or (known.interrupted and self._count >= self._recorded_call)
+        task_state = TaskState(state) if state in TaskState._value2member_map_ else TaskState.UNSPECIFIED
+        return task_state.terminal or (task_state.interrupted and self._count >= self._recorded_call)
 
 
 def _frame_request(request: DriveRequest) -> bytes:

@@ -51,8 +51,8 @@ def translate_request(value: Any, target: CallTarget, headers: Headers, number: 
         params = convert_request(value, target.operation, target.dialect, target.binding)
         method = rpc_method(target.operation, target.dialect)
     except (LookupError, RenderError) as wrong:
-        told = f"{target.operation} cannot be expressed in {target.dialect} over {target.binding}: {wrong}"
-        raise CallError(told) from wrong
+        reason = f"{target.operation} cannot be expressed in {target.dialect} over {target.binding}: {wrong}"
+        raise CallError(reason) from wrong
     envelope = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
     data = msgspec.json.encode(envelope)
     version = f"A2A-Version: {target.dialect}\r\n" if target.dialect in _VERSIONED_DIALECTS else ""
@@ -62,17 +62,17 @@ def translate_request(value: Any, target: CallTarget, headers: Headers, number: 
 
 def _translate_headers(recorded: Headers, target: CallTarget, content_type: str = "") -> Headers:
     """Return the headers that mean the same on all bindings, and those that the new binding requires."""
-    kept = [
+    translated = [
         (name, value)
         for name, value in recorded
         if name.lower().decode("latin-1").startswith(_KEPT_PREFIXES)
         and name.lower() not in (b"a2a-version", b"x-a2a-version")
     ]
     if target.dialect in _VERSIONED_DIALECTS:
-        kept.append((b"A2A-Version", str(target.dialect).encode()))
+        translated.append((b"A2A-Version", str(target.dialect).encode()))
     if target.binding is not Binding.GRPC:
         streams = OPERATION_BY_NAME[target.operation].is_streaming
-        kept.append((b"Accept", b"text/event-stream" if streams else b"application/json, */*"))
+        translated.append((b"Accept", b"text/event-stream" if streams else b"application/json, */*"))
     if content_type:
-        kept.append((b"Content-Type", content_type.encode()))
-    return tuple(kept)
+        translated.append((b"Content-Type", content_type.encode()))
+    return tuple(translated)

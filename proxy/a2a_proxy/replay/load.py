@@ -137,9 +137,9 @@ class _ScriptLoader:
                 elif (call := self._load_call(row)) is not None:
                     (cards if row.exchange.binding is Binding.CARD else calls).append(call)
         if self._agent and not calls:
-            said = ", ".join(sorted(self._agents)) or "none"
+            agent_names = ", ".join(sorted(self._agents)) or "none"
             raise RecordingError(
-                f"{self._recording.path} has no call to the agent {self._agent}", f"its agents are: {said}"
+                f"{self._recording.path} has no call to the agent {self._agent}", f"its agents are: {agent_names}"
             )
         calls.sort(key=lambda call: call.began)
         return ReplayScript(

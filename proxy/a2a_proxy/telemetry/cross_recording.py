@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from a2a_proxy.model.segment import Handoff
+from a2a_proxy.recording.joined.joiner import join_recordings
 from a2a_proxy.recording.joined.numbers import NumberMap, Origin
-from a2a_proxy.recording.joined.once import join_members
-from a2a_proxy.recording.read.multi_reader import MultiReaderFile, best_sessions
+from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.telemetry.links import handoff_link, handoff_source, task_link
@@ -77,17 +77,7 @@ class RecordingLinks:
 
 
 @contextlib.contextmanager
-def open_recording_links(recordings: Sequence[Recording]) -> Iterator[RecordingLinks]:
+def open_recording_links(several: MultiReader) -> Iterator[RecordingLinks]:
     """Yield the links of these recordings, which must stay open meanwhile. Raises RecordingError."""
-    members = [MultiReaderFile(number, "", recording) for number, recording in enumerate(recordings)]
-    with join_members(members) as (joined, numbers):
-        yield RecordingLinks(recordings, joined, numbers)
-
-
-def own_sessions(recordings: Sequence[Recording]) -> list[set[int]]:
-    """Return the sessions to export from each recording; a session in several files is exported from one of them."""
-    members = [MultiReaderFile(number, "", recording) for number, recording in enumerate(recordings)]
-    found: list[set[int]] = [set() for _ in recordings]
-    for member, row in best_sessions(members):
-        found[member.number].add(row.id)
-    return found
+    with join_recordings(several) as (joined, numbers):
+        yield RecordingLinks([member.recording for member in several.members], joined, numbers)

@@ -23,6 +23,7 @@ DEMO, OTHER = RECORDINGS / "demo.a2a.jsonl", RECORDINGS / "lossy.a2a.jsonl"
         (2, ("lanes", DEMO, "no-such-task")),
         (1, ("diff", DEMO, OTHER)),
         (1, ("check", OTHER)),
+        (2, ("card", "absent.json")),
         (0, ("rules", "GEN-001")),
         (2, ("merge", DEMO, OTHER)),
         (2, ("prune", "absent.a2a.db")),

@@ -31,8 +31,8 @@ def test_an_identifier_has_one_partner(ids: PairedIds) -> None:
 
 
 def test_both_sides_of_a_pair_are_neutralized_alike(ids: PairedIds) -> None:
-    assert ids.neutralize(LEFT, f"see {TASK}!") == ids.neutralize(RIGHT, f"see {OTHER}!")
-    assert ids.neutralize(LEFT, f"see {TASK}!") != ids.neutralize(LEFT, f"see {OTHER}!")
+    assert ids.neutralize_text(LEFT, f"see {TASK}!") == ids.neutralize_text(RIGHT, f"see {OTHER}!")
+    assert ids.neutralize_text(LEFT, f"see {TASK}!") != ids.neutralize_text(LEFT, f"see {OTHER}!")
     assert ids.neutralize_id(LEFT, "context", "c1") == ids.neutralize_id(RIGHT, "context", "c2")
     assert ids.neutralize_id(LEFT, "task", "unknown") == ids.neutralize_id(RIGHT, "task", "another") == ""
 

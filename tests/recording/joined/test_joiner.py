@@ -166,6 +166,25 @@ def test_a_session_in_two_files_is_read_from_the_more_complete_one(tmp_path: Pat
         assert recording.counts().frames == 4
 
 
+def test_a_session_stays_with_its_file_when_a_fuller_copy_appears(tmp_path: Path) -> None:
+    """Rows that were copied from the first file are not copied from the other one as well."""
+    writer = begin(tmp_path / "live.a2a.db", 1)
+    call(writer, 1, 1, 1)
+    joined = filling(tmp_path, tmp_path / "full.a2a.db", tmp_path / "live.a2a.db")
+    joined.copy_new_rows()
+    call(writer, 1, 2, 2)
+    with MultiReader([tmp_path / "live.a2a.db"]) as several:
+        merge_sessions(several, tmp_path / "full.a2a.db")
+    joined.copy_new_rows()
+    call(writer, 1, 3, 3)
+    joined.copy_new_rows()
+    with told(tmp_path) as recording:
+        assert [row.exchange.id for row in recording.exchanges()] == [1, 2, 3]
+        assert [file_of(row.exchange.connection, 2) for row in recording.exchanges()] == [1, 1, 1]
+        assert recording.counts().frames == 6
+    writer.finish(STARTED + 5_000 * MS)
+
+
 def test_pruned_rows_stay_and_reused_numbers_are_new_rows(tmp_path: Path) -> None:
     """A session that gets the number of one that has gone, and rows that get theirs, are new."""
     path = tmp_path / "a.a2a.db"

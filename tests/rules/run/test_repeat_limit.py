@@ -19,6 +19,8 @@ def test_the_first_findings_of_an_exchange_are_kept() -> None:
     assert ledger.count_finding((*KIND[:3], 0, KIND[4]), told) == 1
     assert ledger.count_finding((KIND[0], 1, *KIND[2:]), told) == 1
     assert ledger.count_finding(KIND, {}) == MAX_PER_EXCHANGE + 2
+    longer, told = RepeatLimit(max_per_exchange=5), {}
+    assert [longer.count_finding(KIND, told) for _ in range(6)] == [1, 2, 3, 4, 5, 0]
 
 
 def test_the_limit_counts_over_all_exchanges() -> None:

@@ -10,9 +10,11 @@ import click
 
 from a2a_inspect.arguments import is_recording_path
 from a2a_inspect.cli.archive import archive
+from a2a_inspect.cli.card import card
 from a2a_inspect.cli.cassette import cassette
 from a2a_inspect.cli.export import export
 from a2a_inspect.cli.otlp import otlp
+from a2a_inspect.cli.report_options import add_report_options
 from a2a_proxy import __version__
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.main import run_cli
@@ -34,7 +36,7 @@ Without a FILE every command takes the newest recording of the state directory.
 
 _HELP_SECTIONS = (
     ("Look at it", ("ls", "show", "tail", "lanes", "segments", "stats", "diff", "note", "keys")),
-    ("Judge it", ("check", "rules", "hooks")),
+    ("Judge it", ("check", "card", "rules", "hooks")),
     ("Pass it on", ("export", "cassette", "archive", "redaction")),
     ("Keep it", ("merge", "prune", "recover")),
 )
@@ -340,6 +342,7 @@ def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> 
 
 
 cli.add_command(archive)
+cli.add_command(card)
 cli.add_command(cassette)
 cli.add_command(export)
 export.add_command(otlp)
@@ -347,30 +350,8 @@ export.add_command(otlp)
 
 @cli.command("check")
 @click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
-@click.option(
-    "--select", multiple=True, metavar="PREFIX", help="Only rules whose id begins with PREFIX: A2A-GEN, or GEN."
-)
-@click.option("--ignore", multiple=True, metavar="PREFIX", help="Omit rules whose id begins with PREFIX.")
+@add_report_options
 @_filter_option
-@click.option(
-    "--fail-on",
-    type=click.Choice(["error", "warning", "info", "never"]),
-    default="error",
-    show_default=True,
-    help="Exit with 1 if a finding is at least this severe.",
-)
-@click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(["text", "json", "junit", "sarif"]),
-    default="text",
-    show_default=True,
-    help="Format of the report.",
-)
-@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Write the report to FILE.")
-@click.option(
-    "--suppressions", type=click.Path(path_type=Path), metavar="FILE", help="Findings to ignore, with reasons."
-)
 @click.option("--allow-incomplete", is_flag=True, help="Do not exit with 3 if the capture is incomplete.")
 def check_recordings(recordings: tuple[Path, ...], **options: Any) -> int:
     """Run today's rules over recordings and report what the peers did that the protocol forbids.

@@ -68,7 +68,7 @@ def _exchange_lines(several: MultiReader, rows: Iterable[tuple[MultiReaderFile, 
 
 def _files_with_several_sessions(several: MultiReader) -> set[int]:
     """Return the files of which more than one session is shown: a number alone does not name an exchange of theirs."""
-    return {number for number, sessions in enumerate(several.own_sessions()) if len(sessions) > 1}
+    return {member.number for member, own in several.own_sessions() if len(own) > 1}
 
 
 def list_tasks(several: MultiReader, *, as_json: bool, where: str = "") -> None:

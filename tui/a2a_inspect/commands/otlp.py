@@ -21,6 +21,7 @@ from a2a_proxy.cli.span_options import parse_span_options
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.query.sql import Rows
+from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.offline import BackendSink, ExportTotals, JsonLinesSink, RecordingExport, SpanSink
@@ -106,10 +107,7 @@ def _open_exports(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]
         with open_selection(ExportOptions(options.recording, options.where, wish)) as taken:
             yield [_RecordingExport(taken.recording, None if taken.keys is None else set(taken.keys))]
         return
-    from a2a_proxy.telemetry.cross_recording import (  # needed only to join several recordings
-        open_recording_links,
-        own_sessions,
-    )
+    from a2a_proxy.telemetry.cross_recording import open_recording_links  # needed only to join several recordings
 
     _ = wish.policy  # reports an invalid policy before anything is read
     with convert_recording_errors(), ExitStack() as all_of_them:
@@ -122,11 +120,11 @@ def _open_exports(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]
         if options.where and not any(keys for _, keys in found):
             listing = shell_line("a2a-inspect", "ls", *paths)
             raise UserError(f"nothing matches {make_visible(options.where)}", f"list the exchanges: {listing}")
-        recordings = [recording for recording, _ in found]
-        linked = all_of_them.enter_context(open_recording_links(recordings))
+        several = MultiReader.of_recordings(recording for recording, _ in found)
+        links = all_of_them.enter_context(open_recording_links(several))
         yield [
-            _RecordingExport(recording, keys, sessions, linked.session_links(number))
-            for number, ((recording, keys), sessions) in enumerate(zip(found, own_sessions(recordings), strict=True))
+            _RecordingExport(member.recording, keys, sessions, links.session_links(member.number))
+            for (_, keys), (member, sessions) in zip(found, several.own_sessions(), strict=True)
         ]
 
 

@@ -6,7 +6,7 @@ import difflib
 import json
 from collections.abc import Iterator
 
-from a2a_inspect.commands.check.report import DECODER_FINDINGS, expand_rule_id
+from a2a_inspect.commands.check.report import CARD_FINDINGS, DECODER_FINDINGS, expand_rule_id
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.rules.define import manual_page
@@ -58,8 +58,8 @@ def _unknown_rule_error(word: str, ident: str) -> UserError:
     see = "list the rules: a2a-inspect rules"
     if ident in omitted_rules():
         return UserError(f"{ident} is not checked: {omitted_rules()[ident]}", see)
-    if word in DECODER_FINDINGS:
-        return UserError(f"{word} is not a rule: {DECODER_FINDINGS[word][0].lower()}{DECODER_FINDINGS[word][1:]}", see)
+    if description := {**DECODER_FINDINGS, **CARD_FINDINGS}.get(word):
+        return UserError(f"{word} is not a rule: {description[0].lower()}{description[1:]}", see)
     near = difflib.get_close_matches(ident, all_rules(), 1)
     return UserError(
         f"there is no rule {ident}", f"did you mean {near[0]}?" if near else "list the rules: a2a-inspect rules"

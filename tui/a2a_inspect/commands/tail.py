@@ -73,7 +73,7 @@ def _tail(paths: Sequence[Path], wanted: TailOptions, sleep: Callable[[float], N
         width = max(map(len, names))
         followers = [
             _Follower(member.recording, wanted, make_visible(name).ljust(width), own)
-            for member, name, own in zip(several.members, names, several.own_sessions(), strict=True)
+            for name, (member, own) in zip(names, several.own_sessions(), strict=True)
         ]
         _print_entries(_entries_from_frame(_merge_by_time(each.read_past() for each in followers), wanted.count))
         while wanted.follow:

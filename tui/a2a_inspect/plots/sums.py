@@ -88,7 +88,7 @@ class RecordingTotals(msgspec.Struct):
 
 def distinct_parts(several: MultiReader) -> list[SessionSelection]:
     """Return the files, each with its sessions of which no other file has more."""
-    return [(member.recording, own) for member, own in zip(several.members, several.own_sessions(), strict=True)]
+    return [(member.recording, own) for member, own in several.own_sessions()]
 
 
 def whole_recording(recording: Recording) -> list[SessionSelection]:

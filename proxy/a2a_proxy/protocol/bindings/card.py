@@ -13,15 +13,14 @@ from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.summary import NO_SUMMARY, make_summary
 
-_WELL_KNOWN_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
+WELL_KNOWN_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
+"""Paths of the card: that of 0.3 and later, then that of earlier versions."""
 _EXTENDED_CARD_PATH_0_2 = "/agent/authenticatedExtendedCard"
 
 
 def is_card_path(method: str, target: str) -> bool:
     """Whether the request line fetches an agent card."""
-    return method in ("GET", "HEAD") and target.partition("?")[0].endswith(
-        (*_WELL_KNOWN_PATHS, _EXTENDED_CARD_PATH_0_2)
-    )
+    return method in ("GET", "HEAD") and target.partition("?")[0].endswith((*WELL_KNOWN_PATHS, _EXTENDED_CARD_PATH_0_2))
 
 
 def is_card(data: bytes) -> bool:

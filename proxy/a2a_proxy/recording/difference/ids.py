@@ -55,7 +55,7 @@ class PairedIds:
         partner = self.find_partner(side, kind, identifier)
         return "" if partner is None else partner if side == LEFT else identifier
 
-    def neutralize(self, side: int, text: str) -> str:
+    def neutralize_text(self, side: int, text: str) -> str:
         """Return a text of this side in which both identifiers of a pair are the same."""
         words = self._text_ids[side]
         if not words or len(text) > _MAX_SEARCHED_CHARS:

@@ -86,7 +86,7 @@ class ValueReducer:
         kind = "" if opaque else self._fields.id_kind(name, holder)
         if kind and value:
             return (kind, self._ids.neutralize_id(self._side, kind, value))
-        text = neutralize_labels(self._ids.neutralize(self._side, value))
+        text = neutralize_labels(self._ids.neutralize_text(self._side, value))
         return without_authority(text) if not opaque and self._fields.is_address(name) else text
 
 

@@ -163,7 +163,7 @@ class _Comparison:
             )
 
     def _text_ignored_reason(self, left: str, right: str, at: _ValuePlace) -> Ignored:
-        one, other = self._ids.neutralize(LEFT, left), self._ids.neutralize(RIGHT, right)
+        one, other = self._ids.neutralize_text(LEFT, left), self._ids.neutralize_text(RIGHT, right)
         if one == other:
             return Ignored.ID
         if neutralize_labels(one) == neutralize_labels(other):

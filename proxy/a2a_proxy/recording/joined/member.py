@@ -19,13 +19,9 @@ _REUSED_NUMBER_BASE = 1 << 20
 class JoinedMember:
     """Cursors into a recording. Rows that can still change are returned again until they no longer can."""
 
-    def __init__(self, number: int, recording: Recording, file_of_session: dict[str, int]) -> None:
+    def __init__(self, number: int, recording: Recording) -> None:
         self.number = number
         self.recording = recording
-        self._file_of_session = file_of_session
-        """File from which a session is taken, by the session's UUID. If a session appears in two files later, the first
-        is chosen.
-        """
         self._version = -1
         self._frames, self._findings = RowCursor(recording, "frame"), RowCursor(recording, "finding")
         self._uuids: dict[int, str] = {}
@@ -50,17 +46,14 @@ class JoinedMember:
         """Return the origin of a row of this session."""
         return self.number, self._reused_numbers.get(session, session)
 
-    def sessions(self) -> list[SessionRow]:
-        """Return the sessions that are taken from this file."""
-        rows = self.recording.sessions()
-        for row in rows:
-            before = self._uuids.get(row.id, row.facts.uuid)
-            self._uuids[row.id] = row.facts.uuid
-            if before != row.facts.uuid:
-                self._reused_numbers[row.id] = _REUSED_NUMBER_BASE + len(self._reused_numbers)
-                self._exchanges.pop(row.id, None)
-                self._connections.pop(row.id, None)
-        return [row for row in rows if self._file_of_session.setdefault(row.facts.uuid, self.number) == self.number]
+    def check_number(self, row: SessionRow) -> None:
+        """Start again with this session if its number was reused. Call it for each session of a poll."""
+        before = self._uuids.get(row.id, row.facts.uuid)
+        self._uuids[row.id] = row.facts.uuid
+        if before != row.facts.uuid:
+            self._reused_numbers[row.id] = _REUSED_NUMBER_BASE + len(self._reused_numbers)
+            self._exchanges.pop(row.id, None)
+            self._connections.pop(row.id, None)
 
     def new_exchanges(self, session: int) -> Iterator[ExchangeRow]:
         """Yield new exchanges, by the time of their first byte."""
@@ -81,12 +74,11 @@ class JoinedMember:
         """Include the exchange in later polls while it is open."""
         (self._open.discard if row.exchange.closed else self._open.add)(row.key)
 
-    def new_frames(self, sessions: set[int]) -> Iterator[FrameRow]:
-        """Yield new frames of these sessions."""
+    def new_frames(self) -> Iterator[FrameRow]:
+        """Yield new frames."""
         for row in self.recording.frames_after(self._frames.begin_look()):
             self._frames.advance(row.id, row.session)
-            if row.session in sessions:
-                yield row
+            yield row
         self._frames.end_look()
 
     def new_findings(self, sessions: set[int]) -> Iterator[tuple[Origin, Finding]]:

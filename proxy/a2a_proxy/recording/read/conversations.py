@@ -10,7 +10,7 @@ from zlib import crc32
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import AGENT, Handoff, Interruption, Segment
@@ -44,6 +44,24 @@ class SegmentExchangeView(msgspec.Struct, frozen=True):
     client: str
     connection: int
     sent_traceparent: str = ""
+    upstream: str = ""
+
+    @classmethod
+    def of_exchange(cls, value: Exchange, connection: Connection | None, shared: SessionContext) -> SegmentExchangeView:
+        """Return the view of an exchange on this connection, whose agent is named by the session's cards."""
+        upstream, client = (connection.upstream, connection.client) if connection is not None else ("", "")
+        return cls(
+            value.id,
+            value.binding,
+            value.operation,
+            value.traceparent,
+            value.dialect,
+            shared.agent_of(upstream),
+            client,
+            value.connection,
+            value.sent_traceparent,
+            upstream,
+        )
 
 
 class SegmentEvent(msgspec.Struct, frozen=True):
@@ -191,27 +209,15 @@ class _ExchangeViews:
             view = self._cache[number] = self._read_view(number)
             if len(self._cache) > _MAX_CACHED_EXCHANGES:
                 del self._cache[next(iter(self._cache))]
-        if frame.event is EventKind.CARD and view is not None:
-            row = self._recording.connection(make_key(self._session, view.connection))
-            if row is not None:
-                self._shared.learn_card(row.connection.upstream, decode_payload(frame.payload, frame.schema))
+        if frame.event is EventKind.CARD and view is not None and view.upstream:
+            self._shared.learn_card(view.upstream, decode_payload(frame.payload, frame.schema))
         return view
 
     def _read_view(self, number: int) -> SegmentExchangeView | None:
         row = self._recording.exchange(make_key(self._session, number))
         if row is None:
             return None
-        exchange = row.exchange
-        line = self._recording.connection(make_key(self._session, exchange.connection))
-        upstream, client = (line.connection.upstream, line.connection.client) if line is not None else ("", "")
-        return SegmentExchangeView(
-            number,
-            exchange.binding,
-            exchange.operation,
-            exchange.traceparent,
-            exchange.dialect,
-            self._shared.agent_of(upstream),
-            client,
-            exchange.connection,
-            exchange.sent_traceparent,
+        line = self._recording.connection(make_key(self._session, row.exchange.connection))
+        return SegmentExchangeView.of_exchange(
+            row.exchange, line.connection if line is not None else None, self._shared
         )

@@ -9,9 +9,9 @@ from __future__ import annotations
 import heapq
 import os
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -19,9 +19,6 @@ from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, TaskRow
 from a2a_proxy.recording.store.codec import pack_uuid, unpack_ident, unpack_text
-
-if TYPE_CHECKING:
-    from a2a_proxy.recording.query.tree import Node
 
 _SUFFIXES = (".a2a.db", ".a2a.jsonl")
 
@@ -58,22 +55,40 @@ class _TaskView(NamedTuple):
     state: int
 
 
+OwnSessions = list[tuple[MultiReaderFile, set[int]]]
+"""Files, each with the numbers of its sessions that are read from it."""
+
+_File = TypeVar("_File")
+
+
 class MultiReader:
     """The files, open for reading. Not for two threads at once.
 
     Raises RecordingError on opening, in which case no file stays open.
     """
 
-    def __init__(self, paths: Sequence[str | os.PathLike[str]]) -> None:
-        members: list[MultiReaderFile] = []
+    def __init__(self, paths: Sequence[str | os.PathLike[str]] = ()) -> None:
+        self.members: list[MultiReaderFile] = []
+        self.homes: dict[str, int] = {}
+        """Number of the file from which a session must be read, by the session's UUID."""
         try:
-            for number, name in enumerate(short_names(paths)):
-                members.append(MultiReaderFile(number, name, open_recording_or_cassette(paths[number])))
+            for path, name in zip(paths, short_names(paths), strict=True):
+                self.add_file(len(self.members), open_recording_or_cassette(path), name)
         except BaseException:
-            for member in members:
-                member.recording.close()
+            self.close()
             raise
-        self.members = tuple(members)
+
+    @classmethod
+    def of_recordings(cls, recordings: Iterable[Recording]) -> MultiReader:
+        """Return a reader of recordings that are open already."""
+        several = cls()
+        for number, recording in enumerate(recordings):
+            several.add_file(number, recording)
+        return several
+
+    def add_file(self, number: int, recording: Recording, name: str = "") -> None:
+        """Add one more file."""
+        self.members.append(MultiReaderFile(number, name, recording))
 
     def close(self) -> None:
         """Close all files."""
@@ -87,9 +102,29 @@ class MultiReader:
         self.close()
 
     def sessions(self) -> list[tuple[MultiReaderFile, SessionRow]]:
-        """Return all sessions by start time. A session in several files is taken from the file that has most of it."""
-        found = best_sessions(self.members)
-        return sorted(found, key=lambda each: (each[1].facts.started, each[0].number, each[1].id))
+        """Return all sessions by start time. A session in several files is taken from its file in `homes`, or else from
+        the file that has most of it.
+        """
+        best: dict[str, tuple[MultiReaderFile, SessionRow]] = {}
+        for member in self.members:
+            for row in member.recording.sessions():
+                uuid = row.facts.uuid
+                if self.homes.get(uuid, member.number) != member.number:
+                    continue
+                if uuid not in best or _session_extent(member, row) > _session_extent(*best[uuid]):
+                    best[uuid] = member, row
+        return sorted(best.values(), key=lambda each: (each[1].facts.started, each[0].number, each[1].id))
+
+    def own_sessions(self) -> OwnSessions:
+        """Return each file with its sessions, without sessions of which another file has more."""
+        return self.group_by_file(self.sessions())
+
+    def group_by_file(self, sessions: list[tuple[MultiReaderFile, SessionRow]]) -> OwnSessions:
+        """Return each file with those of its sessions that are in `sessions`."""
+        own: dict[int, set[int]] = {member.number: set() for member in self.members}
+        for member, row in sessions:
+            own[member.number].add(row.id)
+        return [(member, own[member.number]) for member in self.members]
 
     def exchanges(self, where: str = "") -> Iterator[tuple[MultiReaderFile, ExchangeRow]]:
         """Yield all exchanges, or the exchanges that match a filter expression, by the time of their first byte.
@@ -97,11 +132,14 @@ class MultiReader:
         Raises the errors of `Recording.find_exchanges`.
         """
         if not where:
-            return _exchanges_by_time(self.sessions(), None)
+            return exchanges_by_time(self.sessions(), lambda member, session: member.recording.exchanges(session))
 
         from a2a_proxy.recording.query.parser import parse
 
-        return _exchanges_by_time(self.sessions(), parse(where))
+        node = parse(where)
+        return exchanges_by_time(
+            self.sessions(), lambda member, session: member.recording.find_exchanges(node, session)
+        )
 
     def frames(self, where: str = "", *, payloads: bool = True) -> Iterator[tuple[MultiReaderFile, FrameRow]]:
         """Yield all frames by the time of their last byte.
@@ -110,7 +148,14 @@ class MultiReader:
 
         Raises the errors of `Recording.find_frames`.
         """
-        return frames_by_time(zip(self.members, self.own_sessions(), strict=True), where, payloads=payloads)
+
+        def read_frames(member: MultiReaderFile) -> Iterator[FrameRow]:
+            recording = member.recording
+            if where:
+                return recording.find_frames(where, payloads=payloads)
+            return recording.frames_after(0, payloads=payloads)
+
+        return frames_by_time(self.own_sessions(), read_frames)
 
     def tasks(self) -> Iterator[list[TaskSighting]]:
         """Yield each task once, by its first appearance, with its version in each session of each file, the earliest
@@ -120,24 +165,17 @@ class MultiReader:
         agents may both have a task 1.
         """
         for rows in self._join_tasks():
-            seen = (self._read_sighting(each.member, each.row) for each in rows)
-            if known := [each for each in seen if each is not None]:
-                yield known
+            sightings = (self._read_sighting(each.member, each.row) for each in rows)
+            if existing := [each for each in sightings if each is not None]:
+                yield existing
 
     def task(self, task_id: str) -> list[TaskSighting]:
         """Return the versions of this task in all sessions and files, the earliest first.
 
         If several agents have a task of this id, the agent that appears first is chosen.
         """
-        own = self.own_sessions()
-        found = [
-            TaskSighting(member, row)
-            for member in self.members
-            for row in member.recording.task(task_id)
-            if row.session in own[member.number]
-        ]
-        found.sort(key=lambda seen: seen.row.task.first)
-        return [seen for seen in found if pack_uuid(task_id) or seen.row.task.agent == found[0].row.task.agent]
+        sightings = find_task(self.own_sessions(), task_id)
+        return [each for each in sightings if pack_uuid(task_id) or each.row.task.agent == sightings[0].row.task.agent]
 
     def task_states(self) -> Counter[int]:
         """Return the number of tasks in each state (see `TaskState`), as of the latest session of each task."""
@@ -145,83 +183,70 @@ class MultiReader:
 
     def _join_tasks(self) -> list[list[_TaskView]]:
         """Return the rows of each task, by the time of its first appearance."""
-        own = self.own_sessions()
         groups: dict[tuple[str, str], list[_TaskView]] = {}
-        for member in self.members:
+        for place, (member, own) in enumerate(self.own_sessions()):
             for number, session, ident, agent, first, last, state in member.recording.db.execute(_TASKS).fetchall():
-                if session in own[member.number]:
+                if session in own:
                     task = unpack_ident(ident)
                     home = "" if pack_uuid(task) else unpack_text(agent)
-                    groups.setdefault((task, home), []).append(_TaskView(first, member.number, number, last, state))
+                    groups.setdefault((task, home), []).append(_TaskView(first, place, number, last, state))
         return sorted(map(sorted, groups.values()))
 
-    def own_sessions(self) -> list[set[int]]:
-        """Return the session numbers of each file, without sessions of which another file has more."""
-        own: list[set[int]] = [set() for _ in self.members]
-        for member, row in self.sessions():
-            own[member.number].add(row.id)
-        return own
-
-    def _read_sighting(self, number: int, row_id: int) -> TaskSighting | None:
-        member = self.members[number]
+    def _read_sighting(self, place: int, row_id: int) -> TaskSighting | None:
+        member = self.members[place]
         row = member.recording.task_row(row_id)
         return TaskSighting(member, row) if row is not None else None
-
-
-def best_sessions(members: Iterable[MultiReaderFile]) -> list[tuple[MultiReaderFile, SessionRow]]:
-    """Return each session once. A session in several files is taken from the file that has most of it."""
-    best: dict[str, tuple[MultiReaderFile, SessionRow]] = {}
-    for member in members:
-        for row in member.recording.sessions():
-            known = best.get(row.facts.uuid)
-            if known is None or _session_extent(member, row) > _session_extent(*known):
-                best[row.facts.uuid] = member, row
-    return list(best.values())
 
 
 def _session_extent(member: MultiReaderFile, row: SessionRow) -> tuple[bool, int]:
     return bool(row.how), member.recording.counts(row.id).frames
 
 
-def _exchanges_by_time(
-    sessions: list[tuple[MultiReaderFile, SessionRow]], node: Node | None
-) -> Iterator[tuple[MultiReaderFile, ExchangeRow]]:
-    """Yield exchanges of `sessions`, which are ordered by start time.
+def find_task(own_sessions: OwnSessions, task_id: str) -> list[TaskSighting]:
+    """Return the versions of the tasks of this id, of all agents, in these sessions, the earliest first."""
+    sightings = [
+        TaskSighting(member, row)
+        for member, own in own_sessions
+        for row in member.recording.task(task_id)
+        if row.session in own
+    ]
+    return sorted(sightings, key=lambda each: each.row.task.first)
 
-    No session is queried before its start is reached.
+
+def exchanges_by_time(
+    sessions: Sequence[tuple[_File, SessionRow]], read: Callable[[_File, int], Iterator[ExchangeRow]]
+) -> Iterator[tuple[_File, ExchangeRow]]:
+    """Yield the exchanges that `read` returns of `sessions`, which are ordered by start time.
+
+    No session is read before its start is reached.
     """
     waiting = deque(enumerate(sessions))
-    heap: list[tuple[int, int, MultiReaderFile, ExchangeRow, Iterator[ExchangeRow]]] = []
+    heap: list[tuple[int, int, _File, ExchangeRow, Iterator[ExchangeRow]]] = []
     while waiting or heap:
         while waiting and (not heap or waiting[0][1][1].facts.started <= heap[0][0]):
-            place, (member, session) = waiting.popleft()
-            recording = member.recording
-            rows = recording.exchanges(session.id) if node is None else recording.find_exchanges(node, session.id)
+            place, (file, session) = waiting.popleft()
+            rows = read(file, session.id)
             if (first := next(rows, None)) is not None:
-                heapq.heappush(heap, (first.exchange.started, place, member, first, rows))
+                heapq.heappush(heap, (first.exchange.started, place, file, first, rows))
         if heap:
-            _, place, member, row, rows = heap[0]
-            yield member, row
+            _, place, file, row, rows = heap[0]
+            yield file, row
             if (after := next(rows, None)) is not None:
-                heapq.heapreplace(heap, (after.exchange.started, place, member, after, rows))
+                heapq.heapreplace(heap, (after.exchange.started, place, file, after, rows))
             else:
                 heapq.heappop(heap)
 
 
 def frames_by_time(
-    sessions_by_member: Iterable[tuple[MultiReaderFile, set[int]]], where: str = "", *, payloads: bool = True
-) -> Iterator[tuple[MultiReaderFile, FrameRow]]:
-    """Yield frames of these sessions of each file; see `MultiReader.frames`."""
-    merged = [_member_frames(member, sessions, where, payloads) for member, sessions in sessions_by_member]
-    return heapq.merge(*merged, key=lambda each: each[1].frame.at)
+    own_sessions: Iterable[tuple[_File, set[int]]], read: Callable[[_File], Iterator[FrameRow]]
+) -> Iterator[tuple[_File, FrameRow]]:
+    """Yield the frames that `read` returns of each file, if they are of these sessions; see `MultiReader.frames`."""
+    streams = [_own_frames(file, own, read(file)) for file, own in own_sessions]
+    return heapq.merge(*streams, key=lambda each: each[1].frame.at)
 
 
-def _member_frames(
-    member: MultiReaderFile, sessions: set[int], where: str, payloads: bool
-) -> Iterator[tuple[MultiReaderFile, FrameRow]]:
-    recording = member.recording
-    rows = recording.find_frames(where, payloads=payloads) if where else recording.frames_after(0, payloads=payloads)
-    return ((member, row) for row in rows if row.session in sessions)
+def _own_frames(file: _File, own: set[int], rows: Iterator[FrameRow]) -> Iterator[tuple[_File, FrameRow]]:
+    return ((file, row) for row in rows if row.session in own)
 
 
 def short_names(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
@@ -229,8 +254,10 @@ def short_names(paths: Iterable[str | os.PathLike[str]]) -> list[str]:
     files = [Path(path).absolute() for path in paths]
     names = {file: _file_stem(file) for file in files}
     for depth in range(1, max((len(file.parts) for file in files), default=0)):
-        told = list(names.values())
-        names = {file: name if told.count(name) == 1 else "/".join(file.parts[-depth:]) for file, name in names.items()}
+        taken = list(names.values())
+        names = {
+            file: name if taken.count(name) == 1 else "/".join(file.parts[-depth:]) for file, name in names.items()
+        }
     return [names[file] for file in files]
 
 

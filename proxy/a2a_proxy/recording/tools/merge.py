@@ -21,7 +21,7 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.conversations import rebuild_segments
-from a2a_proxy.recording.read.multi_reader import MultiReader, MultiReaderFile, frames_by_time
+from a2a_proxy.recording.read.multi_reader import MultiReader, MultiReaderFile
 from a2a_proxy.recording.read.rows import FrameRow, SessionRow
 from a2a_proxy.recording.store.atomic_create import check_recording_target, create_atomically
 from a2a_proxy.recording.store.database import translate_errors
@@ -79,7 +79,7 @@ def merge_sessions(
     check_merge_target(several, into, overwrite=overwrite)
     with _hold_snapshots(several), create_atomically(into, overwrite=overwrite) as db:
         taken, _ = plan_merge(several)
-        _Merge(db, taken).run()
+        _Merge(db, several, taken).run()
     return taken
 
 
@@ -116,8 +116,9 @@ def _hold_snapshots(several: MultiReader) -> Iterator[None]:
 class _Merge:
     """Fills an empty recording."""
 
-    def __init__(self, db: sqlite3.Connection, merged_sessions: list[MergedSession]) -> None:
+    def __init__(self, db: sqlite3.Connection, several: MultiReader, merged_sessions: list[MergedSession]) -> None:
         self._db = db
+        self._several = several
         self._merged_sessions = {(each.member.number, each.row.id): each for each in merged_sessions}
         self._remaining_frames = {whose: each.frames for whose, each in self._merged_sessions.items()}
         self._writers = {
@@ -128,17 +129,12 @@ class _Merge:
         """Copy all sessions. Each is finished after its last frame."""
         for session_key in [whose for whose, left in self._remaining_frames.items() if not left]:
             self._finish_session(session_key)
-        for portion in _frame_batches(self._frames_in_order()):
+        for portion in _frame_batches(self._several.frames()):
             for session_key, frames in portion.items():
                 self._writers[session_key].write(frames)
                 self._remaining_frames[session_key] -= len(frames)
                 if not self._remaining_frames[session_key]:
                     self._finish_session(session_key)
-
-    def _frames_in_order(self) -> Iterator[tuple[MultiReaderFile, FrameRow]]:
-        members = {each.member.number: each.member for each in self._merged_sessions.values()}
-        own = {number: {session for of, session in self._merged_sessions if of == number} for number in members}
-        return frames_by_time((member, own[number]) for number, member in members.items())
 
     def _finish_session(self, whose: tuple[int, int]) -> None:
         """Copy the remaining rows of a session, and end it."""

@@ -26,22 +26,22 @@ def convert_card(value: Json, binding: Binding) -> Json:
         return value
     protobuf = binding in (Binding.GRPC, Binding.REST)
     scheme, requirement = (_wrap_scheme, _wrap_requirements) if protobuf else (_unwrap_scheme, _unwrap_requirements)
-    made = _convert_security(value, scheme, requirement)
+    converted = _convert_security(value, scheme, requirement)
     if isinstance(value.get("skills"), list):
-        made["skills"] = [
+        converted["skills"] = [
             _convert_security(one, scheme, requirement) for one in value["skills"] if isinstance(one, dict)
         ]
-    return made
+    return converted
 
 
 def _convert_security(value: Json, scheme: Callable[[Json], Json], requirement: Callable[[Json], Json]) -> Json:
-    made = dict(value)
+    converted = dict(value)
     if isinstance(value.get("securitySchemes"), dict):
         found = value["securitySchemes"].items()
-        made["securitySchemes"] = {name: scheme(one) if isinstance(one, dict) else one for name, one in found}
+        converted["securitySchemes"] = {name: scheme(one) if isinstance(one, dict) else one for name, one in found}
     if isinstance(value.get("security"), list):
-        made["security"] = [requirement(one) for one in value["security"] if isinstance(one, dict)]
-    return made
+        converted["security"] = [requirement(one) for one in value["security"] if isinstance(one, dict)]
+    return converted
 
 
 def _wrap_scheme(value: Json) -> Json:

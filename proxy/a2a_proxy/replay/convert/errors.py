@@ -105,13 +105,13 @@ class ReplayError(msgspec.Struct, frozen=True):
         """Return the `error` of JSON-RPC."""
         if self.error is not None:
             return self.error
-        made: Json = {"code": self.code or self._codes(dialect)[0], "message": self.message}
+        error_object: Json = {"code": self.code or self._find_codes(dialect)[0], "message": self.message}
         details = [] if dialect in OLD_DIALECTS else self.details or self._error_info
-        return {**made, "data": details} if details else made
+        return {**error_object, "data": details} if details else error_object
 
     def rest_response(self, dialect: Dialect) -> tuple[int, Any]:
         """Return HTTP status and body."""
-        status = self.http or self._codes(dialect)[2]
+        status = self.http or self._find_codes(dialect)[2]
         if self.body is not None:
             return status, self.body
         if dialect in OLD_DIALECTS:
@@ -122,7 +122,7 @@ class ReplayError(msgspec.Struct, frozen=True):
 
     def grpc_status(self, dialect: Dialect) -> int:
         """Return the gRPC status."""
-        return self.grpc or GRPC_STATUS_NAMES.index(self._codes(dialect)[1])
+        return self.grpc or GRPC_STATUS_NAMES.index(self._find_codes(dialect)[1])
 
     def grpc_message(self, dialect: Dialect) -> str:
         """Return the message of the gRPC status."""
@@ -136,13 +136,13 @@ class ReplayError(msgspec.Struct, frozen=True):
         details = [] if dialect in OLD_DIALECTS else self.details or self._error_info
         if not details:
             return b""
-        made = {
+        status_value = {
             "code": self.grpc_status(dialect),
             "message": self.message,
             "details": [_text_metadata(one) for one in details],
         }
         try:
-            data: bytes = from_dict("rpc", "google.rpc.Status", made, lenient=True).SerializeToString()
+            data: bytes = from_dict("rpc", "google.rpc.Status", status_value, lenient=True).SerializeToString()
         except RenderError:  # a detail of an unknown type
             return b""
         return data
@@ -153,18 +153,18 @@ class ReplayError(msgspec.Struct, frozen=True):
             [{"@type": _ERROR_INFO, "reason": self.reason, "domain": ERROR_DOMAIN}] if self.reason in _NEW_CODES else []
         )
 
-    def _codes(self, dialect: Dialect) -> tuple[int, str, int]:
-        known = (_OLD_CODES if dialect in OLD_DIALECTS else _NEW_CODES).get(self.reason)
-        return known or (-32603, _GRPC_OF_HTTP.get(self.http, "INTERNAL"), _HTTP_OF_GRPC.get(self.grpc, 500))
+    def _find_codes(self, dialect: Dialect) -> tuple[int, str, int]:
+        codes = (_OLD_CODES if dialect in OLD_DIALECTS else _NEW_CODES).get(self.reason)
+        return codes or (-32603, _GRPC_OF_HTTP.get(self.http, "INTERNAL"), _HTTP_OF_GRPC.get(self.grpc, 500))
 
 
 def parse_rpc_error(error: Any, dialect: Dialect) -> ReplayError:
     """Parse the `error` of a JSON-RPC answer."""
-    told: Json = error if isinstance(error, dict) else {}
-    number, data = told.get("code"), told.get("data")
+    members: Json = error if isinstance(error, dict) else {}
+    number, data = members.get("code"), members.get("data")
     code = number if isinstance(number, int) else -32603
     details = [one for one in data if isinstance(one, dict) and "@type" in one] if isinstance(data, list) else []
-    return ReplayError(rpc_reason(code, data, dialect), str(told.get("message", "")), details, code, error=told)
+    return ReplayError(rpc_reason(code, data, dialect), str(members.get("message", "")), details, code, error=members)
 
 
 def parse_rest_response(body: Any, status: int) -> ReplayError:
@@ -173,12 +173,14 @@ def parse_rest_response(body: Any, status: int) -> ReplayError:
     error = body.get("error") if isinstance(body, dict) else None
     inner: Json = error if isinstance(error, dict) else {}
     details = inner.get("details")
-    known = [one for one in details if isinstance(one, dict) and "@type" in one] if isinstance(details, list) else []
+    typed_details = (
+        [one for one in details if isinstance(one, dict) and "@type" in one] if isinstance(details, list) else []
+    )
     if reason not in _NEW_CODES:
         reason = _REASON_BY_HTTP.get(status, "")
     named = inner.get("status")
     grpc = GRPC_STATUS_NAMES.index(named) if named in GRPC_STATUS_NAMES else 0
-    return ReplayError(reason, message, known, http=status if status >= 400 else 0, grpc=grpc, body=body)
+    return ReplayError(reason, message, typed_details, http=status if status >= 400 else 0, grpc=grpc, body=body)
 
 
 def parse_grpc_error(trailers: Headers) -> ReplayError:

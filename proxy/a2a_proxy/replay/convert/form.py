@@ -16,42 +16,42 @@ FILE_MEMBERS = ("raw", "url", "filename", "mediaType")
 class DialectForm(Protocol):
     """How one dialect writes the objects of 1.0."""
 
-    def task(self, value: Json) -> Json:
+    def convert_task(self, value: Json) -> Json:
         """Convert a task."""
 
-    def message(self, value: Json) -> Json:
+    def convert_message(self, value: Json) -> Json:
         """Convert a message."""
 
-    def event(self, value: Json) -> Json:
+    def convert_event(self, value: Json) -> Json:
         """Convert one event of a stream or one answer to a send, wrapped as in 1.0: `{"statusUpdate": {...}}`."""
 
-    def push_config(self, value: Json) -> Json:
+    def convert_push_config(self, value: Json) -> Json:
         """Convert a push configuration on its own, with its task."""
 
-    def push_member(self, value: Json) -> Json:
+    def convert_push_member(self, value: Json) -> Json:
         """Convert the configuration alone, as a send carries it."""
 
 
 class NewForm:
     """The canonical form itself, for 1.0, 1.1 and dialects wrapped like them."""
 
-    def task(self, value: Json) -> Json:
+    def convert_task(self, value: Json) -> Json:
         """Return the task unchanged."""
         return value
 
-    def message(self, value: Json) -> Json:
+    def convert_message(self, value: Json) -> Json:
         """Return the message unchanged."""
         return value
 
-    def event(self, value: Json) -> Json:
+    def convert_event(self, value: Json) -> Json:
         """Return the event unchanged."""
         return value
 
-    def push_config(self, value: Json) -> Json:
+    def convert_push_config(self, value: Json) -> Json:
         """Return the configuration unchanged."""
         return value
 
-    def push_member(self, value: Json) -> Json:
+    def convert_push_member(self, value: Json) -> Json:
         """Return the configuration unchanged."""
         return value
 

@@ -20,32 +20,33 @@ class OldJson:
         self._is_vendor = dialect is Dialect.VENDOR
         self._kinds = dialect not in (Dialect.V0_1, Dialect.VENDOR)
 
-    def task(self, value: Json) -> Json:
+    def convert_task(self, value: Json) -> Json:
         """Convert a task."""
-        made = without_members(value, "status", "artifacts", "history")
+        converted = without_members(value, "status", "artifacts", "history")
         if isinstance(value.get("status"), dict):
-            made["status"] = self.status(value["status"])
-        made |= convert_each(value, "artifacts", self.artifact) | convert_each(value, "history", self.message)
-        return self._with_kind("task", self._convert_context(made))
+            converted["status"] = self.convert_status(value["status"])
+        converted |= convert_each(value, "artifacts", self.convert_artifact)
+        converted |= convert_each(value, "history", self.convert_message)
+        return self._with_kind("task", self._convert_context(converted))
 
-    def status(self, value: Json) -> Json:
+    def convert_status(self, value: Json) -> Json:
         """Convert a status."""
-        made = dict(value)
+        converted = dict(value)
         if isinstance(value.get("state"), str):
-            made["state"] = _state_word(value["state"])
+            converted["state"] = _state_word(value["state"])
         if isinstance(value.get("message"), dict):
-            made["message"] = self.message(value["message"])
-        return made
+            converted["message"] = self.convert_message(value["message"])
+        return converted
 
-    def message(self, value: Json) -> Json:
+    def convert_message(self, value: Json) -> Json:
         """Convert a message."""
-        made = {**value, **convert_each(value, "parts", self.part)}
+        converted = {**value, **convert_each(value, "parts", self.convert_part)}
         role = value.get("role")
         if isinstance(role, str) and role.startswith(_ROLE):
-            made["role"] = role.removeprefix(_ROLE).lower()
-        return self._with_kind("message", made)
+            converted["role"] = role.removeprefix(_ROLE).lower()
+        return self._with_kind("message", converted)
 
-    def part(self, value: Json) -> Json:
+    def convert_part(self, value: Json) -> Json:
         """Convert a part, by its content."""
         mark = "kind" if self._kinds else "type"
         if "text" in value:
@@ -55,52 +56,52 @@ class OldJson:
             return {mark: "file", "file": file, **without_members(value, *FILE_MEMBERS)}
         return {mark: "data", **value} if "data" in value else value
 
-    def artifact(self, value: Json) -> Json:
+    def convert_artifact(self, value: Json) -> Json:
         """Convert an artifact; in 0.1 its id is its index."""
-        made = {**value, **convert_each(value, "parts", self.part)}
+        converted = {**value, **convert_each(value, "parts", self.convert_part)}
         identifier = str(value.get("artifactId", ""))
         if self._is_v0_1 and identifier.isascii() and identifier.isdigit():
-            return {**without_members(made, "artifactId"), "index": int(identifier)}
-        return made
+            return {**without_members(converted, "artifactId"), "index": int(identifier)}
+        return converted
 
-    def event(self, value: Json) -> Json:
+    def convert_event(self, value: Json) -> Json:
         """Convert an event, which is not wrapped in these dialects."""
         shapes = {
-            "task": self.task,
-            "message": self.message,
-            "statusUpdate": self._status_update,
-            "artifactUpdate": self._artifact_update,
+            "task": self.convert_task,
+            "message": self.convert_message,
+            "statusUpdate": self._convert_status_update,
+            "artifactUpdate": self._convert_artifact_update,
         }
         for name, shape in shapes.items():
             if isinstance(value.get(name), dict):
                 return shape(value[name])
         return value
 
-    def push_config(self, value: Json) -> Json:
+    def convert_push_config(self, value: Json) -> Json:
         """Convert a push configuration, next to its task id."""
         task_id, inner = split_push_config(value)
         return {"id" if self._is_v0_1 else "taskId": task_id, "pushNotificationConfig": inner}
 
-    def push_member(self, value: Json) -> Json:
+    def convert_push_member(self, value: Json) -> Json:
         """Convert the configuration without a task id."""
         return split_push_config(value)[1]
 
-    def _status_update(self, value: Json) -> Json:
-        made = dict(value)
+    def _convert_status_update(self, value: Json) -> Json:
+        converted = dict(value)
         if isinstance(value.get("status"), dict):
-            made["status"] = self.status(value["status"])
+            converted["status"] = self.convert_status(value["status"])
         if self._kinds:
-            made.setdefault("final", False)  # required there, and absent from the protobuf form
-        return self._with_kind("status-update", self._rename_task_id(made))
+            converted.setdefault("final", False)  # required there, and absent from the protobuf form
+        return self._with_kind("status-update", self._rename_task_id(converted))
 
-    def _artifact_update(self, value: Json) -> Json:
-        made = dict(value)
+    def _convert_artifact_update(self, value: Json) -> Json:
+        converted = dict(value)
         if isinstance(value.get("artifact"), dict):
-            made["artifact"] = self.artifact(value["artifact"])
+            converted["artifact"] = self.convert_artifact(value["artifact"])
             if self._is_v0_1:
-                flags = {name: made.pop(name) for name in ("append", "lastChunk") if name in made}
-                made["artifact"] = {**made["artifact"], **flags}
-        return self._with_kind("artifact-update", self._rename_task_id(made))
+                flags = {name: converted.pop(name) for name in ("append", "lastChunk") if name in converted}
+                converted["artifact"] = {**converted["artifact"], **flags}
+        return self._with_kind("artifact-update", self._rename_task_id(converted))
 
     def _rename_task_id(self, value: Json) -> Json:
         """Rename `taskId` to `id`, as 0.1 and the hybrid call it."""

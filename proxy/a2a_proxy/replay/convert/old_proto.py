@@ -11,63 +11,65 @@ _FILE_NAMES = {"raw": "fileWithBytes", "url": "fileWithUri", "filename": "name",
 class OldProto:
     """Uses `content` for `parts`, files and data one level deeper, CANCELLED with two L, and resource names."""
 
-    def task(self, value: Json) -> Json:
+    def convert_task(self, value: Json) -> Json:
         """Convert a task."""
-        made = {
+        converted = {
             **value,
-            **convert_each(value, "artifacts", self.artifact),
-            **convert_each(value, "history", self.message),
+            **convert_each(value, "artifacts", self.convert_artifact),
+            **convert_each(value, "history", self.convert_message),
         }
         if isinstance(value.get("status"), dict):
-            made["status"] = self.status(value["status"])
-        return made
+            converted["status"] = self.convert_status(value["status"])
+        return converted
 
-    def status(self, value: Json) -> Json:
+    def convert_status(self, value: Json) -> Json:
         """Convert a status."""
-        made = dict(value)
+        converted = dict(value)
         if value.get("state") == "TASK_STATE_CANCELED":
-            made["state"] = "TASK_STATE_CANCELLED"
+            converted["state"] = "TASK_STATE_CANCELLED"
         if isinstance(value.get("message"), dict):
-            made["message"] = self.message(value["message"])
-        return made
+            converted["message"] = self.convert_message(value["message"])
+        return converted
 
-    def message(self, value: Json) -> Json:
+    def convert_message(self, value: Json) -> Json:
         """Convert a message."""
-        made = without_members(value, "parts")
-        return made | {"content": convert_each(value, "parts", self.part)["parts"]} if "parts" in value else made
+        converted = without_members(value, "parts")
+        if "parts" in value:
+            converted |= {"content": convert_each(value, "parts", self.convert_part)["parts"]}
+        return converted
 
-    def part(self, value: Json) -> Json:
+    def convert_part(self, value: Json) -> Json:
         """Convert a part, by its content."""
         if "raw" in value or "url" in value:
             file = {_FILE_NAMES[name]: value[name] for name in FILE_MEMBERS if name in value}
             return {"file": file, **without_members(value, *FILE_MEMBERS)}
         return {**value, "data": {"data": value["data"]}} if "data" in value else value
 
-    def artifact(self, value: Json) -> Json:
+    def convert_artifact(self, value: Json) -> Json:
         """Convert an artifact."""
-        return {**value, **convert_each(value, "parts", self.part)}
+        return {**value, **convert_each(value, "parts", self.convert_part)}
 
-    def event(self, value: Json) -> Json:
+    def convert_event(self, value: Json) -> Json:
         """Convert an event, wrapped as in 1.0."""
-        made = dict(value)
-        for name, shape in (("task", self.task), ("message", self.message)):
+        converted = dict(value)
+        for name, shape in (("task", self.convert_task), ("message", self.convert_message)):
             if isinstance(value.get(name), dict):
-                made[name] = shape(value[name])
+                converted[name] = shape(value[name])
         for name, member, inner in (
-            ("statusUpdate", "status", self.status),
-            ("artifactUpdate", "artifact", self.artifact),
+            ("statusUpdate", "status", self.convert_status),
+            ("artifactUpdate", "artifact", self.convert_artifact),
         ):
             update = value.get(name)
             if isinstance(update, dict) and isinstance(update.get(member), dict):
-                made[name] = {**update, member: inner(update[member])}
-        return made
+                converted[name] = {**update, member: inner(update[member])}
+        return converted
 
-    def push_config(self, value: Json) -> Json:
+    def convert_push_config(self, value: Json) -> Json:
         """Convert a push configuration, under its resource name."""
         task_id, inner = split_push_config(value)
         return {"name": config_name(task_id, str(inner.get("id", ""))), "pushNotificationConfig": inner}
 
-    def push_member(self, value: Json) -> Json:
+    def convert_push_member(self, value: Json) -> Json:
         """Convert the configuration without a task id."""
         return split_push_config(value)[1]
 

@@ -27,14 +27,14 @@ def encode_answer(value: Any, operation: str, dialect: Dialect, schema: str = ""
 
     Raises RenderError if the value is not such a message.
     """
-    made = convert_answer(value, operation, dialect, Binding.GRPC)
-    return _encode_message(made, schema or _schema_of(operation, dialect, response=True), "event")
+    converted = convert_answer(value, operation, dialect, Binding.GRPC)
+    return _encode_message(converted, schema or _schema_of(operation, dialect, response=True), "event")
 
 
 def encode_request(value: Any, operation: str, dialect: Dialect, schema: str = "") -> bytes:
     """Encode one message of a client. Raises RenderError as `encode_answer` does."""
-    made = convert_request(value, operation, dialect, Binding.GRPC)
-    return _encode_message(made, schema or _schema_of(operation, dialect, response=False), "message")
+    converted = convert_request(value, operation, dialect, Binding.GRPC)
+    return _encode_message(converted, schema or _schema_of(operation, dialect, response=False), "message")
 
 
 def _schema_of(operation: str, dialect: Dialect, *, response: bool) -> str:
@@ -88,23 +88,23 @@ def add_unknown_fields(data: bytes, recorded: bytes, schema: str) -> bytes:
     old.DiscardUnknownFields()
     if old.ByteSize() == whole:
         return data
-    made: Message = parse(line, name, data)  # type: ignore[arg-type]
-    _copy_unknown_fields(parse(line, name, recorded), made)  # type: ignore[arg-type]
-    return made.SerializeToString(deterministic=True)
+    converted: Message = parse(line, name, data)  # type: ignore[arg-type]
+    _copy_unknown_fields(parse(line, name, recorded), converted)  # type: ignore[arg-type]
+    return converted.SerializeToString(deterministic=True)
 
 
-def _copy_unknown_fields(old: Message, made: Message) -> None:
+def _copy_unknown_fields(old: Message, converted: Message) -> None:
     bare = type(old)()
     bare.CopyFrom(old)
     for field, _ in bare.ListFields():
         bare.ClearField(field.name)
-    made.MergeFromString(bare.SerializeToString())
+    converted.MergeFromString(bare.SerializeToString())
     for field, value in old.ListFields():
         if field.message_type is None:
             continue
-        other = getattr(made, field.name)
+        other = getattr(converted, field.name)
         if isinstance(value, Message):
-            if made.HasField(field.name):
+            if converted.HasField(field.name):
                 _copy_unknown_fields(value, other)
         elif not field.message_type.GetOptions().map_entry:
             for one, two in zip(value, other, strict=False):

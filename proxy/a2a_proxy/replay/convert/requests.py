@@ -37,7 +37,9 @@ def convert_request(value: Any, operation: str, dialect: Dialect, binding: Bindi
         return _convert_send(form, value, dialect, protobuf)
     if operation == _CREATE_CONFIG:
         return (
-            _convert_create(value) | form.push_config(value) if not protobuf else _convert_create_protobuf(form, value)
+            _convert_create(value) | form.convert_push_config(value)
+            if not protobuf
+            else _convert_create_protobuf(form, value)
         )
     if operation in _BY_CONFIG:
         return _convert_config_request(value, protobuf)
@@ -68,8 +70,8 @@ def grpc_path(operation: str, dialect: Dialect) -> str:
     row = OPERATION_BY_NAME[operation]
     if dialect not in OLD_DIALECTS and dialect is not Dialect.RC:
         return f"/lf.a2a.v1.A2AService/{operation}"
-    wanted = Dialect.RC if dialect is Dialect.RC else Dialect.V0_3
-    found = [method for method, line in row.grpc_v0 if line in (wanted, Dialect.UNKNOWN)]
+    grpc_dialect = Dialect.RC if dialect is Dialect.RC else Dialect.V0_3
+    found = [method for method, line in row.grpc_v0 if line in (grpc_dialect, Dialect.UNKNOWN)]
     if not found:
         raise KeyError(operation)
     return f"/a2a.v1.A2AService/{found[0]}"
@@ -108,8 +110,10 @@ def rest_call(value: Any, operation: str, dialect: Dialect) -> RestCall:
     path = path.format(**{name: quote(item, safe="") for name, item in named.items()})
     prefix = "/v1" if old else f"/{quote(str(tenant), safe='')}" if tenant else ""
     if method == "POST":
-        kept = value if old or operation == _CREATE_CONFIG or "message" in members else without_members(members, *named)
-        body = convert_request(kept, operation, dialect, Binding.REST) if isinstance(kept, dict) else {}
+        body_value = (
+            value if old or operation == _CREATE_CONFIG or "message" in members else without_members(members, *named)
+        )
+        body = convert_request(body_value, operation, dialect, Binding.REST) if isinstance(body_value, dict) else {}
         return RestCall(
             method, prefix + path, without_members(body, "name") if old and operation != _CREATE_CONFIG else body
         )
@@ -120,29 +124,29 @@ def rest_call(value: Any, operation: str, dialect: Dialect) -> RestCall:
 
 
 def _convert_send(form: DialectForm, value: Json, dialect: Dialect, protobuf: bool) -> Json:
-    made = {**value, "message": form.message(value["message"])}
-    given = value.get("configuration")
-    if isinstance(given, dict):
-        made["configuration"] = _convert_configuration(form, given, protobuf or dialect is Dialect.V0_1)
+    converted = {**value, "message": form.convert_message(value["message"])}
+    settings = value.get("configuration")
+    if isinstance(settings, dict):
+        converted["configuration"] = _convert_configuration(form, settings, protobuf or dialect is Dialect.V0_1)
     if dialect is not Dialect.V0_1:
-        return made
+        return converted
     # In 0.1 the client chooses the task id and sends it next to the message, with the configuration of the call.
-    message: Json = made["message"]
+    message: Json = converted["message"]
     for inner, outer in (("taskId", "id"), ("contextId", "sessionId")):
         if inner in message:
-            made[outer] = message.pop(inner)
-    configuration: Json = made.pop("configuration", {})
-    return {**made, **configuration}
+            converted[outer] = message.pop(inner)
+    configuration: Json = converted.pop("configuration", {})
+    return {**converted, **configuration}
 
 
 def _convert_configuration(form: DialectForm, value: Json, short: bool) -> Json:
-    made = without_members(value, "returnImmediately", "taskPushNotificationConfig")
+    converted = without_members(value, "returnImmediately", "taskPushNotificationConfig")
     if isinstance(value.get("returnImmediately"), bool):
-        made["blocking"] = not value["returnImmediately"]
+        converted["blocking"] = not value["returnImmediately"]
     push = value.get("taskPushNotificationConfig")
     if isinstance(push, dict):
-        made["pushNotification" if short else "pushNotificationConfig"] = form.push_member(push)
-    return made
+        converted["pushNotification" if short else "pushNotificationConfig"] = form.convert_push_member(push)
+    return converted
 
 
 def _convert_create(value: Json) -> Json:
@@ -152,7 +156,7 @@ def _convert_create(value: Json) -> Json:
 def _convert_create_protobuf(form: DialectForm, value: Json) -> Json:
     task_id, inner = split_push_config(value)
     identifier = str(inner.get("id", ""))
-    return {"parent": f"tasks/{task_id}", "configId": identifier, "config": form.push_config(value)}
+    return {"parent": f"tasks/{task_id}", "configId": identifier, "config": form.convert_push_config(value)}
 
 
 def _convert_config_request(value: Json, protobuf: bool) -> Json:

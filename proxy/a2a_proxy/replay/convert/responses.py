@@ -31,21 +31,21 @@ def convert_answer(value: Any, operation: str, dialect: Dialect, binding: Bindin
     form, row = form_of(dialect, binding), OPERATION_BY_NAME.get(operation)
     expected = row.answer if row is not None else ResponseKind.STREAM
     if expected is ResponseKind.TASK:
-        return form.task(value["task"]) if isinstance(value.get("task"), dict) else value
+        return form.convert_task(value["task"]) if isinstance(value.get("task"), dict) else value
     if expected is ResponseKind.TASKS:
-        return {**value, **convert_each(value, "tasks", form.task)}
+        return {**value, **convert_each(value, "tasks", form.convert_task)}
     if expected is ResponseKind.PUSH_CONFIG:
-        return form.push_config(value)
+        return form.convert_push_config(value)
     if expected is ResponseKind.PUSH_CONFIGS:
-        made = {**value, **convert_each(value, "configs", form.push_config)}
-        return made.get("configs", []) if dialect in OLD_DIALECTS and binding in _RPC_BINDINGS else made
+        converted = {**value, **convert_each(value, "configs", form.convert_push_config)}
+        return converted.get("configs", []) if dialect in OLD_DIALECTS and binding in _RPC_BINDINGS else converted
     if expected is ResponseKind.CARD:
         return convert_card(value, binding)
     if expected is ResponseKind.EMPTY:
         return None if binding in _RPC_BINDINGS and dialect in OLD_DIALECTS else value
-    return form.event(value)
+    return form.convert_event(value)
 
 
 def convert_notification(value: Json, dialect: Dialect) -> Json:
     """Convert the body of a webhook."""
-    return form_of(dialect, Binding.WEBHOOK).event(value)
+    return form_of(dialect, Binding.WEBHOOK).convert_event(value)

@@ -28,23 +28,31 @@ class StreamBranch(msgspec.Struct, frozen=True):
 
 
 def find_branch(
-    chosen: RecordedCall, sent: int, heard: int, value: Any, among: list[RecordedCall], gates: Gates
+    chosen: RecordedCall, sent_count: int, received_count: int, value: Any, among: list[RecordedCall], gates: Gates
 ) -> StreamBranch | None:
     """Return the first call of `among` that equals `chosen` so far and continues with `value`, or None.
 
-    `sent` is the number of agent lines and `heard` the number of client lines in which the two calls must agree.
+    `sent_count` is the number of agent lines and `received_count` the number of client lines in which the two calls
+    must agree.
     """
     mine = gates.steps_of(chosen)
     for call in among:
         other = gates.steps_of(call)
-        if len(other.agent) <= sent or len(other.client) <= heard or other.client[heard].what is not LineKind.MESSAGE:
+        if (
+            len(other.agent) <= sent_count
+            or len(other.client) <= received_count
+            or other.client[received_count].what is not LineKind.MESSAGE
+        ):
             continue
         ids = ReplayIds()
-        said = zip(mine.agent[:sent], other.agent[:sent], strict=True)
-        pairs = [(chosen.request, call.request), *((one.line.value, two.line.value) for one, two in said)]
-        pairs += [(one.value, two.value) for one, two in zip(mine.client[:heard], other.client[:heard], strict=True)]
+        line_pairs = zip(mine.agent[:sent_count], other.agent[:sent_count], strict=True)
+        pairs = [(chosen.request, call.request), *((one.line.value, two.line.value) for one, two in line_pairs)]
+        pairs += [
+            (one.value, two.value)
+            for one, two in zip(mine.client[:received_count], other.client[:received_count], strict=True)
+        ]
         alike = all(not find_differences(two, one, ids, CanonicalFields()) for one, two in pairs)
-        if alike and not _is_different(other.client[heard], value, ids):
+        if alike and not _is_different(other.client[received_count], value, ids):
             return StreamBranch(call, other, ids)
     return None
 
@@ -57,12 +65,12 @@ def match_conversations(chosen: list[RecordedCall], other: list[RecordedCall]) -
     """
     ids = ReplayIds()
     for one, two in zip(chosen, other, strict=True):
-        said = [(one.request, two.request)]
+        value_pairs = [(one.request, two.request)]
         mine, others = _lines_without_comments(one), _lines_without_comments(two)
         if one.operation != two.operation or len(mine) != len(others):
             return None
-        said += [(line.value, like.value) for line, like in zip(mine, others, strict=True)]
-        if any(find_differences(like, line, ids, CanonicalFields()) for line, like in said):
+        value_pairs += [(line.value, like.value) for line, like in zip(mine, others, strict=True)]
+        if any(find_differences(like, line, ids, CanonicalFields()) for line, like in value_pairs):
             return None
     return ids
 

@@ -47,7 +47,9 @@ class PlaybackHost(Protocol):
     def take_pushes(self, at: int) -> list[PlayerSend]:
         """Return the webhooks to post now."""
 
-    def switch_branch(self, playback: RunningCall, sent: int, heard: int, value: Any) -> PlaybackSteps | None:
+    def switch_branch(
+        self, playback: RunningCall, sent_count: int, received_count: int, value: Any
+    ) -> PlaybackSteps | None:
         """Continue a playback as another recorded call; return its steps, or None if there is no such call."""
 
     def record_divergence(
@@ -142,9 +144,12 @@ class CallPlayback:
         if other is not None:
             self._steps, expected = other, other.client[len(self._client_times)]
         if self._half_closed or expected is None or expected.what is LineKind.END:
-            said = "half-closed" if expected is not None else "sent nothing more"
+            client_action = "half-closed" if expected is not None else "sent nothing more"
             self._record_divergence(
-                f"the client sends more than the recorded client, which {said} here", self._current_place(), (), value
+                f"the client sends more than the recorded client, which {client_action} here",
+                self._current_place(),
+                (),
+                value,
             )
             return
         rows = self._compare_messages(expected.value, value)
@@ -235,8 +240,8 @@ class CallPlayback:
         if step is None:
             leaves = self._steps.leaves
             place = leaves.place if leaves is not None else self.call.place
-            gone = f"the recorded client cancelled the call here ({place})"
-            self.wait_reason = f"{gone}, and the agent sent no more" if leaves else f"nothing ends the call {place}"
+            silence = f"the recorded client cancelled the call here ({place}), and the agent sent no more"
+            self.wait_reason = silence if leaves else f"nothing ends the call {place}"
         else:
             expected = self._expected_line()
             place = expected.place if expected is not None else step.line.place

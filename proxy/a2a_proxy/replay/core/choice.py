@@ -48,7 +48,7 @@ class CallChooser:
         every = self._matcher.calls_of(request.operation)
         if not every:
             return miss_messages.unknown_operation(self._script, request)
-        near = self._matcher.candidates(request)
+        near = self._matcher.find_candidates(request)
         fit = self._matcher.first_match(request, ids, (index for index in near if not self._play_counts[index]))
         if fit is not None:
             return self._mark_played(fit)
@@ -87,12 +87,12 @@ class CallChooser:
     def _choose_other_conversation(self, request: PlayerRequest, ids: ReplayIds, near: list[int]) -> ChosenCall | None:
         """Choose a call of another conversation that equals the current one so far, if its next call matches the
         request."""
-        taken = ids.find_partner(RIGHT, "task", requested_task(request.value))
-        mine = [index for index in self._calls_by_task.get(taken or "", ()) if self._play_counts[index]]
+        current_task = ids.find_partner(RIGHT, "task", requested_task(request.value))
+        mine = [index for index in self._calls_by_task.get(current_task or "", ()) if self._play_counts[index]]
         for index in near:
             other = requested_task(self._script.calls[index].request)
             theirs = [each for each in self._calls_by_task.get(other, ()) if each < index]
-            if self._play_counts[index] or other == taken or not mine or len(theirs) != len(mine):
+            if self._play_counts[index] or other == current_task or not mine or len(theirs) != len(mine):
                 continue
             found = match_conversations(self._calls_at(mine), self._calls_at(theirs))
             if found is None or any(self._play_counts[each] for each in theirs):
@@ -114,7 +114,7 @@ class CallChooser:
         """Handle a request that matches no call: return the nearest call if the options allow it to answer, else a
         miss."""
         free = [index for index in every if not self._play_counts[index]]
-        nearest = self._matcher.nearest(request, ids, free or every)
+        nearest = self._matcher.find_nearest(request, ids, free or every)
         task = requested_task(request.value)
         strange = bool(task) and ids.find_partner(RIGHT, "task", task) is None
         miss = miss_messages.different_request(

@@ -46,11 +46,11 @@ class InjectedFault(msgspec.Struct, frozen=True):
 
 def parse_fault(text: str) -> InjectedFault:
     """Parse a fault such as `drop #3.4`. Raises FaultError."""
-    said = " ".join(text.split())
+    words = " ".join(text.split())
     for kind, form in _FAULT_PATTERNS.items():
-        found = form.fullmatch(said)
+        found = form.fullmatch(words)
         if found is not None:
-            return _make_fault(said, kind, found)
+            return _make_fault(words, kind, found)
     raise FaultError(f'"{text}" is not a fault; the forms are: {FAULT_FORMS}')
 
 

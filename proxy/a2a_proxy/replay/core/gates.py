@@ -73,7 +73,7 @@ def make_steps(call: RecordedCall, like: Sequence[RecordedCall] = ()) -> Playbac
     numbers = {line.number: index + 1 for index, line in enumerate(client)}
     usual = _median_pause(call)
     evidence = iter(_gate_evidence(call, like))
-    made: list[GateStep] = []
+    steps: list[GateStep] = []
     gate, client_count, passed_count, state, last = 0, 0, 0, 0, 0
     spoken = waited = False
     """Whether the agent has sent something; whether the client has sent something since the agent asked it for
@@ -85,7 +85,7 @@ def make_steps(call: RecordedCall, like: Sequence[RecordedCall] = ()) -> Playbac
                 waited = waited or state in _WAITING_STATES
             continue
         if line.what is LineKind.COMMENT:
-            made.append(GateStep(line, gate, max(line.at - last, 0)))
+            steps.append(GateStep(line, gate, max(line.at - last, 0)))
             last = line.at
             continue
         before = gate
@@ -100,9 +100,9 @@ def make_steps(call: RecordedCall, like: Sequence[RecordedCall] = ()) -> Playbac
         if line.after >= 0:
             gate = max(gate, numbers.get(line.after, 0))
         since = client[gate - 1].at if gate > before else last
-        made.append(GateStep(line, gate, max(line.at - since, 0)))
+        steps.append(GateStep(line, gate, max(line.at - since, 0)))
         state, last, spoken, waited, passed_count = line.state or state, line.at, True, False, client_count
-    return PlaybackSteps(tuple(made), client, leaves)
+    return PlaybackSteps(tuple(steps), client, leaves)
 
 
 _LineShape = tuple[LineKind, EventKind, int]
@@ -123,12 +123,12 @@ def _gate_evidence(call: RecordedCall, like: Sequence[RecordedCall]) -> Iterator
 
 def _agent_line_shapes(call: RecordedCall) -> Iterator[tuple[_LineShape, int]]:
     """Yield the shape of each line of the agent and the number of client messages before it."""
-    said = 0
+    client_count = 0
     for line in call.lines:
         if line.side is ScriptSide.AGENT and line.what is not LineKind.COMMENT:
-            yield (line.what, line.event, line.state), said
+            yield (line.what, line.event, line.state), client_count
         elif line.what is LineKind.MESSAGE:
-            said += 1
+            client_count += 1
 
 
 def _median_pause(call: RecordedCall) -> float:

@@ -18,15 +18,15 @@ _LABEL_BYTES = re.compile(LABEL.pattern.encode())
 def find_unfilled(calls: tuple[RecordedCall, ...]) -> Iterator[tuple[str, str]]:
     """Yield place and label of each agent line with a credential that no client sent before it, so its value is
     unknown."""
-    known: set[str] = set()
+    known_labels: set[str] = set()
     for call in calls:
-        known |= find_labels(call.request)
+        known_labels |= find_labels(call.request)
         for line in call.lines:
             labels = find_labels(line.value)
             if line.side is ScriptSide.CLIENT:
-                known |= labels
+                known_labels |= labels
             else:
-                yield from ((line.place, each) for each in sorted(labels - known))
+                yield from ((line.place, each) for each in sorted(labels - known_labels))
 
 
 def find_labels(value: Any) -> set[str]:

@@ -65,7 +65,7 @@ class RequestMatcher:
         """Return all calls of an operation, in recorded order."""
         return self._by_operation.get(operation, [])
 
-    def candidates(self, request: PlayerRequest) -> list[int]:
+    def find_candidates(self, request: PlayerRequest) -> list[int]:
         """Return the calls that may have the same request, in recorded order. A prefilter: not all of them match."""
         every = self.calls_of(request.operation)
         if self._any or request.operation not in OPERATION_BY_NAME:
@@ -94,7 +94,7 @@ class RequestMatcher:
             if not fit.rows:
                 yield fit
 
-    def nearest(self, request: PlayerRequest, ids: ReplayIds, among: list[int]) -> CallFit:
+    def find_nearest(self, request: PlayerRequest, ids: ReplayIds, among: list[int]) -> CallFit:
         """Return the call with the fewest differences, the first of several. Compares the first `_MAX_NEAREST`
         calls."""
         fits = [self._fit_call(index, request, ids) for index in among[:_MAX_NEAREST]]
@@ -120,8 +120,8 @@ class RequestMatcher:
 
     def _request_key(self, value: Any, tenant: str) -> Any:
         """Return the part of a request that is compared."""
-        made = value if self._strict else without_ignored(value)
-        return {**made, "tenant": tenant} if tenant and isinstance(made, dict) and "tenant" not in made else made
+        compared = value if self._strict else without_ignored(value)
+        return {"tenant": tenant, **compared} if tenant and isinstance(compared, dict) else compared
 
     def _header_rows(self, call: RecordedCall, request: PlayerRequest) -> tuple[DifferenceRow, ...]:
         """Compare the headers, in `strict` and on one binding only: on two bindings they are never the same."""
@@ -149,16 +149,16 @@ def without_ignored(value: Any) -> Any:
     """Return a request without the fields that a program may change without changing its meaning."""
     if not isinstance(value, dict):
         return value
-    made = {name: item for name, item in value.items() if name not in _IGNORED_FIELDS}
-    if isinstance(message := made.get("message"), dict):
-        made["message"] = {name: item for name, item in message.items() if name not in _IGNORED_FIELDS}
-    return made
+    compared = {name: item for name, item in value.items() if name not in _IGNORED_FIELDS}
+    if isinstance(message := compared.get("message"), dict):
+        compared["message"] = {name: item for name, item in message.items() if name not in _IGNORED_FIELDS}
+    return compared
 
 
 class _AnyIdentifiers(PairedIds):
     """Treats all identifiers as unknown, and those in texts as equal."""
 
-    def neutralize(self, side: int, text: str) -> str:  # noqa: ARG002  # both sides read alike
+    def neutralize_text(self, side: int, text: str) -> str:  # noqa: ARG002  # both sides read alike
         """Return a text without the words that may be identifiers."""
         return WORD_PATTERN.sub("", text)
 

@@ -55,8 +55,8 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
 
     def allowed_text(self) -> str:
         """Return the text of a miss that was answered nevertheless, without hints."""
-        said = make_visible(f"answered nevertheless ({self.kind}): {self.request_text}")
-        return "\n".join([said, *self._reason_lines()])
+        title = make_visible(f"answered nevertheless ({self.kind}): {self.request_text}")
+        return "\n".join([title, *self._reason_lines()])
 
     @property
     def first_line(self) -> str:
@@ -77,17 +77,17 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def _reason_lines(self) -> list[str]:
-        said = [f"  {self.reason}"] if self.reason else []
+        lines = [f"  {self.reason}"] if self.reason else []
         if self.nearest and self.rows:
-            said.append(f"  nearest: {self.nearest}, which differs in:")
-            said += [f"    {_row_text(row)}" for row in self.rows[:_MAX_ROWS]]
+            lines.append(f"  nearest: {self.nearest}, which differs in:")
+            lines += [f"    {_row_text(row)}" for row in self.rows[:_MAX_ROWS]]
             if len(self.rows) > _MAX_ROWS:
-                said.append(f"    and {len(self.rows) - _MAX_ROWS} more")
+                lines.append(f"    and {len(self.rows) - _MAX_ROWS} more")
         elif self.nearest:
-            said.append(f"  nearest: {self.nearest}")
+            lines.append(f"  nearest: {self.nearest}")
         if self.known_operations:
-            said.append(f"  recorded: {', '.join(self.known_operations)}")
-        return [make_visible(line) for line in said]
+            lines.append(f"  recorded: {', '.join(self.known_operations)}")
+        return [make_visible(line) for line in lines]
 
 
 def _row_text(row: DifferenceRow) -> str:
@@ -102,8 +102,8 @@ def _row_text(row: DifferenceRow) -> str:
 
 
 def _value_text(value: Any) -> str:
-    said = msgspec.json.encode(value).decode()
-    return said if len(said) <= _MAX_VALUE_CHARS else f"{said[:_MAX_VALUE_CHARS]}... ({len(said)} characters)"
+    text = msgspec.json.encode(value).decode()
+    return text if len(text) <= _MAX_VALUE_CHARS else f"{text[:_MAX_VALUE_CHARS]}... ({len(text)} characters)"
 
 
 def _row_detail(row: DifferenceRow) -> dict[str, Any]:

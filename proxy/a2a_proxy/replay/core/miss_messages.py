@@ -25,7 +25,7 @@ _MAX_REQUEST_CHARS = 60
 
 def unknown_operation(script: ReplayScript, request: PlayerRequest) -> Miss:
     """Describe a request for an operation that the recording does not have."""
-    known = Counter(call.operation for call in script.calls)
+    call_counts = Counter(call.operation for call in script.calls)
     cannot = next((each for each in script.unservable if each.operation == request.operation), None)
     if cannot is not None:
         why = f"the recording has it in {cannot.place}, which is not replayed: {cannot.reason}"
@@ -45,7 +45,7 @@ def unknown_operation(script: ReplayScript, request: PlayerRequest) -> Miss:
         operation=request.operation,
         request_text=request_text(request.operation, request.value),
         reason=why,
-        known_operations=tuple(f"{name} x{count}" for name, count in known.items()),
+        known_operations=tuple(f"{name} x{count}" for name, count in call_counts.items()),
         recording=script.name,
         hints=(*hints, RECORD_AGAIN),
     )
@@ -129,7 +129,7 @@ def _show_command(script: ReplayScript, call: RecordedCall) -> str:
 
 def request_text(operation: str, value: Any) -> str:
     """Return a request as one line: the operation, the text of its message, the task."""
-    said = [to_one_line(operation, 80)]
+    words = [to_one_line(operation, 80)]
     value = redact_value(value)
     message = value.get("message") if isinstance(value, dict) else None
     if isinstance(message, dict):
@@ -139,30 +139,30 @@ def request_text(operation: str, value: Any) -> str:
             if (isinstance(parts, list))
             else []
         )
-        said += [msgspec.json.encode(to_one_line(texts[0], _MAX_REQUEST_CHARS)).decode()] if texts else []
+        words += [msgspec.json.encode(to_one_line(texts[0], _MAX_REQUEST_CHARS)).decode()] if texts else []
         task = message.get("taskId")
     else:
         task = (value.get("taskId") or value.get("id")) if isinstance(value, dict) else None
     if isinstance(task, str):
-        said.append(f"of task {to_one_line(task, 48)}")
-    return " ".join(said)
+        words.append(f"of task {to_one_line(task, 48)}")
+    return " ".join(words)
 
 
 def redact_value(value: Any, name: str = "") -> Any:
     """Return a value without credentials, with the scrubber that redacts at capture."""
     data = msgspec.json.encode({name: value} if name else value)
-    made = redact(Scrubber(b"replay"), "json", data, cut=False)[0]
-    found = msgspec.json.decode(_LABEL.sub(b"redacted", made))
+    redacted = redact(Scrubber(b"replay"), "json", data, cut=False)[0]
+    found = msgspec.json.decode(_LABEL.sub(b"redacted", redacted))
     return found[name] if name else found
 
 
 def _redact_rows(rows: tuple[DifferenceRow, ...]) -> tuple[DifferenceRow, ...]:
-    def name(row: DifferenceRow) -> str:
+    def member_name(row: DifferenceRow) -> str:
         return next((step for step in reversed(row.right or row.left or ()) if isinstance(step, str)), "")
 
     return tuple(
         msgspec.structs.replace(
-            row, before=redact_value(row.before, name(row)), after=redact_value(row.after, name(row))
+            row, before=redact_value(row.before, member_name(row)), after=redact_value(row.after, member_name(row))
         )
         for row in rows
     )

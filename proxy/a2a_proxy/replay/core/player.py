@@ -102,8 +102,9 @@ class Player:
 
     def to_live_value(self, value: Any) -> Any:
         """Return a recorded message with live identifiers and times."""
-        made = self.ids.rename_json(value)
-        return made if self.options.keep_times or not self._time_shift else shift_times(made, self._time_shift)
+        live_value = self.ids.rename_json(value)
+        shift = 0 if self.options.keep_times else self._time_shift
+        return shift_times(live_value, shift) if shift else live_value
 
     def send_line(self, playback: RunningCall, line: ScriptLine, at: int) -> PlayerSend:
         """Send a line on a call: return it with live values and note the progress of its task."""
@@ -141,19 +142,26 @@ class Player:
             pause = round(recorded / options.speed) if options.speed else 0
         return pause if options.max_gap is None else min(pause, options.max_gap)
 
-    def switch_branch(self, playback: RunningCall, sent: int, heard: int, value: Any) -> PlaybackSteps | None:
+    def switch_branch(
+        self, playback: RunningCall, sent_count: int, received_count: int, value: Any
+    ) -> PlaybackSteps | None:
         """Continue a playback as another recorded call that is the same so far and has the client's message here.
 
         Returns its steps, or None if there is no such call.
         """
         found = find_branch(
-            playback.call, sent, heard, value, self._chooser.unplayed_calls(playback.call.operation), self._gates
+            playback.call,
+            sent_count,
+            received_count,
+            value,
+            self._chooser.unplayed_calls(playback.call.operation),
+            self._gates,
         )
         if found is None:
             return None
         self.ids.replace_pairs(found.ids)
         self._chooser.swap_played(playback.call, found.call)
-        for step in found.steps.agent[:sent]:
+        for step in found.steps.agent[:sent_count]:
             self.timeline.mark_sent(step.line)
         playback.call = found.call
         return found.steps

@@ -94,15 +94,15 @@ class TaskProgressPlayer:
             or not self._timeline.is_task_sent(task)
         ):
             return None
-        wanted = request.value if isinstance(request.value, dict) else {}
-        beyond = _parse_int64(wanted.get("currentGeneration"))
+        members = request.value if isinstance(request.value, dict) else {}
+        beyond = _parse_int64(members.get("currentGeneration"))
         if beyond is not None and not self._timeline.has_later_generation(task, beyond):
             beyond = None
         if beyond is None and policy is RepeatPolicy.SEQUENCE:
             return None
         at = call.began + next((line.at for line in call.agent_lines), 0)
         return PendingPoll(
-            task=task, at=at, policy=policy, beyond=beyond, history=_parse_int64(wanted.get("historyLength"))
+            task=task, at=at, policy=policy, beyond=beyond, history=_parse_int64(members.get("historyLength"))
         )
 
     def is_poll_waiting(self, poll: PendingPoll, plays: Sequence[RunningCall]) -> bool:
@@ -129,11 +129,11 @@ class TaskProgressPlayer:
             return {"task": _shorten_history(timeline.task_snapshot(task) or {}, poll.history)}
         before = timeline.last_event_before(task, poll.at)
         then, reached = before[0] + 1 if before is not None else 0, timeline.sent_count(task)
-        known = recorded.get("task") if isinstance(recorded, dict) else None
-        if reached <= then or timeline.is_same_point(task, then, reached) or not isinstance(known, dict):
+        recorded_task = recorded.get("task") if isinstance(recorded, dict) else None
+        if reached <= then or timeline.is_same_point(task, then, reached) or not isinstance(recorded_task, dict):
             return recorded
         now = timeline.task_snapshot(task) or {}
-        return {"task": {**known, **{name: now[name] for name in _CHANGING_FIELDS if name in now}}}
+        return {"task": {**recorded_task, **{name: now[name] for name in _CHANGING_FIELDS if name in now}}}
 
     def _is_as_recorded(self, first: ScriptLine, plays: Sequence[RunningCall]) -> bool:
         """Whether the task is at its recorded point, or will not reach it because no running call has its events."""

@@ -44,29 +44,29 @@ class Timeline:
         self._collect_events(script)
 
     def _collect_events(self, script: ReplayScript) -> None:
-        known: dict[EventKey, TimelineEvent] = {}
+        events: dict[EventKey, TimelineEvent] = {}
         found: list[tuple[TimelineEvent, str]] = []
         for call in script.calls:
-            said: Counter[tuple[str, bytes]] = Counter()
+            event_counts: Counter[tuple[str, bytes]] = Counter()
             for line in call.lines:
                 if line.side is ScriptSide.CLIENT or line.what is not LineKind.MESSAGE or not line.task:
                     continue
                 key = None
                 if line.event in UPDATE_KINDS:
                     same = line.task, msgspec.json.encode(line.value, order="deterministic")
-                    key = (*same, said[same])
-                    said[same] += 1
+                    key = (*same, event_counts[same])
+                    event_counts[same] += 1
                 elif line.event is not EventKind.TASK:
                     continue
                 self._key_of_place[line.place] = key
-                happening = known.get(key) if key is not None else None
+                happening = events.get(key) if key is not None else None
                 at = call.began + line.at
                 if happening is None:
                     happening = TimelineEvent(at, line, key)
                 elif at < happening.at:
                     happening.at, happening.line = at, line
                 if key is not None:
-                    known[key] = happening
+                    events[key] = happening
                 found.append((happening, line.place))
         self._sort_events(found)
 
@@ -153,10 +153,10 @@ class Timeline:
 
     def task_snapshot(self, task: str) -> dict[str, Any] | None:
         """Return the task at this point of the replay, with recorded identifiers; None if nothing was sent of it."""
-        made: dict[str, Any] | None = None
+        task_value: dict[str, Any] | None = None
         for happening in self._events.get(task, ())[: self._sent_counts[task]]:
-            made = _apply_event(made, happening.line.value, task)
-        return made
+            task_value = _apply_event(task_value, happening.line.value, task)
+        return task_value
 
 
 def _apply_event(task: dict[str, Any] | None, value: Any, identifier: str) -> dict[str, Any] | None:
@@ -168,23 +168,25 @@ def _apply_event(task: dict[str, Any] | None, value: Any, identifier: str) -> di
     update = value.get("statusUpdate") or value.get("artifactUpdate")
     if not isinstance(update, dict):
         return task
-    made = dict(task or {"id": identifier})
+    task_value = dict(task or {"id": identifier})
     for name in ("contextId", "generation"):
         if name in update:
-            made[name] = update[name]
+            task_value[name] = update[name]
     if "status" in update:
-        made["status"] = update["status"]
+        task_value["status"] = update["status"]
     if isinstance(artifact := update.get("artifact"), dict):
-        made["artifacts"] = _merge_artifact(made.get("artifacts"), artifact, append=bool(update.get("append")))
-    return made
+        task_value["artifacts"] = _merge_artifact(
+            task_value.get("artifacts"), artifact, append=bool(update.get("append"))
+        )
+    return task_value
 
 
 def _merge_artifact(artifacts: Any, artifact: dict[str, Any], *, append: bool) -> list[Any]:
     """Return the artifacts after one of them, or a chunk of it, was added."""
-    kept = list(artifacts) if isinstance(artifacts, list) else []
-    for index, each in enumerate(kept):
+    merged = list(artifacts) if isinstance(artifacts, list) else []
+    for index, each in enumerate(merged):
         if isinstance(each, dict) and each.get("artifactId") == artifact.get("artifactId"):
             parts = [*each.get("parts", ()), *artifact.get("parts", ())] if append else artifact.get("parts", [])
-            kept[index] = {**each, **artifact, "parts": parts} if append else artifact
-            return kept
-    return [*kept, artifact]
+            merged[index] = {**each, **artifact, "parts": parts} if append else artifact
+            return merged
+    return [*merged, artifact]

@@ -57,30 +57,30 @@ class ReplayCards:
         """Return a card whose interfaces have the URLs of the mock."""
         if self._keep:
             return card
-        made = dict(card)
+        localised = dict(card)
         transport = str(card.get("preferredTransport") or card.get("transport") or "")
         if isinstance(card.get("url"), str) and not _is_command(card["url"], transport):
-            made["url"] = _localise_url(card["url"], transport, authority)
+            localised["url"] = _localise_url(card["url"], transport, authority)
         for member, name in _INTERFACE_FIELDS:
             if isinstance(card.get(member), list):
-                made[member] = list(self._localise_interfaces(card[member], name, authority))
-        return made
+                localised[member] = list(self._localise_interfaces(card[member], name, authority))
+        return localised
 
     def _localise_interfaces(self, entries: list[Any], name: str, authority: str) -> list[Any]:
-        made = []
+        interfaces = []
         for entry in entries:
             if not isinstance(entry, dict) or not isinstance(entry.get("url"), str):
                 continue
             transport = str(entry.get(name) or "")
             if not _is_command(entry["url"], transport):  # a client that follows a command would start the agent itself
-                made.append({**entry, "url": _localise_url(entry["url"], transport, authority)})
-        offered = {_binding_of_transport(str(entry.get(name) or "")) for entry in made}
-        version = {key: made[0][key] for key in ("protocolVersion",) if made and key in made[0]}
+                interfaces.append({**entry, "url": _localise_url(entry["url"], transport, authority)})
+        offered = {_binding_of_transport(str(entry.get(name) or "")) for entry in interfaces}
+        version = {key: interfaces[0][key] for key in ("protocolVersion",) if interfaces and key in interfaces[0]}
         for binding in self._add:
             if binding not in offered:
                 url = authority if binding is Binding.GRPC else f"http://{authority}"
-                made.append({"url": url, name: _TRANSPORT_NAMES[binding], **version})
-        return made
+                interfaces.append({"url": url, name: _TRANSPORT_NAMES[binding], **version})
+        return interfaces
 
     @property
     def has_card(self) -> bool:
@@ -90,8 +90,8 @@ class ReplayCards:
     @property
     def offered_bindings(self) -> tuple[Binding, ...]:
         """The bindings that the recorded card lists."""
-        known = (_binding_of_transport(transport) for transport, _ in self._listed_interfaces())
-        return tuple(dict.fromkeys(binding for binding in known if binding is not None))
+        bindings = (_binding_of_transport(transport) for transport, _ in self._listed_interfaces())
+        return tuple(dict.fromkeys(binding for binding in bindings if binding is not None))
 
     @property
     def rpc_paths(self) -> frozenset[str]:

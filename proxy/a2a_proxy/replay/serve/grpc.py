@@ -160,10 +160,10 @@ class _GrpcServerCall:
         if not same:
             return end
         status = send.status if send.status > 0 else end.status
-        kept = _metadata_of_headers(send.trailers or call.answer_headers)
-        recorded = dict(kept).get(DETAILS)
+        metadata = _metadata_of_headers(send.trailers or call.answer_headers)
+        recorded = dict(metadata).get(DETAILS)
         details = end.trailing or (((DETAILS, recorded),) if recorded is not None else ())
-        others = tuple(pair for pair in kept if pair[0] != DETAILS)
+        others = tuple(pair for pair in metadata if pair[0] != DETAILS)
         return GrpcEnd(status, end.message, (*others, *details))
 
     def _set_status(self, end: GrpcEnd) -> None:

@@ -67,8 +67,8 @@ class HttpServer:
         )
         await self._runner.setup()
         assert self._runner.server is not None
-        made = self._connections.protocol_factory(self._runner.server)
-        self._listener = await asyncio.get_running_loop().create_server(made, "127.0.0.1", 0)
+        factory = self._connections.protocol_factory(self._runner.server)
+        self._listener = await asyncio.get_running_loop().create_server(factory, "127.0.0.1", 0)
         self.port = self._listener.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:

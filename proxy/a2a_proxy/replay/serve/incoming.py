@@ -145,8 +145,8 @@ def request_schema(operation: str, dialect: Dialect, body: bytes, live: str) -> 
     bytes."""
     if operation not in LIVE_OPERATIONS:
         return schema_of(schema_set_of(dialect), message_names(OPERATION_BY_NAME[operation], dialect)[0])
-    known = next((each for each in PAYLOADS if each == live), None)
-    return live_schema(known or detect_payload(Direction.TO_AGENT, body), Direction.TO_AGENT)
+    payload = next((each for each in PAYLOADS if each == live), None)
+    return live_schema(payload or detect_payload(Direction.TO_AGENT, body), Direction.TO_AGENT)
 
 
 def match_rest(method: str, target: str) -> RestMatch | None:

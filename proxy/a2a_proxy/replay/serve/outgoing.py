@@ -135,10 +135,10 @@ def recorded_form(send: PlayerSend, playback: CallPlayback, to_live_value: Calla
     )
     if not same or line is None or line.schema != JSON or len(line.raw) > _MAX_COMPARED_BYTES:
         return None
-    made = to_live_value(decode_payload(line.raw, JSON))
+    live_value = to_live_value(decode_payload(line.raw, JSON))
     kind = FrameKind.EVENT if call.is_stream else FrameKind.RESPONSE
-    again = canonical_body(msgspec.json.encode(made), JSON, call.dialect, call.operation, kind)
-    return made if again == send.value else None
+    again = canonical_body(msgspec.json.encode(live_value), JSON, call.dialect, call.operation, kind)
+    return live_value if again == send.value else None
 
 
 def encode_grpc_message(send: PlayerSend, playback: CallPlayback) -> bytes:

@@ -69,8 +69,8 @@ class Passthrough:
         if self._grpc is None:
             self._grpc = grpc.aio.insecure_channel(self._address, options=_CHANNEL_OPTIONS)
         metadata = tuple((n, v) for n, v in context.invocation_metadata() or () if n.lower() not in _GRPC_FIELDS)
-        made: Any = self._grpc.stream_stream(method, None, None)
-        call = made(metadata=metadata, timeout=context.time_remaining())
+        method_call: Any = self._grpc.stream_stream(method, None, None)
+        call = method_call(metadata=metadata, timeout=context.time_remaining())
         listening = asyncio.create_task(_send_client_messages(call, first, context))
         try:
             with contextlib.suppress(grpc.aio.AioRpcError):  # its status is passed on below

@@ -101,12 +101,12 @@ def _receiver_of(url: str) -> str:
 
 def _headers_of_config(config: Any) -> dict[str, str]:
     """Return the headers that the client's configuration requires: its token and its authentication."""
-    made: dict[str, str] = {}
+    headers: dict[str, str] = {}
     if not isinstance(config, dict):
-        return made
+        return headers
     if isinstance(config.get("token"), str) and config["token"]:
-        made[_TOKEN_HEADER] = config["token"]
-    given = config.get("authentication")
-    if isinstance(given, dict) and isinstance(given.get("credentials"), str) and given["credentials"]:
-        made["Authorization"] = f"{given.get('scheme') or 'Bearer'} {given['credentials']}"
-    return made
+        headers[_TOKEN_HEADER] = config["token"]
+    method = config.get("authentication")
+    if isinstance(method, dict) and isinstance(method.get("credentials"), str) and method["credentials"]:
+        headers["Authorization"] = f"{method.get('scheme') or 'Bearer'} {method['credentials']}"
+    return headers

@@ -19,7 +19,8 @@ neither hides the other.
 class RepeatLimit:
     """Counts findings by kind. The counts of one exchange are kept in its record."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_per_exchange: int = MAX_PER_EXCHANGE) -> None:
+        self._max_per_exchange = max_per_exchange
         self._counts: dict[FindingKind, list[int]] = {}
         """For each kind, the number of findings and the number reported."""
 
@@ -31,7 +32,7 @@ class RepeatLimit:
         counts = self._counts.setdefault(kind, [0, 0])
         counts[0] += 1
         count = counts[0]
-        if (here > MAX_PER_EXCHANGE and not _is_round(here)) or (count > MAX_PER_KIND and not _is_round(count)):
+        if (here > self._max_per_exchange and not _is_round(here)) or (count > MAX_PER_KIND and not _is_round(count)):
             return 0
         counts[1] += 1
         return count

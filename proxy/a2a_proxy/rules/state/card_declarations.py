@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 _BINDING_NAMES = {Binding.JSONRPC: "JSONRPC", Binding.REST: "HTTP+JSON", Binding.GRPC: "GRPC"}
 """Name of each binding in a card."""
-_SCHEME_MEMBERS = {
+SCHEME_MEMBERS = {
     "apiKeySecurityScheme": "apiKey",
     "httpAuthSecurityScheme": "http",
     "oauth2SecurityScheme": "oauth2",
@@ -185,9 +185,9 @@ def read_schemes(card: Json) -> dict[str, Scheme]:
     found = {}
     for name, value in object_member(card, "securitySchemes").items():
         if isinstance(value, dict):
-            wrapper = next((each for each in _SCHEME_MEMBERS if isinstance(value.get(each), dict)), "")
+            wrapper = next((each for each in SCHEME_MEMBERS if isinstance(value.get(each), dict)), "")
             inner = value[wrapper] if wrapper else value
-            kind = _SCHEME_MEMBERS.get(wrapper) or string_member(value, "type")
+            kind = SCHEME_MEMBERS.get(wrapper) or string_member(value, "type")
             label = string_member(inner, "scheme").lower() if kind == "http" else string_member(inner, "name")
             found[name] = Scheme(kind, label, string_member(inner, "location") or string_member(inner, "in"))
     return found

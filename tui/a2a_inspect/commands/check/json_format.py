@@ -24,6 +24,7 @@ def lines(report: CheckReport) -> Iterator[str]:
                 "complete": not one.incomplete_reason,
                 "missing": one.incomplete_reason,
                 "quiet": one.skipped_rules,
+                "notes": one.notes,
             }
         )
     yield json.dumps(

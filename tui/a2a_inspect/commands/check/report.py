@@ -22,6 +22,11 @@ DECODER_FINDINGS = {
     "RECORDER": "The capture or the recorder was disturbed",
 }
 """Findings that no rule reports. They can be selected like rules."""
+CARD_FINDINGS = {
+    "MIGRATION": "A member of a card that has another form in 1.0",
+    "PROBE": "A declared interface that does not answer as declared",
+}
+"""The same for a card that is checked by itself."""
 
 
 class CheckFinding(msgspec.Struct):
@@ -48,6 +53,10 @@ class CheckedSession(msgspec.Struct):
     """Ids of the rules that were skipped because payloads were deliberately not recorded."""
     started: int = 0
     """Start of the session, ns since the epoch."""
+    contents: str = ""
+    """What was checked, in words; empty for a recording, whose exchanges and frames are counted."""
+    notes: list[str] = []
+    """Facts that are no findings, a line each."""
 
 
 class CheckReport(msgspec.Struct):
@@ -61,6 +70,8 @@ class CheckReport(msgspec.Struct):
     """Suppressions that matched no finding."""
     expired_suppressions: list[Suppression] = []
     """Suppressions that are out of date."""
+    other_findings: dict[str, str] = msgspec.field(default_factory=DECODER_FINDINGS.copy)
+    """Findings that no rule reports: id and description."""
 
     def counted_findings(self) -> Iterator[tuple[CheckedSession, CheckFinding]]:
         """Yield every finding that counts, in order."""
@@ -87,26 +98,29 @@ class CheckReport(msgspec.Struct):
         return max((each.finding.severity for _, each in self.counted_findings()), default=None)
 
 
-def select_rules(select: Iterable[str], ignore: Iterable[str]) -> set[str]:
+def select_rules(
+    select: Iterable[str], ignore: Iterable[str], other_findings: Collection[str] = DECODER_FINDINGS.keys()
+) -> set[str]:
     """Return the ids that begin with a prefix in `select` (all if it is empty) and with no prefix in `ignore`.
 
-    They are ids of rules and of findings that no rule reports.
+    They are ids of rules, and of `other_findings` that no rule reports.
 
     Raises:
         UserError: no id begins with one of the prefixes.
     """
     select = tuple(select)
-    wanted = _match_rule_prefixes("--select", select) if select else {*all_rules(), *DECODER_FINDINGS}
-    return wanted - _match_rule_prefixes("--ignore", ignore)
+    every = {*all_rules(), *other_findings}
+    wanted = _match_rule_prefixes("--select", select, other_findings) if select else every
+    return wanted - _match_rule_prefixes("--ignore", ignore, other_findings)
 
 
-def _match_rule_prefixes(option: str, words: Iterable[str]) -> set[str]:
+def _match_rule_prefixes(option: str, words: Iterable[str], other_findings: Collection[str]) -> set[str]:
     found: set[str] = set()
     for word in words:
         begun = {ident for ident in all_rules() if ident.startswith(expand_rule_id(word))}
-        begun |= {ident for ident in DECODER_FINDINGS if ident.startswith(word.upper())}
+        begun |= {ident for ident in other_findings if ident.startswith(word.upper())}
         if not (word and begun):
-            hint = f"list the rules: a2a-inspect rules; also valid: {', '.join(DECODER_FINDINGS)}"
+            hint = f"list the rules: a2a-inspect rules; also valid: {', '.join(other_findings)}"
             raise UserError(f"{option} {word}: no rule id begins with it", hint)
         found |= begun
     return found

@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import quote
 
 from a2a_inspect.commands.check.report import (
-    DECODER_FINDINGS,
     CheckedSession,
     CheckFinding,
     CheckReport,
@@ -26,8 +25,6 @@ from a2a_proxy.rules.run.engine import BROKEN_RULE_ID
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 _PROBLEM_SEVERITIES = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "recommendation"}
-_DESCRIPTIONS = {**DECODER_FINDINGS, BROKEN_RULE_ID: "A rule cannot judge something"}
-"""Descriptions of the findings that no rule reports."""
 MAX_RESULTS = 25_000
 """Results of a run; code-scanning services reject a document with more."""
 _REGION = {"startLine": 1, "startColumn": 1, "endLine": 1, "endColumn": 1}
@@ -37,7 +34,8 @@ _REGION = {"startLine": 1, "startColumn": 1, "endLine": 1, "endColumn": 1}
 def lines(report: CheckReport) -> Iterator[str]:
     """Return the lines of the document."""
     rules = [_rule_descriptor(each) for each in report.executed_rules]
-    rules += [_builtin_descriptor(ident, text) for ident, text in _DESCRIPTIONS.items()]
+    others = {**report.other_findings, BROKEN_RULE_ID: "A rule cannot judge something"}
+    rules += [_builtin_descriptor(ident, text) for ident, text in others.items()]
     positions = {rule["id"]: index for index, rule in enumerate(rules)}
     kept, left = _most_severe_findings([(one, each) for one in report.sessions for each in one.findings])
     driver = {"name": "a2a-inspect", "version": __version__, "rules": rules}
@@ -95,10 +93,10 @@ def _rule_descriptor(rule: Rule) -> dict[str, Any]:
 
 def _result_object(session: CheckedSession, check_finding: CheckFinding, positions: dict[str, int]) -> dict[str, Any]:
     finding = check_finding.finding
-    place = f"session {session.session}, exchange {finding.exchange}" + (f".{finding.seq}" if finding.seq >= 0 else "")
-    file = {"uri": quote(os.fsencode(Path(session.path).as_posix()))}
+    place = f"session {session.session}" + (f", exchange {finding.exchange}" if finding.exchange else "")
+    place += f".{finding.seq}" if finding.seq >= 0 else ""
     location = {
-        "physicalLocation": {"artifactLocation": file, "region": _REGION},
+        "physicalLocation": {"artifactLocation": {"uri": _uri_of(session.path)}, "region": _REGION},
         "logicalLocations": [{"fullyQualifiedName": place, "kind": "member"}],
     }
     same = fingerprint(check_finding)
@@ -125,6 +123,11 @@ def _result_object(session: CheckedSession, check_finding: CheckFinding, positio
     return made
 
 
+def _uri_of(path: str) -> str:
+    """Return the URI of a file, or of a card's URL."""
+    return quote(path, safe=":/?[]%") if "://" in path else quote(os.fsencode(Path(path).as_posix()))
+
+
 def fingerprint(check_finding: CheckFinding) -> str:
     """Return an id that stays the same in other runs: a hash of the rule, the operation and the path in the payload."""
     finding = check_finding.finding
@@ -142,4 +145,5 @@ def _notifications(report: CheckReport, omitted: int) -> list[dict[str, Any]]:
         told.append(
             f"{omitted:,} findings, the least severe ones, are omitted: a run has at most {MAX_RESULTS:,} results"
         )
-    return [{"level": "warning", "message": {"text": each}} for each in told]
+    warnings = [{"level": "warning", "message": {"text": each}} for each in told]
+    return warnings + [{"level": "note", "message": {"text": each}} for one in report.sessions for each in one.notes]

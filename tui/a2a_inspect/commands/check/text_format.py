@@ -40,7 +40,9 @@ def _idle_suppression_lines(report: CheckReport) -> Iterator[str]:
 
 def _session_lines(session: CheckedSession) -> Iterator[str]:
     name = make_visible(session.path) + (f" session {session.session}" if session.session > 1 else "")
-    yield f"{name}: {text.format_count(session.exchanges, 'exchange')}, {text.format_count(session.frames, 'frame')}"
+    counts = f"{text.format_count(session.exchanges, 'exchange')}, {text.format_count(session.frames, 'frame')}"
+    yield f"{name}: {make_visible(session.contents) or counts}"
+    yield from (f"  {make_visible(each)}" for each in session.notes)
     if session.incomplete_reason:
         yield f"  the capture is incomplete: {make_visible(session.incomplete_reason)}"
     if session.skipped_rules:

@@ -39,11 +39,11 @@ class JoinProcess:
         """Copy new rows. Raises RecordingError."""
         for number, path in list(self._missing_files.items()):
             if path.exists() and path.stat().st_size:
-                self._joiner.add(number, open_recording_or_cassette(path))
+                self._joiner.add_file(number, open_recording_or_cassette(path))
                 del self._missing_files[number]
         if self._is_finished and self._joiner.has_changed():
             self._reopen_session()
-        if not self._is_finished and self._joiner.take_new():
+        if not self._is_finished and self._joiner.copy_new_rows():
             self._copy_notes()
             self._finish_session()
 
@@ -69,7 +69,7 @@ class JoinProcess:
 
     def _finish_session(self) -> None:
         """Mark the session as ended once all sources have ended. Rows written later are still copied."""
-        sessions = self._joiner.sessions
+        sessions = self._joiner.sessions()
         if self._missing_files or not all(row.how for row in sessions):
             return
         how = "clean" if all(row.how == "clean" for row in sessions) else "unclean"

@@ -1,0 +1,1 @@
+"""The card command: `a2a-inspect card`."""

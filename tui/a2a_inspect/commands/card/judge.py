@@ -1,0 +1,79 @@
+"""Judge a card with the rules: its request and response become the conversation that a recording would have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from a2a_inspect.commands.card.source import CardSource
+from a2a_proxy.cli.card.response import CardResponse
+from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.observation import Observation
+from a2a_proxy.observer import Observer
+from a2a_proxy.protocol.bindings.card import WELL_KNOWN_PATHS, is_card_path
+from a2a_proxy.protocol.operations import CARD_OPERATION
+from a2a_proxy.redaction import Redactor
+from a2a_proxy.rules.define.catalogue import all_rules
+from a2a_proxy.rules.define.conditions import EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import Rule
+from a2a_proxy.rules.run.engine import Engine
+from a2a_proxy.rules.run.repeat_limit import MAX_PER_KIND
+
+_CARD_FLAGS = FrameFlag.CARD | FrameFlag.OTHER | FrameFlag.UNCLEAN
+_SECOND = 1_000_000_000
+_REWRITTEN_FIELDS = frozenset({b"content-length", b"transfer-encoding", b"content-encoding", b"connection"})
+"""Fields that describe the body as sent; the body here is decoded."""
+
+
+def card_rules(*, fetched: bool) -> dict[str, Rule]:
+    """Return the rules that need nothing but a card; of a card that was `fetched`, also those about the response."""
+    scopes = {EvidenceScope.FRAME, EvidenceScope.EXCHANGE} if fetched else {EvidenceScope.FRAME}
+    return {ident: rule for ident, rule in all_rules().items() if rule.scope in scopes and _is_about_cards(rule)}
+
+
+def _is_about_cards(rule: Rule) -> bool:
+    if Binding.CARD not in rule.bindings or (rule.operations and CARD_OPERATION.name not in rule.operations):
+        return False
+    if HookPoint.ANSWER in rule.hook_points:
+        return rule.trigger_flags is None or bool(rule.trigger_flags & _CARD_FLAGS)
+    # Rules about the heads of any request judge the client, which is this program.
+    return HookPoint.HEADS in rule.hook_points and CARD_OPERATION.name in rule.operations
+
+
+def judge_card(source: CardSource, rules: dict[str, Rule], redactor: Redactor, now: int) -> list[Finding]:
+    """Return the findings of the rules, without exchange and frame, which are not in any recording.
+
+    `now` is the time of the conversation in ns. The redactor learns the secrets of the card.
+    """
+    observer = Observer(redactor, rules=Engine(rules, max_per_exchange=MAX_PER_KIND))
+    out: list[Observation] = []
+    for chunk in _conversation(source.responses, now):
+        observer.feed(chunk, out)
+    found = [each for each in out if type(each) is Finding]
+    return [msgspec.structs.replace(each, connection=0, exchange=0, seq=-1) for each in found]
+
+
+def _conversation(responses: list[CardResponse], now: int) -> Iterator[Chunk]:
+    """Yield each request with its response on one connection, in the form in which the relay writes them."""
+    up, down = Direction.TO_AGENT, Direction.TO_CLIENT
+    yield Chunk(1, ChunkKind.OPEN, up, now, msgspec.json.encode(ConnectionFacts("", "", "agent")))
+    yield Chunk(1, ChunkKind.DIALED, up, now, msgspec.json.encode(DialFacts("agent", peer="agent")))
+    for each in responses:
+        # A card may have any path, but only at these a response without a card is judged as one.
+        path = each.path if is_card_path("GET", each.path) else WELL_KNOWN_PATHS[0]
+        request = f"GET {path} HTTP/1.1\r\nHost: agent\r\nAccept: application/json\r\n\r\n"
+        yield Chunk(1, ChunkKind.DATA, up, now, request.encode("latin-1", "replace"))
+        yield Chunk(1, ChunkKind.DATA, down, now, _response_bytes(each))
+    yield Chunk(1, ChunkKind.CLOSED, up, now)
+    # Rules that wait for another card wait some seconds.
+    yield Chunk(0, ChunkKind.END, up, now + 60 * _SECOND)
+
+
+def _response_bytes(response: CardResponse) -> bytes:
+    fields = [each for each in response.headers if each[0].lower() not in _REWRITTEN_FIELDS]
+    head = [f"HTTP/1.1 {response.status} {response.reason}".encode("latin-1", "replace")]
+    head += [name + b": " + value for name, value in (*fields, (b"Content-Length", b"%d" % len(response.body)))]
+    return b"\r\n".join(head) + b"\r\n\r\n" + response.body
