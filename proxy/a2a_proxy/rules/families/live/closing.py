@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.event import TaskState, state_label
+from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
@@ -12,6 +12,7 @@ from a2a_proxy.rules.define.conditions import ANY_EVENT, GRPC, Dialects, Evidenc
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import ClientMessage, EventPause, HalfClosed, grpc
 from a2a_proxy.rules.examples.objects import agent_reply, chunk, send, snapshot, status
+from a2a_proxy.rules.facts.naming import state_label
 from a2a_proxy.rules.families.live.words import (
     LIVE_OPERATIONS,
     can_client_send,

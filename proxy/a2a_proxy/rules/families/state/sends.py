@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.event import TaskState, state_label
+from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.rules.context import RuleContext
@@ -16,7 +16,7 @@ from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import agent_reply, chunk, input_required, reply, send, snapshot, status
-from a2a_proxy.rules.facts.naming import object_prefix
+from a2a_proxy.rules.facts.naming import object_prefix, state_label
 from a2a_proxy.rules.facts.partial_decode import decode_artifacts, decode_status
 from a2a_proxy.rules.state.records import ACTIVE
 from a2a_proxy.rules.state.state_sequence import SECOND_NS, SENDING_OPERATIONS

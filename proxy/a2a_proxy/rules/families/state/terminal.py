@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.event import TaskState, state_label
+from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.protocol.task_list import split_task_list
@@ -15,7 +15,7 @@ from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import agent_reply, artifact, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import run_together
-from a2a_proxy.rules.facts.naming import event_phrase, object_prefix
+from a2a_proxy.rules.facts.naming import event_phrase, object_prefix, state_label
 from a2a_proxy.rules.facts.partial_decode import NO_PARTS, add_parts, decode_artifacts, decode_status, time_before
 from a2a_proxy.rules.facts.request_summary import summarise_request
 from a2a_proxy.rules.state.records import TaskRecord

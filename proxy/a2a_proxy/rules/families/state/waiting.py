@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.event import TaskState, state_label
+from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ALL_BINDINGS, Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import input_required, reply, send, snapshot, state, status
-from a2a_proxy.rules.facts.naming import event_phrase, object_prefix
+from a2a_proxy.rules.facts.naming import event_phrase, object_prefix, state_label
 from a2a_proxy.rules.facts.partial_decode import decode_status, time_before
 from a2a_proxy.rules.state.records import TaskRecord
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS, TERMINAL

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from a2a_proxy.model.event import state_label
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.facts.naming import event_phrase
+from a2a_proxy.rules.facts.naming import event_phrase, state_label
 
 SEND_STREAM = ("SendStreamingMessage",)
 SUBSCRIBE_STREAM = ("SubscribeToTask",)
