@@ -23,7 +23,10 @@ from typing import Any
 PEERS = Path(__file__).resolve().parent / "peers"
 ENVIRONMENTS = PEERS.parent.parent / ".peers"
 SDK = {"sdk1", "sdk03", "js"}
-SOAK = {"phoenix", "mlflow", "traced", "chdb", "spark"}
+OLD_SDK = {"sdk1.0": "sdk1", "sdk1.1": "sdk1"}
+"""Environments of older SDKs, each with the kind whose programs run in it."""
+FRAMEWORKS = {"fasta2a", "adk"}
+SOAK = {"phoenix", "mlflow", "traced", "chdb", "spark", *OLD_SDK}
 """Environments that are installed only on request."""
 OLD = {"0_1", "0_2", "vendor"}
 CLIENT_SECONDS = 600
@@ -31,13 +34,11 @@ CLIENT_TO_SERVER, SERVER_TO_CLIENT = 0, 1
 
 
 def missing(*kinds: str) -> str | None:
-    """Return why peers of these kinds cannot run here (each one of SDK, SOAK, OLD, `generations`), or None if they
-    can."""
+    """Return why peers of these kinds cannot run here (each one of SDK, FRAMEWORKS, SOAK, OLD, `generations`), or
+    None if they can."""
     for kind in kinds:
-        if kind in SOAK and not (ENVIRONMENTS / f"{kind}.stamp").is_file():
-            return f"the {kind} environment is missing: run `python tests/peers/setup.py --soak`"
-        if kind in SDK and not (ENVIRONMENTS / f"{kind}.stamp").is_file():
-            return f"the {kind} environment is missing: run `python tests/peers/setup.py`"
+        if kind in SDK | FRAMEWORKS | SOAK and not (ENVIRONMENTS / f"{kind}.stamp").is_file():
+            return f"the {kind} environment is missing: run `python tests/peers/setup.py {kind}`"
         if kind == "js" and shutil.which("node") is None:
             return "node is not on PATH"
         if kind == "spark" and shutil.which("java") is None:
@@ -57,8 +58,9 @@ def command(role: str, kind: str) -> list[str]:
         return [str(ENVIRONMENTS / kind / "bin" / "python"), str(PEERS / "engines" / f"{kind}_rows.py")]
     if kind == "traced":
         return [str(ENVIRONMENTS / kind / "bin" / "python"), str(PEERS / "traced" / f"{role}.py")]
-    folder = "agents" if role == "agent" else "clients"
-    return [str(ENVIRONMENTS / kind / "bin" / "python"), str(PEERS / folder / f"{kind}_{role}.py")]
+    folder = "frameworks" if kind in FRAMEWORKS else "agents" if role == "agent" else "clients"
+    program = PEERS / folder / f"{OLD_SDK.get(kind, kind)}_{role}.py"
+    return [str(ENVIRONMENTS / kind / "bin" / "python"), str(program)]
 
 
 @dataclass(frozen=True)

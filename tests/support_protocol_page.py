@@ -6,7 +6,7 @@ The page marks each table with `<!-- table: NAME -->` and `<!-- end of table -->
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,14 +15,18 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.protocol.dialect import dialect_of_request, dialect_of_result, dialect_of_version
 from a2a_proxy.protocol.errors import GENERATION_MISMATCH, GRPC_STATUS_NAMES, RPC_REASONS, RPC_REASONS_0_1
+from a2a_proxy.protocol.exchange import LIFE, Life, LifeEvent
 from a2a_proxy.protocol.json_shapes import decode_result
 from a2a_proxy.protocol.operations import GRPC_METHODS, JSONRPC_METHODS, OPERATIONS, ResponseKind, message_names
 from a2a_proxy.protocol.rest_path import CONFIG_METHODS, CONFIGS_METHODS, PATHS, VERBS
 from a2a_proxy.protocol.schema import schema_set_of
+from a2a_proxy.protocol.stream_life import PIPE_LIFE, PipeEvent, PipeLife
 from a2a_proxy.protocol.summary import STATE_NUMBERS
 from a2a_proxy.rules.families.err.table import ERROR_TABLE
 from a2a_proxy.rules.families.gen.mapping import MISMATCH_CODES
+from a2a_proxy.rules.families.stream.course import COURSE, Course, CourseEvent
 from a2a_proxy.rules.schema.protobuf_shapes import grammar
+from a2a_proxy.rules.state.transitions import NEW, UNKNOWN, change_of
 
 PAGE = Path(__file__).parents[1] / "proxy/a2a_proxy/manual/protocol.md"
 
@@ -209,6 +213,48 @@ def states() -> Iterator[str]:
         yield _row(str(int(state)), f"`{name}`", _code(others), kind)
 
 
+def life() -> Iterator[str]:
+    """Life of an exchange with an HTTP stream: the next state and what the event means."""
+    yield from _machine(LIFE, Life, LifeEvent)
+
+
+def pipe_life() -> Iterator[str]:
+    """Life of a call on a pipe."""
+    yield from _machine(PIPE_LIFE, PipeLife, PipeEvent)
+
+
+def course() -> Iterator[str]:
+    """The end of a stream, as rules judge it."""
+    yield from _machine(COURSE, Course, CourseEvent)
+
+
+def _machine(table: Mapping[Any, Any], states: Iterable[str], events: Iterable[str]) -> Iterator[str]:
+    """State x event; a dash is an event that cannot happen."""
+    known = [state for state in states if any(state == before for before, _ in table)]
+    yield from _head("event, in state", *known)
+    for event in events:
+        steps = [table.get((state, event), ("", "")) for state in known]
+        cells = [
+            meaning if after == state else f"{meaning} -> {after}" if after else ""
+            for state, (after, meaning) in zip(known, steps, strict=True)
+        ]
+        yield _row(event, *cells)
+
+
+def transitions() -> Iterator[str]:
+    """State before x state shown."""
+    named = [*TaskState, UNKNOWN]
+    columns = [state for state in named if state]
+    yield from _head("from, to", *(_state_name(state) for state in columns))
+    for before in named:
+        cells = [str(change_of(before, state)) for state in columns]
+        yield _row("new" if before == NEW else _state_name(before), *cells)
+
+
+def _state_name(state: TaskState) -> str:
+    return "unknown number" if state == UNKNOWN else state.name
+
+
 def fields(line: SchemaSet, base: SchemaSet | None = None) -> Iterator[str]:
     """Yield the messages of a version; with `base` only those that differ from the message of that name there."""
     known = _messages(base) if base else {}
@@ -276,6 +322,10 @@ TABLES: dict[str, Callable[[], Iterator[str]]] = {
     "evidence": evidence,
     "live": live,
     "states": states,
+    "transitions": transitions,
+    "life": life,
+    "pipe life": pipe_life,
+    "course": course,
     "fields 1.0": lambda: fields("1.0"),
     "fields 0.3": lambda: fields("0.3"),
     "fields rc": lambda: fields("rc", "1.0"),

@@ -45,7 +45,7 @@ def test_the_format() -> None:
 
 
 @given(CHUNKS)
-def test_what_is_packed_is_scanned(chunks: list[Chunk]) -> None:
+def test_packed_records_are_scanned_back_equal(chunks: list[Chunk]) -> None:
     """Records come back equal, with nothing left."""
     data = wire(chunks)
     found = scan_records(data)
@@ -53,7 +53,7 @@ def test_what_is_packed_is_scanned(chunks: list[Chunk]) -> None:
 
 
 @given(CHUNKS, st.data())
-def test_a_torn_tail_is_waited_for(chunks: list[Chunk], data: st.DataObject) -> None:
+def test_a_torn_tail_is_no_damage_and_is_read_later(chunks: list[Chunk], data: st.DataObject) -> None:
     """Cut anywhere, the whole records are found, the rest is no damage, and reading on from there finds the others."""
     raw = wire(chunks)
     cut = data.draw(st.integers(0, len(raw)))
@@ -65,7 +65,7 @@ def test_a_torn_tail_is_waited_for(chunks: list[Chunk], data: st.DataObject) -> 
 
 
 @given(CHUNKS.filter(bool), st.data())
-def test_damage_is_told_and_never_raised(chunks: list[Chunk], data: st.DataObject) -> None:
+def test_damage_is_reported_without_an_exception(chunks: list[Chunk], data: st.DataObject) -> None:
     """One wrong byte: the records before it are found, nothing wrong is, and no exception comes."""
     raw = bytearray(wire(chunks))
     place = data.draw(st.integers(0, len(raw) - 1))
@@ -77,7 +77,7 @@ def test_damage_is_told_and_never_raised(chunks: list[Chunk], data: st.DataObjec
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_can_be_scanned(data: bytes) -> None:
+def test_any_bytes_are_scanned_without_an_exception(data: bytes) -> None:
     """Garbage is damage or a torn tail."""
     found = scan_records(data)
     assert found.end <= len(data)

@@ -4,8 +4,9 @@ It can be run any number of times: the stamp of an environment names its content
 current is left alone.
 
     python tests/peers/setup.py            makes what is missing
+    python tests/peers/setup.py NAME ...   makes these environments only, also those that CI does without
     python tests/peers/setup.py --check    exits 1 when something is missing, and makes nothing
-    python tests/peers/setup.py --soak     makes what only tests of the mark `soak` and benchmarks need as well: 3.7 GB
+    python tests/peers/setup.py --soak     makes what only tests of the mark `soak` and benchmarks need as well: 5 GB
 """
 
 from __future__ import annotations
@@ -29,9 +30,13 @@ PEERS = HERE.parent.parent / ".peers"
 VENVS = {
     "sdk1": ("a2a-sdk[grpc,http-server]==1.3.*", "uvicorn>=0.30"),
     "sdk03": ("a2a-sdk[grpc,http-server]==0.3.*", "uvicorn>=0.30"),
+    "fasta2a": ("fasta2a[pydantic-ai]==2.1.1", "httpx>=0.28", "uvicorn>=0.30"),
+    "adk": ("google-adk[a2a]==2.13.0", "uvicorn>=0.30"),
 }
 
 SOAK_VENVS = {
+    "sdk1.0": ("a2a-sdk[grpc,http-server]==1.0.3", "uvicorn>=0.30"),
+    "sdk1.1": ("a2a-sdk[grpc,http-server]==1.1.5", "uvicorn>=0.30"),
     "phoenix": ("arize-phoenix==20.26.*",),
     "mlflow": ("mlflow==3.17.*",),
     "traced": (
@@ -44,9 +49,9 @@ SOAK_VENVS = {
     "chdb": ("chdb==4.4.*",),
     "spark": ("pyspark==4.3.*",),
 }
-"""For `tests/e2e/test_backends.py` only: tracing backends, and agents that send spans of their own; an S3 server for
-`tests/benchmarks/lake.py`; ClickHouse in a process, and Spark, which needs Java 17 or newer, for
-`tests/archive/test_engines.py`."""
+"""Older SDKs for `tests/e2e/test_real_peers.py`; tracing backends and agents that send spans of their own for
+`tests/e2e/test_backends.py`; an S3 server for `tests/benchmarks/lake.py`; ClickHouse in a process, and Spark, which
+needs Java 17 or newer, for `tests/archive/test_engines.py`."""
 
 MERMAID = "mermaid@11.17.2"
 """For `tests/inspect/formats/test_mermaid_in_chromium.py` only."""
@@ -129,12 +134,19 @@ def makers(*, soak: bool) -> dict[str, tuple[str, Callable[[Path], None]]]:
 def main() -> None:
     """Create each environment whose stamp differs, and print each step."""
     parser = argparse.ArgumentParser(description="make the environments of the real peers in .peers/")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="make these environments only")
     parser.add_argument("--check", action="store_true", help="make nothing; exit 1 when something is missing")
     parser.add_argument("--soak", action="store_true", help="make what only tests of the mark `soak` need too")
     asked = parser.parse_args()
     check: bool = asked.check
     missing = 0
-    for name, (wanted, make) in makers(soak=asked.soak).items():
+    names: list[str] = asked.names
+    known = makers(soak=asked.soak or bool(names))
+    if unknown := sorted(set(names) - known.keys()):
+        parser.error(f"no environment is called {', '.join(unknown)}: choose from {', '.join(known)}")
+    for name, (wanted, make) in known.items():
+        if names and name not in names:
+            continue
         folder, stamp = PEERS / name, PEERS / f"{name}.stamp"
         if stamp.is_file() and stamp.read_text() == wanted and folder.is_dir():
             print(f"{name}: ready")
@@ -149,7 +161,8 @@ def main() -> None:
         make(folder)
         stamp.write_text(wanted)
         print(f"{name}: made")
-    make_programs(check)
+    if not names:
+        make_programs(check)
     if check and missing:
         sys.exit(1)
 

@@ -138,7 +138,7 @@ _VALUES = st.recursive(
 
 @given(_VALUES, st.sampled_from([None, 1]), st.integers(0, 40))
 @settings(max_examples=300, deadline=None)
-def test_what_is_replaced_was_suspicious(value: Any, indent: int | None, missing: int) -> None:
+def test_only_suspicious_text_is_replaced(value: Any, indent: int | None, missing: int) -> None:
     """With any names and nesting: JSON, JSON in a string, cut JSON, Struct and ListValue."""
     text = json.dumps(value, indent=indent).encode()
     for data in (text, json.dumps({"text": text.decode()}).encode(), text[: len(text) - missing]):

@@ -45,7 +45,7 @@ def test_more_is_needed(wire: bytes) -> None:
 
 
 @given(wire=st.binary(min_size=MAX_PREFIX, max_size=MAX_PREFIX + 20))
-def test_an_answer_comes_and_stays(wire: bytes) -> None:
+def test_detection_gives_an_answer_that_later_bytes_do_not_change(wire: bytes) -> None:
     """Within the limit, whatever comes, and the answer does not change."""
     answers = [detect_protocol(wire[:size]) for size in range(len(wire) + 1)]
     certain = next(size for size, answer in enumerate(answers) if answer is not None)

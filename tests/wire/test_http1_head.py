@@ -86,7 +86,7 @@ def test_a_response_needs_no_reason() -> None:
 
 
 @given(prefix=st.binary(min_size=8, max_size=40), more=st.binary(max_size=10))
-def test_what_is_implausible_stays_so(prefix: bytes, more: bytes) -> None:
+def test_an_implausible_head_stays_implausible_with_more_bytes(prefix: bytes, more: bytes) -> None:
     """More bytes never make a head of what was none: a split cannot change the verdict."""
     for direction in Direction:
         assert is_plausible(direction, prefix) or not is_plausible(direction, prefix + more)

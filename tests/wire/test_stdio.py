@@ -273,7 +273,7 @@ def test_hostile_lines_take_linear_time(data: bytes) -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=3000))
-def test_what_is_held_is_bounded(data: bytes) -> None:
+def test_held_bytes_are_bounded(data: bytes) -> None:
     """By the limit of a message."""
     reader = PipeReader(Direction.TO_CLIENT, limit=20_000, keep=10)
     for byte in (b"Content-Length: 15000\r\n\r\n", b"{", b"[", b"", b"Content-Type: x/y\r\n\r\n{"):

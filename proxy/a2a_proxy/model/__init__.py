@@ -18,4 +18,5 @@ Values without imports from this package:
 - `finding`: findings of rules and decoders
 - `note`: a user's note
 - `name_json`: JSON of values that hold file names
+- `transitions`: state machines as tables
 """

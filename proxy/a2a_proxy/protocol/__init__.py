@@ -34,7 +34,8 @@ Calls and payloads:
 
 Tables and state:
 - `session_facts`: facts that the connections of a session share
-- `exchange`: one open exchange
+- `exchange`: one open exchange, and the table of its life
+- `stream_life`: the life of a call on a pipe
 - `outcome`: outcome of an exchange
 - `rest_path`: map from REST paths to operations
 - `operations`: the operation table

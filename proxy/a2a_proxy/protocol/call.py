@@ -13,7 +13,7 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, HeadRole, Undecodable
 from a2a_proxy.protocol.errors import header_value
-from a2a_proxy.protocol.exchange import MAX_STATES, ExchangeState
+from a2a_proxy.protocol.exchange import LIFE, MAX_STATES, ExchangeState, Life, LifeEvent, LifeMeaning, life_of_ends
 from a2a_proxy.protocol.rest_path import RestMatch
 from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.protocol.summary import NO_SUMMARY, STATE_LABELS, Summary
@@ -199,8 +199,7 @@ class HttpStreamCall(ExchangeDecoder, ABC):
 
     def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
         super().__init__(link, exchange)
-        self.over: list[int] = []
-        """Directions that ended or broke off."""
+        self.life = Life.OPEN
         self.unread: list[int] = []
         """Directions that have been reported as unreadable by a finding."""
 
@@ -242,32 +241,32 @@ class HttpStreamCall(ExchangeDecoder, ABC):
 
     def end(self, event: End, out: Out) -> None:
         """Handle the end of a direction."""
-        self._mark_over(event.direction)
         exchange = self.exchange
-        if event.direction == TO_AGENT:
-            exchange.request_ended = event.at
-        else:
+        by_agent = event.direction == TO_CLIENT
+        self.life, meaning = LIFE[self.life, LifeEvent.RESPONSE_END if by_agent else LifeEvent.REQUEST_END]
+        if by_agent:
             exchange.response_ended = event.at
-        if not (exchange.half_close or exchange.closed):
-            exchange.half_close = "client" if event.direction == TO_AGENT else "agent"
+        else:
+            exchange.request_ended = event.at
+        exchange.half_close = _FIRST_ENDS.get(meaning, exchange.half_close)
         self.on_end(event, out)
-        if event.direction == TO_CLIENT:
+        if by_agent:
             self.close(event.at, "complete")
         self.touch()
 
     def cut(self, event: Cut, out: Out) -> None:
         """Handle a direction that broke off. After the end of the response this is no fault, because the peer only
         cleans up (manual/protocol.md "Wire traps")."""
-        self._mark_over(event.direction)
-        exchange = self.exchange
-        if not exchange.response_ended and not exchange.closed:
+        how = exchange_end_of_cut(event)
+        after, meaning = LIFE[self.life, _life_event_of_cut(event, how)]
+        if meaning is not LifeMeaning.CLEAN_UP:
             self.on_cut(event, out)
+        if meaning is LifeMeaning.BROKEN_OFF:
             note = f"rst_stream {_http2_error_name(event.code)}" if event.how == "rst_stream" else event.how
             place = SpanPiece(event.at, event.at, event.start, event.start)
             self.emit(out, event.direction, FrameKind.CUT, place, "", NO_SUMMARY, make_detail(note=note))
-            self.close(event.at, exchange_end_of_cut(event))
-        elif event.direction == TO_CLIENT and exchange.how == "client gone" and not exchange.response_ended:
-            self.on_cut(event, out)  # the rest of the agent's answer to a client that had closed its own side
+            self.close(event.at, how)
+        self.life = after
         self.touch()
 
     def undecodable(self, event: Undecodable, out: Out) -> None:
@@ -286,16 +285,8 @@ class HttpStreamCall(ExchangeDecoder, ABC):
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing more can arrive on this stream: both directions are over, or it broke off.
-
-        A client that sent FIN may still read, so its FIN does not end the agent's direction.
-        """
-        exchange = self.exchange
-        return len(self.over) == 2 or bool(exchange.closed and exchange.how not in ("complete", "client gone"))
-
-    def _mark_over(self, direction: Direction) -> None:
-        if direction not in self.over:
-            self.over.append(int(direction))
+        """Whether nothing more can arrive on this stream, or the proxy refused the exchange."""
+        return self.life is Life.OVER or self.exchange.how == "refused"
 
     def count_bytes(self, event: Head | Body) -> None:
         """Add the bytes of an event to the count of its direction."""
@@ -309,12 +300,12 @@ class HttpStreamCall(ExchangeDecoder, ABC):
     def save(self) -> dict[str, object]:
         """Return the state as plain values for msgpack."""
         exchange = msgspec.to_builtins(self.exchange, builtin_types=(bytes,))
-        seen = {"over": list(self.over), "unread": list(self.unread)}
+        seen = {"life": str(self.life), "unread": list(self.unread)}
         return {"kind": self.kind, "exchange": exchange, **seen, **self.save_framing()}
 
     def load(self, state: dict[str, Any]) -> None:
         """Restore the state that `save` returned."""
-        self.over = list(state["over"])
+        self.life = Life(state["life"]) if "life" in state else life_of_ends(state["over"], self.exchange.how)
         self.unread = list(state["unread"])
         self.load_framing(state)
 
@@ -394,6 +385,17 @@ _HTTP2_ERROR_NAMES = [
 
 def _http2_error_name(code: int) -> str:
     return _HTTP2_ERROR_NAMES[code] if code < len(_HTTP2_ERROR_NAMES) else str(code)
+
+
+_FIRST_ENDS = {LifeMeaning.HALF_CLOSED: "client", LifeMeaning.ANSWERED_EARLY: "agent"}
+"""`Exchange.half_close` after the end of the first direction."""
+
+
+def _life_event_of_cut(event: Cut, how: str) -> LifeEvent:
+    """Return the event of a cut that ends an exchange as `how`."""
+    if event.direction == TO_CLIENT:
+        return LifeEvent.AGENT_CUT
+    return LifeEvent.CLIENT_GONE if how == "client gone" else LifeEvent.CLIENT_CUT
 
 
 def exchange_end_of_cut(event: Cut) -> str:

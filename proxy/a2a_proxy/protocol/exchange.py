@@ -1,18 +1,97 @@
-"""One exchange while it is open: a mutable version of `model.exchange.Exchange`, with the state of its decoding.
+"""One exchange while it is open: a mutable version of `model.exchange.Exchange`, with the state of its decoding, and
+the table of its life.
 
 A test compares the fields with the model's.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from enum import StrEnum
 from operator import attrgetter
 
 import msgspec
 
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
+from a2a_proxy.model.transitions import TransitionTable
 from a2a_proxy.model.wire import Headers
 
 MAX_STATES = 32
+
+
+class Life(StrEnum):
+    """State of an exchange that has an HTTP stream of its own."""
+
+    OPEN = "open"
+    REQUEST_ENDED = "request ended"
+    ANSWERED = "answered"
+    """The response has ended before the request."""
+    CLIENT_LEFT = "client left"
+    """The client closed its side: it may still read, so the response continues."""
+    OVER = "over"
+    """Nothing more can arrive."""
+
+
+class LifeEvent(StrEnum):
+    """Event at which a direction of the stream ends or breaks off."""
+
+    REQUEST_END = "request ends"
+    RESPONSE_END = "response ends"
+    CLIENT_GONE = "client gone"
+    """FIN or RST of the client's connection."""
+    CLIENT_CUT = "request cut"
+    """RST_STREAM of the client, or its bytes were not captured."""
+    AGENT_CUT = "response cut"
+
+
+class LifeMeaning(StrEnum):
+    """What an event means for the exchange."""
+
+    HALF_CLOSED = "half-closed by the client"
+    ANSWERED_EARLY = "complete, half-closed by the agent"
+    COMPLETE = "complete"
+    BROKEN_OFF = "broken off: a CUT frame"
+    LATE_REQUEST_END = "end of a request that was answered or left"
+    REST = "rest of the response"
+    CLEAN_UP = "no fault: a peer cleans up"
+
+
+LIFE = TransitionTable(
+    {
+        (Life.OPEN, LifeEvent.REQUEST_END): (Life.REQUEST_ENDED, LifeMeaning.HALF_CLOSED),
+        (Life.OPEN, LifeEvent.RESPONSE_END): (Life.ANSWERED, LifeMeaning.ANSWERED_EARLY),
+        (Life.OPEN, LifeEvent.CLIENT_GONE): (Life.CLIENT_LEFT, LifeMeaning.BROKEN_OFF),
+        (Life.OPEN, LifeEvent.CLIENT_CUT): (Life.OVER, LifeMeaning.BROKEN_OFF),
+        (Life.OPEN, LifeEvent.AGENT_CUT): (Life.OVER, LifeMeaning.BROKEN_OFF),
+        (Life.REQUEST_ENDED, LifeEvent.RESPONSE_END): (Life.OVER, LifeMeaning.COMPLETE),
+        (Life.REQUEST_ENDED, LifeEvent.CLIENT_GONE): (Life.CLIENT_LEFT, LifeMeaning.BROKEN_OFF),
+        (Life.REQUEST_ENDED, LifeEvent.CLIENT_CUT): (Life.OVER, LifeMeaning.BROKEN_OFF),
+        (Life.REQUEST_ENDED, LifeEvent.AGENT_CUT): (Life.OVER, LifeMeaning.BROKEN_OFF),
+        (Life.ANSWERED, LifeEvent.REQUEST_END): (Life.OVER, LifeMeaning.LATE_REQUEST_END),
+        (Life.ANSWERED, LifeEvent.RESPONSE_END): (Life.ANSWERED, LifeMeaning.REST),  # of a second response
+        (Life.ANSWERED, LifeEvent.CLIENT_GONE): (Life.OVER, LifeMeaning.CLEAN_UP),
+        (Life.ANSWERED, LifeEvent.CLIENT_CUT): (Life.OVER, LifeMeaning.CLEAN_UP),
+        (Life.ANSWERED, LifeEvent.AGENT_CUT): (Life.ANSWERED, LifeMeaning.CLEAN_UP),
+        (Life.CLIENT_LEFT, LifeEvent.REQUEST_END): (Life.CLIENT_LEFT, LifeMeaning.LATE_REQUEST_END),
+        (Life.CLIENT_LEFT, LifeEvent.RESPONSE_END): (Life.OVER, LifeMeaning.REST),
+        (Life.CLIENT_LEFT, LifeEvent.CLIENT_GONE): (Life.CLIENT_LEFT, LifeMeaning.CLEAN_UP),
+        (Life.CLIENT_LEFT, LifeEvent.CLIENT_CUT): (Life.CLIENT_LEFT, LifeMeaning.CLEAN_UP),
+        (Life.CLIENT_LEFT, LifeEvent.AGENT_CUT): (Life.OVER, LifeMeaning.REST),
+    }
+)
+"""Life of an exchange that has an HTTP stream of its own; that of a call on a pipe is in `protocol.stream_life`. An
+exchange that the proxy refused is over when it closes. Undefined: a second end of the request, and anything when it is
+over, because the decoder of the stream is gone."""
+
+
+def life_of_ends(over: Collection[int], how: str) -> Life:
+    """Return the state of an exchange of which a version without this table saved the directions that are over and
+    `Exchange.how`."""
+    if len(over) == 2 or how not in ("", "complete", "client gone"):
+        return Life.OVER
+    if how:
+        return Life.ANSWERED if how == "complete" else Life.CLIENT_LEFT
+    return Life.REQUEST_ENDED if over else Life.OPEN
 
 
 class ExchangeState(msgspec.Struct):

@@ -23,7 +23,7 @@ def test_choosing_and_zooming() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(-20, 20), st.booleans())))
-def test_it_stays_within(moves: list[tuple[int, bool]]) -> None:
+def test_the_cursor_stays_within_the_span(moves: list[tuple[int, bool]]) -> None:
     """Also where the span becomes shorter."""
     cursor = PlotCursor()
     for by, extend in moves:

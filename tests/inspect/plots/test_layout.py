@@ -51,7 +51,7 @@ def test_every_line_fits(width: int, lines: int, at: int, anchor: int, plain: bo
 
 
 @pytest.mark.parametrize(("width", "there"), [(77, "CALLS  "), (157, "FIRST P95")])
-def test_the_table(width: int, there: str) -> None:
+def test_the_table_always_has_binding_and_distribution(width: int, there: str) -> None:
     """Binding and distribution are always there; a narrow screen has fewer measures."""
     bins = [0] * (len(BIN_LIMITS) + 1)
     bins[10] = 3

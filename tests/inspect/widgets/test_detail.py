@@ -57,7 +57,7 @@ def test_a_payload_without_framing() -> None:
 
 
 @given(st.binary(max_size=80), st.integers(0, 90))
-def test_of_a_large_payload_the_beginning(payload: bytes, limit: int) -> None:
+def test_only_the_beginning_of_a_large_payload_is_shown(payload: bytes, limit: int) -> None:
     """What is shown is the beginning of all of it, and no more of the payload than was asked for."""
     one = frame(1, 1, payload, framing="data: \0\n\n")
     whole, part = wire_bytes(one, 1000), wire_bytes(one, limit)
@@ -194,7 +194,7 @@ def test_process_records_are_shown_with_their_calls() -> None:
 
 
 @given(values)
-def test_json_indented_as_it_comes(value: object) -> None:
+def test_indented_json_has_the_same_value(value: object) -> None:
     """Whole JSON comes out as the same JSON, and its lines are harmless."""
     lines = list(indent_json(json.dumps(value).encode()))
     assert json.loads("".join(lines)) == value
@@ -202,7 +202,7 @@ def test_json_indented_as_it_comes(value: object) -> None:
 
 
 @given(values, st.integers(0, 200))
-def test_json_cut_anywhere(value: object, size: int) -> None:
+def test_indenting_truncated_json_changes_only_white_space(value: object, size: int) -> None:
     """What is there of it loses nothing but white space."""
     text = json.dumps(value)[:size]
     assert "".join("".join(indent_json(text.encode())).split()) == "".join(text.split())

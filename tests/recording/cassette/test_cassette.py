@@ -50,7 +50,7 @@ _written = st.tuples(st.lists(frames(), max_size=4), st.lists(findings, max_size
 
 @_slow
 @given(st.lists(st.tuples(st.integers(0, 1), _written), max_size=5), st.booleans())
-def test_lossless_both_ways(tmp_path_factory, written, ended):
+def test_conversion_between_recording_and_cassette_loses_nothing(tmp_path_factory, written, ended):
     """SQLite to cassette to SQLite to cassette: the same values, the same bytes; also for values of no sense."""
     folder = tmp_path_factory.mktemp("lossless")
     db = open_private()

@@ -55,14 +55,14 @@ def agree(path: Path, node: Node) -> None:
 
 @settings(max_examples=300)
 @given(st.sampled_from(SAMPLES), nodes())
-def test_any_expression(path: Path, node: Node) -> None:
+def test_any_expression_finds_the_same_as_the_naive_filter(path: Path, node: Node) -> None:
     """Generated expressions."""
     agree(path, node)
 
 
 @settings(max_examples=400)
 @given(st.sampled_from(SAMPLES), matches())
-def test_any_condition(path: Path, node: Node) -> None:
+def test_any_condition_finds_the_same_as_the_naive_filter(path: Path, node: Node) -> None:
     """Generated conditions, one at a time: no other one hides what it finds."""
     agree(path, node)
 

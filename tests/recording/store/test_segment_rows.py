@@ -78,7 +78,9 @@ def _read(db: Any) -> Changes:
 
 
 @given(st.tuples(segments(1), segments(7)), interruptions(3), handoffs(2))
-def test_what_went_in_comes_out(cut: tuple[Segment, Segment], broken: Interruption, handoff: Handoff) -> None:
+def test_stored_segments_are_read_back_unchanged(
+    cut: tuple[Segment, Segment], broken: Interruption, handoff: Handoff
+) -> None:
     changes = Changes([], [], [], segments=list(cut), interruptions=[broken], handoffs=[handoff])
     db = open_private()
     Writer.on_connection(db, FACTS).write([], [], changes)

@@ -40,7 +40,7 @@ def _same(value: object) -> object:
 
 @_slow
 @given(st.lists(frames(), max_size=8), st.lists(findings, max_size=3), st.lists(changes(), min_size=1, max_size=2))
-def test_every_value_comes_out_as_it_went_in(stored, found, snapshots):
+def test_every_written_value_is_read_back_unchanged(stored, found, snapshots):
     """Any frame, finding, connection, exchange and task, also those that no peer should have sent."""
     db = open_private()
     writer = Writer.on_connection(db, facts())

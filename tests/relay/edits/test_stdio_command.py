@@ -59,7 +59,7 @@ def test_assignments_alone_have_no_program(text: str, found: bool) -> None:
     st.lists(st.tuples(st.from_regex(r"[A-Za-z_][A-Za-z0-9_]*", fullmatch=True), st.text()), max_size=3),
     st.lists(st.text(), min_size=1, max_size=4),
 )
-def test_words_stay_what_they_are(assignments: list[tuple[str, str]], command: list[str]) -> None:
+def test_a_command_keeps_its_words(assignments: list[tuple[str, str]], command: list[str]) -> None:
     """However they are quoted: assignments stay in front, then come the proxy's words, then the command's."""
     assume("=" not in command[0])  # which would be one assignment more
     front = [f"{name}={shlex.quote(value)}" for name, value in assignments]
@@ -68,7 +68,7 @@ def test_words_stay_what_they_are(assignments: list[tuple[str, str]], command: l
 
 
 @given(st.text())
-def test_no_text_is_too_odd(text: str) -> None:
+def test_any_text_is_wrapped_without_an_exception(text: str) -> None:
     assert _MARK in wrap_command(text, _WORDS, _PROGRAM) or text.lower().startswith("stdio:///")
     is_wrapped(text, _WORDS[:2])
 

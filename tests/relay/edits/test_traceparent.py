@@ -134,7 +134,7 @@ def test_with_host_and_cards() -> None:
 
 @settings(max_examples=20, deadline=None)
 @given(talk=conversations(), size=st.integers(1, 60))
-def test_generated_conversations(talk: list[tuple[bytes, bytes, bytes]], size: int) -> None:
+def test_traceparent_is_the_only_change_to_any_conversation(talk: list[tuple[bytes, bytes, bytes]], size: int) -> None:
     """All else is as without an edit, in both directions; each answer still belongs to its request."""
     editor = Http1Editor(PLAN)
     for _, asked, answer in talk:

@@ -349,6 +349,13 @@ def test_blocking_before_1_0() -> None:
     assert not verdicts(sends(), "015")
 
 
+def test_a_0_3_send_that_is_answered_in_the_form_of_1_0_need_not_block() -> None:
+    """As fasta2a answers it: what the agent may do follows from the request, the form of the answer is A2A-VER-007."""
+    message = {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "hi"}]}
+    answer = {"task": {"id": "t1", "contextId": "c1", "status": {"state": "submitted"}}}
+    assert not verdicts(rpc("message/send", {"message": message}, answer, version=""), "014")
+
+
 def test_a_blocking_return_of_a_non_blocking_send_is_flagged() -> None:
     """A Message takes the time that it takes."""
     params = send(configuration=AT_ONCE)

@@ -168,7 +168,7 @@ EXAMPLES = settings(max_examples=60, deadline=None, suppress_health_check=list(H
 
 @EXAMPLES
 @given(mutated(), st.booleans())
-def test_mutated_json(value: Any, by_rest: bool) -> None:
+def test_the_gate_changes_no_finding_about_mutated_json(value: Any, by_rest: bool) -> None:
     """Events of JSON-RPC and REST."""
     if by_rest:
         agreed(rest_stream("POST", "/message:stream", send(), value))
@@ -178,7 +178,7 @@ def test_mutated_json(value: Any, by_rest: bool) -> None:
 
 @EXAMPLES
 @given(mutated())
-def test_mutated_protobuf(value: Any) -> None:
+def test_the_gate_changes_no_finding_about_mutated_protobuf(value: Any) -> None:
     """Events of gRPC, as far as protobuf can say them."""
     try:
         data = from_dict("1.0", "StreamResponse", value).SerializeToString()
@@ -189,7 +189,7 @@ def test_mutated_protobuf(value: Any) -> None:
 
 @EXAMPLES
 @given(st.sampled_from(WHOLE), st.data())
-def test_mutated_bytes(value: Any, data: st.DataObject) -> None:
+def test_the_gate_changes_no_finding_about_mutated_bytes(value: Any, data: st.DataObject) -> None:
     """One byte changed, added or taken away."""
     raw = bytearray(from_dict("1.0", "StreamResponse", value).SerializeToString())
     place = data.draw(st.integers(0, len(raw) - 1))

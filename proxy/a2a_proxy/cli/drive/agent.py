@@ -16,7 +16,7 @@ from a2a_proxy.cli.errors import UserError
 from a2a_proxy.drive.plan import BINDINGS
 from a2a_proxy.drive.stdio import StdioTransport
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.protocol.bindings.card import read_card
+from a2a_proxy.protocol.bindings.card import WELL_KNOWN_PATHS, read_card
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.protocol.session_facts import CardFacts, card_facts
 from a2a_proxy.protocol.text import make_visible
@@ -27,7 +27,6 @@ from a2a_proxy.relay.edits.card_urls import CardAddress, is_local, parse_card_ur
 from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.tls import HTTP1, Tls, Trust
 
-_CARD_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 _CONNECT_SECONDS = 5.0
 """Seconds that a connection, or a card, may take."""
 _PROXY_CODE = "from a2a_proxy.cli.main import main; main()"
@@ -67,7 +66,7 @@ async def find_agent(upstream: str, grpc: str, trust: Trust) -> AgentAddress:
     async with aiohttp.ClientSession(
         connector=connector, timeout=aiohttp.ClientTimeout(total=_CONNECT_SECONDS)
     ) as http:
-        for path in _CARD_PATHS:
+        for path in WELL_KNOWN_PATHS:
             card = await _fetch_card(http, f"http{'s' if main_upstream.tls else ''}://{main_upstream.address}{path}")
             if card is not None:
                 _add_card_interfaces(agent, main_upstream, card)

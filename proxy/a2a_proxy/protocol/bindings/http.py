@@ -28,7 +28,7 @@ from a2a_proxy.protocol.call import (
     make_detail,
 )
 from a2a_proxy.protocol.errors import header_value
-from a2a_proxy.protocol.exchange import ExchangeState
+from a2a_proxy.protocol.exchange import ExchangeState, Life
 from a2a_proxy.protocol.rest_path import match_request_line
 from a2a_proxy.protocol.summary import NO_SUMMARY
 from a2a_proxy.wire.body import BodyCollector
@@ -202,7 +202,8 @@ class HttpCall(HttpStreamCall, HttpExchange):
         own side may still read, however, so the agent's response continues."""
         reads_on = event.direction == TO_AGENT and event.how == "eof"
         for direction in (TO_AGENT, TO_CLIENT):
-            if (direction in self.over and direction != event.direction) or (direction == TO_CLIENT and reads_on):
+            is_over = direction == TO_AGENT and self.life is Life.CLIENT_LEFT
+            if is_over or (direction == TO_CLIENT and reads_on):
                 continue
             if direction == TO_CLIENT and self._events is not None:
                 self._flush_events(event.at, out)

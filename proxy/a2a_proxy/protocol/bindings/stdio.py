@@ -1,8 +1,7 @@
 """A2A on a pipe (manual/protocol.md "Stdio"): many calls on one connection, distinguished by their JSON-RPC ids.
 
-A streaming call has several responses with the same id, and no message marks its end (Q-19). A unary call therefore
-ends with its first response; a streaming call with a terminal state, a Message, `final: true` or an error. A stream
-that shows an interrupted state *rests*: agents may end it there or continue it (Q-01). It ends with the pipe.
+A streaming call has several responses with the same id, and no message marks its end (Q-19): `protocol.stream_life`
+decides it.
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.chunk import ExitFacts
-from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.wire import Cut, End, Framed
 from a2a_proxy.protocol.bindings import jsonrpc
 from a2a_proxy.protocol.call import (
@@ -33,6 +31,7 @@ from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.json_summary import summarise_leniently
 from a2a_proxy.protocol.schema import BYTES, JSON, TEXT
+from a2a_proxy.protocol.stream_life import PIPE_LIFE, PipeEvent, PipeLife, PipeMeaning, pipe_event_of
 from a2a_proxy.protocol.summary import NO_SUMMARY
 
 MAX_OPEN_CALLS = 10_000
@@ -87,8 +86,7 @@ _decode_message_kind = msgspec.json.Decoder(_MessageKind).decode
 _decode_notification = msgspec.json.Decoder(_Notification).decode
 _decode_any = msgspec.json.Decoder(msgspec.Raw).decode
 _HANDSHAKES = {b'"handshake"': "handshake", b'"handshakeAck"': "handshakeAck"}
-_INTERRUPTED_STATES = frozenset(int(state) for state in TaskState if state.interrupted)
-_TERMINAL_STATES = frozenset(int(state) for state in TaskState if state.terminal)
+_PROXY_ENDS = ("connection lost", "proxy stopped", "proxy killed")
 
 
 class StdioCall(RpcExchange):
@@ -96,8 +94,7 @@ class StdioCall(RpcExchange):
 
     def __init__(self, link: ConnectionLink, exchange: ExchangeState) -> None:
         super().__init__(link, exchange)
-        self.rests = False
-        """Whether its task is interrupted, so no further event is expected."""
+        self.life = PipeLife.QUIET
         self.notified = False
         """Whether its events arrive as notifications; its only response ends it."""
         self.unclear = False
@@ -113,7 +110,8 @@ class StdioCall(RpcExchange):
         self._count_response(message)
         kind = FrameKind.EVENT if streams else FrameKind.RESPONSE
         jsonrpc.read_one_response(self, message, kind, out, framing=message.framing)
-        return not streams or self._is_last_frame(out[-1])
+        event = pipe_event_of(out[-1], notified=False) if streams else PipeEvent.RESPONSE
+        return self.advance(event) is not PipeMeaning.CONTINUES
 
     def read_notification(self, method: str, params: dict[str, Any], message: Framed, out: Out) -> bool:
         """Emit a notification, which is an event or an error of the stream; return whether it ends the call."""
@@ -128,7 +126,7 @@ class StdioCall(RpcExchange):
             return True
         summary = summarise_leniently(params, True)
         self.emit(out, TO_CLIENT, FrameKind.EVENT, message, JSON, summary, ("", 0, method, message.framing))
-        self._is_last_frame(out[-1])
+        self.advance(pipe_event_of(out[-1], notified=True))
         return False
 
     def _count_response(self, message: Framed) -> None:
@@ -138,18 +136,16 @@ class StdioCall(RpcExchange):
             exchange.response_started = message.began
             exchange.response_headers = message.headers
 
-    def _is_last_frame(self, frame: object) -> bool:
-        if not isinstance(frame, Frame):
-            return False
-        self.rests = frame.state in _INTERRUPTED_STATES or (self.rests and not frame.state)
-        # A Message among the events of a task is a fault, and the task continues.
-        last = frame.kind is FrameKind.ERROR or (frame.event is EventKind.MESSAGE and not self.exchange.state)
-        return last or frame.final or frame.state in _TERMINAL_STATES
+    def advance(self, event: PipeEvent) -> PipeMeaning:
+        """Apply an event to the life of the call; return what it means."""
+        self.life, meaning = PIPE_LIFE[self.life, event]
+        return meaning
 
     def save(self) -> dict[str, object]:
         """Return the state as plain values for msgpack."""
         exchange = msgspec.to_builtins(self.exchange, builtin_types=(bytes,))
-        marks = {"guessed": self.guessed, "rests": self.rests, "notified": self.notified, "unclear": self.unclear}
+        rests = self.life is PipeLife.RESTING
+        marks = {"guessed": self.guessed, "rests": rests, "notified": self.notified, "unclear": self.unclear}
         return {"exchange": exchange, "calls": dict(self.calls), **marks}
 
     @classmethod
@@ -157,8 +153,10 @@ class StdioCall(RpcExchange):
         """Return the call of a state that `save` returned."""
         call = cls(link, msgspec.convert(state["exchange"], ExchangeState, builtin_types=(bytes,)))
         call.calls = dict(state["calls"])
-        for mark in ("guessed", "rests", "notified", "unclear"):
+        for mark in ("guessed", "notified", "unclear"):
             setattr(call, mark, state[mark])
+        shown = PipeLife.SHOWN if call.exchange.state else PipeLife.QUIET
+        call.life = PipeLife.RESTING if state["rests"] else shown
         return call
 
 
@@ -210,9 +208,11 @@ class Pipe:
             return
         key = _normalise_id(rpc_id)
         before = self.calls.get(key)
-        note = NOTE_ID_IN_FLIGHT if before is not None and not before.rests else ""
+        note = ""
         if before is not None:
-            self._finish_call(key, before, message.at, "complete" if before.rests else HOW_ID_REUSED)
+            replaced = before.advance(PipeEvent.ID_USED_AGAIN) is PipeMeaning.REPLACED
+            note = NOTE_ID_IN_FLIGHT if replaced else ""
+            self._finish_call(key, before, message.at, HOW_ID_REUSED if replaced else "complete")
         call = StdioCall(self._link, self._open_exchange(message))
         call.exchange.rpc_id = rpc_id
         call.unclear = bool(note)
@@ -332,8 +332,9 @@ class Pipe:
 
     def _cut_all_calls(self, place: SpanPiece, how: str, note: str, out: Out) -> None:
         side = TO_AGENT if how.startswith("client") else TO_CLIENT
+        event = PipeEvent.PIPE_LOST if how in _PROXY_ENDS else PipeEvent.PIPE_ENDED
         for rpc_id, call in list(self.calls.items()):
-            if call.rests and how not in ("connection lost", "proxy stopped", "proxy killed"):
+            if call.advance(event) is PipeMeaning.COMPLETE:
                 self._finish_call(rpc_id, call, place.at, "complete")
                 continue
             call.emit(out, side, FrameKind.CUT, place, "", NO_SUMMARY, make_detail(note=note))

@@ -106,9 +106,9 @@ def _find_sights(
 
 def _scan_session(session: SessionRow, scanner: ScanningRedactor) -> list[Sight]:
     facts = session.facts
-    told: list[tuple[str, Iterable[str]]] = [("command", facts.command), ("upstreams", facts.upstreams)]
-    told += [("listens", facts.listens), ("complete", (session.complete,)), ("redaction", facts.redaction)]
-    return [sight for name, texts in told for sight in scanner.in_texts(name, texts)]
+    texts_by_place: list[tuple[str, Iterable[str]]] = [("command", facts.command), ("upstreams", facts.upstreams)]
+    texts_by_place += [("listens", facts.listens), ("complete", (session.complete,)), ("redaction", facts.redaction)]
+    return [sight for name, texts in texts_by_place for sight in scanner.in_texts(name, texts)]
 
 
 def _scan_rest(

@@ -26,6 +26,7 @@ from a2a_proxy.rules.facts.partial_decode import (
     time_before,
 )
 from a2a_proxy.rules.state.records import AgentMessage, ExchangeRecord, KnownArtifact, TaskRecord
+from a2a_proxy.rules.state.transitions import Change, change_of
 
 TERMINAL = frozenset(int(state) for state in TaskState if state.terminal)
 INTERRUPTED = frozenset(int(state) for state in TaskState if state.interrupted)
@@ -144,7 +145,7 @@ def _apply_after_terminal(
     if frame.state in TERMINAL:
         _append_state(record, frame, task)
         return _CHANGED_FLAG | _LEFT_TERMINAL_FLAG  # two terminal states: one of them is wrong whichever stream lags
-    if before in TERMINAL:
+    if change_of(before, frame.state) is Change.LEAVES_END:
         return _reopen_task(record, frame, task) | _LEFT_TERMINAL_FLAG
     if record.started <= task.terminal or record.binding is Binding.WEBHOOK or record.events > 1:
         return 0  # a lagging stream or a late push

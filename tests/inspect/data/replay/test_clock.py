@@ -64,7 +64,7 @@ def test_invalid_times_are_refused(words: str) -> None:
 
 
 @given(st.integers(20, 200), st.integers(-S, 20 * S), st.sampled_from(SPEEDS))
-def test_the_line(width: int, at: int, speed: float) -> None:
+def test_the_clock_line_names_frame_and_speed_and_fits_the_width(width: int, at: int, speed: float) -> None:
     """It tells all, and where there is room it has a bar and fits."""
     clock = ReplayClock(DAY, DAY + 10 * S, DAY, speed=speed).jump_to(DAY + at)
     told = clock_line(clock, 0, (3, 34), width)
@@ -77,7 +77,7 @@ def test_the_line(width: int, at: int, speed: float) -> None:
 @given(
     st.lists(st.tuples(st.sampled_from(["turn", "fast", "slow", "wait", "jump"]), st.integers(0, 3 * S)), max_size=30)
 )
-def test_it_stays_within_and_never_goes_back_by_itself(moves: list[tuple[str, int]]) -> None:
+def test_the_clock_stays_within_the_recording_and_never_decreases_by_itself(moves: list[tuple[str, int]]) -> None:
     clock, world = CLOCK, 0
     for move, by in moves:
         before, world = clock.position(world), world + by

@@ -22,7 +22,7 @@ records = st.recursive(hostile | st.integers() | st.booleans() | st.none(), lamb
 
 @settings(max_examples=15)
 @given(st.lists(records, max_size=5))
-def test_what_goes_in_comes_out(values: list[object]) -> None:
+def test_added_records_are_read_back_from_the_page(values: list[object]) -> None:
     """Of every text what can be shown of it; the block is one element with letters in it, to any parser."""
     stream = io.BytesIO()
     tables = RecordTables(stream)

@@ -18,6 +18,8 @@ from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import agent_reply, chunk, input_required, reply, send, snapshot, status
 from a2a_proxy.rules.facts.naming import object_prefix, state_label
 from a2a_proxy.rules.facts.partial_decode import decode_artifacts, decode_status
+from a2a_proxy.rules.schema.check import request_dialect
+from a2a_proxy.rules.schema.shape import Family
 from a2a_proxy.rules.state.records import ACTIVE
 from a2a_proxy.rules.state.state_sequence import SECOND_NS, SENDING_OPERATIONS
 
@@ -100,7 +102,7 @@ def early(context: RuleContext) -> Iterator[RuleFinding]:
     if frame.state not in ACTIVE or frame.kind is FrameKind.EVENT:  # A2A-HTTP-005 judges a stream in place of an answer
         return
     wanted = _returns_immediately(context)
-    if wanted is False or (wanted is None and context.is_v1):
+    if wanted is False or (wanted is None and context.is_v1 and request_dialect(context) is not Family.OLD):
         asked = "`returnImmediately` is not set" if context.is_v1 else "`blocking` is true"
         told = f"the answer is task {frame.task_id} in state {state_label(frame.state)}, although {asked}"
         path = f"{context.root}{object_prefix(frame, context.is_v1, context.operation)}status.state"

@@ -14,9 +14,10 @@ from a2a_proxy.rules.examples.objects import input_required, reply, send, snapsh
 from a2a_proxy.rules.facts.naming import event_phrase, object_prefix, state_label
 from a2a_proxy.rules.facts.partial_decode import decode_status, time_before
 from a2a_proxy.rules.state.records import TaskRecord
-from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS, TERMINAL
+from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
+from a2a_proxy.rules.state.transitions import Change, change_of
 
-_WORKING_EVENTS = frozenset({TaskState.WORKING, TaskState.COMPLETED})
+_INPUT_REQUIRED = int(TaskState.INPUT_REQUIRED)
 _QUESTION_EVENT = reply("which one?", id="q1", taskId="t1")
 _AUTH_EVENT = state("AUTH_REQUIRED", message=reply("a token for the calendar, please", id="q1", taskId="t1"))
 _QUESTION_CALL = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required()))
@@ -60,7 +61,7 @@ def back(context: RuleContext) -> Iterator[RuleFinding]:
         and context.operation in SENDING_OPERATIONS
     ):
         before = request_snapshot.state
-    if before and before not in TERMINAL:
+    if change_of(before, frame.state) is Change.BACK:
         told = f"task {frame.task_id} was {state_label(before)}, but {event_phrase(frame)} now shows submitted"
         yield RuleFinding(summary=told, path=f"{_status_path(context)}.state", value="submitted")
 
@@ -91,7 +92,8 @@ def unasked(context: RuleContext) -> Iterator[RuleFinding]:
     recorded, nothing is wrong.
     """
     frame, task = context.frame, context.task
-    if frame.state not in _WORKING_EVENTS or task is None or not _is_after_input(context):
+    answered = change_of(_INPUT_REQUIRED, frame.state) is Change.ANSWERED
+    if not answered or task is None or not _is_after_input(context):
         return
     if task.client_message_at <= _input_began(task):
         told = f"task {frame.task_id} was input-required, but {event_phrase(frame)} shows {state_label(frame.state)}"

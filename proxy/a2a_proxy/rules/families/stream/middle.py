@@ -13,6 +13,7 @@ from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc_stream
 from a2a_proxy.rules.examples.objects import agent_reply, chunk, send, snapshot, status
 from a2a_proxy.rules.facts.naming import state_label
+from a2a_proxy.rules.families.stream.course import COURSE, Course, CourseMeaning, course_event_of
 from a2a_proxy.rules.families.stream.words import STREAMS, WITH_LIVE, event_and_state
 from a2a_proxy.rules.state.state_sequence import TERMINAL
 
@@ -132,20 +133,17 @@ def after_terminal(context: RuleContext) -> Iterator[RuleFinding]:
     """
     record, frame = context.record, context.frame
     notes = record.writable_notes()
-    ended = notes.get("stream.ended")
-    if ended is None:
-        if context.has_flag(FrameFlag.TERMINAL):
-            notes["stream.ended"] = [frame.state, frame.seq, 1, int(record.final_at > 0)]
+    course, end_state = notes.get("stream.course", (Course.RUNNING, 0))
+    is_terminal = context.has_flag(FrameFlag.TERMINAL)
+    if end_state and not context.has_flag(ANY_EVENT):
         return
-    state, _, left, final = ended
-    if not context.has_flag(ANY_EVENT) or final:
-        return
-    if frame.event is EventKind.TASK and frame.state == state and left:
-        ended[2] = 0
-        return
-    yield RuleFinding(
-        summary=f"{event_and_state(frame)} after state {state_label(state)}; no event may follow a terminal state"
-    )
+    event = course_event_of(frame, end_state, is_terminal=is_terminal, is_final=record.final_at > 0)
+    after, meaning = COURSE[Course(course), event]
+    if after != course:
+        notes["stream.course"] = [str(after), end_state or frame.state]
+    if meaning is CourseMeaning.AFTER_END:
+        told = f"{event_and_state(frame)} after state {state_label(end_state)}; no event may follow a terminal state"
+        yield RuleFinding(summary=told)
 
 
 @rule(

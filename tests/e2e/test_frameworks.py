@@ -1,0 +1,170 @@
+"""Agents and clients of A2A frameworks with the real proxy between them: they behave as without it, the operation of
+each call is recorded, and each error that the rules find is a fault of the framework that the manual lists.
+
+Each agent is called twice directly and through the proxy: by the tests, call by call, so that each operation and each
+error comes up; and by the client of the same framework, where it has one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+import support_framework_calls as tables
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.tools.recheck import recheck_session
+from support_faults import explained
+from support_frameworks import Answer, Call, Player, anonymous, in_order, run_client
+from support_peers import agent, missing
+from support_proxy import proxy
+
+CARD, SEND, STREAM, GET = "GetAgentCard", "SendMessage", "SendStreamingMessage", "GetTask"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An agent with its options, and either calls of the test or a client."""
+
+    agent: str
+    calls: tuple[Call, ...] = ()
+    client: str = ""
+    operations: tuple[str, ...] = ()
+    """What the client calls."""
+    by_command: bool = False
+    """Not in CI; run by `tests/run -m "soak or not soak" tests/e2e/test_frameworks.py`."""
+
+    @property
+    def name(self) -> str:
+        """As in the manual."""
+        return f"{self.client or 'calls'}-to-{self.agent}".replace(" --", "-")
+
+    @property
+    def expected(self) -> list[str]:
+        """The operations, in the order in which the calls begin."""
+        return [call.operation for call in in_order(self.calls)] or list(self.operations)
+
+
+PAIRS = [
+    Pair("fasta2a", tables.FASTA2A),
+    Pair("fasta2a", client="fasta2a", operations=(CARD, STREAM, GET, GET, SEND)),
+    Pair("adk", tables.ADK),
+    Pair("adk", client="adk", operations=(CARD, STREAM, STREAM, STREAM)),
+    Pair("adk --legacy", tables.ADK, by_command=True),
+    Pair("adk --legacy", client="adk --legacy", operations=(CARD, STREAM, STREAM, STREAM), by_command=True),
+]
+
+
+@dataclass(frozen=True)
+class Talk:
+    """What one pair did directly and through the proxy, and the recording of the latter."""
+
+    pair: Pair
+    direct: list[Any]
+    relayed: list[Any]
+    answers: list[Answer]
+    """Those through the proxy; none if a client called."""
+    recording: Recording
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(pair, id=pair.name, marks=pytest.mark.soak if pair.by_command else ()) for pair in PAIRS],
+)
+def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
+    """A pair's talk: made once, looked at by all tests."""
+    pair: Pair = request.param
+    kind, *options = pair.agent.split()
+    if why := missing(kind, *pair.client.split()[:1]):
+        pytest.skip(why)
+    folder = tmp_path_factory.mktemp("talk")
+    with agent(kind, *options) as far:
+        direct, _ = play(pair, far.base_url)
+        with proxy(folder, f"127.0.0.1:{far.http}", far.grpc_target) as between:
+            relayed, answers = play(pair, between.base_url)
+            between.stop()
+    with Recording(folder / "recording.a2a") as recording:
+        yield Talk(pair, direct, relayed, answers, recording)
+
+
+def play(pair: Pair, base_url: str) -> tuple[list[Any], list[Answer]]:
+    """What the pair's caller saw, without ids and times, and the answers as they came."""
+    if pair.client:
+        return anonymous(run_client(pair.client, base_url)), []
+    answers = asyncio.run(Player(base_url).play(pair.calls))
+    return anonymous([each.shown() for each in answers]), answers
+
+
+@pytest.mark.peers
+def test_the_caller_sees_the_same_as_without_the_proxy(talk: Talk) -> None:
+    assert len(talk.direct) >= 4
+    assert talk.relayed == talk.direct
+
+
+@pytest.mark.peers
+def test_the_operation_of_each_call_is_recorded(talk: Talk) -> None:
+    """Only a method that A2A does not have has none, and no call is left as HTTP of an unknown kind."""
+    exchanges = [row.exchange for row in talk.recording.exchanges()]
+    assert [each.operation for each in exchanges] == talk.pair.expected
+    assert [each.target for each in exchanges if each.operation and each.binding is Binding.OTHER] == []
+
+
+@pytest.mark.peers
+def test_the_recording_is_whole(talk: Talk) -> None:
+    """Nothing is lost or still open, and each payload could be read."""
+    (session,) = talk.recording.sessions()
+    assert (session.how, session.complete, session.lost) == ("clean", "complete", 0)
+    assert {row.exchange.how for row in talk.recording.exchanges()} == {"complete"}
+    frames = [row.frame for row in talk.recording.frames_after(0)]
+    assert [frame.payload for frame in frames if frame.kind is FrameKind.UNDECODABLE] == []
+
+
+@pytest.mark.peers
+def test_answers_and_events_are_recorded_as_they_were_sent(talk: Talk) -> None:
+    """Each once and in order; the card apart, whose addresses the proxy rewrites for the client."""
+    for answer, row in zip(talk.answers, talk.recording.exchanges(), strict=bool(talk.answers)):
+        if row.exchange.binding is Binding.CARD:
+            continue
+        frames = [each.frame for each in talk.recording.frames(row.key)]
+        said = [each.payload for each in frames if each.direction is Direction.TO_CLIENT and each.payload]
+        assert len(said) == len(answer.said)
+        assert all(same(read(each), sent) for each, sent in zip(said, answer.said, strict=True))
+
+
+def same(recorded: Any, sent: Any) -> bool:
+    """Are these equal, but for the labels in place of secrets?"""
+    if isinstance(recorded, dict) and isinstance(sent, dict):
+        return recorded.keys() == sent.keys() and all(same(each, sent[name]) for name, each in recorded.items())
+    if isinstance(recorded, list) and isinstance(sent, list):
+        return len(recorded) == len(sent) and all(map(same, recorded, sent))
+    return bool(recorded == sent) or str(recorded).startswith("redacted-")
+
+
+def read(payload: bytes) -> Any:
+    """A JSON document, or the text of an answer that is none."""
+    try:
+        return json.loads(payload)
+    except ValueError:
+        return payload.decode()
+
+
+@pytest.mark.peers
+def test_each_error_is_a_fault_that_the_manual_lists(talk: Talk) -> None:
+    """No false alarm: the rules find in this pair's traffic the errors that the manual's table has for it, no other."""
+    found = {row.finding.rule for row in talk.recording.findings() if row.finding.severity is Severity.ERROR}
+    assert {rule for rule in found if rule.startswith("A2A-")} == explained(talk.pair.name)
+
+
+@pytest.mark.peers
+def test_rechecking_the_recording_finds_the_same(talk: Talk) -> None:
+    live = [row.finding for row in talk.recording.findings() if row.finding.rule.startswith("A2A-")]
+    (session,) = talk.recording.sessions()
+    assert [each for each in recheck_session(talk.recording, session) if each.rule.startswith("A2A-")] == live
