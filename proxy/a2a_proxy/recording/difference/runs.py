@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.event import state_label
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.task import Task
 from a2a_proxy.recording.difference.exchanges import Difference, compare_exchanges
@@ -255,13 +255,9 @@ def _compare_tasks(left: ComparedRun, right: ComparedRun, ids: PairedIds) -> Ite
 
 def _task_values(task: Task) -> dict[str, Any]:
     return {
-        "states": " > ".join(_state_label(number) for _, number in task.states),
+        "states": " > ".join(state_label(number) for _, number in task.states),
         "missed": [[run.first, run.last] for run in task.gaps],
     }
-
-
-def _state_label(number: int) -> str:
-    return TaskState(number).label if number in TaskState._value2member_map_ else str(number)
 
 
 def _tasks_of_run(run: ComparedRun) -> dict[str, Task]:
