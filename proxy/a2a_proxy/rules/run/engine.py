@@ -28,7 +28,7 @@ from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary
 from a2a_proxy.rules.run.deadlines import Deadline, DeadlineQueue
 from a2a_proxy.rules.run.gate import Checks, check_payload, checks_for
 from a2a_proxy.rules.run.missing_payload import MissingPayload
-from a2a_proxy.rules.run.repeat_limit import MAX_PER_EXCHANGE, RepeatLimit
+from a2a_proxy.rules.run.repeat_limit import RepeatLimit
 from a2a_proxy.rules.run.request_flags import end_flags, exchange_flags
 from a2a_proxy.rules.run.status_fast_path import PLAIN_FRAMINGS, is_repeated_status
 from a2a_proxy.rules.state.records import ExchangeRecord, TaskRecord
@@ -126,7 +126,7 @@ FRAMES_PER_BLOCK = 128
 class Engine:
     """Runs the rules on one session."""
 
-    def __init__(self, selected_rules: dict[str, Rule] | None = None, max_per_exchange: int = MAX_PER_EXCHANGE) -> None:
+    def __init__(self, selected_rules: dict[str, Rule] | None = None, max_per_exchange: int | None = None) -> None:
         self._rules = all_rules() if selected_rules is None else selected_rules
         self.session = SessionState()
         self._repeat_limit = RepeatLimit(max_per_exchange)
