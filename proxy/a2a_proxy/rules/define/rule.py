@@ -33,6 +33,10 @@ class RuleFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Set if a variant of the rule has another severity than the rule."""
     is_sure: bool = True
     """False lowers the confidence."""
+    is_final: bool = False
+    """Whether later traffic could not change the verdict. Other findings have low confidence if the deadline is settled
+    at the end of the session.
+    """
     seq: int | None = None
     """The frame of the finding if it is not the current one; -1 for the exchange as a whole."""
     track: ExchangeRecord | None = None
@@ -77,6 +81,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     judge: Judge
     due: DueJudge | None = None
     """Called at the time that `judge` requested with `RuleContext.schedule_due`."""
+    settled_at_end: bool = False
+    """Whether `due` is called at the end of the session for deadlines that it precedes; otherwise these are dropped."""
     module: str = ""
 
     @property
@@ -106,6 +112,7 @@ def rule(
     also_broken: tuple[str, ...] = (),
     draft: bool = False,
     due: DueJudge | None = None,
+    settled_at_end: bool = False,
 ) -> Callable[[Judge], Judge]:
     """Register the decorated function as a rule. `operations` are 1.0 names; see `Rule` for the other arguments.
 
@@ -136,6 +143,7 @@ def rule(
             draft=draft,
             judge=judge,
             due=due,
+            settled_at_end=settled_at_end,
             module=judge.__module__,
         )
         return judge

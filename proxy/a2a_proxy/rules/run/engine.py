@@ -1,7 +1,8 @@
 """Runs the rules over redacted frames and exchanges and emits findings, live and for recordings.
 
 Time advances with frames and with `tick`. Work that is due before a frame (an ended exchange, a deadline) runs before
-that frame, so the order of findings depends only on the traffic, not on when `tick` is called.
+that frame, so the order of findings depends only on the traffic, not on when `tick` is called. `end` settles or drops
+the deadlines that are still to come (`Rule.settled_at_end`).
 """
 
 from __future__ import annotations
@@ -238,8 +239,12 @@ class Engine:
             self._advance_time(at, out)
 
     def end(self, at: int, out: list[Observation]) -> None:
-        """End the session at `at` (ns) and report the findings that were suppressed."""
+        """End the session at `at` (ns), settle the deadlines after it and report the findings that were suppressed."""
         self._advance_time(at + 1, out)
+        for due in self._deadlines.take_all():
+            rule = self._rules.get(due.rule)
+            if rule is not None and rule.settled_at_end:
+                self._run_deadline(due, at, out)
         for (ident, severity, agent, _, operation), count, told in self._repeat_limit.suppressed_counts():
             where = f" in {operation}" if operation else ""
             summary = f"found {count} times in total{where}; {told} of them are listed"
@@ -438,7 +443,7 @@ class Engine:
             due = deadlines.take_next()
             self._now = max(self._now, due.at)
             if due.rule:
-                self._run_deadline(due, out)
+                self._run_deadline(due, due.at, out)
                 continue
             record = self.session.exchange_records.get(due.exchange)
             if record is not None:
@@ -449,8 +454,8 @@ class Engine:
         assert self._current_rule is not None
         self._deadlines.add_deadline(self._current_rule.id, context, at, note, record)
 
-    def _run_deadline(self, due: Deadline, out: list[Observation]) -> None:
-        """Run the `due` function of a rule. If the exchange has ended, only its number is available."""
+    def _run_deadline(self, due: Deadline, at: int, out: list[Observation]) -> None:
+        """Run the `due` function of a rule at `at`. If the exchange has ended, only its number is available."""
         rule = self._rules.get(due.rule)
         if rule is None or rule.due is None:
             return
@@ -459,9 +464,9 @@ class Engine:
         if record is None:
             record = due.closed_record()
         exchange = exchange or due.closed_exchange()
-        context = RuleContext(self.session, record, exchange, due.at, self._schedule_due)
+        context = RuleContext(self.session, record, exchange, at, self._schedule_due)
         context.task = self.session.task_record(due.agent, due.task_id) if due.task_id else None
-        context.due_seq, context.due_note = due.seq, due.note
+        context.due_seq, context.due_note, context.due_at = due.seq, due.note, due.at
         self._run_judges(((rule, rule.due),), context, out)
 
     # --- rules --------------------------------------------------------------------------------------------------
@@ -528,7 +533,8 @@ class Engine:
         if count > 1:
             evidence["count"] = str(count)
         seq = finding.seq if finding.seq is not None else frame.seq if frame is not None else -1
-        sure = finding.is_sure and not (
+        sure = finding.is_sure and (finding.is_final or not context.is_early)
+        sure = sure and not (
             rule.scope is EvidenceScope.LIVE and context.task is not None and not context.task.created_by
         )
         out.append(

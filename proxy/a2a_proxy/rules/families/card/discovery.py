@@ -43,7 +43,9 @@ def _check_card_found(context: RuleContext) -> Iterator[RuleFinding]:
             )
     elif is_v1(found) or string_member(found, "protocolVersion").startswith("0.3"):
         yield RuleFinding(
-            summary=f"the agent card is not at {WELL_KNOWN} ({context.due_note}) but at another path", seq=-1
+            summary=f"the agent card is not at {WELL_KNOWN} ({context.due_note}) but at another path",
+            seq=-1,
+            is_final=True,
         )
 
 
@@ -60,6 +62,7 @@ _LOST_CARD = http("GET", WELL_KNOWN, version="", status=404, answer="{}")
     bindings=CARD,
     operations=("GetAgentCard",),
     due=_check_card_found,
+    settled_at_end=True,
     flagged=(_LOST_CARD + fetch_card(path="/.well-known/agent.json")).then(
         fetch_card(path="/.well-known/agent.json"), 4000 * MS
     ),

@@ -89,6 +89,7 @@ def stale(context: RuleContext) -> Iterator[RuleFinding]:
     operations=SEND_OPERATIONS,
     draft=True,
     due=lambda see: _check_mismatch_later(see),
+    settled_at_end=True,
     flagged=(_FIRST_READ + _conditional_send("5", None, _mismatch_error("5"))).then(_read_task("5", id=3), 3000 * MS),
     clean=_FIRST_READ + _conditional_send("5", None, _mismatch_error("6")) + _read_task("6", id=3),
 )
