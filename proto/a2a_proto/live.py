@@ -116,7 +116,7 @@ def _family_by_field_1(fields: _Fields | None) -> LivePayload:
     id)."""
     if not fields:
         return ""
-    if 8 in fields or 9 in fields:  # the timeline and the elicitations of a task; only 2153 uses these numbers
+    if 9 in fields:  # the elicitations of a task; only 2153 uses this number
         return "2153"
     if _readable_text(fields, 1):
         return "bidi"

@@ -79,7 +79,8 @@ AGENT = [
     ("1975", made("live-1975", "LiveResponse", event={"artifact_update": {"task_id": "t"}})),
     ("1975", made("live-1975", "LiveResponse", frame={"part": {"raw": b"\x01"}, "seq_num": 1, "event": 2})),
     ("2153", made("live-2153", "StreamResponse", message_update={"task_id": "t", "message": MESSAGE})),
-    ("2153", made("live-2153", "StreamResponse", task={**TASK, "timeline": [{"generation": 1}]})),
+    ("2153", made("live-2153", "StreamResponse", task={**TASK, "elicitations": [{}]})),
+    ("bidi", made("1.0", "StreamResponse", task={**TASK, "timeline": [{"generation": 1}]})),
 ]
 
 

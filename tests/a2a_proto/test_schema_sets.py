@@ -75,6 +75,15 @@ rc        CreateTaskPushNotificationConfigRequest 5 config TaskPushNotificationC
 1.0       SendMessageConfiguration 4 return_immediately bool - returnImmediately
 1.0       SendMessageConfiguration 5 if_generation_match int64 optional ifGenerationMatch
 1.0       Task 7 generation int64 - generation
+1.0       Task 8 timeline TimelineEntry repeated timeline
+1.0       TimelineEntry 1 message Message entry message
+1.0       TimelineEntry 2 status TaskStatus entry status
+1.0       TimelineEntry 3 generation int64 - generation
+1.0       SendMessageConfiguration 6 timeline_length int32 optional timelineLength
+1.0       ListTasksRequest 9 timeline_length int32 optional timelineLength
+1.0       GetTaskRequest 5 timeline_length int32 optional timelineLength
+1.0       Artifact 7 start_generation int64 - startGeneration
+1.0       Artifact 8 end_generation int64 - endGeneration
 1.0       TaskStatusUpdateEvent 4 metadata google.protobuf.Struct - metadata
 1.0       TaskStatusUpdateEvent 5 generation int64 - generation
 1.0       TaskArtifactUpdateEvent 7 generation int64 - generation
@@ -141,7 +150,8 @@ rc         TaskStatusUpdateEvent    4
 rc         CancelTaskRequest        3
 rc         CreateTaskPushNotificationConfigRequest 3
 1.0        StreamResponse           5
-1.0        Task                     8
+1.0        Task                     9
+1.0        Artifact                 9
 live-1975  StreamResponse           5
 live-2153  AgentCapabilities        5
 """

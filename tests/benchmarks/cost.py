@@ -156,7 +156,7 @@ def _trickle(journal: Path, recording: Path) -> None:
 
 def _burst(folder: Path, wake: int) -> None:
     """Run a recorder process at normal priority and without output."""
-    from a2a_proxy.recorder.garbage_collection import reduce_collections
+    from a2a_proxy.recorder.__main__ import reduce_collections
     from a2a_proxy.recorder.process import record_session
     from a2a_proxy.recorder.status_writer import StatusWriter
 

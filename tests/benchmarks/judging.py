@@ -68,7 +68,7 @@ def _open_tasks(tasks: int) -> Open:
     """Run one client that calls one agent; changes are removed as a recorder does."""
     from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, Direction
     from a2a_proxy.observer import Observer
-    from a2a_proxy.recorder.garbage_collection import reduce_collections
+    from a2a_proxy.recorder.__main__ import reduce_collections
     from a2a_proxy.redaction import Redactor
 
     observer = Observer(Redactor(b"k" * 32))
@@ -96,7 +96,7 @@ def _talk(observer: Any, calls: Any, times: Any, tasks: int) -> None:
 
 
 def _again(path: Path) -> Again:
-    from a2a_proxy.recorder.garbage_collection import reduce_collections
+    from a2a_proxy.recorder.__main__ import reduce_collections
     from a2a_proxy.recording.read.reader import Recording
     from a2a_proxy.recording.tools.recheck import recheck_session
 

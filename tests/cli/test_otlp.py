@@ -8,10 +8,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from a2a_inspect.commands.otlp import OtlpExportOptions, export_otlp
-from a2a_proxy.cli.config import proxy_config
+from a2a_proxy.cli.config import ProxyArguments, proxy_config
 from a2a_proxy.cli.console import make_console
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.followers import run_followers
@@ -68,10 +69,15 @@ def test_closed_calls_are_sent_live_and_unsent_ones_later(proxy: Start, agent: A
 
 
 def test_invalid_options_are_refused_before_the_start() -> None:
-    plain = {"listen": (":0",), "upstream": ("a:1",), "upstream_grpc": (), "record": None, "keep_secrets": False}
-    for more in ({"otlp": "ftp://x"}, {"otlp_frames": True}):
-        with pytest.raises(UserError, match=r"is not an OTLP endpoint|no effect without --otlp"):
-            proxy_config(**plain, log_format="text", quiet=False, **more)  # type: ignore[arg-type]
+    plain = ProxyArguments(listen=(":0",), upstream=("a:1",))
+    cases: tuple[tuple[dict[str, object], str], ...] = (
+        ({"otlp": "ftp://x"}, "is not an OTLP endpoint"),
+        ({"otlp_frames": True}, "no effect without --otlp"),
+        ({"otlp": "http://localhost:4318", "otlp_segment": "5x"}, "^--otlp-segment: "),
+    )
+    for changes, message in cases:
+        with pytest.raises(UserError, match=message):
+            proxy_config(msgspec.structs.replace(plain, **changes))
 
 
 def test_the_summary_counts_unsent_spans_and_names_the_command(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.cli import run as run_module
-from a2a_proxy.cli.config import ProxyConfig, proxy_config
+from a2a_proxy.cli.config import ProxyArguments, ProxyConfig, proxy_config
 from a2a_proxy.cli.run import _QUIET_SECONDS, ProxyRun
 from a2a_proxy.model.chunk import ChunkKind
 from a2a_proxy.recorder.status import RecorderDone, RecorderProgress, Status
@@ -323,15 +323,7 @@ def test_help_is_fast_and_imports_little(proxy: Start, agent: Agent, tmp_path: P
 
 
 def a_config(agent: Agent, record: Path | None = None) -> ProxyConfig:
-    return proxy_config(
-        listen=("127.0.0.1:0",),
-        upstream=(agent.upstream,),
-        upstream_grpc=(),
-        record=record,
-        keep_secrets=False,
-        log_format="text",
-        quiet=True,
-    )
+    return proxy_config(ProxyArguments(listen=("127.0.0.1:0",), upstream=(agent.upstream,), record=record, quiet=True))
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def test_a_segment_length_is_a_duration(typed: str, seconds: int) -> None:
 
 @pytest.mark.parametrize("typed", ["9s", "0m", "5", "m", "5x", "-5m", "\u0665m", "9" * 30 + "s"])
 def test_an_invalid_segment_length_is_refused(typed: str) -> None:
-    with pytest.raises(UserError, match=r"segment: .* is (not a duration|too short)"):
+    with pytest.raises(UserError, match=r"^--segment: .* is (not a duration|too short)"):
         parse_span_options("internal", content=False, compat=(), segment=typed)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from a2a_proxy.capture.file_layout import STATE_VARIABLE
-from a2a_proxy.follower.keeper import MAX_STARTS, HookKeeper
+from a2a_proxy.follower.keeper import MAX_STARTS, HookKeeper, KeeperTiming
 from a2a_proxy.follower.lag import count_frames_after
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.rules.define.catalogue import all_rules
@@ -32,9 +32,8 @@ class Kept:
 
     def __init__(self, name: str, recording: Path, **options: Any) -> None:
         self.told: list[tuple[str, str]] = []
-        self.keeper = HookKeeper(
-            name, str(recording), lambda *told: self.told.append(told), **{"pauses": (0.01,), **options}
-        )
+        options.setdefault("timing", KeeperTiming(pause_seconds=(0.01,)))
+        self.keeper = HookKeeper(name, str(recording), lambda *told: self.told.append(told), **options)
         self.keeper.start()
 
     def ended(self) -> tuple[str, int, int]:
@@ -193,7 +192,7 @@ def test_a_spinning_hook_is_reported_and_ended(
 ) -> None:
     """It is reported after a time, killed after the grace period, and the frames it has not seen are counted."""
     sample(tmp_path / "r.db")
-    one = keep("noting:Spins", tmp_path / "r.db", stuck=0.1)
+    one = keep("noting:Spins", tmp_path / "r.db", timing=KeeperTiming(stuck_seconds=0.1))
     told = until(lambda: one.told)
     assert told[0][0].startswith("a call of hook noting:Spins has not returned for")
     until(lambda: methods(hooks) == ["start", "on_frame"])

@@ -27,6 +27,8 @@ TEXT = ("*.py", "*.md", "*.proto", "*.toml", "*.html")
 BANNED_NAMES = ("_told", "_tell", "_place", "_asked")
 MAX_COMPLEXITY = 15
 SMALL_LINES = 60
+MAX_PARAMETERS = 8
+LONG_DECLARATIONS = {("proxy/a2a_proxy/rules/define/rule.py", "rule")}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -197,16 +199,55 @@ def screen_inheritance() -> Measure:
 
 
 def small_modules() -> Measure:
-    """Modules under 60 lines that one module imports."""
+    """Modules under 60 lines that could be folded into the one module that imports them.
+
+    Left out are modules that must stay apart: an importer of another floor (the package of a contract) cannot take
+    them, and a module that is imported only inside functions or for types is loaded when it is needed, such as the
+    module of a command.
+    """
     graph = grimp.build_graph(*PACKAGES, cache_dir=None)
+    early = {(importer, name) for path, tree in modules().items() for importer, name in _early_imports(path, tree)}
     found = []
     for path in modules():
         lines = len((ROOT / path).read_text(encoding="utf-8").splitlines())
         if path.name.startswith("__") or lines >= SMALL_LINES:
             continue
-        if len(graph.find_modules_that_directly_import(module_name(path))) == 1:
+        name = module_name(path)
+        importers = graph.find_modules_that_directly_import(name)
+        if len(importers) == 1 and (importer := min(importers), name) in early and _floor(importer) == _floor(name):
             found.append(f"{path}: {lines} lines")
-    return Measure("modules under 60 lines with one importer", str(len(found)), "0", found)
+    return Measure("small modules to fold into their importer", str(len(found)), "0", found)
+
+
+def _early_imports(path: Path, tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Yield pairs of the module and each name that it imports when it is loaded itself."""
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from ((module_name(path), f"{node.module}.{name.name}") for name in node.names)
+            yield module_name(path), node.module
+        elif isinstance(node, ast.Import):
+            yield from ((module_name(path), name.name) for name in node.names)
+
+
+def _floor(module: str) -> tuple[str, ...]:
+    """`a2a_proxy.wire.sse` -> `a2a_proxy.wire`; the other distributions are one floor each."""
+    parts = tuple(module.split("."))
+    return parts[:2] if parts[0] == "a2a_proxy" else parts[:1]
+
+
+def long_parameter_lists() -> Measure:
+    """Functions with more than eight parameters, `self` and `cls` left out.
+
+    `rules.define.rule.rule` is allowed: its keywords are the columns of the table of rules.
+    """
+    found = []
+    for path, node in nodes(Function):
+        arguments = node.args
+        names = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+        count = len(names) - (names[:1] in (["self"], ["cls"]))
+        if count > MAX_PARAMETERS and (path.as_posix(), node.name) not in LONG_DECLARATIONS:
+            found.append(f"{count}: {path}:{node.lineno} {node.name}")
+    return Measure("functions with more than 8 parameters", str(len(found)), "0", found)
 
 
 def complex_functions() -> Measure:
@@ -261,6 +302,7 @@ MEASURES: tuple[Callable[[], Measure], ...] = (
     import_circles,
     screen_inheritance,
     small_modules,
+    long_parameter_lists,
     complex_functions,
     untested_modules,
 )

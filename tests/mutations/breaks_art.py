@@ -1,4 +1,4 @@
-"""Artifacts the chunks of which get lost, doubled or mixed up, and tasks that hold others than were streamed."""
+"""Artifacts whose chunks are lost, duplicated or reordered, and tasks whose artifacts differ from the streamed ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mutations.pick import GRPC, REST, pick, stream
 from support_mutations import Ex, Talk, Want, mutation
 
 FIRST, SECOND, LAST, NOTES = 2, 3, 5, 7
-"""In the stream of nine events: chunks of the report, and the artifact of one chunk."""
+"""Indices in the stream of nine events: chunks of the report, and the artifact of one chunk."""
 JS = ("js-three-bindings", "js-to-0.3")
 STREAMS = (*SDK, *JS)
 
@@ -20,7 +20,7 @@ STREAMS = (*SDK, *JS)
 
 @mutation(*STREAMS)
 def the_first_chunk_is_lost(talk: Talk) -> Iterator[Want]:
-    """What follows is appended to nothing; told once."""
+    """The next chunk is appended to an unknown artifact; reported once."""
     call = stream(talk)
     del call.answers[FIRST]
     yield Want("A2A-ART-001", call, call.answers[FIRST])
@@ -36,7 +36,7 @@ def the_first_chunk_is_lost_on_grpc(talk: Talk) -> Iterator[Want]:
 
 @mutation(*STREAMS)
 def an_artifact_begins_by_append(talk: Talk) -> Iterator[Want]:
-    """The only chunk that it has."""
+    """The artifact has only this chunk."""
     call = stream(talk)
     alter(call.answers[NOTES], lambda body: body.update(append=True))
     yield Want("A2A-ART-001", call, call.answers[NOTES])
@@ -44,7 +44,7 @@ def an_artifact_begins_by_append(talk: Talk) -> Iterator[Want]:
 
 @mutation(*STREAMS)
 def the_last_chunk_is_said_too_early(talk: Talk) -> Iterator[Want]:
-    """And another one follows."""
+    """Another chunk follows it."""
     call = stream(talk)
     alter(call.answers[LAST - 1], lambda body: body.update(lastChunk=True))
     yield Want("A2A-ART-002", call, call.answers[LAST])
@@ -52,7 +52,7 @@ def the_last_chunk_is_said_too_early(talk: Talk) -> Iterator[Want]:
 
 @mutation(*STREAMS)
 def the_last_chunk_is_not_said(talk: Talk) -> Iterator[Want]:
-    """Of an artifact in chunks, until the task is over."""
+    """No chunk of the artifact has `lastChunk` before the task ends."""
     call = stream(talk)
     alter(call.answers[LAST], lambda body: body.pop("lastChunk"))
     yield Want("A2A-ART-003", call, call.answers[-1])
@@ -60,7 +60,7 @@ def the_last_chunk_is_not_said(talk: Talk) -> Iterator[Want]:
 
 @mutation(*STREAMS)
 def the_last_chunk_is_lost(talk: Talk) -> Iterator[Want]:
-    """And with it the word that it is the last."""
+    """The flag `lastChunk` is lost with it."""
     call = stream(talk)
     del call.answers[LAST]
     yield Want("A2A-ART-003", call, call.answers[-1])
@@ -68,7 +68,7 @@ def the_last_chunk_is_lost(talk: Talk) -> Iterator[Want]:
 
 @mutation(*STREAMS)
 def append_is_forgotten(talk: Talk) -> Iterator[Want]:
-    """So that the chunk replaces those before."""
+    """The chunk replaces the earlier ones."""
     call = stream(talk)
     alter(call.answers[SECOND + 1], lambda body: body.pop("append"))
     yield Want("A2A-ART-004", call, call.answers[SECOND + 1])
@@ -84,7 +84,7 @@ def an_artifact_changes_its_name(talk: Talk) -> Iterator[Want]:
 
 @mutation(*STREAMS)
 def a_chunk_has_another_id(talk: Talk) -> Iterator[Want]:
-    """It is appended to an artifact that there is not."""
+    """It is appended to an unknown artifact."""
     call = stream(talk)
     alter(call.answers[SECOND], lambda body: body["artifact"].update(artifactId="reporx"))
     yield Want("A2A-ART-001", call, call.answers[SECOND])
@@ -92,7 +92,7 @@ def a_chunk_has_another_id(talk: Talk) -> Iterator[Want]:
 
 @mutation(*STREAMS)
 def the_last_chunk_comes_twice(talk: Talk) -> Iterator[Want]:
-    """And is appended twice."""
+    """It is appended twice."""
     call = stream(talk)
     more = call.answers[LAST].again(0)
     call.answers.insert(LAST + 1, more)
@@ -124,25 +124,25 @@ def a_task_in_a_list_has_an_artifact_twice(talk: Talk) -> Iterator[Want]:
 
 
 def _asked_after(talk: Talk) -> None:
-    """After the long stream, its task is asked for."""
+    """The task is read after its long stream."""
     ask_again(talk, stream(talk))
 
 
 def _after(talk: Talk) -> Ex:
-    """The call that was added."""
+    """Return the added call."""
     return talk.exchanges[-1]
 
 
 @mutation(*SDK, prepare=_asked_after)
 def a_chunk_was_lost(talk: Talk) -> Iterator[Want]:
-    """In the middle: the stream has less than the task."""
+    """A chunk in the middle: the stream has less content than the task."""
     del stream(talk).answers[SECOND]
     yield Want("A2A-ART-006", _after(talk), _after(talk).answers[0])
 
 
 @mutation(*SDK, prepare=_asked_after)
 def a_chunk_came_twice(talk: Talk) -> Iterator[Want]:
-    """The stream has more than the task."""
+    """The stream has more content than the task."""
     answers = stream(talk).answers
     answers.insert(SECOND + 1, answers[SECOND].again(0))
     yield Want("A2A-ART-006", _after(talk), _after(talk).answers[0])
@@ -159,7 +159,7 @@ def two_chunks_came_in_the_wrong_order(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK, prepare=_asked_after)
 def the_task_lacks_an_artifact(talk: Talk) -> Iterator[Want]:
-    """That was streamed."""
+    """The artifact was streamed."""
     call = _after(talk)
     alter(call.answers[0], lambda body: body["artifacts"].pop())
     yield Want("A2A-ART-006", call, call.answers[0])
@@ -167,7 +167,7 @@ def the_task_lacks_an_artifact(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK, prepare=_asked_after)
 def the_task_has_the_last_chunk_only(talk: Talk) -> Iterator[Want]:
-    """As agents do that replace where they should append."""
+    """The agent replaces the artifact instead of appending to it."""
     call = _after(talk)
 
     def keep_last(body: Any) -> None:
@@ -179,7 +179,7 @@ def the_task_has_the_last_chunk_only(talk: Talk) -> Iterator[Want]:
 
 @mutation("demo")
 def a_chunk_of_the_demo_was_lost(talk: Talk) -> Iterator[Want]:
-    """On gRPC, where its task is asked for afterwards."""
+    """On gRPC, where the task is read after the stream."""
     del stream(talk, GRPC).answers[SECOND]
     call = pick(talk, "GetTask", GRPC)
     yield Want("A2A-ART-006", call, call.answers[0])
@@ -187,7 +187,7 @@ def a_chunk_of_the_demo_was_lost(talk: Talk) -> Iterator[Want]:
 
 @mutation("js-three-bindings")
 def the_last_chunk_is_lost_on_rest(talk: Talk) -> Iterator[Want]:
-    """Of three bindings one."""
+    """On one of three bindings."""
     call = stream(talk, REST)
     del call.answers[LAST]
     yield Want("A2A-ART-003", call, call.answers[-1])
@@ -197,7 +197,7 @@ def the_last_chunk_is_lost_on_rest(talk: Talk) -> Iterator[Want]:
 
 
 def _numbered(talk: Talk) -> None:
-    """The task that is asked for has a generation, and its artifact a range of them."""
+    """The task that is read has a generation, and its artifact a range of generations."""
     call = looked_up(talk)
     answer = call.answers[0]
     alter(answer, lambda body: body.update(generation="9"))
@@ -206,7 +206,7 @@ def _numbered(talk: Talk) -> None:
 
 @mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", prepare=_numbered)
 def an_artifact_ends_before_it_begins(talk: Talk) -> Iterator[Want]:
-    """By its generations."""
+    """Its range of generations is reversed."""
     call = looked_up(talk)
     alter(call.answers[0], lambda body: body["artifacts"][0].update(endGeneration="3"))
     yield Want("A2A-ART-008", call, call.answers[0])

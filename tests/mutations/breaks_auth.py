@@ -1,4 +1,4 @@
-"""Credentials that are missing, in the wrong place, or of another kind than the card says."""
+"""Credentials that are missing, in the wrong place, or of another kind than the card declares."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ AFAR = "http://agent.example.com"
 
 
 def lookup(talk: Talk) -> Ex:
-    """The first look at a task."""
+    """Return the first GetTask call."""
     return talk.first("GetTask")
 
 
 def authenticate(call: Ex, value: str | None = ANN) -> None:
-    """With these credentials, or none."""
+    """Set these credentials on every call, or none."""
     call.set("authorization" if call.grpc else "Authorization", value)
 
 
@@ -35,7 +35,7 @@ def _all(talk: Talk) -> None:
 
 
 def _secured(talk: Talk) -> None:
-    """The cards want a bearer token, and every call has one."""
+    """The cards require a bearer token, and every call has one."""
     v1 = {
         "securitySchemes": {"bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}}},
         "securityRequirements": [{"schemes": {"bearer": {"list": []}}}],
@@ -47,7 +47,7 @@ def _secured(talk: Talk) -> None:
 
 
 def _afar(talk: Talk) -> None:
-    """The agent is somewhere in the world, reached in plain text."""
+    """The agent is on a public host over http."""
     for call in talk.exchanges:
         call.upstream = AFAR
 
@@ -62,7 +62,7 @@ def a_token_in_plain_text(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-jsonrpc", "sdk-0.3-rest", prepare=_afar)
 def a_cookie_in_plain_text(talk: Talk) -> Iterator[Want]:
-    """With the fetch of the card."""
+    """In the request for the card."""
     call = fetch(talk)
     call.set("Cookie", "session=5f2a9c81d0")
     yield Want("A2A-AUTH-001", call)
@@ -70,7 +70,7 @@ def a_cookie_in_plain_text(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK, *V0_3, "dialect-0.2", prepare=_secured)
 def a_call_without_credentials_is_served(talk: Talk) -> Iterator[Want]:
-    """Though the card wants some."""
+    """The card requires credentials."""
     call = lookup(talk)
     authenticate(call, None)
     yield Want("A2A-AUTH-002", call)
@@ -78,7 +78,7 @@ def a_call_without_credentials_is_served(talk: Talk) -> Iterator[Want]:
 
 @mutation("concurrent-grpc", "demo", prepare=_secured)
 def a_stream_without_credentials_is_served(talk: Talk) -> Iterator[Want]:
-    """Though the card wants some."""
+    """The card requires credentials."""
     call = talk.first("SendStreamingMessage")
     authenticate(call, None)
     yield Want("A2A-AUTH-002", call)
@@ -86,7 +86,7 @@ def a_stream_without_credentials_is_served(talk: Talk) -> Iterator[Want]:
 
 @mutation(*HTTP, "dialect-0.2")
 def a_401_without_a_challenge(talk: Talk) -> Iterator[Want]:
-    """Which credentials?"""
+    """The client cannot find out which credentials to obtain."""
     call = lookup(talk)
     call.status = 401
     call.answers = [Msg(b'{"detail":"Unauthorized"}', call.ended, "json")]
@@ -95,7 +95,7 @@ def a_401_without_a_challenge(talk: Talk) -> Iterator[Want]:
 
 @mutation(*HTTP, "concurrent-grpc")
 def the_card_is_refused_without_a_challenge(talk: Talk) -> Iterator[Want]:
-    """Even that."""
+    """The request for the card is refused without a challenge."""
     call = fetch(talk)
     call.status = 401
     call.answers = [Msg(b'{"detail":"Unauthorized"}', call.ended, "json")]
@@ -104,7 +104,7 @@ def the_card_is_refused_without_a_challenge(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-rest", "sdk-0.3-rest", "sdk-1.x-jsonrpc", "dialect-0.2")
 def a_key_in_the_url(talk: Talk) -> Iterator[Want]:
-    """Every log on the way has it."""
+    """The URL is written to logs."""
     call = lookup(talk)
     call.target += f"{'&' if '?' in call.target else '?'}api_key={KEY}"
     yield Want("A2A-AUTH-004", call)
@@ -112,7 +112,7 @@ def a_key_in_the_url(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-grpc", "demo", "js-to-0.3")
 def a_key_in_the_url_of_the_card(talk: Talk) -> Iterator[Want]:
-    """Before anything else."""
+    """In the first request of the conversation."""
     call = fetch(talk)
     call.target += f"?access_token={KEY}"
     yield Want("A2A-AUTH-004", call)
@@ -120,7 +120,7 @@ def a_key_in_the_url_of_the_card(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK, "js-three-bindings", "sdk-0.3-jsonrpc", "sdk-0.3-rest", prepare=_all)
 def the_extended_card_for_everybody(talk: Talk) -> Iterator[Want]:
-    """Without a token."""
+    """The request has no token."""
     call = extended(talk)
     authenticate(call, None)
     yield Want("A2A-AUTH-005", call, call.answers[0])
@@ -128,7 +128,7 @@ def the_extended_card_for_everybody(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK, prepare=_all)
 def a_refusal_that_tells_of_a_task(talk: Talk) -> Iterator[Want]:
-    """Ben learns that it exists."""
+    """Another client learns that the task exists."""
     call = lookup(talk)
     authenticate(call, BEN)
     _deny(call)
@@ -138,7 +138,7 @@ def a_refusal_that_tells_of_a_task(talk: Talk) -> Iterator[Want]:
 
 
 def _deny(call: Ex) -> None:
-    """403, or what stands for it."""
+    """Answer with 403 or its equivalent."""
     if call.grpc:
         call.answers, call.trailers = [], []
         call.set("grpc-status", "7", reply=True)
@@ -153,7 +153,7 @@ def _deny(call: Ex) -> None:
 
 @mutation(*SDK, *V0_3, prepare=_secured)
 def a_key_where_a_token_is_declared(talk: Talk) -> Iterator[Want]:
-    """Of what use is it to the agent?"""
+    """The card declares no API key."""
     call = lookup(talk)
     authenticate(call, None)
     call.set("x-api-key", KEY)
@@ -169,7 +169,7 @@ def a_password_where_a_token_is_declared(talk: Talk) -> Iterator[Want]:
 
 
 def _logs_in(talk: Talk) -> None:
-    """What waits for an answer waits for credentials."""
+    """A task that waits for input waits for credentials instead."""
     for call in talk.exchanges:
         for answer in call.answers:
             answer.data = answer.data.replace(b"INPUT_REQUIRED", b"AUTH_REQUIRED")

@@ -1,4 +1,4 @@
-"""HTTP statuses, methods, paths, queries and lengths that are wrong."""
+"""Wrong HTTP statuses, methods, paths, queries and lengths."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOKUPS = ("sdk-1.x-jsonrpc", "sdk-0.3-jsonrpc", "dialect-0.2")
 
 @mutation(*LOOKUPS)
 def an_error_with_status_500(talk: Talk) -> Iterator[Want]:
-    """A JSON-RPC error is usually under 200."""
+    """A JSON-RPC error is usually sent with status 200."""
     call = refused(talk)
     call.status = 500
     yield Want("A2A-HTTP-009", call, call.answers[0])
@@ -25,7 +25,7 @@ def an_error_with_status_500(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-rest", "demo")
 def an_error_with_status_200(talk: Talk) -> Iterator[Want]:
-    """Of REST."""
+    """A REST error."""
     call = refused(talk)
     call.status = 200
     call.set("content-type", "application/a2a+json", reply=True)
@@ -34,7 +34,7 @@ def an_error_with_status_200(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-rest")
 def a_task_with_status_404(talk: Talk) -> Iterator[Want]:
-    """It is there, and it is not found."""
+    """The body has the task although the status is 404."""
     call = pick(talk, "GetTask", REST)
     call.status = 404
     yield Want("A2A-HTTP-010", call, call.answers[0])
@@ -59,7 +59,7 @@ def a_call_with_credentials_is_redirected(talk: Talk) -> Iterator[Want]:
 
 @mutation("demo")
 def a_call_with_credentials_is_redirected_elsewhere(talk: Talk) -> Iterator[Want]:
-    """To a stranger."""
+    """To another host."""
     call = refused(talk)
     call.status, call.answers = 308, []
     call.set("location", "https://example.com/a2a/", reply=True)
@@ -68,7 +68,7 @@ def a_call_with_credentials_is_redirected_elsewhere(talk: Talk) -> Iterator[Want
 
 @mutation(*STREAMS)
 def the_last_chunk_is_missing(talk: Talk) -> Iterator[Want]:
-    """The task was told of to its end."""
+    """The task has ended in the stream."""
     call = stream(talk)
     call.finish = "stall"
     yield Want("A2A-HTTP-016", call)
@@ -112,7 +112,7 @@ def a_history_length_in_snake_case(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-rest")
 def a_number_in_words(talk: Talk) -> Iterator[Want]:
-    """And the agent takes it."""
+    """The agent accepts it."""
     call = pick(talk, "GetTask", REST)
     call.target = call.target.replace("=10", "=ten")
     yield Want("A2A-HTTP-012", call)
@@ -136,7 +136,7 @@ def a_state_of_0_3_in_a_query(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-rest", "sdk-0.3-rest", "demo")
 def a_get_with_a_body(talk: Talk) -> Iterator[Want]:
-    """What it means nobody knows."""
+    """The meaning of the body is undefined."""
     call = pick(talk, "GetTask", REST)
     body = Msg(b"{}", call.started, "json")
     call.requests.append(body)
@@ -146,7 +146,7 @@ def a_get_with_a_body(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-rest")
 def another_task_in_the_body(talk: Talk) -> Iterator[Want]:
-    """The path names the one that is canceled."""
+    """The path names the canceled task."""
     call = pick(talk, "CancelTask", REST)
     change(call.requests[0], lambda body: body.update(id="another"))
     yield Want("A2A-HTTP-014", call, call.requests[0])
@@ -154,7 +154,7 @@ def another_task_in_the_body(talk: Talk) -> Iterator[Want]:
 
 @mutation(*REST_V1)
 def the_path_of_an_operation_twice(talk: Talk) -> Iterator[Want]:
-    """The client was given the URL of an operation."""
+    """The client was configured with the URL of an operation."""
     call = alone(talk, "SendMessage", REST)
     call.target += "/message:send"
     call.status, call.answers = 404, []
@@ -163,7 +163,7 @@ def the_path_of_an_operation_twice(talk: Talk) -> Iterator[Want]:
 
 @mutation(*REST_V1)
 def a_json_rpc_call_to_a_rest_path(talk: Talk) -> Iterator[Want]:
-    """The client was given the URL of an operation."""
+    """The client was configured with the URL of an operation."""
     call = alone(talk, "SendMessage", REST)
     request = call.requests[0]
     replace(request, {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": request.value})

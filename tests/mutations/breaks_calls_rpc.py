@@ -1,4 +1,4 @@
-"""JSON-RPC requests, ids, results and errors that are broken."""
+"""Broken JSON-RPC requests, ids, results and errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from support_mutations import Msg, Talk, Want, mutation
 
 OLD = ("sdk-0.3-jsonrpc", "dialect-0.2")
 LOOKUPS = ("sdk-1.x-jsonrpc", *OLD)
-"""Samples with GetTask on JSON-RPC, of a task that is there and of one that is not."""
+"""Samples with GetTask on JSON-RPC, of an existing task and of an unknown one."""
 STREAMS = (*LOOKUPS, "js-three-bindings", "js-to-0.3", "demo")
 MIDDLE = 3
 """The index of a chunk in the middle of a stream."""
@@ -20,7 +20,7 @@ MIDDLE = 3
 
 @mutation(*LOOKUPS)
 def a_request_without_method(talk: Talk) -> Iterator[Want]:
-    """And answered all the same."""
+    """The agent answers it."""
     call = pick(talk, "GetTask", JSONRPC)
     change(call.requests[0], lambda body: body.pop("method"))
     yield Want("A2A-RPC-004", call, call.requests[0])
@@ -28,7 +28,7 @@ def a_request_without_method(talk: Talk) -> Iterator[Want]:
 
 @mutation(*LOOKUPS)
 def the_method_is_a_number(talk: Talk) -> Iterator[Want]:
-    """Nobody knows what is asked for."""
+    """The method cannot be identified."""
     call = pick(talk, "GetTask", JSONRPC)
     change(call.requests[0], lambda body: body.update(method=7))
     yield Want("A2A-RPC-004", call, call.requests[0])
@@ -36,7 +36,7 @@ def the_method_is_a_number(talk: Talk) -> Iterator[Want]:
 
 @mutation(*LOOKUPS)
 def an_unknown_method_succeeds(talk: Talk) -> Iterator[Want]:
-    """The agent takes it for GetTask."""
+    """The agent treats it as GetTask."""
     call = pick(talk, "GetTask", JSONRPC)
     change(call.requests[0], lambda body: body.update(method="tasks/look"))
     yield Want("A2A-RPC-011", call, call.answers[0])
@@ -44,7 +44,7 @@ def an_unknown_method_succeeds(talk: Talk) -> Iterator[Want]:
 
 @mutation(*LOOKUPS)
 def an_unknown_method_is_invalid_params(talk: Talk) -> Iterator[Want]:
-    """The wrong error."""
+    """The error should be MethodNotFound."""
     call = refused(talk)
     change(call.requests[0], lambda body: body.update(method="tasks/look"))
     change(call.answers[0], lambda body: body.update(error={"code": -32602, "message": "Invalid parameters"}))
@@ -53,7 +53,7 @@ def an_unknown_method_is_invalid_params(talk: Talk) -> Iterator[Want]:
 
 @mutation(*LOOKUPS)
 def params_are_an_array(talk: Talk) -> Iterator[Want]:
-    """By position."""
+    """Positional parameters."""
     call = pick(talk, "GetTask", JSONRPC)
     change(call.requests[0], lambda body: body.update(params=[body["params"]["id"]]))
     yield Want("A2A-RPC-012", call, call.requests[0])
@@ -61,7 +61,7 @@ def params_are_an_array(talk: Talk) -> Iterator[Want]:
 
 @mutation(*LOOKUPS)
 def params_are_missing(talk: Talk) -> Iterator[Want]:
-    """Of a call that needs a task id."""
+    """The call needs a task id."""
     call = pick(talk, "GetTask", JSONRPC)
     change(call.requests[0], lambda body: body.pop("params"))
     yield Want("A2A-RPC-012", call, call.requests[0])
@@ -111,7 +111,7 @@ def the_id_is_a_fraction(talk: Talk) -> Iterator[Want]:
 
 @mutation(*STREAMS)
 def an_event_has_another_id(talk: Talk) -> Iterator[Want]:
-    """That of no call."""
+    """The id belongs to no call."""
     call = stream(talk, JSONRPC)
     event = call.answers[MIDDLE]
     change(event, lambda body: body.update(id="somebody-else"))
@@ -120,7 +120,7 @@ def an_event_has_another_id(talk: Talk) -> Iterator[Want]:
 
 @mutation(*LOOKUPS)
 def the_id_comes_back_as_text(talk: Talk) -> Iterator[Want]:
-    """A number was sent."""
+    """The request had a number."""
     call = pick(talk, "GetTask", JSONRPC)
     change(call.requests[0], lambda body: body.update(id=41))
     change(call.answers[0], lambda body: body.update(id="41"))
@@ -140,7 +140,7 @@ def the_response_has_no_id(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-jsonrpc")
 def a_send_gives_a_bare_task(talk: Talk) -> Iterator[Want]:
-    """Without the member `task` around it."""
+    """The result has no member `task` around it."""
     call = pick(talk, "SendMessage", JSONRPC)
     change(call.answers[0], lambda body: body.update(result=body["result"]["task"]))
     yield Want("A2A-SCH-004", call, call.answers[0])
@@ -148,7 +148,7 @@ def a_send_gives_a_bare_task(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-jsonrpc")
 def a_task_in_a_wrapper(talk: Talk) -> Iterator[Want]:
-    """As a send has it: what a task must have is not there, what is there is unknown."""
+    """As in the result of a send: required members are missing, and one member is unknown."""
     call = pick(talk, "GetTask", JSONRPC)
     change(call.answers[0], lambda body: body.update(result={"task": body["result"]}))
     yield Want("A2A-RPC-014", call, call.answers[0])
@@ -158,7 +158,7 @@ def a_task_in_a_wrapper(talk: Talk) -> Iterator[Want]:
 
 @mutation(*OLD)
 def a_task_in_a_wrapper_of_1_0(talk: Talk) -> Iterator[Want]:
-    """The client spoke 0.3."""
+    """The client uses 0.3."""
     call = pick(talk, "GetTask", JSONRPC)
     change(call.answers[0], lambda body: body.update(result={"task": body["result"]}))
     yield Want("A2A-VER-007", call, call.answers[0])
@@ -166,7 +166,7 @@ def a_task_in_a_wrapper_of_1_0(talk: Talk) -> Iterator[Want]:
 
 @mutation(*LOOKUPS)
 def the_result_is_null(talk: Talk) -> Iterator[Want]:
-    """Where a task has to come."""
+    """A task is expected."""
     call = pick(talk, "GetTask", JSONRPC)
     change(call.answers[0], lambda body: body.update(result=None))
     yield Want("A2A-RPC-014", call, call.answers[0])
@@ -174,7 +174,7 @@ def the_result_is_null(talk: Talk) -> Iterator[Want]:
 
 @mutation(*LOOKUPS)
 def the_error_is_a_text(talk: Talk) -> Iterator[Want]:
-    """No object with a code."""
+    """An object with a code is expected."""
     call = refused(talk)
     change(call.answers[0], lambda body: body.update(error="no such task"))
     yield Want("A2A-RPC-009", call, call.answers[0])
@@ -182,7 +182,7 @@ def the_error_is_a_text(talk: Talk) -> Iterator[Want]:
 
 @mutation(*LOOKUPS)
 def the_code_is_a_text(talk: Talk) -> Iterator[Want]:
-    """And clients compare numbers."""
+    """Clients compare numbers."""
     call = refused(talk)
     change(call.answers[0], lambda body: body.update(error={"code": "-32001", "message": "no"}))
     yield Want("A2A-RPC-009", call, call.answers[0])
@@ -190,7 +190,7 @@ def the_code_is_a_text(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-jsonrpc")
 def the_data_of_the_error_is_an_object(talk: Talk) -> Iterator[Want]:
-    """So the ErrorInfo in it is not found."""
+    """Clients do not find the ErrorInfo in it."""
     call = refused(talk)
     change(call.answers[0], lambda body: body["error"].update(data=body["error"]["data"][0]))
     yield Want("A2A-RPC-010", call, call.answers[0])
@@ -199,7 +199,7 @@ def the_data_of_the_error_is_an_object(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-jsonrpc")
 def the_data_of_the_error_has_no_type(talk: Talk) -> Iterator[Want]:
-    """The ErrorInfo does not say that it is one."""
+    """Clients cannot recognise the ErrorInfo."""
     call = refused(talk)
     change(call.answers[0], lambda body: body["error"]["data"][0].pop("@type"))
     yield Want("A2A-RPC-010", call, call.answers[0])
@@ -207,7 +207,7 @@ def the_data_of_the_error_has_no_type(talk: Talk) -> Iterator[Want]:
 
 @mutation(*LOOKUPS)
 def a_parse_error_with_an_id(talk: Talk) -> Iterator[Want]:
-    """Though the request was read."""
+    """The request was parsed, because its id is known."""
     call = refused(talk)
     change(call.answers[0], lambda body: body.update(error={"code": -32700, "message": "Parse error"}))
     yield Want("A2A-RPC-013", call, call.answers[0])
@@ -215,7 +215,7 @@ def a_parse_error_with_an_id(talk: Talk) -> Iterator[Want]:
 
 @mutation(*LOOKUPS)
 def an_undefined_code(talk: Talk) -> Iterator[Want]:
-    """Free for implementations, known to nobody."""
+    """The code is free for implementations, and undefined here."""
     call = refused(talk)
     change(call.answers[0], lambda body: body.update(error={"code": -32042, "message": "out of paper"}))
     yield Want("A2A-RPC-015", call, call.answers[0])

@@ -1,4 +1,4 @@
-"""Agents that do what their cards do not say, and do not do what they say."""
+"""Agents that support undeclared capabilities, or do not support declared ones."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ STREAMS = ("SendStreamingMessage", "SubscribeToTask")
 
 
 def without(talk: Talk, capability: str) -> None:
-    """No card has this capability."""
+    """Remove this capability from every card."""
     for call in (*talk.all("GetAgentCard"), *talk.all("GetExtendedAgentCard")):
         change(call, lambda card: card["capabilities"].pop(capability, None))
 
 
 @mutation(*V1, *OLD)
 def streaming_is_not_declared(talk: Talk) -> Iterator[Want]:
-    """And works all the same."""
+    """Streaming works although it is not declared."""
     without(talk, "streaming")
     for call in talk.exchanges:
         if call.operation in STREAMS:
@@ -36,7 +36,7 @@ def streaming_is_not_declared(talk: Talk) -> Iterator[Want]:
 
 @mutation("concurrent-grpc", "demo", "dialect-0.2", "sdk-0.3-jsonrpc", "sdk-0.3-grpc")
 def streaming_does_not_work(talk: Talk) -> Iterator[Want]:
-    """The card has it."""
+    """The card declares it."""
     call = stream(talk)
     told = refuse(call, "UNSUPPORTED_OPERATION", "streaming is not supported")
     yield Want("A2A-CAP-002", call, told)
@@ -44,7 +44,7 @@ def streaming_does_not_work(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK)
 def streaming_is_no_method(talk: Talk) -> Iterator[Want]:
-    """The card has it, the server does not know it."""
+    """The card declares it, and the server does not have the method."""
     call = stream(talk)
     told = refuse(call, "METHOD_NOT_FOUND", "there is no such method")
     yield Want("A2A-CAP-002", call, told)
@@ -52,7 +52,7 @@ def streaming_is_no_method(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK, "sdk-0.3-jsonrpc", "sdk-0.3-grpc")
 def push_notifications_do_not_work(talk: Talk) -> Iterator[Want]:
-    """The card has them."""
+    """The card declares them."""
     call = talk.first("GetTaskPushNotificationConfig")
     told = refuse(call, "PUSH_NOTIFICATION_NOT_SUPPORTED", "there are no push notifications")
     yield Want("A2A-CAP-002", call, told)
@@ -60,7 +60,7 @@ def push_notifications_do_not_work(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK, "js-three-bindings")
 def an_extended_card_that_nobody_declares(talk: Talk) -> Iterator[Want]:
-    """It is served."""
+    """It is served although no card declares it."""
     for call in talk.all("GetAgentCard"):
         change(call, lambda card: card["capabilities"].pop("extendedAgentCard"))
     for call in talk.all("GetExtendedAgentCard"):
@@ -69,7 +69,7 @@ def an_extended_card_that_nobody_declares(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK)
 def the_extended_card_is_not_supported(talk: Talk) -> Iterator[Want]:
-    """It is declared: it should be called not configured."""
+    """It is declared: the error should be ExtendedAgentCardNotConfiguredError."""
     call = extended(talk)
     told = refuse(call, "UNSUPPORTED_OPERATION", "there is no extended card")
     yield Want("A2A-CAP-003", call, told)
@@ -77,7 +77,7 @@ def the_extended_card_is_not_supported(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-jsonrpc", "sdk-1.x-grpc", "sdk-0.3-jsonrpc", "sdk-0.3-grpc", "concurrent-grpc", "demo")
 def a_part_of_a_type_that_the_card_does_not_have(talk: Talk) -> Iterator[Want]:
-    """The agent works on it."""
+    """The agent processes it."""
     call = stream(talk)
 
     def attach(asked: dict[str, Any]) -> None:
@@ -95,7 +95,7 @@ def a_part_of_a_type_that_the_card_does_not_have(talk: Talk) -> Iterator[Want]:
 
 
 def _takes_text(talk: Talk) -> None:
-    """The client accepts text, the agent gives nothing else."""
+    """The client accepts text, and the agent sends only text."""
     stream(talk).requests[0].edit(
         lambda asked: asked.setdefault("configuration", {}).update(acceptedOutputModes=["text/plain"])
     )
@@ -103,7 +103,7 @@ def _takes_text(talk: Talk) -> None:
 
 @mutation(*V1, prepare=_takes_text)
 def an_artifact_of_a_type_that_the_client_does_not_take(talk: Talk) -> Iterator[Want]:
-    """Text, and an image."""
+    """The agent sends text and an image."""
     call = stream(talk)
     picture = {"url": "https://example.com/cat.png", "mediaType": "image/png"}
     chunk = next(each for each in call.answers if "artifactUpdate" in each.value.get("result", each.value))
@@ -112,7 +112,7 @@ def an_artifact_of_a_type_that_the_client_does_not_take(talk: Talk) -> Iterator[
 
 
 def _cannot_push(talk: Talk) -> None:
-    """Nothing about push notifications works, and no card says otherwise."""
+    """Push notifications fail, and no card declares them."""
     without(talk, "pushNotifications")
     for call in talk.exchanges:
         if "PushNotification" in call.operation:
@@ -121,7 +121,7 @@ def _cannot_push(talk: Talk) -> None:
 
 @mutation(*SDK, "sdk-0.3-jsonrpc", prepare=_cannot_push)
 def a_client_does_not_learn(talk: Talk) -> Iterator[Want]:
-    """It asks again and again."""
+    """It repeats the call."""
     call = talk.all("GetTaskPushNotificationConfig")[-1]
     fourth = 4 - len(talk.all("GetTaskPushNotificationConfig"))
     for _ in range(fourth):

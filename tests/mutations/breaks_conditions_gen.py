@@ -1,4 +1,4 @@
-"""Messages for a task as it was: conditions that are ignored, refused wrongly, or refused in the wrong way."""
+"""Sends with `ifGenerationMatch`: conditions that are ignored, refused wrongly, or refused with the wrong error."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MISMATCH = "TASK_GENERATION_MISMATCH"
 
 
 def refusal(talk: Talk) -> Ex:
-    """The message of `conditional` that is rightly refused."""
+    """Return the message of `conditional` that must be refused."""
     return max(talk.exchanges, key=lambda each: each.started)
 
 
 @mutation(*SDK, prepare=conditional)
 def a_stale_condition_is_accepted(talk: Talk) -> Iterator[Want]:
-    """The task is at 3, the message is for 2."""
+    """The task is at 3, the condition is 2."""
     before, call = answered(talk)
     condition(call, number_of(before.answers[0]) - 1)
     yield Want("A2A-GEN-012", call, call.answers[0])

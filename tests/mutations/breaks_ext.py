@@ -1,4 +1,4 @@
-"""Extensions that nobody asked for, declared or activated."""
+"""Extensions that were not requested, declared or activated."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ A, A2, B = "https://example.com/ext/a/v1", "https://example.com/ext/a/v2", "urn:
 
 
 def name(call: Ex) -> str:
-    """The header field of its line."""
+    """Return the header field of the protocol version."""
     old = call.facts.dialect in ("0.3", "0.2")
     plain = "X-A2A-Extensions" if old else "A2A-Extensions"
     return plain.lower() if call.grpc else plain
 
 
 def sends(talk: Talk) -> list[Ex]:
-    """Messages that were answered with an object of A2A."""
+    """Return the messages that were answered with an A2A object."""
     calls = [*talk.all("SendMessage"), *talk.all("SendStreamingMessage")]
     return [each for each in calls if succeeded(each)]
 
 
 def _speaks(talk: Talk) -> None:
-    """The card has the extension, every message asks for it, every answer activates it."""
+    """The card declares the extension, every message requests it, every answer activates it."""
     declared = {"uri": A, "description": "adds something"}
     for call in talk.all("GetAgentCard"):
         change(call, lambda card: card["capabilities"].update(extensions=[declared]))
@@ -38,7 +38,7 @@ def _speaks(talk: Talk) -> None:
 
 
 def _requires(talk: Talk) -> None:
-    """And cannot do without it."""
+    """The card requires the extension."""
     _speaks(talk)
     for call in talk.all("GetAgentCard"):
         change(call, lambda card: card["capabilities"]["extensions"][0].update(required=True))
@@ -48,7 +48,7 @@ def _requires(talk: Talk) -> None:
 
 @mutation(*V1, prepare=_requires)
 def a_required_extension_is_not_asked_for(talk: Talk) -> Iterator[Want]:
-    """And the agent goes on."""
+    """The agent processes the message."""
     call = sends(talk)[0]
     call.set(name(call), None)
     yield Want("A2A-EXT-001", call)
@@ -66,7 +66,7 @@ def an_extension_is_asked_for_that_nobody_declares(talk: Talk) -> Iterator[Want]
 
 @mutation(*V1, *OLD, prepare=_speaks)
 def an_extension_is_active_that_nobody_asked_for(talk: Talk) -> Iterator[Want]:
-    """It comes uninvited."""
+    """No request names it."""
     call = sends(talk)[0]
     call.set(name(call), f"{A}, {B}", reply=True)
     yield Want("A2A-EXT-003", call)
@@ -74,7 +74,7 @@ def an_extension_is_active_that_nobody_asked_for(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-grpc", "concurrent-grpc", "demo", "sdk-0.3-grpc", prepare=_speaks)
 def an_extension_is_active_in_trailers(talk: Talk) -> Iterator[Want]:
-    """Nobody asked for that one."""
+    """No request names it."""
     call = next(each for each in sends(talk) if each.grpc)
     call.set(name(call), B, trailer=True)
     yield Want("A2A-EXT-003", call)
@@ -91,7 +91,7 @@ def an_extension_is_no_uri(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", "demo", "sdk-0.3-jsonrpc", "sdk-0.3-rest", prepare=_speaks)
 def extensions_in_two_fields(talk: Talk) -> Iterator[Want]:
-    """One list was expected."""
+    """A single list is expected."""
     call = sends(talk)[0]
     call.headers.append([name(call).encode(), A.encode()])
     yield Want("A2A-EXT-004", call)
@@ -99,7 +99,7 @@ def extensions_in_two_fields(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-grpc", "concurrent-grpc", "sdk-0.3-grpc", prepare=_speaks)
 def extensions_in_two_entries(talk: Talk) -> Iterator[Want]:
-    """Of metadata."""
+    """Two entries of gRPC metadata."""
     call = sends(talk)[0]
     call.headers.append([name(call).encode(), A.encode()])
     yield Want("A2A-GRPC-014", call)
@@ -118,7 +118,7 @@ def the_request_has_the_name_of_another_line(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK, "demo", prepare=_speaks)
 def the_answer_has_the_name_of_another_line(talk: Talk) -> Iterator[Want]:
-    """The client does not see it."""
+    """The client does not recognise it."""
     call = sends(talk)[0]
     call.set(name(call), None, reply=True)
     call.set(f"x-{name(call).lower()}", A, reply=True)
@@ -127,20 +127,20 @@ def the_answer_has_the_name_of_another_line(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1, *OLD, prepare=_speaks)
 def a_message_uses_what_it_does_not_ask_for(talk: Talk) -> Iterator[Want]:
-    """In its own list."""
+    """The message names it in `extensions`."""
     call = sends(talk)[0]
     call.requests[0].edit(lambda asked: message(asked).update(extensions=[B]))
     yield Want("A2A-EXT-006", call, call.requests[0])
 
 
 def message(asked: dict[str, Any]) -> dict[str, Any]:
-    """The client's message; gRPC of 0.3 calls it the request."""
+    """Return the client's message; gRPC of 0.3 calls it the request."""
     found: dict[str, Any] = asked.get("message") or asked["request"]
     return found
 
 
 def _artifact(call: Ex, uri: str) -> Any:
-    """The first artifact that a stream brings uses an extension."""
+    """The first artifact of a stream uses an extension."""
     for answer in call.answers:
         if "artifactUpdate" in answer.value.get("result", answer.value):
             answer.edit(lambda event: event["artifactUpdate"]["artifact"].update(extensions=[uri]))
@@ -149,7 +149,7 @@ def _artifact(call: Ex, uri: str) -> Any:
 
 
 def stream(talk: Talk) -> Ex:
-    """One with an artifact, that shows its task from the beginning."""
+    """Return a stream with an artifact that shows its task from the beginning."""
     return next(each for each in sends(talk) if len(each.answers) > 5)
 
 
@@ -169,14 +169,14 @@ def another_version_is_activated(talk: Talk) -> Iterator[Want]:
 
 
 def _uses(talk: Talk) -> None:
-    """The artifact of a stream needs the extension."""
+    """The artifact of a stream uses the extension."""
     _speaks(talk)
     _artifact(stream(talk), A)
 
 
 @mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", "demo", prepare=_uses)
 def an_activation_is_not_confirmed(talk: Talk) -> Iterator[Want]:
-    """It is used, and the head does not say so."""
+    """The artifact uses it, and the response head does not name it."""
     call = stream(talk)
     call.set(name(call), None, reply=True)
     used = next(each for each in call.answers if A.encode() in each.data)

@@ -1,4 +1,4 @@
-"""Generations of events and snapshots that leave out, repeat, go back, are missing or say something else."""
+"""Generations of events and snapshots that are skipped, repeated, decreasing, missing or contradictory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support_mutations import Ex, Msg, Talk, Want, mutation
 SDK = ("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-1.x-grpc")
 ALL = (*SDK, "js-three-bindings", "demo", "concurrent-grpc")
 CHUNK = 3
-"""The index of the second chunk, which is 4; the task is 1, WORKING is 2."""
+"""The index of the second chunk, whose generation is 4; that of the task is 1, that of WORKING 2."""
 
 
 # --- numbers left out ---------------------------------------------------------------------------------------------
@@ -29,7 +29,7 @@ def an_event_is_lost(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK, "js-three-bindings", "concurrent-grpc", prepare=numbered)
 def two_events_are_lost(talk: Talk) -> Iterator[Want]:
-    """One gap."""
+    """Reported as one gap."""
     call = stream(talk)
     del call.answers[CHUNK : CHUNK + 2]
     yield Want("A2A-GEN-001", call, call.answers[CHUNK])
@@ -37,7 +37,7 @@ def two_events_are_lost(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL, prepare=numbered)
 def the_first_chunk_is_lost(talk: Talk) -> Iterator[Want]:
-    """The next one appends to what never came."""
+    """The next chunk is appended to an unknown artifact."""
     call = stream(talk)
     del call.answers[CHUNK - 1]
     yield Want("A2A-GEN-001", call, call.answers[CHUNK - 1])
@@ -46,7 +46,7 @@ def the_first_chunk_is_lost(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL, prepare=numbered)
 def the_agent_leaves_a_number_out(talk: Talk) -> Iterator[Want]:
-    """All events come; the rest of them are one too high."""
+    """All events are sent; the later generations are one too high."""
     call = stream(talk)
     for each in call.answers[CHUNK:]:
         give(each, number_of(each) + 1)
@@ -83,7 +83,7 @@ def two_events_have_one_number(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL, prepare=numbered)
 def two_events_change_places(talk: Talk) -> Iterator[Want]:
-    """A number is left out, and comes late."""
+    """A generation is skipped, and sent late."""
     call = stream(talk)
     swap(call, CHUNK - 2, CHUNK - 1)
     yield Want("A2A-GEN-001", call, call.answers[CHUNK - 2])
@@ -121,7 +121,7 @@ def numbers_stop(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL, prepare=numbered)
 def an_event_has_0(talk: Talk) -> Iterator[Want]:
-    """Written out, where the binding allows it."""
+    """As an explicit 0, if the binding allows it."""
     call = stream(talk)
     give(call.answers[CHUNK], 0)
     yield Want("A2A-GEN-004", call, call.answers[CHUNK])
@@ -129,7 +129,7 @@ def an_event_has_0(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK, "js-three-bindings", prepare=numbered)
 def a_progress_update_has_no_number(talk: Talk) -> Iterator[Want]:
-    """It changes no state, and the numbers go on after it."""
+    """It changes no state, and the next generations are correct."""
     call = stream(talk)
     give(call.answers[-3], None)
     yield Want("A2A-GEN-004", call, call.answers[-3])
@@ -137,7 +137,7 @@ def a_progress_update_has_no_number(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL, prepare=numbered)
 def a_new_task_has_no_number(talk: Talk) -> Iterator[Want]:
-    """Its agent numbers all others."""
+    """The agent sends generations for all other tasks."""
     call = talk.all("SendStreamingMessage", streams=True)[1]
     give(call.answers[0], None)
     yield Want("A2A-GEN-006", call, call.answers[0])
@@ -145,7 +145,7 @@ def a_new_task_has_no_number(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL, prepare=numbered)
 def a_new_task_begins_at_5(talk: Talk) -> Iterator[Want]:
-    """And goes on from there."""
+    """The next generations follow 5."""
     call = stream(talk)
     for each in call.answers:
         give(each, number_of(each) + 4)
@@ -156,7 +156,7 @@ def a_new_task_begins_at_5(talk: Talk) -> Iterator[Want]:
 
 
 def snapshot(call: Ex, number: int) -> Msg:
-    """The task once more before the second chunk, as it stands there but for its number."""
+    """Insert the task again before the second chunk, in its state at that point, with another generation."""
     task = insert(call, CHUNK, call.answers[0].again())
     alter(task, lambda event: event.update(status=read(call.answers[1])["status"]))
     give(task, number)
@@ -165,7 +165,7 @@ def snapshot(call: Ex, number: int) -> Msg:
 
 @mutation(*ALL, prepare=numbered)
 def a_snapshot_is_behind(talk: Talk) -> Iterator[Want]:
-    """It has the number of the status, and a chunk was told since."""
+    """It has the generation of the status, although a chunk was sent since."""
     call = stream(talk)
     task = snapshot(call, 2)
     yield Want("A2A-GEN-007", call, task)
@@ -174,7 +174,7 @@ def a_snapshot_is_behind(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL, prepare=numbered)
 def a_snapshot_is_far_behind(talk: Talk) -> Iterator[Want]:
-    """It has the number of the task as it was made."""
+    """It has the generation of the task at its creation."""
     call = stream(talk)
     task = snapshot(call, 1)
     yield Want("A2A-GEN-007", call, task)
@@ -183,7 +183,7 @@ def a_snapshot_is_far_behind(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL, prepare=numbered)
 def a_snapshot_is_ahead(talk: Talk) -> Iterator[Want]:
-    """It has the number of an event that comes later: the one before that is late."""
+    """It has the generation of a later event: the previous event is then late."""
     call = stream(talk)
     task = snapshot(call, 5)
     yield Want("A2A-GEN-001", call, task)

@@ -14,23 +14,23 @@ ERROR = b"grpc-status-details-bin"
 
 
 def unary(talk: Talk) -> Ex:
-    """A call that only looks something up, and was answered."""
+    """Return an answered call that only reads."""
     lookups = ("GetTask", "GetExtendedAgentCard")
     return next(each for name in lookups for each in talk.all(name, grpc=True) if each.answers)
 
 
 def stream(talk: Talk) -> Ex:
-    """One that shows a task from its beginning to its end, with an artifact in pieces."""
+    """Return a stream that shows a task from its beginning to its end, with an artifact in chunks."""
     return next(each for each in talk.all("SendStreamingMessage", grpc=True) if len(each.answers) > 5)
 
 
 def refused(talk: Talk, status: int) -> Ex:
-    """A call that ended with this status."""
+    """Return a call that ended with this status."""
     return next(each for each in talk.exchanges if each.facts.grpc_status == status)
 
 
 def lost(talk: Talk, call: Ex) -> Iterator[Want]:
-    """What a stream that broke off did not show, and the next look at its task does."""
+    """Findings about content that an aborted stream did not send and the next GetTask shows."""
     for each in talk.all("GetTask"):
         if each.started > call.started and each.facts.task_id == call.facts.task_id:
             yield Want("A2A-LAT-010", each, each.answers[0])
@@ -38,7 +38,7 @@ def lost(talk: Talk, call: Ex) -> Iterator[Want]:
 
 @mutation(*CALLS)
 def the_request_is_grpc_json(talk: Talk) -> Iterator[Want]:
-    """A content type that nobody reads."""
+    """An unknown content type."""
     call = unary(talk)
     call.set("content-type", "application/grpc+json")
     yield Want("A2A-GRPC-001", call)
@@ -46,7 +46,7 @@ def the_request_is_grpc_json(talk: Talk) -> Iterator[Want]:
 
 @mutation(*STREAMS)
 def the_answer_is_grpc_web(talk: Talk) -> Iterator[Want]:
-    """An agent behind a proxy for browsers."""
+    """The agent is behind a gRPC-Web proxy."""
     call = stream(talk)
     call.set("content-type", "application/grpc-web", reply=True)
     yield Want("A2A-GRPC-001", call)
@@ -54,7 +54,7 @@ def the_answer_is_grpc_web(talk: Talk) -> Iterator[Want]:
 
 @mutation(*CALLS)
 def a_gateway_answers_502(talk: Talk) -> Iterator[Want]:
-    """A page in place of the answer."""
+    """An HTML page instead of the answer."""
     call = unary(talk)
     call.status, call.trailers, call.answers = 502, [], []
     call.set("content-type", "text/html", reply=True)
@@ -63,7 +63,7 @@ def a_gateway_answers_502(talk: Talk) -> Iterator[Want]:
 
 @mutation(*CALLS)
 def trailers_without_status(talk: Talk) -> Iterator[Want]:
-    """The answer is there, what became of the call is not."""
+    """The answer is complete, the status of the call is missing."""
     call = unary(talk)
     call.set("grpc-status", None, trailer=True)
     call.set("x-served-by", "node-1", trailer=True)
@@ -88,7 +88,7 @@ def the_status_is_a_word(talk: Talk) -> Iterator[Want]:
 
 @mutation(*CALLS)
 def the_status_is_17(talk: Talk) -> Iterator[Want]:
-    """There are 17 statuses, from 0 on."""
+    """The statuses are 0 to 16."""
     call = unary(talk)
     call.set("grpc-status", "17", trailer=True)
     yield Want("A2A-GRPC-004", call)
@@ -106,7 +106,7 @@ def a_method_of_0_3(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-0.3-grpc", "demo")
 def a_method_of_nobody(talk: Talk) -> Iterator[Want]:
-    """GetTasks."""
+    """GetTasks, an unknown method."""
     call = unary(talk)
     call.target += "s"
     _unimplemented(call)
@@ -138,7 +138,7 @@ def a_precondition_without_details(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-grpc")
 def details_of_another_domain(talk: Talk) -> Iterator[Want]:
-    """An ErrorInfo that is not of A2A."""
+    """An ErrorInfo with a domain other than A2A's."""
     call = refused(talk, 5)
     for pair in call.reply_headers:
         if pair[0] == ERROR:
@@ -149,7 +149,7 @@ def details_of_another_domain(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-grpc")
 def details_of_another_status(talk: Talk) -> Iterator[Want]:
-    """The status in the details is not that of the call."""
+    """The status in the details differs from that of the call."""
     call = refused(talk, 5)
     for pair in call.reply_headers:
         if pair[0] == ERROR:
@@ -159,7 +159,7 @@ def details_of_another_status(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-grpc")
 def details_that_nobody_can_read(talk: Talk) -> Iterator[Want]:
-    """Cut off."""
+    """They are truncated."""
     call = refused(talk, 5)
     for pair in call.reply_headers:
         if pair[0] == ERROR:
@@ -195,7 +195,7 @@ def the_agent_resets_a_stream(talk: Talk) -> Iterator[Want]:
 
 @mutation(*STREAMS)
 def the_agent_resets_a_stream_at_once(talk: Talk) -> Iterator[Want]:
-    """Before any event: nobody knows whether there is a task."""
+    """Before any event: the client cannot know whether the task exists."""
     call = stream(talk)
     call.answers = []
     call.finish = "cut"
@@ -226,7 +226,7 @@ def a_client_leaves_at_its_deadline(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-grpc")
 def a_failure_is_unknown(talk: Talk) -> Iterator[Want]:
-    """UNKNOWN, as libraries say where nobody has caught an exception."""
+    """UNKNOWN, the status of libraries for an uncaught exception."""
     call = refused(talk, 3)
     call.set("grpc-status", "2", reply=True)
     call.set(ERROR.decode(), None, reply=True)

@@ -1,4 +1,4 @@
-"""Content types and streams over HTTP that are wrong."""
+"""Wrong content types and streams over HTTP."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOKUPS = ("sdk-1.x-jsonrpc", "sdk-0.3-jsonrpc", "dialect-0.2")
 
 
 def _send(talk: Talk, binding: Binding) -> Ex:
-    """A message that was answered at once."""
+    """Return a message that was answered without a stream."""
     return pick(talk, "SendMessage", binding)
 
 
@@ -42,7 +42,7 @@ def a_call_without_a_type(talk: Talk) -> Iterator[Want]:
 
 @mutation(*RPC_ALL)
 def a_response_as_html(talk: Talk) -> Iterator[Want]:
-    """It is JSON-RPC all the same."""
+    """The body is JSON-RPC."""
     call = _send(talk, JSONRPC)
     call.set("content-type", "text/html", reply=True)
     yield Want("A2A-HTTP-002", call, call.answers[0])
@@ -50,7 +50,7 @@ def a_response_as_html(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-rest", "demo")
 def a_rest_body_as_text_json(talk: Talk) -> Iterator[Want]:
-    """A type of its own."""
+    """`text/json`."""
     call = pick(talk, "SendMessage", REST, 1)
     call.set("content-type", "text/json")
     yield Want("A2A-HTTP-008", call, call.requests[0])
@@ -58,7 +58,7 @@ def a_rest_body_as_text_json(talk: Talk) -> Iterator[Want]:
 
 @mutation(*REST_V1, "demo")
 def a_rest_answer_as_text_json(talk: Talk) -> Iterator[Want]:
-    """A type of its own."""
+    """`text/json`."""
     call = _send(talk, REST)
     call.set("content-type", "text/json", reply=True)
     yield Want("A2A-HTTP-008", call)
@@ -66,7 +66,7 @@ def a_rest_answer_as_text_json(talk: Talk) -> Iterator[Want]:
 
 @mutation("demo")
 def a_rest_body_as_plain_json(talk: Talk) -> Iterator[Want]:
-    """Right in 1.0.0, no more since 1.0.1."""
+    """Correct in 1.0.0, wrong since 1.0.1."""
     call = _send(talk, REST)
     call.set("content-type", "application/json")
     yield Want("A2A-HTTP-008", call, call.requests[0])
@@ -74,7 +74,7 @@ def a_rest_body_as_plain_json(talk: Talk) -> Iterator[Want]:
 
 @mutation(*RPC_ALL)
 def a_call_in_latin_1(talk: Talk) -> Iterator[Want]:
-    """Its type says so; there is nothing but ASCII in it."""
+    """According to its type; the body is ASCII."""
     call = _send(talk, JSONRPC)
     call.set("content-type", "application/json; charset=iso-8859-1")
     yield Want("A2A-HTTP-015", call)
@@ -82,7 +82,7 @@ def a_call_in_latin_1(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-rest", "demo")
 def a_rest_answer_in_utf_16(talk: Talk) -> Iterator[Want]:
-    """By its type."""
+    """According to its type."""
     call = _send(talk, REST)
     call.set("content-type", "application/a2a+json; charset=utf-16", reply=True)
     yield Want("A2A-HTTP-015", call)
@@ -110,7 +110,7 @@ def a_stream_as_lines(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest")
 def a_streaming_call_gets_one_object(talk: Talk) -> Iterator[Want]:
-    """A task that is complete."""
+    """A complete task."""
     call = stream(talk)
     call.set("content-type", "application/json", reply=True)
     done = call.answers[-1].value
@@ -142,7 +142,7 @@ def a_rest_send_gets_a_stream(talk: Talk) -> Iterator[Want]:
 
 @mutation(*STREAMS)
 def a_stream_is_not_accepted(talk: Talk) -> Iterator[Want]:
-    """Only JSON is."""
+    """The client accepts only JSON."""
     call = stream(talk)
     call.set("accept", "application/json")
     yield Want("A2A-HTTP-006", call, call.requests[0])
@@ -158,7 +158,7 @@ def nothing_is_said_to_be_accepted(talk: Talk) -> Iterator[Want]:
 
 @mutation(*STREAMS)
 def a_compressed_stream(talk: Talk) -> Iterator[Want]:
-    """Each event is flushed, so that nothing is late."""
+    """Each event is flushed, so that none is late."""
     call = stream(talk)
     call.coding = "gzip"
     pack = zlib.compressobj(wbits=31)
@@ -170,7 +170,7 @@ def a_compressed_stream(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest")
 def a_stream_that_was_held_back(talk: Talk) -> Iterator[Want]:
-    """All updates come at once, five seconds after the call, a second apart by their timestamps."""
+    """All updates arrive at once, five seconds after the call, with timestamps a second apart."""
     call = stream(talk)
     call.shift(1, 5_000_000_000)
     seconds = 36

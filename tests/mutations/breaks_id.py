@@ -1,4 +1,4 @@
-"""Identifiers of tasks, contexts and messages that are mixed up."""
+"""Wrong identifiers of tasks, contexts and messages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mutations.pick import GRPC, REST, pick, stream
 from support_mutations import Ex, Talk, Want, mutation
 
 STATUS = 6
-"""In the stream of nine events: a status in the middle."""
+"""The index of a status in the middle of the stream of nine events."""
 JS = ("js-three-bindings", "js-to-0.3")
 STREAMS = (*SDK, *JS)
 
@@ -34,7 +34,7 @@ STREAMS = (*SDK, *JS)
 
 @mutation(*SDK)
 def a_client_makes_a_task_id(talk: Talk) -> Iterator[Want]:
-    """And the agent starts a stream of that id."""
+    """The agent starts a stream with that id."""
     call = streams(talk, "stream")
     resay(call.requests[0], lambda message: message.update(taskId=member(call.answers[0], "id")))
     yield Want("A2A-ID-001", call, call.answers[0])
@@ -42,7 +42,7 @@ def a_client_makes_a_task_id(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK)
 def a_client_makes_the_id_of_a_task_that_is_over_at_once(talk: Talk) -> Iterator[Want]:
-    """Answered by the whole task."""
+    """The answer is a completed task."""
     call = sends(talk, "unary")
     resay(call.requests[0], lambda message: message.update(taskId=member(call.answers[0], "id")))
     yield Want("A2A-ID-001", call, call.answers[0])
@@ -50,7 +50,7 @@ def a_client_makes_the_id_of_a_task_that_is_over_at_once(talk: Talk) -> Iterator
 
 @mutation(*SDK)
 def the_answer_is_of_another_task(talk: Talk) -> Iterator[Want]:
-    """The client went on with one that waits."""
+    """The client continued a task that waits for input."""
     call = sends(talk, "green")
     ident = member(call.answers[0], "id")
     rename(call.answers[0], ident, other(ident))
@@ -59,7 +59,7 @@ def the_answer_is_of_another_task(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK, *JS)
 def the_stream_is_of_another_task(talk: Talk) -> Iterator[Want]:
-    """The client went on with one that waits."""
+    """The client continued a task that waits for input."""
     call = streams(talk, "blue")
     ident = said(call.requests[0])["taskId"]
     for each in call.answers:
@@ -69,7 +69,7 @@ def the_stream_is_of_another_task(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK)
 def the_message_is_in_another_context_than_its_task(talk: Talk) -> Iterator[Want]:
-    """And is taken all the same."""
+    """The agent accepts it."""
     call = sends(talk, "green")
     context = said(call.requests[0])["contextId"]
     rename(call.requests[0], context, other(context))
@@ -78,7 +78,7 @@ def the_message_is_in_another_context_than_its_task(talk: Talk) -> Iterator[Want
 
 @mutation(*SDK, *JS)
 def a_stream_goes_on_in_another_context_than_its_task(talk: Talk) -> Iterator[Want]:
-    """The same of a stream."""
+    """The same in a stream."""
     call = streams(talk, "blue")
     context = said(call.requests[0])["contextId"]
     rename(call.requests[0], context, other(context))
@@ -87,7 +87,7 @@ def a_stream_goes_on_in_another_context_than_its_task(talk: Talk) -> Iterator[Wa
 
 @mutation(*SDK)
 def the_agent_takes_another_context(talk: Talk) -> Iterator[Want]:
-    """Than the one that the client named."""
+    """The answer has another context than the message."""
     call = sends(talk, "unary")
     resay(call.requests[0], lambda message: message.update(contextId="conversation-1"))
     yield Want("A2A-ID-005", call, call.answers[0])
@@ -95,7 +95,7 @@ def the_agent_takes_another_context(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK, *JS)
 def a_stream_is_in_another_context(talk: Talk) -> Iterator[Want]:
-    """Than the one that the client named."""
+    """The events have another context than the message."""
     call = streams(talk, "stream")
     resay(call.requests[0], lambda message: message.update(contextId="conversation-1"))
     yield Want("A2A-ID-005", call, call.answers[0])
@@ -140,7 +140,7 @@ def a_task_changes_its_context(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1, "js-three-bindings", "dialect-0.2")
 def a_subscription_shows_another_context(talk: Talk) -> Iterator[Want]:
-    """Throughout."""
+    """In every event."""
     call = pick(talk, "SubscribeToTask")
     context = member(call.answers[0], "contextId")
     for each in call.answers:
@@ -168,7 +168,7 @@ def an_event_of_another_task_on_rest(talk: Talk) -> Iterator[Want]:
 
 @mutation("js-three-bindings", "concurrent-grpc", "demo")
 def an_event_of_another_task_on_grpc(talk: Talk) -> Iterator[Want]:
-    """The id of a stream that runs beside it, or ran before."""
+    """The id of a stream that runs at the same time, or ran before."""
     call = stream(talk, GRPC)
     second = next(
         each for each in talk.all("SendStreamingMessage") if each is not call and len(each.answers) > STATUS - 1
@@ -188,7 +188,7 @@ def an_event_in_another_context(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK)
 def a_message_in_a_status_names_another_task(talk: Talk) -> Iterator[Want]:
-    """Than the update around it."""
+    """The update around it names the right task."""
     call = stream(talk)
     alter(call.answers[STATUS], lambda body: body["status"]["message"].update(taskId="somewhere-else"))
     yield Want("A2A-ID-010", call, call.answers[STATUS])
@@ -196,7 +196,7 @@ def a_message_in_a_status_names_another_task(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK)
 def a_message_in_the_history_names_another_context(talk: Talk) -> Iterator[Want]:
-    """Than the task around it."""
+    """The task around it has the right context."""
     call = looked_up(talk)
     alter(call.answers[0], lambda body: body["history"][0].update(contextId="somewhere-else"))
     yield Want("A2A-ID-010", call, call.answers[0])
@@ -221,13 +221,13 @@ def the_wrong_task_is_canceled(talk: Talk) -> Iterator[Want]:
 
 
 def _reissue(talk: Talk) -> tuple[Ex, Ex]:
-    """Two streams of two tasks."""
+    """Return two streams of two tasks."""
     return streams(talk, "fail"), streams(talk, "reject")
 
 
 @mutation(*SDK)
 def a_task_id_is_given_out_twice(talk: Talk) -> Iterator[Want]:
-    """The second stream has the id of a task that is over, in a context of its own."""
+    """The second stream has the id of a finished task, in a context of its own."""
     first, second = _reissue(talk)
     named(second, member(second.answers[0], "id"), member(first.answers[0], "id"))
     yield Want("A2A-ID-011", second, second.answers[0])

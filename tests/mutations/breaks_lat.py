@@ -1,4 +1,4 @@
-"""Peers that are slow, silent or impatient, clocks that differ, and what is lost when a stream breaks off."""
+"""Peers that are slow, silent or impatient, different clocks, and events that are lost with an aborted stream."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def the_first_event_is_slow(talk: Talk) -> Iterator[Want]:
 
 @mutation(*STREAMS)
 def a_stream_stalls(talk: Talk) -> Iterator[Want]:
-    """The task is at work, and nothing comes for 40 s."""
+    """The task is in WORKING, and no event arrives for 40 s."""
     call = stream(talk)
     call.shift(3, 40 * SECOND)
     yield Want("A2A-LAT-002", call, call.answers[2])
@@ -56,13 +56,13 @@ def _delay(call: Ex, ns: int) -> None:
 
 
 def _waits(talk: Talk) -> None:
-    """The session goes on for a while after the last call."""
+    """The session continues for a while after the last call."""
     talk.length += 700 * SECOND
 
 
 @mutation(*SDK, *V0_3, "dialect-0.2", "concurrent-grpc", prepare=_waits)
 def a_task_is_never_finished(talk: Talk) -> Iterator[Want]:
-    """Its client leaves, and nobody hears of it for over ten minutes."""
+    """The client leaves, and the task does not change for over ten minutes."""
     call = stream(talk)
     del call.answers[3:]
     call.finish = "leave"
@@ -71,7 +71,7 @@ def a_task_is_never_finished(talk: Talk) -> Iterator[Want]:
 
 
 def _follow_up(talk: Talk) -> tuple[Ex, Ex]:
-    """A send that asks for input, and the one that gives it."""
+    """Return a send that ends with a request for input, and the send with the input."""
     sends = talk.all("SendMessage")
     for first, second in pairwise(sends):
         if first.facts.task_id and first.facts.task_id == second.facts.task_id:
@@ -81,7 +81,7 @@ def _follow_up(talk: Talk) -> tuple[Ex, Ex]:
 
 @mutation(*SDK, *V0_3, "demo", "dialect-0.2", prepare=_waits)
 def a_client_does_not_answer(talk: Talk) -> Iterator[Want]:
-    """The task waits for it."""
+    """The task waits for input."""
     asks, answers = _follow_up(talk)
     talk.exchanges.remove(answers)
     yield Want("A2A-LAT-005", asks, asks.answers[0])
@@ -123,7 +123,7 @@ def the_clock_of_the_agent_is_behind(talk: Talk) -> Iterator[Want]:
 
 
 def _third(talk: Talk) -> Want:
-    """The third status update that changes the state of a task."""
+    """Return the third status update that changes the state of a task."""
     seen = []
     for call in talk.all("SendStreamingMessage"):
         before = ""
@@ -140,7 +140,7 @@ def _third(talk: Talk) -> Want:
 
 @mutation(*SDK, "sdk-0.3-jsonrpc", "sdk-0.3-grpc", "js-three-bindings")
 def a_client_subscribes_again_and_again(talk: Talk) -> Iterator[Want]:
-    """Six times in a moment, while the task is at work."""
+    """Six times within a moment, while the task is in WORKING."""
     call = made = talk.first("SubscribeToTask")
     for number in range(1, 6):
         made = talk.add(call, after=call)
@@ -155,7 +155,7 @@ def a_client_subscribes_again_and_again(talk: Talk) -> Iterator[Want]:
 
 @mutation("demo")
 def events_are_lost_with_a_stream(talk: Talk) -> Iterator[Want]:
-    """It breaks off, and the next look at the task shows what was missed."""
+    """The stream is aborted, and the next GetTask shows the missing events."""
     call = next(each for each in talk.all("SendStreamingMessage") if each.grpc)
     look = talk.all("GetTask")[-1]
     del call.answers[4:]

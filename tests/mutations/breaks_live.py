@@ -1,4 +1,4 @@
-"""Live streams: what goes wrong in their beginning, in what is said on them, and at their end."""
+"""Live streams with faults at their beginning, in their messages, and at their end."""
 
 from __future__ import annotations
 
@@ -12,45 +12,45 @@ from support_mutations import MS, Ex, Msg, Talk, Want, mutation
 
 BIDI = "live-bidi"
 SUBMITTED, WORKING, ASKED = 0, 1, 2
-"""Places of the answers with which most of these stories begin."""
+"""Indices of the answers with which most of these stories begin."""
 NOT_FOUND, INVALID_ARGUMENT, ALREADY_EXISTS, FAILED_PRECONDITION, UNIMPLEMENTED, INTERNAL = 5, 3, 6, 9, 12, 13
 
 
 def tells(talk: Talk, story: str, number: int = 0) -> Ex:
-    """The n-th live stream of a story."""
+    """Return the n-th live stream of a story."""
     found = [each for each in talk.exchanges if each.live and each.field("x-story") == story]
     return found[number]
 
 
 def alone(talk: Talk, story: str) -> Ex:
-    """The only one of a story; all but its agent's card is left out."""
+    """Keep only this stream of a story, and its agent's card."""
     call = tells(talk, story)
     talk.exchanges = [talk.first("GetExtendedAgentCard"), call]
     return call
 
 
 def refuse(call: Ex, status: int, text: str = "no") -> None:
-    """Nothing but an error."""
+    """Answer with only an error."""
     call.answers, call.trailers = [], []
     call.set("grpc-status", str(status), reply=True)
     call.set("grpc-message", text, reply=True)
 
 
 def end_after(call: Ex, number: int) -> None:
-    """The agent has nothing more to say after so many answers, nor the client after the first."""
+    """End the stream after this many answers, and the client's side after its first message."""
     del call.answers[number:]
     del call.requests[1:]
     call.ended = call.answers[-1].at + 1 * MS
 
 
 def undeclare(talk: Talk) -> None:
-    """The card promises no live streams."""
+    """Remove the live capability from the card."""
     card = talk.first("GetExtendedAgentCard").answers[0]
     change(card, lambda body: body["capabilities"].pop("bidiStreaming"))
 
 
 def further(call: Ex, text: str, at: int, index: int = 1) -> Msg:
-    """One more message of the client, about nothing in particular."""
+    """Return one more message of the client."""
     made = Msg(call.requests[0].data, at, call.requests[0].schema)
 
     def write(message: Any) -> None:
@@ -67,7 +67,7 @@ def further(call: Ex, text: str, at: int, index: int = 1) -> Msg:
 
 @mutation(BIDI)
 def it_is_not_declared(talk: Talk) -> Iterator[Want]:
-    """And taken."""
+    """The agent accepts it."""
     call = alone(talk, "approval")
     undeclare(talk)
     yield Want("A2A-LIVE-001", call)
@@ -76,7 +76,7 @@ def it_is_not_declared(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def it_is_not_declared_and_not_there(talk: Talk) -> Iterator[Want]:
-    """As it should be refused."""
+    """The agent refuses it with the right error."""
     call = alone(talk, "answered")
     undeclare(talk)
     refuse(call, UNIMPLEMENTED)
@@ -85,7 +85,7 @@ def it_is_not_declared_and_not_there(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def it_is_not_declared_and_refused_otherwise(talk: Talk) -> Iterator[Want]:
-    """As if something were wrong with the message."""
+    """The agent refuses it with an error about the message."""
     call = alone(talk, "answered")
     undeclare(talk)
     refuse(call, INTERNAL)
@@ -95,7 +95,7 @@ def it_is_not_declared_and_refused_otherwise(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-jsonrpc", "js-three-bindings")
 def it_is_opened_on_jsonrpc(talk: Talk) -> Iterator[Want]:
-    """By the name that it has on gRPC."""
+    """With its gRPC method name."""
     call = next(
         each
         for each in talk.all("SendStreamingMessage", streams=True)
@@ -110,7 +110,7 @@ def it_is_opened_on_jsonrpc(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def the_first_task_is_lost(talk: Talk) -> Iterator[Want]:
-    """It begins with an update."""
+    """The stream begins with an update."""
     call = alone(talk, "approval")
     del call.answers[0]
     yield Want("A2A-LIVE-010", call, call.answers[0])
@@ -118,7 +118,7 @@ def the_first_task_is_lost(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def a_second_message(talk: Talk) -> Iterator[Want]:
-    """After the one that was the whole answer."""
+    """After the message that was the complete answer."""
     call = tells(talk, "answered")
     more = insert(call, 1, call.answers[0].again())
     alter(more, lambda event: event.update(messageId=other(event["messageId"])))
@@ -144,7 +144,7 @@ def a_finished_task_is_refused(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def a_finished_task_is_not_shown(talk: Talk) -> Iterator[Want]:
-    """The stream ends with OK, and nothing was told."""
+    """The stream ends with OK and without the task."""
     call = tells(talk, "over", 1)
     call.answers = []
     yield Want("A2A-LIVE-012", call)
@@ -160,7 +160,7 @@ def an_unknown_task_is_a_bad_argument(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def the_task_is_not_shown_again(talk: Talk) -> Iterator[Want]:
-    """A client that has come back gets the next update only."""
+    """A client that reconnects receives only the next update."""
     call = tells(talk, "lost", 1)
     del call.answers[0]
     yield Want("A2A-LIVE-014", call, call.answers[0])
@@ -168,7 +168,7 @@ def the_task_is_not_shown_again(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def a_second_stream_exists_already(talk: Talk) -> Iterator[Want]:
-    """A status with which a client tries again."""
+    """The status makes a client retry."""
     call = tells(talk, "refused", 1)
     refuse(call, ALREADY_EXISTS)
     yield Want("A2A-LIVE-015", call)
@@ -179,7 +179,7 @@ def a_second_stream_exists_already(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def a_chunk_comes_on_one_stream_only(talk: Talk) -> Iterator[Want]:
-    """Of two live streams that the agent has accepted."""
+    """One of two live streams that the agent has accepted."""
     call = tells(talk, "shared")
     del call.answers[-3]
     wait(talk, 10)
@@ -188,7 +188,7 @@ def a_chunk_comes_on_one_stream_only(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def two_chunks_change_places_on_one_stream(talk: Talk) -> Iterator[Want]:
-    """Without numbers nobody knows which of two streams is right: it is told of the one that comes second."""
+    """Without generations it is unknown which of the two streams is right: the later one is reported."""
     call, second = tells(talk, "shared"), tells(talk, "shared", 1)
     swap(call, -3, -2)
     wait(talk, 10)
@@ -202,7 +202,7 @@ def two_chunks_change_places_on_one_stream(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def an_answer_for_another_task(talk: Talk) -> Iterator[Want]:
-    """It names one that is none of this stream's."""
+    """It names a task of another stream."""
     call = alone(talk, "approval")
     answer = call.requests[1]
     task_id = read(call.answers[0])["id"]
@@ -212,7 +212,7 @@ def an_answer_for_another_task(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def an_answer_in_another_context(talk: Talk) -> Iterator[Want]:
-    """The task is right."""
+    """The task is correct."""
     call = alone(talk, "approval")
     answer, task = call.requests[1], read(call.answers[0])
     resay(answer, lambda message: message.update(taskId=task["id"], contextId=other(task["contextId"])))
@@ -221,7 +221,7 @@ def an_answer_in_another_context(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def another_configuration(talk: Talk) -> Iterator[Want]:
-    """Than in the first message."""
+    """Other than in the first message."""
     call = alone(talk, "configured")
     change(call.requests[1], lambda body: body["configuration"].update(historyLength=2))
     yield Want("A2A-LIVE-009", call, call.requests[1])
@@ -237,7 +237,7 @@ def a_configuration_from_nowhere(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def the_client_cuts_in(talk: Talk) -> Iterator[Want]:
-    """The agent is at work, and has asked nothing."""
+    """The agent works and has not asked for input."""
     call = alone(talk, "approval")
     said = further(call, "faster", call.answers[WORKING].at + 1)
     yield Want("A2A-LIVE-018", call, said)
@@ -245,7 +245,7 @@ def the_client_cuts_in(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def an_answer_that_says_nothing(talk: Talk) -> Iterator[Want]:
-    """Only which task it is."""
+    """It contains only the task id."""
     call = alone(talk, "approval")
     task_id = read(call.answers[0])["id"]
 
@@ -271,7 +271,7 @@ def another_task_on_the_stream(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def a_chunk_of_another_task(talk: Talk) -> Iterator[Want]:
-    """Which nobody knows."""
+    """The task is unknown."""
     call = alone(talk, "approval")
     chunk = call.answers[-2]
     alter(chunk, lambda body: body.update(taskId=other(body["taskId"])))
@@ -280,7 +280,7 @@ def a_chunk_of_another_task(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def a_chunk_after_the_end(talk: Talk) -> Iterator[Want]:
-    """The terminal status and the event before it have changed places."""
+    """The terminal status and the event before it are swapped."""
     call = alone(talk, "approval")
     swap(call, -2, -1)
     yield Want("A2A-LIVE-006", call, call.answers[-1])
@@ -289,7 +289,7 @@ def a_chunk_after_the_end(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def a_message_after_the_end(talk: Talk) -> Iterator[Want]:
-    """The agent has something to add."""
+    """The agent sends another message."""
     call = alone(talk, "approval")
     more = insert(call, len(call.answers), message_of(call.answers[-1]))
     yield Want("A2A-LIVE-006", call, more)
@@ -306,7 +306,7 @@ def a_question_to_somebody_who_has_said_all(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def nobody_answers_for_minutes(talk: Talk) -> Iterator[Want]:
-    """And the agent waits."""
+    """The agent waits for input."""
     call = alone(talk, "idle")
     call.shift(ASKED + 1, 300 * SECOND)
     alter(call.answers[-1], lambda body: body["status"].pop("timestamp"))
@@ -319,7 +319,7 @@ def nobody_answers_for_minutes(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def it_ends_with_a_question(talk: Talk) -> Iterator[Want]:
-    """The agent asks, and is gone."""
+    """The agent asks for input and ends the stream."""
     call = alone(talk, "approval")
     end_after(call, ASKED + 1)
     yield Want("A2A-LIVE-004", call)
@@ -327,7 +327,7 @@ def it_ends_with_a_question(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def it_ends_in_the_midst_of_work(talk: Talk) -> Iterator[Want]:
-    """With OK."""
+    """With status OK."""
     call = alone(talk, "approval")
     end_after(call, WORKING + 1)
     yield Want("A2A-LIVE-020", call)
@@ -353,7 +353,7 @@ def the_end_comes_late(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def it_breaks_down_in_the_midst_of_work(talk: Talk) -> Iterator[Want]:
-    """Nobody learns what becomes of the task."""
+    """The final state of the task stays unknown."""
     call = alone(talk, "approval")
     end_after(call, WORKING + 1)
     call.set("grpc-status", str(INTERNAL), trailer=True)
@@ -362,7 +362,7 @@ def it_breaks_down_in_the_midst_of_work(talk: Talk) -> Iterator[Want]:
 
 @mutation(BIDI)
 def a_message_among_updates(talk: Talk) -> Iterator[Want]:
-    """The agent says something without an update around it."""
+    """The agent sends a message without an update around it."""
     call = alone(talk, "approval")
     said = insert(call, ASKED, message_of(call.answers[WORKING]))
     yield Want("A2A-STREAM-003", call, said)
@@ -373,7 +373,7 @@ def a_message_among_updates(talk: Talk) -> Iterator[Want]:
 
 @mutation("live-1975")
 def the_client_knows_no_media(talk: Talk) -> Iterator[Want]:
-    """It speaks the draft, and the agent does not."""
+    """It uses the draft, and the agent does not."""
     call = talk.first("SendLiveMessage")
     first = call.requests[0]
     inner = {"message": first.value["message"]["message"]}
@@ -384,7 +384,7 @@ def the_client_knows_no_media(talk: Talk) -> Iterator[Want]:
 
 
 def deltas(messages: list[Msg]) -> list[Msg]:
-    """The pieces of a flow."""
+    """Return the messages of a flow."""
     return [each for each in messages if each.value.get("frame", {}).get("event") == "EVENT_MEDIA_DELTA"]
 
 
@@ -408,7 +408,7 @@ def a_piece_of_the_agents_is_lost(talk: Talk) -> Iterator[Want]:
 
 @mutation("live-1975")
 def two_pieces_have_one_number(talk: Talk) -> Iterator[Want]:
-    """A counter that stands still."""
+    """The counter does not increase."""
     call = talk.first("SendLiveMessage")
     pieces = deltas(call.answers)
     change(pieces[1], lambda body: body["frame"].update(seqNum=pieces[0].value["frame"]["seqNum"]))
@@ -427,7 +427,7 @@ def a_flow_without_a_beginning(talk: Talk) -> Iterator[Want]:
 
 @mutation("live-1975")
 def a_piece_without_content(talk: Talk) -> Iterator[Want]:
-    """Only marks have none."""
+    """Only marks may have no content."""
     call = talk.first("SendLiveMessage")
     piece = deltas(call.answers)[0]
     change(piece, lambda body: body["frame"].pop("part"))
@@ -436,7 +436,7 @@ def a_piece_without_content(talk: Talk) -> Iterator[Want]:
 
 @mutation("live-1975")
 def an_event_without_a_task(talk: Talk) -> Iterator[Want]:
-    """Inside the frame that the proposal has around it."""
+    """Inside the frame of the proposal."""
     call = talk.first("SendLiveMessage")
     end = call.answers[-1]
     change(end, lambda body: body["event"]["statusUpdate"].pop("contextId"))

@@ -1,4 +1,4 @@
-"""A gap that messages of the client explain, where it speaks a version before 1.1 (proposal 2153)."""
+"""A gap of two generations, of which a client's message explains one."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ def interrupted(talk: Talk) -> None:
 
 
 @mutation(*SDK, prepare=interrupted)
-def a_message_of_the_client_counts(talk: Talk) -> Iterator[Want]:
-    """One number is left out, and one message came in between."""
+def an_event_is_lost_beside_a_message(talk: Talk) -> Iterator[Want]:
+    """Two numbers are left out, and one message was sent in between."""
     call = stream(talk)
     for each in call.answers[CHUNK:]:
-        give(each, number_of(each) + 1)
+        give(each, number_of(each) + 2)
     yield Want("A2A-GEN-001", call, call.answers[CHUNK])
-    yield Want("A2A-GEN-023", call, call.answers[CHUNK])

@@ -1,4 +1,4 @@
-"""Push configurations that are not declared, unsafe, lost, or still there."""
+"""Push configurations that are undeclared, unsafe, lost, or not deleted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CREATE, GET, LIST, DELETE = (
 
 
 def rename(answer: Msg, before: str, after: str) -> None:
-    """Another webhook, wherever it is named."""
+    """Change the URL of the webhook wherever it is named."""
     if before.encode() in answer.data:
         answer.put(_renamed(answer.value, before, after))
 
@@ -36,14 +36,14 @@ def _renamed(value: Any, before: str, after: str) -> Any:
 
 
 def hooks_afar(talk: Talk) -> None:
-    """The webhook is somewhere in the world, with https."""
+    """The webhook is on a public host, with https."""
     for call in talk.exchanges:
         for each in (*call.requests, *call.answers):
             rename(each, HERE, AWAY)
 
 
 def _silent(talk: Talk) -> None:
-    """The agent does not show secrets again."""
+    """The agent does not return secrets."""
     for call in talk.exchanges:
         if call.operation in (CREATE, GET, LIST):
             for each in call.answers:
@@ -57,20 +57,20 @@ def _hide(config: dict[str, Any]) -> None:
 
 
 def pushes(talk: Talk) -> list[Ex]:
-    """Operations on push configurations that succeeded."""
+    """Return operations on push configurations that succeeded."""
     return [each for each in talk.exchanges if "PushNotification" in each.operation and succeeded(each)]
 
 
 @mutation(*SDK, *V0_3)
 def push_notifications_are_not_declared(talk: Talk) -> Iterator[Want]:
-    """And work all the same."""
+    """They work although no card declares them."""
     without(talk, "pushNotifications")
     yield from (Want("A2A-PUSH-001", each, each.answers[0]) for each in pushes(talk))
 
 
 @mutation(*SDK, *V0_3, prepare=hooks_afar)
 def the_webhook_is_in_the_network_of_the_agent(talk: Talk) -> Iterator[Want]:
-    """Where machines ask for their own credentials."""
+    """On the address from which machines fetch their credentials."""
     call = talk.first(CREATE)
     for each in (call.requests[0], call.answers[0]):
         rename(each, AWAY, "https://169.254.169.254/latest")
@@ -79,14 +79,14 @@ def the_webhook_is_in_the_network_of_the_agent(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK)
 def a_configuration_is_created_without_an_id(talk: Talk) -> Iterator[Want]:
-    """How to delete it?"""
+    """The configuration cannot be deleted."""
     call = talk.first(CREATE)
     call.answers[0].edit(lambda config: config.pop("id"))
     yield Want("A2A-PUSH-003", call, call.answers[0])
 
 
 def _embedded(talk: Talk) -> None:
-    """A message brings its push configuration."""
+    """A message contains its push configuration."""
     _sent(talk).requests[0].edit(
         lambda asked: asked.setdefault("configuration", {}).update(taskPushNotificationConfig={"url": AWAY})
     )
@@ -98,7 +98,7 @@ def _sent(talk: Talk) -> Ex:
 
 @mutation(*SDK, "js-three-bindings", prepare=_embedded)
 def a_configuration_with_a_message_names_a_task(talk: Talk) -> Iterator[Want]:
-    """There is none yet."""
+    """The task does not exist yet."""
     call = _sent(talk)
     call.requests[0].edit(lambda asked: asked["configuration"]["taskPushNotificationConfig"].update(taskId="t1"))
     yield Want("A2A-PUSH-004", call, call.requests[0])
@@ -106,7 +106,7 @@ def a_configuration_with_a_message_names_a_task(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK, prepare=_silent)
 def the_token_is_shown_again(talk: Talk) -> Iterator[Want]:
-    """To whoever asks."""
+    """In the answer to a later call."""
     call = talk.first(GET)
     call.answers[0].edit(lambda config: config.update(token="t0ken-of-hook-1234"))
     yield Want("A2A-PUSH-014", call, call.answers[0])
@@ -114,7 +114,7 @@ def the_token_is_shown_again(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK, prepare=_silent)
 def the_credentials_are_listed(talk: Talk) -> Iterator[Want]:
-    """To whoever lists."""
+    """In the answer to a list call."""
     call = talk.first(LIST)
     shown = {"scheme": "Bearer", "credentials": "cr3dentials-of-hook"}
     call.answers[0].edit(lambda found: found["configs"][0].update(authentication=shown))
@@ -123,7 +123,7 @@ def the_credentials_are_listed(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK)
 def the_second_delete_fails(talk: Talk) -> Iterator[Want]:
-    """It must not matter how often."""
+    """The operation must be idempotent."""
     call = talk.all(DELETE)[1]
     yield Want("A2A-PUSH-015", call, refuse(call, "INTERNAL_ERROR", "there is no such configuration"))
 
@@ -138,7 +138,7 @@ def the_list_lacks_a_configuration(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK, prepare=_silent)
 def the_list_has_what_was_deleted(talk: Talk) -> Iterator[Want]:
-    """Notifications go on."""
+    """Notifications continue."""
     call = talk.all(LIST)[1]
     call.answers[0].put(talk.first(LIST).answers[0].value | _envelope(call))
     yield Want("A2A-PUSH-017", call, call.answers[0])

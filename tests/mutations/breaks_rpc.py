@@ -1,4 +1,4 @@
-"""JSON-RPC texts and envelopes that are broken."""
+"""Broken JSON-RPC texts and envelopes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support_mutations import Talk, Want, mutation
 V1 = ("sdk-1.x-jsonrpc", "js-three-bindings")
 OLD = ("sdk-0.3-jsonrpc", "dialect-0.2")
 LOOKUPS = ("sdk-1.x-jsonrpc", "sdk-0.3-jsonrpc", "dialect-0.2")
-"""Samples with GetTask on JSON-RPC, of a task that is there and of one that is not."""
+"""Samples with GetTask on JSON-RPC, of an existing task and of an unknown one."""
 ALL = (*V1, *OLD, "js-to-0.3", "demo")
 MIDDLE = 3
 """The index of a chunk in the middle of a stream."""
@@ -37,7 +37,7 @@ def a_rest_answer_is_cut_short(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-rest", "sdk-0.3-rest", "js-three-bindings")
 def a_rest_request_is_cut_short(talk: Talk) -> Iterator[Want]:
-    """And answered as if it were whole."""
+    """The agent answers it as if it were complete."""
     call = alone(talk, "SendMessage", REST)
     call.requests[0].data = call.requests[0].data[:-1]
     yield Want("A2A-RPC-001", call, call.requests[0])
@@ -45,7 +45,7 @@ def a_rest_request_is_cut_short(talk: Talk) -> Iterator[Want]:
 
 @mutation(*LOOKUPS)
 def the_answer_is_empty(talk: Talk) -> Iterator[Want]:
-    """200, and not a byte."""
+    """Status 200 and an empty body."""
     call = pick(talk, "GetTask", JSONRPC)
     call.answers = []
     yield Want("A2A-RPC-001", call)
@@ -53,7 +53,7 @@ def the_answer_is_empty(talk: Talk) -> Iterator[Want]:
 
 @mutation(*LOOKUPS)
 def the_answer_is_a_number(talk: Talk) -> Iterator[Want]:
-    """No object, so there is no result in it."""
+    """The result is not in an object."""
     call = pick(talk, "GetTask", JSONRPC)
     replace(call.answers[0], 7)
     yield Want("A2A-RPC-008", call, call.answers[0])
@@ -69,7 +69,7 @@ def something_follows_the_answer(talk: Talk) -> Iterator[Want]:
 
 @mutation(*LOOKUPS)
 def the_request_is_cut_short(talk: Talk) -> Iterator[Want]:
-    """And answered as if it were whole."""
+    """The agent answers it as if it were complete."""
     call = pick(talk, "GetTask", JSONRPC)
     call.requests[0].data = call.requests[0].data[:-1]
     yield Want("A2A-RPC-001", call, call.requests[0])
@@ -77,7 +77,7 @@ def the_request_is_cut_short(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL)
 def an_event_is_cut_short(talk: Talk) -> Iterator[Want]:
-    """The data of one event in the middle of a stream: it is lost."""
+    """The data of one event in the middle of a stream, which is lost."""
     call = stream(talk, JSONRPC)
     event = call.answers[1]
     event.data = event.data[:-2]
@@ -122,7 +122,7 @@ def the_response_has_a_number_as_version(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL)
 def an_event_without_jsonrpc(talk: Talk) -> Iterator[Want]:
-    """Id and result are there."""
+    """It has an id and a result."""
     call = stream(talk, JSONRPC)
     event = call.answers[MIDDLE]
     change(event, lambda body: body.pop("jsonrpc"))
@@ -131,7 +131,7 @@ def an_event_without_jsonrpc(talk: Talk) -> Iterator[Want]:
 
 @mutation(*LOOKUPS)
 def a_batch_of_one(talk: Talk) -> Iterator[Want]:
-    """The request is an array, its answer too."""
+    """The request is an array, and so is its answer."""
     call = pick(talk, "GetTask", JSONRPC)
     replace(call.requests[0], [call.requests[0].value])
     replace(call.answers[0], [call.answers[0].value])
@@ -165,7 +165,7 @@ def an_unknown_member_in_the_request(talk: Talk) -> Iterator[Want]:
 
 @mutation(*LOOKUPS)
 def neither_result_nor_error(talk: Talk) -> Iterator[Want]:
-    """Only the envelope is left."""
+    """The envelope has neither."""
     call = pick(talk, "GetTask", JSONRPC)
     change(call.answers[0], lambda body: body.pop("result"))
     yield Want("A2A-RPC-008", call, call.answers[0])
@@ -173,7 +173,7 @@ def neither_result_nor_error(talk: Talk) -> Iterator[Want]:
 
 @mutation(*LOOKUPS)
 def result_and_error(talk: Talk) -> Iterator[Want]:
-    """Both are there."""
+    """The envelope has both."""
     call = refused(talk)
     change(call.answers[0], lambda body: body.update(result={"id": "t1"}))
     yield Want("A2A-RPC-008", call, call.answers[0])
@@ -181,7 +181,7 @@ def result_and_error(talk: Talk) -> Iterator[Want]:
 
 @mutation(*LOOKUPS)
 def a_result_of_null_beside_the_error(talk: Talk) -> Iterator[Want]:
-    """As old libraries write it."""
+    """As older libraries write it."""
     call = refused(talk)
     change(call.answers[0], lambda body: body.update(result=None))
     yield Want("A2A-RPC-008", call, call.answers[0])

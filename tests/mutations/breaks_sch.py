@@ -1,4 +1,4 @@
-"""Objects that break their schema: members that are missing, empty, null, unknown or of another spelling."""
+"""Objects that break their schema: members that are missing, empty, null, unknown or misspelled."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mutations.pick import change, stream
 from support_mutations import Talk, Want, mutation
 
 NOTES, SECOND = 7, 6
-"""In the stream of nine events: the artifact of one chunk, and the status before it."""
+"""Indices in the stream of nine events: the artifact of one chunk, and the status before it."""
 
 
 # --- missing ------------------------------------------------------------------------------------------------------
@@ -34,7 +34,7 @@ def an_artifact_without_its_id(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1, *OLD_JSON)
 def a_message_without_its_id(talk: Talk) -> Iterator[Want]:
-    """From the client, and accepted."""
+    """The client sends it, and the agent accepts it."""
     call = sends(talk, "unary")
     resay(call.requests[0], lambda message: message.pop("messageId"))
     yield Want("A2A-SCH-001", call, call.requests[0])
@@ -42,7 +42,7 @@ def a_message_without_its_id(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1_TEXT)
 def an_id_is_empty(talk: Talk) -> Iterator[Want]:
-    """The member is there and says nothing."""
+    """The member is an empty string."""
     call = stream(talk)
     alter(call.answers[NOTES], lambda body: body["artifact"].update(artifactId=""))
     yield Want("A2A-SCH-001", call, call.answers[NOTES])
@@ -62,7 +62,7 @@ def final_is_missing(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1)
 def an_artifact_without_parts(talk: Talk) -> Iterator[Want]:
-    """Nothing is in it."""
+    """It has no content."""
     call = stream(talk)
     alter(call.answers[NOTES], lambda body: body["artifact"].update(parts=[]))
     yield Want("A2A-SCH-002", call, call.answers[NOTES])
@@ -70,7 +70,7 @@ def an_artifact_without_parts(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1)
 def a_message_without_parts(talk: Talk) -> Iterator[Want]:
-    """From the client, and accepted."""
+    """The client sends it, and the agent accepts it."""
     call = sends(talk, "unary")
     resay(call.requests[0], lambda message: message.update(parts=[]))
     yield Want("A2A-SCH-002", call, call.requests[0])
@@ -94,7 +94,7 @@ def a_part_is_two_things(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1_TEXT)
 def an_answer_is_two_things(talk: Talk) -> Iterator[Want]:
-    """A task, and a message beside it."""
+    """A task and a message."""
     call = sends(talk, "unary")
     told = {"messageId": "m-7", "contextId": "c-7", "role": "ROLE_AGENT", "parts": [{"text": "done"}]}
     change(call.answers[0], lambda body: body.get("result", body).update(message=told))
@@ -132,7 +132,7 @@ def an_id_in_snake_case(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1_TEXT, "js-three-bindings", "demo")
 def last_chunk_in_snake_case(talk: Talk) -> Iterator[Want]:
-    """In an event: who does not know the name takes the artifact for unfinished."""
+    """A client that does not know the name treats the artifact as incomplete."""
     call = stream(talk)
     last = next(each for each in call.answers if b'"lastChunk"' in each.data)
     alter(last, lambda body: body.update(last_chunk=body.pop("lastChunk")))
@@ -142,7 +142,7 @@ def last_chunk_in_snake_case(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1_TEXT, *OLD_JSON, "sdk-0.3-rest", "demo")
 def a_status_with_a_member_of_its_own(talk: Talk) -> Iterator[Want]:
-    """Which no schema knows."""
+    """No schema has it."""
     call = stream(talk)
     alter(call.answers[1], lambda body: body["status"].update(progress=40))
     yield Want("A2A-SCH-010", call, call.answers[1])
@@ -158,7 +158,7 @@ def a_part_with_a_member_of_its_own(talk: Talk) -> Iterator[Want]:
 
 @mutation(*OLD_JSON, "js-to-0.3")
 def an_event_does_not_say_what_it_is(talk: Talk) -> Iterator[Want]:
-    """The member `kind` is not there."""
+    """The member `kind` is missing."""
     call = stream(talk)
     alter(call.answers[NOTES], lambda body: body.pop("kind"))
     yield Want("A2A-SCH-014", call, call.answers[NOTES])
@@ -182,7 +182,7 @@ def a_task_does_not_say_what_it_is(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1_TEXT, *OLD_JSON, "sdk-0.3-rest")
 def the_history_is_null(talk: Talk) -> Iterator[Want]:
-    """Where it should be left out."""
+    """The member should be omitted."""
     call = sends(talk, "input")
     alter(call.answers[0], lambda body: body.update(history=None))
     yield Want("A2A-SCH-015", call, call.answers[0])

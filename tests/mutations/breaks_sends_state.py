@@ -1,4 +1,4 @@
-"""Sends that do not wait, or do; results in messages; cancellations that are refused, lost or ignored."""
+"""Sends that wait or do not wait; results in messages; cancellations that are refused, lost or ignored."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ S = 1000 * MS
 
 @mutation(*SDK)
 def a_send_does_not_wait(talk: Talk) -> Iterator[Want]:
-    """It is answered with a task at work."""
+    """The answer is a task in WORKING."""
     call = sends(talk, "unary")
     restate(call.answers[0], "WORKING")
     yield Want("A2A-STATE-014", call, call.answers[0])
 
 
 def _at_once(talk: Talk) -> None:
-    """The client does not want to wait."""
+    """The client requests an immediate answer."""
     call = sends(talk, "fail")
     old = call.facts.dialect is not Dialect.V1_0
     wanted = {"blocking": False} if old else {"returnImmediately": True}
@@ -36,7 +36,7 @@ def _at_once(talk: Talk) -> None:
 
 @mutation(*V1, "sdk-0.3-jsonrpc", "sdk-0.3-rest", prepare=_at_once)
 def a_send_that_shall_not_wait_does(talk: Talk) -> Iterator[Want]:
-    """For six seconds."""
+    """It waits six seconds."""
     call = sends(talk, "fail")
     call.shift(0, 6 * S)
     yield Want("A2A-STATE-015", call, call.answers[0])
@@ -64,13 +64,13 @@ def the_result_is_data_in_a_message(talk: Talk) -> Iterator[Want]:
 
 
 def _refused(talk: Talk) -> Ex:
-    """A call of CancelTask that was refused since its task is over."""
+    """Return a call of CancelTask that was refused because its task has ended."""
     return [each for each in talk.all("CancelTask") if failed(each)][-1]
 
 
 @mutation(*SDK)
 def a_task_that_is_over_is_canceled(talk: Talk) -> Iterator[Want]:
-    """CancelTask is answered as GetTask would be: with success, though nothing has changed."""
+    """CancelTask returns the task with success, although nothing has changed."""
     call, source = _refused(talk), looked_up(talk)
     sent = [each for each in talk.all("SendMessage") if says(each, "unary") and b"taskId" not in each.requests[0].data]
     over = sent[-1].answers[0]
@@ -88,7 +88,7 @@ def a_task_that_is_over_is_canceled(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-jsonrpc")
 def a_cancellation_is_refused_by_the_wrong_error(talk: Talk) -> Iterator[Want]:
-    """It says that the operation is not supported."""
+    """The error is UnsupportedOperationError."""
     call = _refused(talk)
     info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "UNSUPPORTED_OPERATION"}
     error = {"code": -32004, "message": "no", "data": [info | {"domain": "a2a-protocol.org"}]}
@@ -97,7 +97,7 @@ def a_cancellation_is_refused_by_the_wrong_error(talk: Talk) -> Iterator[Want]:
 
 
 def _left(talk: Talk) -> None:
-    """The client does not wait for the end of the stream of the task that it cancels."""
+    """The client leaves the stream of the task that it cancels."""
     call = streams(talk, "long")
     del call.answers[2:]
     call.finish, call.ended = "leave", pick(talk, "CancelTask").started - MS
@@ -105,7 +105,7 @@ def _left(talk: Talk) -> None:
 
 @mutation(*SDK, prepare=_left)
 def a_cancellation_leads_to_nothing(talk: Talk) -> Iterator[Want]:
-    """The task is still at work half a minute later."""
+    """The task is still in WORKING half a minute later."""
     call = pick(talk, "CancelTask")
     restate(call.answers[0], "WORKING")
     talk.length += 40 * S
@@ -114,7 +114,7 @@ def a_cancellation_leads_to_nothing(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1, "dialect-0.2")
 def work_goes_on_after_a_cancellation(talk: Talk) -> Iterator[Want]:
-    """A result comes seconds later."""
+    """A result is sent seconds later."""
     call = streams(talk, "long")
     more = stream(talk).answers[NOTES].again(0)
     for name in ("id", "contextId"):

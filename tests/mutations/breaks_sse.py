@@ -1,4 +1,4 @@
-"""Event streams: lines, names, ids, data that is none, ends that are none."""
+"""Broken event streams: lines, names, ids, data and ends."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ MIDDLE = 3
 
 
 def _stream(talk: Talk) -> Ex:
-    """The first one over HTTP/1 that shows a task from its beginning to its end."""
+    """Return the first stream over HTTP/1 that shows a task from its beginning to its end."""
     found = [each for each in talk.all("SendStreamingMessage", streams=True, grpc=False) if len(each.answers) > 5]
     return found[0]
 
 
 def _crashed(talk: Talk) -> Ex:
-    """A stream that ended with an error."""
+    """Return a stream that ended with an error."""
     return next(each for each in talk.all("SendStreamingMessage", grpc=False) if _fails(each))
 
 
@@ -37,7 +37,7 @@ def _rpc(call: Ex) -> bool:
 
 
 def _raw(call: Ex, index: int, data: bytes) -> Msg:
-    """A block of its own before this event."""
+    """Insert a block before this event."""
     made = Msg(b"", call.answers[index].at, "json")
     made.wire = data
     call.answers.insert(index, made)
@@ -56,7 +56,7 @@ def a_ping_that_is_no_comment(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL)
 def data_in_words(talk: Talk) -> Iterator[Want]:
-    """No JSON."""
+    """The data is not JSON."""
     call = _stream(talk)
     made = _raw(call, MIDDLE, b"data: still there\n\n")
     yield Want("A2A-SSE-002", call, made)
@@ -73,7 +73,7 @@ def the_last_line_is_open(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL)
 def a_name_for_an_event(talk: Talk) -> Iterator[Want]:
-    """Browsers give it only to those who listen for it."""
+    """Browsers deliver it only to listeners of that name."""
     call = _stream(talk)
     event = call.answers[MIDDLE]
     event.framing = "event: artifact\n" + event.framing
@@ -129,7 +129,7 @@ def a_stream_in_latin_1(talk: Talk) -> Iterator[Want]:
 
 @mutation(*JSON[:-1], "sdk-1.x-rest", "sdk-0.3-rest", "js-three-bindings")
 def a_byte_of_latin_1(talk: Talk) -> Iterator[Want]:
-    """In the words of an artifact."""
+    """In the text of an artifact."""
     call = _stream(talk)
     event = call.answers[MIDDLE]
     replace(event, event.value)
@@ -140,7 +140,7 @@ def a_byte_of_latin_1(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL)
 def a_mark_in_mid_stream(talk: Talk) -> Iterator[Want]:
-    """Of byte order: the line is one of an unknown field, its event is lost."""
+    """A byte order mark: the line has an unknown field, and its event is lost."""
     call = _stream(talk)
     made = _raw(call, MIDDLE, b"\xef\xbb\xbfdata: {}\n\n")
     yield Want("A2A-SSE-009", call, made)
@@ -169,7 +169,7 @@ def a_stream_to_be_stored(talk: Talk) -> Iterator[Want]:
 
 @mutation(*JSON)
 def an_event_without_its_envelope(talk: Talk) -> Iterator[Want]:
-    """As on REST."""
+    """As in REST."""
     call = stream(talk, JSONRPC)
     event = call.answers[1]
     replace(event, event.value["result"])
@@ -179,7 +179,7 @@ def an_event_without_its_envelope(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-rest", "js-three-bindings")
 def an_event_in_an_envelope(talk: Talk) -> Iterator[Want]:
-    """As on JSON-RPC."""
+    """As in JSON-RPC."""
     call = stream(talk, REST)
     event = call.answers[1]
     replace(event, {"jsonrpc": "2.0", "id": 1, "result": event.value})
@@ -203,7 +203,7 @@ def two_things_in_one_event(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL)
 def an_error_that_is_none(talk: Talk) -> Iterator[Want]:
-    """A chunk, named `error`."""
+    """A chunk with the name `error`."""
     call = _stream(talk)
     event = call.answers[MIDDLE]
     event.framing = "event: error\n" + event.framing
@@ -211,7 +211,7 @@ def an_error_that_is_none(talk: Talk) -> Iterator[Want]:
 
 
 def _crashes_twice(talk: Talk) -> None:
-    """The stream that ended with an error did so twice."""
+    """A stream that ended with two errors instead of one."""
     call = _crashed(talk)
     renamed = {}
     for each in (*call.requests, *call.answers):
@@ -229,7 +229,7 @@ def _crashes_twice(talk: Talk) -> None:
 
 @mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", "dialect-0.2", prepare=_crashes_twice)
 def an_error_in_another_form(talk: Talk) -> Iterator[Want]:
-    """The first one had a name, or had none."""
+    """The first one had an event name, or had none."""
     again = max((each for each in talk.exchanges if _fails(each)), key=lambda each: each.started)
     error = again.answers[-1]
     error.framing = PLAIN if error.framing.startswith("event") else "event: error\n" + PLAIN
@@ -238,7 +238,7 @@ def an_error_in_another_form(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", "dialect-0.2")
 def an_event_after_an_error(talk: Talk) -> Iterator[Want]:
-    """The last chunk comes late."""
+    """The last chunk is late."""
     call = _crashed(talk)
     call.answers[-1], call.answers[-2] = call.answers[-2], call.answers[-1]
     yield Want("A2A-SSE-008", call, call.answers[-1])
@@ -246,7 +246,7 @@ def an_event_after_an_error(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", "dialect-0.2")
 def an_error_twice(talk: Talk) -> Iterator[Want]:
-    """The second one says nothing new."""
+    """The second one has the same content."""
     call = _crashed(talk)
     call.answers.append(call.answers[-1].again())
     yield Want("A2A-SSE-008", call, call.answers[-1])
@@ -254,7 +254,7 @@ def an_error_twice(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL)
 def a_stream_is_cut_off(talk: Talk) -> Iterator[Want]:
-    """Reset by the agent while the task goes on."""
+    """The agent resets it while the task is not finished."""
     call = _stream(talk)
     del call.answers[-1]
     call.finish = "cut"
@@ -264,7 +264,7 @@ def a_stream_is_cut_off(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL)
 def a_stream_without_its_last_chunk(talk: Talk) -> Iterator[Want]:
-    """The connection is closed while the task goes on."""
+    """The connection is closed while the task is not finished."""
     call = _stream(talk)
     del call.answers[-1]
     call.finish = "stall"

@@ -1,4 +1,4 @@
-"""Tasks the states of which come in an order, or at a time, that they must not."""
+"""Tasks whose states change in a wrong order or at a wrong time."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from mutations.pick import change, pick, stream
 from support_mutations import Ex, Msg, Talk, Want, mutation
 
 STATUS, NOTES, END = 6, 7, 8
-"""In the stream of nine events: a status in the middle, the artifact of one chunk, the last status."""
+"""Indices in the stream of nine events: a status in the middle, the artifact of one chunk, the last status."""
 JS = ("js-three-bindings", "js-to-0.3")
 STREAMS = (*SDK, *JS)
 STAMPED = (*V1, *OLD_JSON, *JS)
-"""Samples with timestamps: the protobuf of 0.3 has lost them on the way."""
+"""Samples with timestamps, which the protobuf of 0.3 lost."""
 _NOBODY = b"00000000-0000-4000-8000-000000000000"
-"""The id of a task that there is not."""
+"""The id of an unknown task."""
 
 
 def no_more(call: Ex) -> str:
-    """The rule that a stream breaks that goes on after its end: `final` says it in 0.2 and 0.3."""
+    """Return the rule that a stream breaks if it continues after its end, which `final` marks in 0.2 and 0.3."""
     return "A2A-STREAM-018" if call.facts.dialect in (Dialect.V0_2, Dialect.V0_3) else "A2A-STREAM-005"
 
 
 def append(call: Ex, message: Msg, state: str) -> Msg:
-    """One more status without words at the end of a stream."""
+    """Append a status without a message to a stream."""
     more = message.again(0)
     more.at = call.answers[-1].at
     call.answers.append(more)
@@ -72,7 +72,7 @@ def a_task_has_two_ends(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK)
 def a_task_has_another_end_when_asked_for(talk: Talk) -> Iterator[Want]:
-    """COMPLETED before, FAILED now."""
+    """COMPLETED before, FAILED in the answer."""
     call = looked_up(talk)
     restate(call.answers[0], "FAILED")
     yield Want("A2A-STATE-001", call, call.answers[0])
@@ -80,7 +80,7 @@ def a_task_has_another_end_when_asked_for(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK)
 def a_task_is_shown_as_it_was(talk: Talk) -> Iterator[Want]:
-    """COMPLETED before, WORKING when asked for."""
+    """COMPLETED before, WORKING in the answer."""
     call = looked_up(talk)
     restate(call.answers[0], "WORKING")
     yield Want("A2A-STATE-009", call, call.answers[0])
@@ -96,7 +96,7 @@ def a_list_shows_a_task_as_it_was(talk: Talk) -> Iterator[Want]:
 
 @mutation(*STREAMS)
 def an_artifact_comes_after_the_end(talk: Talk) -> Iterator[Want]:
-    """Last of all."""
+    """As the last event."""
     call = stream(talk)
     first, second = call.answers[NOTES], call.answers[END]
     call.answers[NOTES:] = [second, first]
@@ -106,14 +106,14 @@ def an_artifact_comes_after_the_end(talk: Talk) -> Iterator[Want]:
 
 
 def _asked_twice(talk: Talk) -> None:
-    """The task of the long stream is asked for two times after its end."""
+    """The task of the long stream is read twice after its end."""
     ask_again(talk, stream(talk))
     talk.add(talk.exchanges[-1], after=talk.exchanges[-1])
 
 
 @mutation(*SDK, prepare=_asked_twice)
 def the_artifacts_change_after_the_end(talk: Talk) -> Iterator[Want]:
-    """Between two calls of GetTask; and so they are no longer what was streamed."""
+    """Between two calls of GetTask, so that they differ from the streamed ones."""
     call = talk.exchanges[-1]
     alter(call.answers[0], lambda body: body["artifacts"][0]["parts"][-1].update(text="and more"))
     yield Want("A2A-STATE-013", call, call.answers[0])
@@ -125,7 +125,7 @@ def the_artifacts_change_after_the_end(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK)
 def a_task_is_over_and_takes_a_message(talk: Talk) -> Iterator[Want]:
-    """The agent says that it is, in place of asking for more."""
+    """The agent answers with the finished task and does not ask for input."""
     first, second = sends(talk, "input"), sends(talk, "green")
     restate(first.answers[0], "COMPLETED")
     yield Want("A2A-STATE-005", second, second.requests[0])
@@ -134,7 +134,7 @@ def a_task_is_over_and_takes_a_message(talk: Talk) -> Iterator[Want]:
 
 @mutation(*STREAMS)
 def a_stream_goes_on_with_a_task_that_is_over(talk: Talk) -> Iterator[Want]:
-    """The same of two streams."""
+    """The same with two streams."""
     first, second = streams(talk, "input"), streams(talk, "blue")
     restate(first.answers[-1], "COMPLETED")
     yield Want("A2A-STATE-005", second, second.requests[0])
@@ -143,14 +143,14 @@ def a_stream_goes_on_with_a_task_that_is_over(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK)
 def a_task_is_answered_by_a_message(talk: Talk) -> Iterator[Want]:
-    """Nobody learns what becomes of the task."""
+    """The final state of the task stays unknown."""
     call = sends(talk, "green")
     change(call.answers[0], _only_words)
     yield Want("A2A-STATE-016", call, call.answers[0])
 
 
 def _only_words(payload: Any) -> None:
-    """The message of the status in place of the task."""
+    """Answer with the message of the status instead of the task."""
     result = payload["result"] if "jsonrpc" in payload else payload
     task = result.pop("task", result)
     words = task["status"]["message"]
@@ -163,7 +163,7 @@ def _only_words(payload: Any) -> None:
 
 @mutation(*(each for each in SDK if each != "dialect-0.2"))
 def a_client_writes_to_a_task_that_is_over(talk: Talk) -> Iterator[Want]:
-    """And is refused as if there were no such task."""
+    """The error is TaskNotFoundError."""
     call = next(each for each in talk.all("SendStreamingMessage") if _NOBODY in each.requests[0].data)
     rename(call.requests[0], _NOBODY.decode(), member(sends(talk, "fail").answers[0], "id"))
     yield Want("A2A-STATE-005", call, call.requests[0])
@@ -222,13 +222,13 @@ def a_timestamp_goes_back(talk: Talk) -> Iterator[Want]:
 
 
 def _silent(talk: Talk) -> None:
-    """A status in the middle says nothing but its state."""
+    """Remove everything but the state from a status in the middle."""
     alter(stream(talk).answers[STATUS], lambda body: body["status"].pop("message"))
 
 
 @mutation(*(each for each in STREAMS if each != "dialect-0.2"), prepare=_silent)
 def a_status_says_nothing_new(talk: Talk) -> Iterator[Want]:
-    """The same comes once more."""
+    """The same status is sent again."""
     call = stream(talk)
     more = call.answers[STATUS].again(0)
     call.answers.insert(STATUS + 1, more)

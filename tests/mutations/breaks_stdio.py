@@ -1,4 +1,4 @@
-"""Pipes to stdio agents on which something is broken: framing, output, ids, ends."""
+"""Broken pipes to stdio agents: framing, output, ids, ends."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ HEAD = b"Content-Length: %d\r\nContent-Type: application/json\r\n\r\n%s"
 
 
 def _frame(msg: Msg, before: str, after: str) -> Msg:
-    """Another header block."""
+    """Change the header block."""
     assert before in msg.framing
     msg.framing = msg.framing.replace(before, after)
     return msg
 
 
 def _answer(talk: Talk) -> tuple[Ex, Msg]:
-    """A unary call and its answer."""
+    """Return a unary call and its answer."""
     call = talk.first("GetTask")
     return call, call.answers[0]
 
 
 def _stream(talk: Talk) -> Ex:
-    """The stream with artifacts."""
+    """Return the stream with artifacts."""
     return max(talk.all("SendStreamingMessage"), key=lambda each: len(each.answers))
 
 
 def _beside(talk: Talk, call: Ex, data: bytes, side: int = DOWN) -> None:
-    """Bytes on the pipe before a call."""
+    """Insert bytes on the pipe before a call."""
     talk.loose.append(Loose(call.started - 1, DOWN if side == DOWN else UP, data))
 
 
 def _said(talk: Talk, call: Ex, value: object) -> None:
-    """A message of the agent before a call."""
+    """Insert a message of the agent before a call."""
     content = json.dumps(value).encode()
     _beside(talk, call, HEAD % (len(content), content))
 
 
 def _die(talk: Talk, at: int, code: int) -> None:
-    """The agent's process is over: nothing follows."""
+    """End the agent's process: nothing follows."""
     for each in talk.exchanges:
         each.answers = [msg for msg in each.answers if msg.at < at]
     talk.exchanges = [each for each in talk.exchanges if each.started < at]
@@ -70,14 +70,14 @@ def the_type_is_missing(talk: Talk) -> Iterator[Want]:
 
 @mutation(SAMPLE)
 def lines_end_with_lf(talk: Talk) -> Iterator[Want]:
-    """All of a block."""
+    """All lines of a block."""
     call, answer = _answer(talk)
     yield Want("A2A-STDIO-003", call, _frame(answer, "\r\n", "\n"))
 
 
 @mutation(SAMPLE)
 def characters_are_counted(talk: Talk) -> Iterator[Want]:
-    """A text with umlauts."""
+    """The length counts characters, and the text has umlauts."""
     call = talk.first("SendMessage")
     said = call.requests[0]
     yield Want("A2A-STDIO-004", call, _frame(said, "\1", str(len(said.data.decode()))))
@@ -85,14 +85,14 @@ def characters_are_counted(talk: Talk) -> Iterator[Want]:
 
 @mutation(SAMPLE)
 def the_length_is_too_large(talk: Talk) -> Iterator[Want]:
-    """So the next header block counts as content, for whoever believes it."""
+    """A reader that believes it treats the next header block as content."""
     call, answer = _answer(talk)
     yield Want("A2A-STDIO-004", call, _frame(answer, "\1", str(len(answer.data) + 30)))
 
 
 @mutation(SAMPLE)
 def the_length_is_a_word(talk: Talk) -> Iterator[Want]:
-    """No number at all."""
+    """The value is not a number."""
     call, answer = _answer(talk)
     yield Want("A2A-STDIO-004", call, _frame(answer, "\1", "all of it"))
 
@@ -113,7 +113,7 @@ def the_charset_is_latin_1(talk: Talk) -> Iterator[Want]:
 
 @mutation(SAMPLE)
 def an_unknown_field_stands_in_a_block(talk: Talk) -> Iterator[Want]:
-    """Of the client."""
+    """In a block of the client."""
     call, _ = _answer(talk)
     yield Want("A2A-STDIO-015", call, _frame(call.requests[0], "traceparent: ", "X-Request: 7\r\ntraceparent: "))
 
@@ -145,7 +145,7 @@ def a_banner_on_stdout(talk: Talk) -> Iterator[Want]:
 
 @mutation(SAMPLE)
 def a_stack_trace_between_messages(talk: Talk) -> Iterator[Want]:
-    """Several lines are one."""
+    """Several lines in a row are one finding."""
     _beside(talk, talk.exchanges[3], b"Traceback (most recent call last):\n  File story.py\nKeyError: 'x'\n")
     yield Want("A2A-STDIO-005")
 
@@ -182,7 +182,7 @@ def an_answer_without_jsonrpc(talk: Talk) -> Iterator[Want]:
 
 @mutation(SAMPLE)
 def the_agent_writes_lines(talk: Talk) -> Iterator[Want]:
-    """All its messages, told once."""
+    """All its messages; reported once."""
     for call in talk.exchanges:
         for each in call.answers:
             each.framing = "\0\n"
@@ -202,14 +202,14 @@ def the_agent_asks_something(talk: Talk) -> Iterator[Want]:
 
 @mutation(SAMPLE)
 def a_response_to_nobody(talk: Talk) -> Iterator[Want]:
-    """Its id was never asked with."""
+    """No request had its id."""
     _said(talk, talk.exchanges[3], {"jsonrpc": "2.0", "id": 4711, "result": {}})
     yield Want("A2A-STDIO-008")
 
 
 @mutation(SAMPLE)
 def the_id_comes_back_as_a_string(talk: Talk) -> Iterator[Want]:
-    """So the call is never answered."""
+    """The call stays without an answer."""
     call = refused(talk)
     change(call.answers[0], lambda body: body.update(id=str(body["id"])))
     yield Want("A2A-STDIO-008")
@@ -217,7 +217,7 @@ def the_id_comes_back_as_a_string(talk: Talk) -> Iterator[Want]:
 
 @mutation(SAMPLE)
 def an_event_after_the_end(talk: Talk) -> Iterator[Want]:
-    """The last one once more."""
+    """The last event is sent again."""
     call = _stream(talk)
     call.answers.append(call.answers[-1].again())
     yield Want("A2A-STDIO-010")
@@ -233,7 +233,7 @@ def two_responses(talk: Talk) -> Iterator[Want]:
 
 @mutation(SAMPLE)
 def the_agent_dies_in_mid_stream(talk: Talk) -> Iterator[Want]:
-    """Exit code 1, with the stream and nothing else open."""
+    """It exits with code 1 while only the stream is open."""
     call = _stream(talk)
     _die(talk, call.answers[2].at, 1)
     yield Want("A2A-STDIO-012", call)
@@ -241,7 +241,7 @@ def the_agent_dies_in_mid_stream(talk: Talk) -> Iterator[Want]:
 
 @mutation(SAMPLE)
 def the_agent_dies_in_mid_message(talk: Talk) -> Iterator[Want]:
-    """Half of an event stands on the pipe."""
+    """The pipe ends after half of an event."""
     call = _stream(talk)
     last = call.answers[2]
     half = HEAD % (len(last.data), last.data[:-9])
@@ -253,14 +253,14 @@ def the_agent_dies_in_mid_message(talk: Talk) -> Iterator[Want]:
 
 @mutation(SAMPLE)
 def the_card_is_not_fetched(talk: Talk) -> Iterator[Want]:
-    """The first call is another one."""
+    """The first call is another operation."""
     del talk.exchanges[0]
     yield Want("A2A-STDIO-016", talk.exchanges[0])
 
 
 @mutation(SAMPLE)
 def the_card_has_a_url_for_a_command(talk: Talk) -> Iterator[Want]:
-    """Of the stdio interface."""
+    """In the stdio interface."""
     call = talk.exchanges[0]
 
     def into(body: dict[str, dict[str, list[dict[str, str]]]]) -> None:
@@ -284,7 +284,7 @@ def the_card_has_a_shell_for_a_command(talk: Talk) -> Iterator[Want]:
 
 @mutation(SAMPLE)
 def the_agent_stays(talk: Talk) -> Iterator[Want]:
-    """Six seconds after its stdin was closed."""
+    """It ends six seconds after its stdin was closed."""
     for each in talk.loose:
         if each.direction is DOWN and each.kind in (ChunkKind.EOF, ChunkKind.EXITED):
             each.at += 6000 * MS

@@ -1,4 +1,4 @@
-"""Streams that begin wrongly, repeat or reorder events, or tell what does not belong there."""
+"""Streams with a wrong beginning, repeated or reordered events, or events that do not belong to them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from support_mutations import Talk, Want, mutation
 V1 = ("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-1.x-grpc", "js-three-bindings", "demo", "concurrent-grpc")
 OLD = ("sdk-0.3-jsonrpc", "sdk-0.3-rest", "sdk-0.3-grpc", "js-to-0.3")
 ALL = (*V1, *OLD)
-"""Timestamps of `dialect-0.2` have no zone, which is told of every event: it is left out where events are copied."""
+"""The timestamps of `dialect-0.2` have no zone, which is reported for every event: the sample is omitted if events are
+copied."""
 TOLD_ONCE = (*V1, "sdk-0.3-jsonrpc", "sdk-0.3-grpc", "js-to-0.3", "dialect-0.2")
-"""In `sdk-0.3-rest` the first event is told of for its many lines: it is left out where that event is lost."""
+"""The first event of `sdk-0.3-rest` is reported for its many lines: the sample is omitted if that event is lost."""
 SDK1 = ("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-1.x-grpc", "js-three-bindings", "concurrent-grpc")
-"""Statuses with messages and timestamps, and the last chunk of an artifact says so."""
+"""Samples whose statuses have messages and timestamps, and whose last chunks have `lastChunk`."""
 WORKING, FIRST_CHUNK, CHUNK = 1, 2, 3
 """Indices in the streams that `stream` finds: SUBMITTED, WORKING, the pieces of an artifact, ..., COMPLETED."""
 
@@ -42,7 +43,7 @@ def it_begins_with_a_chunk(talk: Talk) -> Iterator[Want]:
 
 
 def one_message(talk: Talk) -> None:
-    """A stream is answered by one message, which belongs to no task."""
+    """A stream consists of one message, which belongs to no task."""
     call = stream(talk)
     said = message_of(call.answers[WORKING], "nothing to do")
     alter(said, lambda event: event.pop("taskId", None))
@@ -51,7 +52,7 @@ def one_message(talk: Talk) -> None:
 
 @mutation(*ALL, prepare=one_message)
 def a_second_message(talk: Talk) -> Iterator[Want]:
-    """After the one that is the whole answer."""
+    """After the message that is the complete answer."""
     call = talk.first("SendStreamingMessage")
     more = insert(call, 1, call.answers[0].again())
     alter(more, lambda event: event.update(messageId="said-again"))
@@ -63,7 +64,7 @@ def a_second_message(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL)
 def a_message_among_updates(talk: Talk) -> Iterator[Want]:
-    """The agent says something without an update around it."""
+    """The agent sends a message without an update around it."""
     call = stream(talk)
     said = insert(call, CHUNK, message_of(call.answers[WORKING]))
     yield Want("A2A-STREAM-003", call, said)
@@ -71,7 +72,7 @@ def a_message_among_updates(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL)
 def the_task_once_more_in_the_middle(talk: Talk) -> Iterator[Want]:
-    """As it stands there, between two chunks."""
+    """Its state between two chunks."""
     call = stream(talk)
     task = insert(call, CHUNK, call.answers[0].again())
     alter(task, lambda event: event.update(status=read(call.answers[WORKING])["status"]))
@@ -88,7 +89,7 @@ def an_update_comes_twice(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL, "dialect-0.2")
 def a_first_chunk_comes_twice(talk: Talk) -> Iterator[Want]:
-    """The same bytes: it replaces itself."""
+    """The same bytes: the chunk replaces itself."""
     call = stream(talk)
     again = insert(call, CHUNK, call.answers[FIRST_CHUNK].again())
     yield Want("A2A-STREAM-020", call, again)
@@ -98,7 +99,7 @@ def a_first_chunk_comes_twice(talk: Talk) -> Iterator[Want]:
 
 
 def _stale(event: Any) -> None:
-    """Set two seconds before, and without a message."""
+    """Set the timestamp back by two seconds, and remove the message."""
     event["status"].pop("message")
     event["status"]["timestamp"] = earlier(event["status"]["timestamp"], 2)
 
@@ -110,13 +111,13 @@ def a_chunk_after_the_end(talk: Talk) -> Iterator[Want]:
     swap(call, -2, -1)
     yield Want("A2A-STREAM-005", call, call.answers[-1])
     yield Want("A2A-STATE-013", call, call.answers[-1])
-    if read(call.answers[-1]).get("append"):  # of an artifact that was not complete yet
+    if read(call.answers[-1]).get("append"):  # of an incomplete artifact
         yield Want("A2A-ART-003", call, call.answers[-2])
 
 
 @mutation(*SDK1)
 def work_goes_on_after_the_end(talk: Talk) -> Iterator[Want]:
-    """A status update that says WORKING, last."""
+    """The last update has the state WORKING."""
     call = stream(talk)
     more = insert(call, len(call.answers), call.answers[-1].again())
     set_state(more, "WORKING")
@@ -147,7 +148,7 @@ def another_end_after_the_end(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK1)
 def an_old_status_after_the_end(talk: Talk) -> Iterator[Want]:
-    """It was set two seconds before the one told last."""
+    """Its timestamp is two seconds before that of the last one."""
     call = stream(talk)
     more = insert(call, len(call.answers), call.answers[-1].again())
     set_state(more, "WORKING")
@@ -160,7 +161,7 @@ def an_old_status_after_the_end(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK1)
 def submitted_comes_late(talk: Talk) -> Iterator[Want]:
-    """An update that was set long before the one told last."""
+    """The timestamp of the update is long before that of the last one."""
     call = stream(talk)
     more = insert(call, FIRST_CHUNK, call.answers[WORKING].again())
     set_state(more, "SUBMITTED")
@@ -186,7 +187,7 @@ def an_event_after_final(talk: Talk) -> Iterator[Want]:
 
 @mutation(*FINAL)
 def final_is_false_at_the_end(talk: Talk) -> Iterator[Want]:
-    """So clients wait."""
+    """Clients wait for the end."""
     call = stream(talk)
     alter(call.answers[-1], lambda event: event.update(final=False))
     yield Want("A2A-STREAM-017", call)
@@ -194,7 +195,7 @@ def final_is_false_at_the_end(talk: Talk) -> Iterator[Want]:
 
 @mutation(*FINAL)
 def final_is_true_too_early(talk: Talk) -> Iterator[Want]:
-    """In WORKING: clients leave."""
+    """In WORKING: clients leave the stream."""
     call = stream(talk)
     alter(call.answers[-3], lambda event: event.update(final=True))
     yield Want("A2A-STREAM-017", call, call.answers[-3])
@@ -204,7 +205,7 @@ def final_is_true_too_early(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-0.3-jsonrpc", "js-to-0.3", "dialect-0.2")
 def final_is_left_out(talk: Talk) -> Iterator[Want]:
-    """Of an update in the middle, where it is required."""
+    """In an update in the middle, where it is required."""
     call = stream(talk)
     alter(call.answers[WORKING], lambda event: event.pop("final"))
     yield Want("A2A-STREAM-017", call, call.answers[WORKING])

@@ -1,4 +1,4 @@
-"""Tasks that are asked for and listed: history, artifacts, pages, filters, order, tasks that are gone, polling."""
+"""Reading and listing of tasks: history, artifacts, pages, filters, order, unknown tasks, polling."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OLD = ("sdk-0.3-jsonrpc", "sdk-0.3-grpc", "dialect-0.2")
 
 
 def _params(call: Ex, **members: Any) -> None:
-    """Change parameters; of REST those of the query. None takes one away."""
+    """Change parameters; in REST those of the query. None removes one."""
     if call.facts.binding is not Binding.REST:
         call.requests[0].edit(lambda body: _update(body, members))
         return
@@ -38,7 +38,7 @@ def _answer(call: Ex, **members: Any) -> None:
 
 
 def _get(talk: Talk) -> Ex:
-    """A task with history."""
+    """Return a task with history."""
     return next(each for each in talk.all("GetTask") if not failed(each))
 
 
@@ -64,7 +64,7 @@ def _two_tasks(talk: Talk) -> None:
 
 @mutation(*EACH)
 def more_history_than_asked_for(talk: Talk) -> Iterator[Want]:
-    """One message was wanted."""
+    """The client requested one message."""
     call = _get(talk)
     _params(call, historyLength=1)
     yield Want("A2A-TASK-001", call, call.answers[0])
@@ -80,7 +80,7 @@ def history_that_nobody_wants(talk: Talk) -> Iterator[Want]:
 
 @mutation(*JSON)
 def more_history_in_the_answer_to_a_send(talk: Talk) -> Iterator[Want]:
-    """One message was wanted."""
+    """The client requested one message."""
     call = talk.first("SendMessage")
     change(call.requests[0], lambda body: body.get("params", body)["configuration"].update(historyLength=1))
     yield Want("A2A-TASK-001", call, call.answers[0])
@@ -91,7 +91,7 @@ def more_history_in_the_answer_to_a_send(talk: Talk) -> Iterator[Want]:
 
 @mutation(*EACH)
 def artifacts_in_a_list(talk: Talk) -> Iterator[Want]:
-    """Nobody asked for them."""
+    """The client did not request them."""
     call = _list(talk)
     made = [{"artifactId": "answer", "name": "the answer", "parts": [{"text": "forty-two"}]}]
     call.answers[0].edit(lambda body: body["tasks"][0].update(artifacts=made))
@@ -108,7 +108,7 @@ def no_next_page_token(talk: Talk) -> Iterator[Want]:
 
 @mutation(*EACH, prepare=_two_tasks)
 def the_oldest_first(talk: Talk) -> Iterator[Want]:
-    """The order of a list is turned round."""
+    """The order of the list is reversed."""
     call = _list(talk)
     call.answers[0].edit(lambda body: body["tasks"].reverse())
     yield Want("A2A-TASK-005", call, call.answers[0])
@@ -116,7 +116,7 @@ def the_oldest_first(talk: Talk) -> Iterator[Want]:
 
 @mutation(*EACH, prepare=_two_tasks)
 def a_page_that_is_too_large(talk: Talk) -> Iterator[Want]:
-    """Two tasks where one was asked for."""
+    """Two tasks although one was requested."""
     call = _list(talk)
     _params(call, pageSize=1)
     call.answers[0].edit(lambda body: body.update(pageSize=1))
@@ -162,7 +162,7 @@ def a_task_that_is_too_old(talk: Talk) -> Iterator[Want]:
 
 
 def _two_pages(talk: Talk) -> None:
-    """The list goes on with an older task."""
+    """The second page of the list has an older task."""
     first = _list(talk)
     first.answers[0].edit(lambda body: body.update(nextPageToken="page-2", totalSize=2))
     second = talk.add(first, after=first)
@@ -181,7 +181,7 @@ def _two_pages(talk: Talk) -> None:
 
 @mutation(*EACH, prepare=_two_pages)
 def the_last_page_leads_to_itself(talk: Talk) -> Iterator[Want]:
-    """The token of the page is the one for the next."""
+    """The page has the token with which it was requested."""
     page = talk.first("ListTasks", 1)
     page.answers[0].edit(lambda body: body.update(nextPageToken="page-2"))
     yield Want("A2A-TASK-010", page, page.answers[0])
@@ -207,7 +207,7 @@ def fewer_tasks_in_all_than_on_the_page(talk: Talk) -> Iterator[Want]:
 
 @mutation(*JSON)
 def another_page_size(talk: Talk) -> Iterator[Want]:
-    """Than the one that was asked for."""
+    """Other than requested."""
     call = _list(talk)
     _answer(call, pageSize=7)
     yield Want("A2A-TASK-011", call, call.answers[0])
@@ -218,7 +218,7 @@ def another_page_size(talk: Talk) -> Iterator[Want]:
 
 @mutation(*EACH, *OLD)
 def a_known_task_is_not_found(talk: Talk) -> Iterator[Want]:
-    """It was told of a moment before."""
+    """A stream has just shown it."""
     call, shown = refused(talk), _get(talk).answers[0].value
     task = shown.get("result", shown)["id"]
     if call.requests:
@@ -233,13 +233,13 @@ def _name(body: dict[str, Any], task: str) -> None:
 
 
 def _begun(talk: Talk) -> Ex:
-    """A stream that broke off or failed while its task was going on: nobody has seen its end."""
+    """Return a stream that was aborted or failed while its task was not finished."""
     return next(each for each in talk.all("SendStreamingMessage") if b"crash" in each.requests[0].data)
 
 
 @mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", "dialect-0.2")
 def a_client_in_a_hurry(talk: Talk) -> Iterator[Want]:
-    """Seven GetTask calls within 200 ms for a task that goes on."""
+    """Seven GetTask calls within 200 ms for an unfinished task."""
     begun, asked = _begun(talk), _get(talk)
     update = begun.answers[1].value
     event = update.get("result", update)

@@ -1,4 +1,5 @@
-"""Two streams of one task, and subscriptions: events that miss one of them, come otherwise, or after the task."""
+"""Two streams of one task, and subscriptions: events that are missing on one of them, differ, or follow the task's
+end."""
 
 from __future__ import annotations
 
@@ -13,13 +14,14 @@ SDK1 = ("sdk-1.x-jsonrpc", "sdk-1.x-rest", "sdk-1.x-grpc")
 V1 = (*SDK1, "js-three-bindings")
 OLD = ("sdk-0.3-jsonrpc", "sdk-0.3-rest", "sdk-0.3-grpc")
 ALL = (*SDK1, *OLD)
-"""A second client subscribes after two events; three chunks and the end come on both streams."""
+"""Samples in which a second client subscribes after two events, and three chunks and the end are sent on both
+streams."""
 CHUNK = 3
 """The index of the second chunk on the first stream."""
 
 
 def streams(talk: Talk) -> tuple[Ex, Ex]:
-    """The stream of a task, and the subscription of another client to it."""
+    """Return the stream of a task, and the subscription of another client to it."""
     subscription = next(each for each in talk.all("SubscribeToTask", streams=True) if len(each.answers) > 3)
     task_id = subscription.facts.task_id
     return next(each for each in talk.all("SendStreamingMessage") if each.facts.task_id == task_id), subscription
@@ -30,7 +32,7 @@ def streams(talk: Talk) -> tuple[Ex, Ex]:
 
 @mutation(*V1)
 def the_snapshot_is_lost(talk: Talk) -> Iterator[Want]:
-    """A subscription begins with what comes next."""
+    """A subscription begins with the next event."""
     _, subscription = streams(talk)
     del subscription.answers[0]
     yield Want("A2A-STREAM-010", subscription, subscription.answers[0])
@@ -38,7 +40,7 @@ def the_snapshot_is_lost(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1)
 def the_snapshot_is_old(talk: Talk) -> Iterator[Want]:
-    """SUBMITTED: WORKING had been told before the request."""
+    """SUBMITTED, although WORKING was sent before the request."""
     _, subscription = streams(talk)
     set_state(subscription.answers[0], "SUBMITTED")
     yield Want("A2A-STREAM-019", subscription, subscription.answers[0])
@@ -46,7 +48,7 @@ def the_snapshot_is_old(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1)
 def a_finished_task_is_subscribed_to(talk: Talk) -> Iterator[Want]:
-    """The snapshot, which shows its end, answers in place of an error."""
+    """The answer is the final task instead of an error."""
     first, subscription = streams(talk)
     late = talk.add(subscription, after=max(first, subscription, key=lambda each: each.ended))
     del late.answers[1:]
@@ -56,7 +58,7 @@ def a_finished_task_is_subscribed_to(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK1)
 def an_unknown_task_is_an_invalid_parameter(talk: Talk) -> Iterator[Want]:
-    """The error says in words that there is no such task."""
+    """The message of the error says that the task does not exist."""
     call = next(each for each in talk.all("SubscribeToTask") if failed(each))
     refuse(call, "INVALID_PARAMS", code=-32602, http=400, status="INVALID_ARGUMENT", number=3)
     yield Want("A2A-STREAM-012", call, frame(call))
@@ -64,7 +66,7 @@ def an_unknown_task_is_an_invalid_parameter(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK1)
 def a_message_answers_a_subscription(talk: Talk) -> Iterator[Want]:
-    """Nobody knows the task that was asked for."""
+    """The state of the requested task stays unknown."""
     _, subscription = streams(talk)
     stranger = talk.add(subscription, after=max(talk.exchanges, key=lambda each: each.ended))
     said = message_of(subscription.answers[0])
@@ -85,8 +87,8 @@ def a_message_answers_a_subscription(talk: Talk) -> Iterator[Want]:
 
 
 def spread(talk: Talk) -> None:
-    """All chunks but the first come two seconds later, on the subscription after the first stream: both tell them all,
-    and it is clear which one tells them first."""
+    """Delay all chunks except the first by two seconds, more on the subscription: both streams send all of them, and
+    the first stream sends them first."""
     first, subscription = streams(talk)
     chunk = len(subscription.answers) - 4
     subscription.shift(chunk, SECOND // 20)
@@ -121,7 +123,7 @@ def chunks_change_places_on_the_subscription(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL, prepare=spread)
 def chunks_change_places_on_the_first_stream(talk: Talk) -> Iterator[Want]:
-    """The second and the third of three: nobody can know which stream is right, and the later one is named."""
+    """The second and the third of three: it is unknown which stream is right, and the later one is reported."""
     first, subscription = streams(talk)
     swap(first, -3, -2)
     yield Want("A2A-STREAM-013", subscription, subscription.answers[-2])
@@ -130,13 +132,13 @@ def chunks_change_places_on_the_first_stream(talk: Talk) -> Iterator[Want]:
 
 @mutation(*ALL)
 def leaving_one_stream_ends_the_other(talk: Talk) -> Iterator[Want]:
-    """One client goes away, and the agent takes the other stream with it."""
+    """One client leaves, and the agent ends the other stream too."""
     first, subscription = streams(talk)
     del first.answers[CHUNK:], subscription.answers[-3:]
     first.finish = "leave"
     subscription.ended = max(first.ended, subscription.ended) + SECOND // 10
     yield Want("A2A-STREAM-015", subscription)
-    if not subscription.facts.dialect.value.startswith("0"):  # there the snapshot has told that it is at work
+    if not subscription.facts.dialect.value.startswith("0"):  # the snapshot there already has the state WORKING
         yield Want("A2A-STREAM-007", subscription)
 
 

@@ -1,4 +1,4 @@
-"""Values that no member of a payload may have: enums, timestamps, bytes, numbers, roles, types."""
+"""Invalid values of members: enums, timestamps, bytes, numbers, roles, types."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mutations.pick import GRPC, stream
 from support_mutations import Talk, Want, mutation
 
 STATUS, NOTES = 6, 7
-"""In the stream of nine events: a status in the middle, and the artifact of one chunk."""
+"""Indices in the stream of nine events: a status in the middle, and the artifact of one chunk."""
 TEXTS = (*V1_TEXT, *OLD_JSON)
 
 
@@ -42,7 +42,7 @@ def a_number_that_is_no_state(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1_TEXT)
 def a_state_that_says_nothing(talk: Talk) -> Iterator[Want]:
-    """UNSPECIFIED is there to be never sent."""
+    """UNSPECIFIED must never be sent."""
     call = stream(talk)
     alter(call.answers[STATUS], lambda body: body["status"].update(state="TASK_STATE_UNSPECIFIED"))
     yield Want("A2A-SCH-003", call, call.answers[STATUS])
@@ -81,7 +81,7 @@ def an_agent_speaks_as_user(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1_TEXT, "sdk-0.3-jsonrpc")
 def a_time_that_is_none(talk: Talk) -> Iterator[Want]:
-    """Words."""
+    """Text."""
     call = stream(talk)
     alter(call.answers[STATUS], lambda body: body["status"].update(timestamp="yesterday"))
     yield Want("A2A-SCH-006", call, call.answers[STATUS])
@@ -89,7 +89,7 @@ def a_time_that_is_none(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1_TEXT)
 def a_time_with_an_offset(talk: Talk) -> Iterator[Want]:
-    """The same moment, written for another zone."""
+    """The same time in another zone."""
     call = stream(talk)
     alter(
         call.answers[STATUS], lambda body: body["status"].update(timestamp=body["status"]["timestamp"][:-1] + "+00:00")
@@ -134,7 +134,7 @@ def bytes_of_protobuf_that_are_no_base64(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1)
 def a_url_without_scheme(talk: Talk) -> Iterator[Want]:
-    """Nobody knows where it leads."""
+    """The URL cannot be resolved."""
     call = streams(talk, "parts")
     alter(call.answers[3], lambda body: body["artifact"]["parts"][0].update(url="/files/picture.png"))
     yield Want("A2A-SCH-012", call, call.answers[3])
@@ -177,7 +177,7 @@ def a_history_of_less_than_nothing_in_the_query(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-jsonrpc", "sdk-1.x-grpc")
 def a_page_of_a_thousand(talk: Talk) -> Iterator[Want]:
-    """Of tasks; the agent takes it."""
+    """A page of tasks, which the agent accepts."""
     call = talk.first("ListTasks")
     alter(call.requests[0], lambda params: params.update(pageSize=1000))
     alter(call.answers[0], lambda page: page.update(pageSize=1000))
@@ -195,7 +195,7 @@ def the_name_of_an_artifact_is_a_number(talk: Talk) -> Iterator[Want]:
 
 @mutation(*TEXTS)
 def last_chunk_is_a_text(talk: Talk) -> Iterator[Want]:
-    """Which is true for some, and a fault for others."""
+    """Some decoders read it as true, others fail."""
     call = stream(talk)
     alter(call.answers[NOTES], lambda body: body.update(lastChunk="yes"))
     yield Want("A2A-SCH-008", call, call.answers[NOTES])
@@ -203,7 +203,7 @@ def last_chunk_is_a_text(talk: Talk) -> Iterator[Want]:
 
 @mutation(*TEXTS, "sdk-0.3-rest")
 def parts_are_an_object(talk: Talk) -> Iterator[Want]:
-    """One part, and no list of it."""
+    """One part instead of a list."""
     call = stream(talk)
     alter(call.answers[NOTES], lambda body: body["artifact"].update(parts=body["artifact"]["parts"][0]))
     yield Want("A2A-SCH-008", call, call.answers[NOTES])
@@ -219,7 +219,7 @@ def metadata_is_a_list(talk: Talk) -> Iterator[Want]:
 
 @mutation(*TEXTS, "js-three-bindings", "demo")
 def metadata_of_an_event_is_a_text(talk: Talk) -> Iterator[Want]:
-    """Where an object has to be."""
+    """An object is expected."""
     call = stream(talk)
     alter(call.answers[1], lambda body: body.update(metadata="none"))
     yield Want("A2A-SCH-011", call, call.answers[1])

@@ -1,4 +1,4 @@
-"""Versions that are missing, wrong or contradicted, and payloads of another line."""
+"""Versions that are missing, wrong or contradictory, and payloads of another version."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ V0_3 = ("sdk-0.3-jsonrpc", "sdk-0.3-rest", "sdk-0.3-grpc")
 
 
 def version(call: Ex, value: str | None) -> None:
-    """Send another one, or none."""
+    """Set the version of all requests, or remove it."""
     call.set("a2a-version" if call.grpc else "A2A-Version", value)
 
 
 def events(call: Ex, *kinds: str) -> Iterator[tuple[Msg, str]]:
-    """The events of a stream that are of one of these kinds."""
+    """Yield the events of a stream that are of these kinds."""
     for answer in call.answers:
         value = answer.value
         inner = value.get("result", value)
@@ -37,7 +37,7 @@ def edit(call: Ex, kind: str, how: Callable[[dict[str, Any]], object], number: i
 
 @mutation(*V1)
 def the_version_is_missing(talk: Talk) -> Iterator[Want]:
-    """And the agent does not mind."""
+    """The agent accepts the call."""
     call = stream(talk)
     version(call, None)
     yield Want("A2A-VER-001", call)
@@ -46,7 +46,7 @@ def the_version_is_missing(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK)
 def the_version_of_a_refused_call_is_missing(talk: Talk) -> Iterator[Want]:
-    """The agent minds."""
+    """The agent refuses the call for it."""
     call = talk.all("GetTask")[-1]
     version(call, None)
     refuse(call, "VERSION_NOT_SUPPORTED", "0.3 is not supported")
@@ -63,7 +63,7 @@ def the_version_begins_with_a_letter(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1)
 def the_version_has_a_patch_number(talk: Talk) -> Iterator[Want]:
-    """Of the library, perhaps."""
+    """Like a version of a library."""
     call = stream(talk)
     version(call, "1.0.1")
     yield Want("A2A-VER-002", call)
@@ -71,7 +71,7 @@ def the_version_has_a_patch_number(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-jsonrpc", "sdk-1.x-grpc", "concurrent-grpc", "demo")
 def a_call_of_1_0_says_0_3(talk: Talk) -> Iterator[Want]:
-    """Which of them?"""
+    """The method belongs to 1.0."""
     call = stream(talk)
     version(call, "0.3")
     yield Want("A2A-VER-003", call)
@@ -80,7 +80,7 @@ def a_call_of_1_0_says_0_3(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V0_3, "dialect-0.2")
 def a_call_of_0_3_says_1_0(talk: Talk) -> Iterator[Want]:
-    """Which of them?"""
+    """The method belongs to 0.3."""
     call = stream(talk)
     version(call, "1.0")
     yield Want("A2A-VER-003", call)
@@ -88,7 +88,7 @@ def a_call_of_0_3_says_1_0(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1)
 def a_version_of_nobody_is_accepted(talk: Talk) -> Iterator[Want]:
-    """The card does not have it."""
+    """The card does not declare it."""
     call = stream(talk)
     version(call, "9.9")
     yield Want("A2A-VER-004", call, call.answers[0])
@@ -96,7 +96,7 @@ def a_version_of_nobody_is_accepted(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1)
 def the_declared_version_is_refused(talk: Talk) -> Iterator[Want]:
-    """The card has it."""
+    """The card declares it."""
     call = stream(talk)
     yield Want("A2A-VER-005", call, refuse(call, "VERSION_NOT_SUPPORTED", "1.0 is not supported"))
 
@@ -113,14 +113,14 @@ def _new_task(task: dict[str, Any]) -> dict[str, Any]:
 
 @mutation(*TEXT)
 def an_answer_is_of_0_3(talk: Talk) -> Iterator[Want]:
-    """The client asked in 1.0."""
+    """The client called with 1.0."""
     call = next(each for each in talk.all("SendMessage") if b"TASK_STATE_COMPLETED" in each.answers[0].data)
     yield Want("A2A-VER-007", call, _answer(call, lambda result: _old_task(result["task"])))
 
 
 @mutation("sdk-0.3-jsonrpc", "dialect-0.2")
 def an_answer_is_of_1_0(talk: Talk) -> Iterator[Want]:
-    """The client asked in 0.3."""
+    """The client called with 0.3."""
     call = talk.first("SendMessage")
     yield Want("A2A-VER-007", call, _answer(call, _new_task))
 
@@ -197,7 +197,7 @@ def a_state_is_spelled_as_in_1_0(talk: Talk) -> Iterator[Want]:
 
 @mutation(*TEXT)
 def a_role_is_spelled_as_in_0_3(talk: Talk) -> Iterator[Want]:
-    """The client's."""
+    """In the client's message."""
     call = talk.first("SendMessage")
     call.requests[0].edit(lambda asked: message(asked).update(role="user"))
     yield Want("A2A-VER-010", call, call.requests[0])
@@ -205,7 +205,7 @@ def a_role_is_spelled_as_in_0_3(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK)
 def a_generation_in_1_0(talk: Talk) -> Iterator[Want]:
-    """Nobody has agreed on that."""
+    """Version 1.0 has no generations."""
     call = talk.first("GetTask")
     call.answers[0].edit(lambda task: task.update(generation="7"))
     yield Want("A2A-VER-011", call, call.answers[0])
@@ -213,7 +213,7 @@ def a_generation_in_1_0(talk: Talk) -> Iterator[Want]:
 
 @mutation("sdk-1.x-jsonrpc")
 def a_long_poll_in_1_0(talk: Talk) -> Iterator[Want]:
-    """The agent answers at once, and without a number."""
+    """The agent answers at once, and without a generation."""
     call = talk.first("GetTask")
     call.requests[0].edit(lambda asked: asked.update(currentGeneration="3"))
     yield Want("A2A-VER-011", call, call.requests[0])
@@ -241,7 +241,7 @@ def a_message_update_in_1_0(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK, "demo")
 def the_version_changes_within_a_task(talk: Talk) -> Iterator[Want]:
-    """Begun in 1.0, asked for in 1.1."""
+    """Created with 1.0, read with 1.1."""
     call = next(each for each in talk.all("GetTask") if each.status == 200)
     version(call, "1.1")
     yield Want("A2A-VER-013", call)

@@ -1,4 +1,4 @@
-"""Members on which what follows rests: missing, null, of another type. What follows is not blamed for that."""
+"""Members on which later checks depend: missing, null, of another type. The later frames are not reported for them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mutations.pick import pick, replace, stream
 from support_mutations import Talk, Want, mutation
 
 CHUNK, MIDDLE = 2, 6
-"""In the stream of nine events: the first chunk, and a status in the middle."""
+"""Indices in the stream of nine events: the first chunk, and a status in the middle."""
 
 
 @mutation(*V1_TEXT, *OLD_JSON)
@@ -22,7 +22,7 @@ def the_status_is_null(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1_TEXT, *OLD_JSON)
 def the_status_is_a_word(talk: Talk) -> Iterator[Want]:
-    """The state, and no object with it."""
+    """The state instead of an object."""
     call = stream(talk)
     alter(call.answers[MIDDLE], lambda body: body.update(status="working"))
     yield Want("A2A-SCH-008", call, call.answers[MIDDLE])
@@ -62,7 +62,7 @@ def a_first_task_without_status(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1, *OLD_JSON)
 def a_first_task_without_id(talk: Talk) -> Iterator[Want]:
-    """The first event of a stream: what follows is told by its own ids."""
+    """The first event of a stream: the later events are checked by their own ids."""
     call = stream(talk)
     alter(call.answers[0], lambda body: body.pop("id"))
     yield Want("A2A-SCH-001", call, call.answers[0])
@@ -78,7 +78,7 @@ def an_update_without_task_id(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1, *OLD_JSON)
 def the_end_without_task_id(talk: Talk) -> Iterator[Want]:
-    """What may be the end of the task is not held against the stream again."""
+    """The event may be the end of the task, so a missing end is not reported too."""
     call = stream(talk)
     alter(call.answers[-1], lambda body: body.pop("taskId"))
     yield Want("A2A-SCH-001", call, call.answers[-1])
@@ -86,7 +86,7 @@ def the_end_without_task_id(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1, *OLD_JSON)
 def a_last_status_without_state(talk: Talk) -> Iterator[Want]:
-    """The same where it does not say that it is the end."""
+    """The same if the event does not say that it is the end."""
     call = stream(talk)
     alter(call.answers[-1], lambda body: body["status"].pop("state"))
     yield Want("A2A-SCH-001", call, call.answers[-1])
@@ -102,7 +102,7 @@ def an_update_without_context(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1, *OLD_JSON)
 def a_first_chunk_without_artifact_id(talk: Talk) -> Iterator[Want]:
-    """What is appended to it is not to blame."""
+    """The chunk that is appended to it is not reported."""
     call = stream(talk)
     alter(call.answers[CHUNK], lambda body: body["artifact"].pop("artifactId"))
     yield Want("A2A-SCH-001", call, call.answers[CHUNK])

@@ -1,4 +1,4 @@
-"""Events of a stream, whichever line and binding it speaks: read, changed, put in and made anew."""
+"""Events of a stream in any version and binding: read, change, insert and create them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ SECOND = 1000 * MS
 
 
 def read(message: Msg) -> dict[str, Any]:
-    """A copy of the event."""
+    """Return a copy of the event."""
     found: dict[str, Any] = held(message.value)
     return found
 
 
 def state_of(message: Msg) -> str:
-    """`WORKING`, in any spelling; empty where it has none."""
+    """Return the state in the form `WORKING`, from any spelling; empty if it has none."""
     state: str = (read(message).get("status") or {}).get("state", "")
     return state.removeprefix("TASK_STATE_").upper().replace("-", "_")
 
 
 def set_state(message: Msg, state: str) -> None:
-    """Another state, as this line spells it."""
+    """Set another state, in the spelling of the version."""
 
     def put(event: Any) -> None:
         long = event["status"]["state"].startswith("TASK_STATE_")
@@ -35,7 +35,7 @@ def set_state(message: Msg, state: str) -> None:
 
 
 def wrapped(like: Msg, name: str, event: dict[str, Any]) -> Msg:
-    """Another event, in the envelope that one of the same stream has; `name` as 1.0 wraps it."""
+    """Return another event in the envelope of an event of the same stream; `name` is its wrapper in 1.0."""
     made = like.again()
     value = like.value
     if "kind" in read(like):
@@ -49,7 +49,7 @@ def wrapped(like: Msg, name: str, event: dict[str, Any]) -> Msg:
 
 
 def message_of(like: Msg, text: str = "by the way") -> Msg:
-    """A message of the agent, from the one in an update, with an id of its own."""
+    """Return a message of the agent, made from the one in an update, with an id of its own."""
     said = dict(read(like)["status"]["message"])
     said["messageId"] = "said-" + said["messageId"]
     body = "content" if "content" in said else "parts"
@@ -59,26 +59,26 @@ def message_of(like: Msg, text: str = "by the way") -> Msg:
 
 
 def insert(exchange: Ex, index: int, message: Msg) -> Msg:
-    """One more event, at the time of the one before it."""
+    """Insert an event at the time of the one before it."""
     message.at = exchange.answers[index - 1].at
     exchange.answers.insert(index, message)
     return message
 
 
 def swap(exchange: Ex, one: int, two: int) -> None:
-    """Two events in each other's place, at each other's time."""
+    """Swap two events; each gets the time of the other."""
     answers = exchange.answers
     answers[one], answers[two] = answers[two], answers[one]
     answers[one].at, answers[two].at = answers[two].at, answers[one].at
 
 
 def wait(talk: Talk, seconds: float) -> None:
-    """The recording goes on for so long after everything else: deadlines come."""
+    """Extend the recording by this time, so that deadlines pass."""
     end = max(talk.length, *(each.ended for each in talk.exchanges))
     talk.length = end + int(seconds * SECOND)
 
 
 def earlier(stamp: str, seconds: int) -> str:
-    """A timestamp of so many seconds before."""
+    """Return a timestamp that is this many seconds earlier."""
     moment = datetime.fromisoformat(stamp) - timedelta(seconds=seconds)
     return moment.isoformat().replace("+00:00", "Z")

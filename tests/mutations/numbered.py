@@ -1,8 +1,8 @@
-"""Conversations with generations: what a 1.1 agent would have said (manual/protocol.md "Generations"), before anything
-is broken.
+"""Conversations with generations as a 1.1 agent sends them (manual/protocol.md "Generations"), before anything is
+changed.
 
-A new task has 1; each status update and each artifact update counts one on; a snapshot has the number at which the
-task stands. The same update on two streams has one number.
+A new task has 1; each status update and each artifact update increases it by one; a snapshot has the current generation
+of the task. The same update on two streams has one generation.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from mutations.refuse import refuse
 from support_mutations import Ex, Msg, Talk, ordered
 
 UNARY = 3
-"""Changes between two answers that show a task in two states."""
+"""Generations between two answers that show a task in two states."""
 
 
 class _Counter:
-    """One task."""
+    """The generation of one task."""
 
     def __init__(self) -> None:
         self.at = 0
@@ -29,7 +29,7 @@ class _Counter:
         self.updates: dict[str, int] = {}
 
     def update(self, message: Msg) -> int:
-        """The number of a status update or of an artifact update."""
+        """Return the generation of a status update or of an artifact update."""
         said = json.dumps(read(message), sort_keys=True)
         if said not in self.updates:
             self.at += 1
@@ -38,7 +38,7 @@ class _Counter:
         return self.updates[said]
 
     def snapshot(self, state: str) -> int:
-        """The number at which the task stands."""
+        """Return the current generation of the task."""
         if not self.at:
             self.at = 1 if state == "SUBMITTED" else UNARY
         elif state != self.state:
@@ -48,7 +48,7 @@ class _Counter:
 
 
 def numbered(talk: Talk) -> None:
-    """Every task and every update has its generation, and clients speak 1.1, which cards declare."""
+    """Give every task and every update its generation, and let clients use 1.1, which cards declare."""
     tasks: dict[str, _Counter] = {}
     for call in ordered(talk):
         if call.operation in ("GetAgentCard", "GetExtendedAgentCard"):
@@ -93,7 +93,7 @@ def _listed(body: Any, tasks: dict[str, _Counter]) -> None:
 
 
 def give(message: Msg, number: int | str | None) -> None:
-    """Another generation, or none."""
+    """Set another generation, or remove it."""
 
     def put(event: Any) -> None:
         event.pop("generation", None)
@@ -104,7 +104,7 @@ def give(message: Msg, number: int | str | None) -> None:
 
 
 def number_of(message: Msg) -> int:
-    """The generation of an event or of a task; 0 where it has none."""
+    """Return the generation of an event or of a task; 0 if it has none."""
     return int(read(message).get("generation", 0))
 
 
@@ -112,7 +112,7 @@ def number_of(message: Msg) -> int:
 
 
 def ask(call: Ex, task_id: str, current: int | str | None = None) -> None:
-    """A GetTask asks for this task, and for changes after a generation."""
+    """Let a GetTask read this task, and request changes after a generation."""
     wish = {} if current is None else {"currentGeneration": str(current)}
     if call.facts.binding is REST:
         call.target = call.target.partition("/tasks/")[0] + f"/tasks/{task_id}"
@@ -124,7 +124,7 @@ def ask(call: Ex, task_id: str, current: int | str | None = None) -> None:
 
 
 def condition(call: Ex, match: int | str | None) -> None:
-    """A message is for the task at this generation only."""
+    """Set `ifGenerationMatch` of a message."""
 
     def put(params: Any) -> None:
         configuration = params.setdefault("configuration", {})
@@ -136,7 +136,7 @@ def condition(call: Ex, match: int | str | None) -> None:
 
 
 def look(talk: Talk, task: dict[str, Any], current: int | str | None = None, seconds: float = 0) -> Ex:
-    """One more GetTask after everything else, answered after so long."""
+    """Append a GetTask that is answered after this time."""
     call = talk.add(_lookup(talk), after=max(talk.exchanges, key=lambda each: each.ended))
     _rename(call)
     ask(call, task["id"], current)
@@ -153,27 +153,27 @@ def _lookup(talk: Talk) -> Ex:
 
 
 def _rename(call: Ex) -> None:
-    """Another id of a JSON-RPC request."""
+    """Set another id of a JSON-RPC request."""
     if call.facts.binding is JSONRPC:
         for each in (*call.requests, *call.answers):
             change(each, lambda body: body.update(id=f"call-{call.uid}"))
 
 
 def waiting(talk: Talk) -> Ex:
-    """A SendMessage the task of which waits for input to the end."""
+    """Return a SendMessage whose task waits for input until the end."""
     found = [each for each in talk.all("SendMessage") if each.answers and not failed(each)]
     return [each for each in found if state_of(each.answers[0]) == "INPUT_REQUIRED"][-1]
 
 
 def answered(talk: Talk) -> tuple[Ex, Ex]:
-    """A SendMessage the task of which waits for input, and the one that gives it."""
+    """Return a SendMessage whose task waits for input, and the one with the input."""
     first = next(each for each in talk.all("SendMessage") if state_of(each.answers[0]) == "INPUT_REQUIRED")
     task_id = read(first.answers[0])["id"]
     return first, next(each for each in talk.all("SendMessage") if each is not first and each.facts.task_id == task_id)
 
 
 def asked(talk: Talk) -> None:
-    """Numbers, and at the end a client that reads a task, asks for changes, and waits for some."""
+    """Add generations, and at the end a client that reads a task, requests changes, and waits for some."""
     numbered(talk)
     task = read(waiting(talk).answers[0])
     number = int(task["generation"])
@@ -183,7 +183,7 @@ def asked(talk: Talk) -> None:
 
 
 def conditional(talk: Talk) -> None:
-    """Numbers, and messages under conditions: one that holds, one that does not, one for a task that is made."""
+    """Add generations, and messages with conditions: one that is true, one that is false, one for a new task."""
     numbered(talk)
     before, call = answered(talk)
     condition(call, number_of(before.answers[0]))
@@ -192,7 +192,7 @@ def conditional(talk: Talk) -> None:
 
 
 def stale(talk: Talk) -> Ex:
-    """One more message to the task that waits, for a generation that is gone: it is refused."""
+    """Append a message to the waiting task with an old generation: it is refused."""
     before = waiting(talk)
     task = read(before.answers[0])
     call = talk.add(answered(talk)[1], after=max(talk.exchanges, key=lambda each: each.ended))
@@ -204,7 +204,7 @@ def stale(talk: Talk) -> Ex:
 
 
 def snapshot_call(talk: Talk, during: Ex, task: dict[str, Any]) -> Ex:
-    """One more message to the task of a stream, while that is open: a snapshot answers it."""
+    """Append a message to the task of a stream that is open; the answer is a snapshot."""
     call = talk.add(answered(talk)[1], after=during)
     shift = during.answers[2].at + SECOND - call.started
     for each in (*call.requests, *call.answers):
@@ -218,6 +218,6 @@ def snapshot_call(talk: Talk, during: Ex, task: dict[str, Any]) -> Ex:
 
 
 def _address(call: Ex, task: dict[str, Any]) -> None:
-    """A message of its own, to this task."""
+    """Give a message its own id, and this task."""
     message = {"messageId": f"said-{call.uid}", "taskId": task["id"], "contextId": task["contextId"]}
     change(call.requests[0], lambda body: body.get("params", body)["message"].update(message))

@@ -1,4 +1,4 @@
-"""Objects inside recorded payloads, whatever the binding and the line wrap around them."""
+"""Objects inside recorded payloads, in any binding and version."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from mutations.pick import change, pick
 from support_mutations import Ex, Msg, Talk
 
 OLD_JSON = ("sdk-0.3-jsonrpc", "dialect-0.2")
-"""0.2 and 0.3 over JSON-RPC: objects say in `kind` what they are."""
+"""0.2 and 0.3 over JSON-RPC, where objects name their type in `kind`."""
 OLD_PROTO = ("sdk-0.3-rest", "sdk-0.3-grpc")
 V1_TEXT = ("sdk-1.x-jsonrpc", "sdk-1.x-rest")
 V1 = (*V1_TEXT, "sdk-1.x-grpc")
 SDK = (*V1, *OLD_JSON, *OLD_PROTO)
-"""Conversations of the same course: one sample for each line and binding."""
+"""The same conversation: one sample for each version and binding."""
 
 _WRAPPERS = ("task", "statusUpdate", "artifactUpdate", "message", "msg")
 
 
 def held(payload: Any) -> Any:
-    """The Task, update, Message or parameters in a payload; changing it changes the payload."""
+    """Return the Task, update, Message or parameters in a payload; changing it changes the payload."""
     if isinstance(payload, dict) and "jsonrpc" in payload:
         payload = payload["params"] if "params" in payload else payload["result"]
     if isinstance(payload, dict) and len(payload) == 1:
@@ -31,23 +31,23 @@ def held(payload: Any) -> Any:
 
 
 def alter(message: Msg, how: Callable[[Any], object]) -> None:
-    """Write into the object that a payload holds."""
+    """Change the object that a payload holds."""
     change(message, lambda payload: how(held(payload)))
 
 
 def member(message: Msg, name: str) -> Any:
-    """What the object in a payload has by this name."""
+    """Return a member of the object in a payload."""
     return held(message.value)[name]
 
 
 def said(request: Msg) -> Any:
-    """The message that a client sends."""
+    """Return the message that a client sends."""
     params = held(request.value)
     return params.get("message", params)
 
 
 def resay(request: Msg, how: Callable[[Any], object]) -> None:
-    """Write into the message that a client sends."""
+    """Change the message that a client sends."""
 
     def inner(params: Any) -> None:
         how(params.get("message", params))
@@ -56,36 +56,36 @@ def resay(request: Msg, how: Callable[[Any], object]) -> None:
 
 
 def parts(said_or_artifact: Any) -> list[Any]:
-    """The list of parts; the protobuf of 0.3 calls that of a message `content`."""
+    """Return the list of parts; the protobuf of 0.3 names that of a message `content`."""
     found: list[Any] = said_or_artifact["content" if "content" in said_or_artifact else "parts"]
     return found
 
 
 def named(exchange: Ex, before: str, now: str) -> None:
-    """Another identifier of the same length, in request and answers."""
+    """Set another identifier of the same length, in request and answers."""
     for each in (*exchange.requests, *exchange.answers):
         rename(each, before, now)
     exchange.target = exchange.target.replace(before, now)
 
 
 def rename(message: Msg, before: str, now: str) -> None:
-    """Another identifier of the same length, wherever it stands in a payload."""
+    """Replace an identifier with one of the same length everywhere in a payload."""
     assert len(before) == len(now)
     message.data = message.data.replace(before.encode(), now.encode())
 
 
 def other(ident: str) -> str:
-    """An id of the same form that nobody knows."""
+    """Return an unknown id of the same form."""
     return ident[:-6] + ("beef01" if not ident.endswith("beef01") else "beef02")
 
 
 def sends(talk: Talk, text: str) -> Ex:
-    """The message/send exchange the text of which is this."""
+    """Return the message/send exchange with this text."""
     return _by_text(talk, "SendMessage", text)
 
 
 def streams(talk: Talk, text: str) -> Ex:
-    """The stream that a message with this text began."""
+    """Return the stream that a message with this text began."""
     return _by_text(talk, "SendStreamingMessage", text)
 
 
@@ -94,26 +94,26 @@ def _by_text(talk: Talk, operation: str, text: str) -> Ex:
 
 
 def says(exchange: Ex, text: str) -> bool:
-    """The client's message has this text, and was answered."""
+    """Return whether the client's message has this text, and was answered."""
     message = said(exchange.requests[0])
     there = exchange.answers and ("parts" in message or "content" in message)
     return bool(there and parts(message)[0].get("text") == text)
 
 
 def looked_up(talk: Talk) -> Ex:
-    """A call of GetTask that was answered with a task."""
+    """Return a call of GetTask that was answered with a task."""
     return pick(talk, "GetTask")
 
 
 def restamp(body: Any, seconds: float) -> None:
-    """The status is this much later (earlier, below 0) by its timestamp."""
+    """Change the timestamp of the status by this time."""
     stamp: str = body["status"]["timestamp"]
     now = datetime.fromisoformat(stamp.replace("Z", "+00:00")) + timedelta(seconds=seconds)
     body["status"]["timestamp"] = now.isoformat().replace("+00:00", "Z")
 
 
 def restate(message: Msg, state: str) -> None:
-    """The status is in another state, spelled as its line does."""
+    """Set another state of the status, in the spelling of the version."""
 
     def write(body: Any) -> None:
         spelled = body["status"]["state"]
@@ -125,7 +125,7 @@ def restate(message: Msg, state: str) -> None:
 
 
 def ask_again(talk: Talk, after: Ex) -> Ex:
-    """One more GetTask, for the task of a stream that is over, and the whole of it as the answer."""
+    """Append a GetTask for the task of a finished stream, with the whole task as the answer."""
     ident, context = member(after.answers[0], "id"), member(after.answers[0], "contextId")
     made = talk.add(looked_up(talk), after=after)
     named(made, member(made.answers[0], "id"), ident)

@@ -1,4 +1,4 @@
-"""Finding the exchange to break in a recorded conversation, whichever line and binding it speaks."""
+"""Select the exchange to change in a recorded conversation, in any version and binding."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ PLAIN = "data: \0\n\n"
 
 
 def pick(talk: Talk, operation: str, binding: Binding | None = None, number: int = 0, **having: Any) -> Ex:
-    """The n-th exchange of an operation on a binding."""
+    """Return the n-th exchange of an operation on a binding."""
     found = [each for each in talk.all(operation, **having) if binding is None or each.facts.binding is binding]
     return found[number]
 
 
 def stream(talk: Talk, binding: Binding | None = None) -> Ex:
-    """A stream of a task from its beginning to its end: at least six events."""
+    """Return a stream of a task from its beginning to its end, with at least six events."""
     return next(
         each
         for each in talk.all("SendStreamingMessage", streams=True)
@@ -31,12 +31,12 @@ def stream(talk: Talk, binding: Binding | None = None) -> Ex:
 
 
 def refused(talk: Talk, operation: str = "GetTask") -> Ex:
-    """A call of this operation that was answered by an error about a task that nobody knows."""
+    """Return a call of this operation that was answered with an error about an unknown task."""
     return next(each for each in talk.all(operation) if failed(each))
 
 
 def failed(exchange: Ex) -> bool:
-    """It was answered by an error."""
+    """Return whether it was answered with an error."""
     if exchange.grpc:
         return exchange.facts.grpc_status not in (None, 0, -1)
     if exchange.facts.binding is REST:
@@ -45,7 +45,7 @@ def failed(exchange: Ex) -> bool:
 
 
 def alone(talk: Talk, operation: str, binding: Binding) -> Ex:
-    """An exchange that no other one has anything to do with: its context is named nowhere else."""
+    """Return an exchange whose context occurs in no other one."""
 
     def named(exchange: Ex) -> str:
         value = exchange.answers[0].value
@@ -61,21 +61,21 @@ def alone(talk: Talk, operation: str, binding: Binding) -> Ex:
 
 
 def change(message: Msg, how: Callable[[Any], object]) -> None:
-    """Write into the whole payload, the envelope included; an event is on one line then."""
+    """Change the whole payload with its envelope; an event then has one line."""
     value = message.value
     how(value)
     replace(message, value)
 
 
 def replace(message: Msg, value: Any) -> None:
-    """Another payload; an event is on one line then."""
+    """Replace the payload; an event then has one line."""
     message.put(value)
     if message.framing.count("\0") > 1:
         message.framing = PLAIN
 
 
 def raw(message: Msg, before: bytes, after: bytes) -> None:
-    """Other bytes in one place of the payload."""
+    """Replace bytes in one place of the payload."""
     assert message.data.count(before) >= 1
     message.data = message.data.replace(before, after, 1)
     if message.framing.count("\0") > 1:
@@ -114,7 +114,7 @@ def _write(call: Ex, members: dict[str, Any], code: int = -1) -> None:
 
 
 def refuse(call: Ex, reason: str, *, code: int, http: int, status: str, number: int) -> None:
-    """Another error in place of the one that came, as each binding writes it; `number` is the gRPC status."""
+    """Replace the error with another one, in the form of each binding; `number` is the gRPC status."""
     if call.grpc:
         call.set("grpc-status", str(number), reply=True)
         _write(call, {"reason": reason}, number)
@@ -132,7 +132,7 @@ def refuse(call: Ex, reason: str, *, code: int, http: int, status: str, number: 
 
 
 def say(call: Ex, text: str) -> None:
-    """Another message of an error."""
+    """Set another message of an error."""
     if call.grpc:
         call.set("grpc-message", text, reply=True)
     else:
@@ -140,5 +140,5 @@ def say(call: Ex, text: str) -> None:
 
 
 def frame(call: Ex) -> Msg | None:
-    """Where an error stands: the first answer; the trailers of gRPC have no message."""
+    """Return the answer with the error: the first one; None for gRPC trailers."""
     return None if call.grpc else call.answers[0]

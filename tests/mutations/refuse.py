@@ -1,4 +1,4 @@
-"""An answer made into an error, in the form of its binding and line."""
+"""Turn an answer into an error, in the form of its binding and version."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _OWN = {
     "INTERNAL_ERROR": ("INTERNAL", 500),
     "TASK_GENERATION_MISMATCH": ("ABORTED", 409),
 }
-"""Not errors of A2A 1.0, the last one is of the 1.1 draft: their gRPC and HTTP statuses."""
+"""gRPC and HTTP statuses of errors that A2A 1.0 does not define; the last one is of the 1.1 draft."""
 
 
 def refuse(call: Ex, reason: str, text: str) -> Msg | None:
-    """The agent answers this call with an error of that name; the message that says so (None: gRPC trailers)."""
+    """Answer this call with an error of that name; return its message (None: gRPC trailers)."""
     at, v1 = call.ended, call.facts.dialect is Dialect.V1_0
     status, http = (ERROR_TABLE[reason].grpc, ERROR_TABLE[reason].http) if reason in ERROR_TABLE else _OWN[reason]
     details = [error_info(reason)] if v1 else []
@@ -45,12 +45,12 @@ def refuse(call: Ex, reason: str, text: str) -> Msg | None:
 
 
 def _old(reason: str, status: str) -> str:
-    """GRPC of 0.3 says most of what it cannot do by one status."""
+    """Return the gRPC status of 0.3, which is the same for most unsupported operations."""
     return ERROR_TABLE[reason].old_grpc or status if reason in ERROR_TABLE else status
 
 
 def _trailers(call: Ex, status: int, text: str, details: list[dict[str, Any]]) -> None:
-    """A response of headers only."""
+    """Replace the answer with a response of headers only."""
     call.answers, call.trailers = [], []
     call.set("grpc-status", str(status), reply=True)
     call.set("grpc-message", text, reply=True)

@@ -1,4 +1,4 @@
-"""The table of all mutations: how many there are, and what became of the findings that they want.
+"""The table of all mutations: their number, and the results of the expected findings.
 
 python tests/mutations/report.py
 """
@@ -19,7 +19,7 @@ _COLUMNS = ("mutations", "found", "misplaced", "missed", "unexpected")
 
 
 def main() -> None:
-    """Print a row a family, the sum, and the rules that no mutation hits."""
+    """Print a row for each family, the sum, and the rules without a mutation."""
     load_mutations()
     repeat_limit.MAX_PER_EXCHANGE = repeat_limit.MAX_PER_KIND = 10**9
     rows: dict[str, Counter[str]] = {}

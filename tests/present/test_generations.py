@@ -114,6 +114,8 @@ def test_as_json() -> None:
                 "healed": "1970-01-01T00:00:02.000000000Z",
                 "healed_by": 7,
                 "healed_at_generation": 6,
+                "reason": "unknown",
+                "message": None,
             }
         ],
     }

@@ -27,7 +27,7 @@ WRAPPED = made("live-1975", "LiveRequest", {"message": {"message": SAID}})
 EVENT = made("live-1975", "LiveResponse", {"event": {"task": {"id": "t1", "contextId": "c1"}}})
 ARTIFACT = made("live-2153", "StreamRequest", {"artifactUpdate": {"taskId": "t1", "artifact": {"artifactId": "a1"}}})
 UPDATE = made("live-2153", "StreamResponse", {"messageUpdate": {"taskId": "t1", "message": SAID}})
-TIMELINE = made("live-2153", "StreamResponse", {"task": {"id": "t1", "timeline": [{"generation": 1}]}})
+ELICITATION = made("live-2153", "StreamResponse", {"task": {"id": "t1", "elicitations": [{}]}})
 
 
 def read(*messages: tuple[Direction, bytes], mode: Any = "auto") -> tuple[str, str]:
@@ -57,7 +57,7 @@ def test_the_first_messages_identify_the_proposal(
     assert read(*messages) == expected
 
 
-@pytest.mark.parametrize("late", [(DOWN, UPDATE), (DOWN, TIMELINE), (UP, ARTIFACT)])
+@pytest.mark.parametrize("late", [(DOWN, UPDATE), (DOWN, ELICITATION), (UP, ARTIFACT)])
 def test_a_later_message_settles_an_ambiguous_stream(late: tuple[Direction, bytes]) -> None:
     """A plain message is one of two proposals: from the proof on both sides are read as that."""
     assert read((UP, PLAIN), (DOWN, TASK), (DOWN, STATUS), late) == ("2153", "2153")

@@ -6,7 +6,7 @@ import pytest
 
 from a2a_proxy.model.chunk import ConnectionFacts
 from a2a_proxy.model.frame import EventKind, Frame
-from a2a_proxy.model.task import MissedGenerations, Support, Task
+from a2a_proxy.model.task import MissedGenerations, MissedReason, Support, Task
 from a2a_proxy.protocol import task as protocol_task
 from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.protocol.task import TaskTracker
@@ -283,7 +283,9 @@ def test_reload() -> None:
     made = again.task()
 
     assert (made.states, made.first, made.exchanges) == (kept.states, kept.first, (1, 2))
-    assert (made.seen, made.missed) == (((2, 2), (4, 4)), ())  # 3 passed while nobody listened
+    assert made.seen == ((2, 2), (4, 4))
+    (passed,) = made.missed
+    assert (passed.first, passed.last, passed.reason, passed.message) == (3, 3, MissedReason.MESSAGE, 2)
     assert (made.artifacts[0].chunks, made.artifacts[0].parts) == (2, 2)
 
 

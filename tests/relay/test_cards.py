@@ -198,7 +198,7 @@ async def test_routes_to_other_hosts_are_not_learned() -> None:
 @pytest.mark.parametrize("keep", [False, True])
 async def test_host_toward_a_remote_upstream(monkeypatch: pytest.MonkeyPatch, keep: bool) -> None:
     """A name that is not this machine's gets its own Host, unless --keep-host."""
-    from a2a_proxy.relay import dial, host_aliases
+    from a2a_proxy.relay import dial, hosts
 
     async def resolve(_loop: object, _upstream: object) -> list[str]:
         return ["127.0.0.1"]
@@ -207,7 +207,7 @@ async def test_host_toward_a_remote_upstream(monkeypatch: pytest.MonkeyPatch, ke
         return set()
 
     monkeypatch.setattr(dial, "_resolve", resolve)
-    monkeypatch.setattr(host_aliases, "_resolve_names", none)
+    monkeypatch.setattr(hosts, "_resolve_names", none)
     async with (
         card_agent() as port,
         relaying(f"agent.example:{port}", editing=EditPolicy(keep_host=keep)) as bench,

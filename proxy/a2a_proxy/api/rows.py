@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 from msgspec.structs import replace
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.event import Event, TaskState
+from a2a_proxy.model.event import Event, state_label
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.exchange import Exchange as ExchangeFacts
 from a2a_proxy.model.finding import Finding as FindingFacts
@@ -281,7 +281,7 @@ class Frame(OfSession[FrameRow]):
     @property
     def state(self) -> str:
         """Its task state, `input-required`; empty if it has none."""
-        return state_label(self.facts.state)
+        return state_label(self.facts.state) if self.facts.state else ""
 
     @property
     def generation(self) -> int:
@@ -382,13 +382,6 @@ class Finding(OfSession[FindingRow]):
     def evidence(self) -> dict[str, str]:
         """The evidence: values by name."""
         return self.facts.evidence
-
-
-def state_label(number: int) -> str:
-    """Return a state in words, the number of an unknown state as digits, or an empty string for 0."""
-    if not number:
-        return ""
-    return TaskState(number).label if number in TaskState._value2member_map_ else str(number)
 
 
 def _decode_headers(headers: Headers) -> list[tuple[str, str]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from operator import attrgetter
 
-from a2a_proxy.api.rows import Exchange, RecordingFile, state_label
-from a2a_proxy.model.event import Artifact
+from a2a_proxy.api.rows import Exchange, RecordingFile
+from a2a_proxy.model.event import Artifact, state_label
 from a2a_proxy.model.task import MissedGenerations, Support
 from a2a_proxy.model.task import Task as TaskFacts
 from a2a_proxy.recording.read.artifacts import artifacts_of
@@ -49,7 +49,7 @@ class Task:
     @property
     def state(self) -> str:
         """Its state, `input-required`; empty if unknown."""
-        return state_label(self.facts.state)
+        return state_label(self.facts.state) if self.facts.state else ""
 
     @property
     def states(self) -> list[tuple[int, str]]:

@@ -68,7 +68,7 @@ class FactsTable:
             task_id=value.task_id,
             context_id=value.context_id,
             state=TaskState(value.state).label if known else "",
-            missed=len(value.missed),
+            missed=len(value.gaps),
         )
 
     def finding_row(self, row: FindingRow, agent: str) -> Fact:

@@ -32,7 +32,6 @@ Output and signals:
 - `capture_watch`: warnings about problems of the capture
 - `console`: the output of a running proxy
 - `replay_console`: the output of `a2a-proxy replay`
-- `self_loops`: detection of upstreams that lead back to the proxy
 - `unfinished`: waiting for the recorder of a proxy that has ended
 - `printer`: lines written to a descriptor by a thread of their own
 - `help_sections`: help in sections

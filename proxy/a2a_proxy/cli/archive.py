@@ -51,7 +51,7 @@ def make_archive_keeper(archive: ArchiveConfig, recording: str, session: str, no
     from a2a_proxy.archive.destination import encode_job, proxy_id
     from a2a_proxy.archive.errors import ArchiveError
     from a2a_proxy.capture import file_layout
-    from a2a_proxy.follower.keeper import FollowerProgram, HookKeeper, open_unnamed_file
+    from a2a_proxy.follower.keeper import FollowerProgram, HookKeeper, KeeperTiming, open_unnamed_file
 
     try:
         with state_directory_errors():
@@ -62,9 +62,11 @@ def make_archive_keeper(archive: ArchiveConfig, recording: str, session: str, no
                 arguments=words,
                 label="the archive",
                 checkpoint=open_unnamed_file(),
-                stuck_seconds=_STUCK_SECONDS,
             )
-            return HookKeeper("archive", recording, notify, session=session, follow=True, program=program)
+            timing = KeeperTiming(stuck_seconds=_STUCK_SECONDS)
+            return HookKeeper(
+                "archive", recording, notify, session=session, follow=True, timing=timing, program=program
+            )
     except ArchiveError as wrong:
         raise UserError(make_visible(wrong.message), wrong.hint) from wrong
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.cli.archive import ArchiveConfig
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.cli.follower_options import parse_follower_options
+from a2a_proxy.cli.follower_options import FollowerArguments, parse_follower_options
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.cli.sizes import parse_size
 from a2a_proxy.model.exchange import LiveMode
@@ -53,54 +53,72 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     """Address on which Prometheus metrics are served."""
 
 
-def proxy_config(
-    *,
-    listen: tuple[str, ...],
-    upstream: tuple[str, ...],
-    upstream_grpc: tuple[str, ...],
-    record: Path | None,
-    keep_secrets: bool,
-    log_format: str,
-    quiet: bool,
-    redact: tuple[str, ...] = (),
-    redact_policy: Path | None = None,
-    rewrite_card: RewriteMode = "auto",
-    learn_ports: str | None = None,
-    keep_host: bool = False,
-    propagate: bool = False,
-    upstream_ca: Path | None = None,
-    upstream_insecure: bool = False,
-    journal_max: str = "4GiB",
-    journal_segment: str = "64MiB",
-    fail_on: str = "never",
-    live: LiveMode = "auto",
-    metrics: str | None = None,
-    **followers: Any,
-) -> ProxyConfig:
-    """Return the config of the options; `followers` are the arguments of `parse_follower_options`.
+class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
+    """The options of `a2a-proxy` as given; the members have the names of the options."""
+
+    listen: tuple[str, ...]
+    upstream: tuple[str, ...]
+    upstream_grpc: tuple[str, ...] = ()
+    record: Path | None = None
+    keep_secrets: bool = False
+    log_format: str = "text"
+    quiet: bool = False
+    redact: tuple[str, ...] = ()
+    redact_policy: Path | None = None
+    rewrite_card: RewriteMode = "auto"
+    learn_ports: str | None = None
+    keep_host: bool = False
+    propagate: bool = False
+    upstream_ca: Path | None = None
+    upstream_insecure: bool = False
+    journal_max: str = "4GiB"
+    journal_segment: str = "64MiB"
+    fail_on: str = "never"
+    live: LiveMode = "auto"
+    metrics: str | None = None
+
+
+def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
+    """Return the config of the options.
 
     Raises:
         UserError: an address or a policy is invalid, the options do not pair up, or a hook does not exist.
     """
-    _check_option_counts(len(listen), len(upstream), len(upstream_grpc))
-    grpc = upstream_grpc or (None,) * len(listen)
-    routes = tuple(_parse_route(*texts) for texts in zip(listen, upstream, grpc, strict=True))
-    _check_ports(listen, routes)
-    ports = PortRanges() if learn_ports is None else _parsed(PortRanges.parse, learn_ports)
-    editing = EditPolicy(rewrite_card, keep_host, Trust(upstream_ca, upstream_insecure), propagate, ports)
+    routes = _parse_routes(arguments)
+    words = policy_words(arguments.redact, arguments.redact_policy, keep_secrets=arguments.keep_secrets)
+    config = ProxyConfig(routes, arguments.record, words, arguments.log_format, arguments.quiet)
+    ports = PortRanges() if arguments.learn_ports is None else _parsed(PortRanges.parse, arguments.learn_ports)
+    trust = Trust(arguments.upstream_ca, arguments.upstream_insecure)
     limits = JournalLimits(
-        segment_bytes=parse_size("--journal-segment", journal_segment),
-        max_bytes=parse_size("--journal-max", journal_max),
+        segment_bytes=parse_size("--journal-segment", arguments.journal_segment),
+        max_bytes=parse_size("--journal-max", arguments.journal_max),
     )
-    words = policy_words(redact, redact_policy, keep_secrets=keep_secrets)
-    wants = parse_follower_options(**followers)
-    checks = (limits, fail_on, live, wants.hooks, wants.otlp, wants.archive)
-    numbers = None
-    if metrics is not None:
+    followers = parse_follower_options(arguments)
+    metrics = None
+    if arguments.metrics is not None:
         from a2a_proxy.cli.metrics import metrics_listen
 
-        numbers = metrics_listen(metrics)
-    return ProxyConfig(routes, record, words, log_format, quiet, editing, *checks, metrics=numbers)
+        metrics = metrics_listen(arguments.metrics)
+    return msgspec.structs.replace(
+        config,
+        editing=EditPolicy(arguments.rewrite_card, arguments.keep_host, trust, arguments.propagate, ports),
+        limits=limits,
+        fail_on=arguments.fail_on,
+        live=arguments.live,
+        hooks=followers.hooks,
+        otlp=followers.otlp,
+        archive=followers.archive,
+        metrics=metrics,
+    )
+
+
+def _parse_routes(arguments: ProxyArguments) -> tuple[Route, ...]:
+    """Return the routes. Raises UserError."""
+    listen, upstream, grpc = arguments.listen, arguments.upstream, arguments.upstream_grpc
+    _check_option_counts(len(listen), len(upstream), len(grpc))
+    routes = tuple(_parse_route(*texts) for texts in zip(listen, upstream, grpc or (None,) * len(listen), strict=True))
+    _check_ports(listen, routes)
+    return routes
 
 
 def _check_option_counts(listens: int, upstreams: int, grpcs: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from a2a_proxy.cli.config import proxy_config
+from a2a_proxy.cli.config import ProxyArguments, proxy_config
 from a2a_proxy.cli.run import ProxyRun
 from a2a_proxy.relay.run import run
 
@@ -21,20 +21,17 @@ async def _record_demo(record: Path | None, lossy: bool) -> int:
 
     agent = DemoAgent(lossy=lossy)
     await agent.start()
-    config = proxy_config(
+    arguments = ProxyArguments(
         listen=("127.0.0.1:0",),
         upstream=(f"127.0.0.1:{agent.http_port}",),
         upstream_grpc=(f"127.0.0.1:{agent.grpc_port}",),
         record=record,
-        keep_secrets=False,
-        log_format="text",
-        quiet=False,
     )
 
     async def talk(addresses: list[str]) -> None:
         await DemoClient(addresses[0]).run(lossy=lossy)
 
     try:
-        return await ProxyRun(config, talk).run()
+        return await ProxyRun(proxy_config(arguments), talk).run()
     finally:
         await agent.stop()

@@ -143,10 +143,10 @@ def cli(context: click.Context, /, **typed: Any) -> None:
     if not (typed["listen"] or typed["upstream"] or typed_here):
         click.echo(context.get_help())
         return
-    from a2a_proxy.cli.config import proxy_config
+    from a2a_proxy.cli.config import ProxyArguments, proxy_config
     from a2a_proxy.cli.run import run_proxy
 
-    context.exit(run_proxy(proxy_config(**typed)))
+    context.exit(run_proxy(proxy_config(ProxyArguments(**typed))))
 
 
 def _command_line_options(context: click.Context) -> list[str]:

@@ -26,7 +26,6 @@ from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.cli.fail_on import has_failing_finding
 from a2a_proxy.cli.followers import Followers, run_followers
 from a2a_proxy.cli.metrics import MetricsFollower
-from a2a_proxy.cli.self_loops import ResolvedUpstreams, refuse_self_loops
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recorder.keeper import RecorderKeeper
@@ -34,6 +33,7 @@ from a2a_proxy.recorder.status import RecorderDone, RecorderFailed, Status
 from a2a_proxy.recording.names import recording_name
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.edit import ConsoleNote
+from a2a_proxy.relay.hosts import ResolvedUpstreams, find_self_loop
 from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.run import run
 from a2a_proxy.relay.server import Relay
@@ -90,7 +90,7 @@ class ProxyRun:
         await self._relay_only(relay)  # first, so that a busy port leaves no files
         try:
             await self._metrics.listen()
-            refuse_self_loops(relay.bound_addresses, resolved)
+            _refuse_self_loops(relay, resolved)
             with state_directory_errors():
                 self._announce_leftovers()
                 session = self._make_session_file(clock())
@@ -340,3 +340,13 @@ class ProxyRun:
 
 def _recorder_lag(keeper: RecorderKeeper) -> int:
     return keeper.progress.behind if keeper.progress is not None else 0
+
+
+def _refuse_self_loops(relay: Relay, resolved: ResolvedUpstreams) -> None:
+    """Raises UserError if an upstream leads back to the proxy."""
+    upstream = find_self_loop(relay.bound_addresses, resolved)
+    if upstream is not None:
+        raise UserError(
+            f"upstream {upstream.text} leads back to the proxy itself",
+            "--upstream must name the agent's port, not the proxy's",
+        )

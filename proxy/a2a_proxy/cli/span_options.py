@@ -54,11 +54,14 @@ def add_span_options(prefix: str, variable: str = "") -> Callable[[Any], Any]:
     return add
 
 
-def parse_span_options(kind: SpanKind, *, content: bool, compat: tuple[Compat, ...], segment: str) -> SpanOptions:
-    """Return the span options of these words. Raises UserError if the segment is not a duration."""
+def parse_span_options(
+    kind: SpanKind, *, content: bool, compat: tuple[Compat, ...], segment: str, segment_option: str = "--segment"
+) -> SpanOptions:
+    """Return the span options of these words. Raises UserError, which names `segment_option`, if the segment is not a
+    duration."""
     from a2a_proxy.telemetry.span_options import SpanOptions
 
-    length = parse_duration("segment", segment, _MIN_SEGMENT_SECONDS) if segment else 0
+    length = parse_duration(segment_option, segment, _MIN_SEGMENT_SECONDS) if segment else 0
     return SpanOptions(kind, content, tuple(dict.fromkeys(compat)), length)
 
 

@@ -23,7 +23,7 @@ from a2a_proxy.capture.file_layout import JournalFolder, SessionFile
 from a2a_proxy.capture.journal import Journal
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.cli.errors import UserError, state_directory_errors
-from a2a_proxy.cli.follower_options import FollowerOptions, parse_follower_options
+from a2a_proxy.cli.follower_options import FollowerArguments, FollowerOptions, parse_follower_options
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.cli.sizes import parse_size
 from a2a_proxy.model import name_json
@@ -75,10 +75,10 @@ def stdio_config(
     redact_policy: Path | None = None,
     **followers: Any,
 ) -> StdioConfig:
-    """Return the config of the options; `followers` are the arguments of `parse_follower_options`. Raises UserError."""
+    """Return the config of the options; `followers` are the members of `FollowerArguments`. Raises UserError."""
     words = policy_words(redact, redact_policy, keep_secrets=keep_secrets)
     limits = JournalLimits(max_bytes=parse_size("--journal-max", journal_max))
-    return StdioConfig(command, record, words, limits, fail_on, parse_follower_options(**followers))
+    return StdioConfig(command, record, words, limits, fail_on, parse_follower_options(FollowerArguments(**followers)))
 
 
 def run_stdio(config: StdioConfig) -> NoReturn:

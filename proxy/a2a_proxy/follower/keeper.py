@@ -29,10 +29,6 @@ NoticeCallback = Callable[[str, str], None]
 
 MAX_STARTS = 4
 """Number of processes that may die before the hook is given up."""
-PAUSE_SECONDS = (0.1, 1.0, 5.0)
-"""Seconds before the n-th restart."""
-_STUCK_SECONDS = 10.0
-"""Seconds a call may take before it is reported."""
 _EXIT_SECONDS = 5.0
 """Seconds a process has to exit after its final message."""
 
@@ -60,8 +56,18 @@ class FollowerProgram(msgspec.Struct, frozen=True, kw_only=True):
     """Its name in messages for people."""
     checkpoint: int
     """Descriptor of its checkpoint file; the keeper closes it."""
-    stuck_seconds: float
+
+
+class KeeperTiming(msgspec.Struct, frozen=True, kw_only=True):
+    """When a follower process is restarted, and when it counts as stuck."""
+
+    pause_seconds: Sequence[float] = (0.1, 1.0, 5.0)
+    """Seconds before the n-th restart."""
+    stuck_seconds: float = 10.0
     """Seconds a call may take before it is reported."""
+
+
+DEFAULT_TIMING = KeeperTiming()
 
 
 class HookKeeper(ProcessSupervisor):
@@ -76,8 +82,7 @@ class HookKeeper(ProcessSupervisor):
         session: str = "",
         follow: bool = False,
         prints: bool = False,
-        pauses: Sequence[float] = PAUSE_SECONDS,
-        stuck: float = _STUCK_SECONDS,
+        timing: KeeperTiming = DEFAULT_TIMING,
         program: FollowerProgram | None = None,
     ) -> None:
         """Create a keeper. `session` is the UUID of the only session to follow, empty for all.
@@ -87,14 +92,16 @@ class HookKeeper(ProcessSupervisor):
         """
         self.name = name
         self.label = program.label if program is not None else f"hook {name}"
-        super().__init__(self.label, RestartPolicy(pauses, max_deaths=MAX_STARTS, exit_seconds=_EXIT_SECONDS))
+        super().__init__(
+            self.label, RestartPolicy(timing.pause_seconds, max_deaths=MAX_STARTS, exit_seconds=_EXIT_SECONDS)
+        )
         self._module = program.module if program is not None else "a2a_proxy.follower"
         wanted = program.arguments if program is not None else ("--hook", name)
         self._arguments = [recording, *wanted, "--session", session]
         self._arguments += [word for word, given in (("--follow", follow), ("--prints", prints)) if given]
         self._prints = prints
         self._notify = notify
-        self._stuck = program.stuck_seconds if program is not None else stuck
+        self._stuck = timing.stuck_seconds
         self._is_throttled = follow and sys.platform == "linux"
         self._throttle: Throttle | None = None
         self._is_urgent = False

@@ -1,21 +1,13 @@
-"""A gap in the generations of a task, parsed from a finding of A2A-GEN-001
+"""A gap in the generations of a task, from a finding of A2A-GEN-001
 (manual/protocol.md "Generation tracking")."""
 
 from __future__ import annotations
-
-import re
 
 import msgspec
 
 from a2a_proxy.model.finding import Finding
 
 GAP_RULE = "A2A-GEN-001"
-_MISSING = re.compile(
-    r"\bgenerations? (\d+)(?: to (\d+))?"
-    r"|[:;(] ?(\d+)(?: to (\d+))?(?=\)| (?:came|did)\b)"
-)
-"""The missing generations in a summary of the rule: `generation 3 is missing: 2 is followed by 4 (agent)`, or as
-recorded by earlier versions, `4 after 2: 3 did not come`."""
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -38,6 +30,5 @@ def gap_of(finding: Finding) -> Gap | None:
     """Return the gap that a finding reports, or None if the finding reports none."""
     if finding.rule != GAP_RULE:
         return None
-    found = _MISSING.search(finding.summary)
-    first, last = (found[1] or found[3], found[2] or found[4]) if found else ("0", "0")
+    first, _, last = finding.evidence.get("missing", "0").partition("-")
     return Gap(finding.task_id, int(first), int(last or first), finding)

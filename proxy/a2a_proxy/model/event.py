@@ -50,6 +50,11 @@ class TaskState(IntEnum):
         return self.name.lower().replace("_", "-")
 
 
+def state_label(number: int) -> str:
+    """Return the label of a task state, or its number if A2A does not define it."""
+    return TaskState(number).label if number in TaskState.__members__.values() else str(number)
+
+
 _TERMINAL = frozenset({TaskState.COMPLETED, TaskState.FAILED, TaskState.CANCELED, TaskState.REJECTED})
 
 

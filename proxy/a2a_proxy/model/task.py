@@ -17,6 +17,18 @@ class Support(IntEnum):
     """The agent sends no numbers although the client speaks 1.1, or one number for two events: do not rely on them."""
 
 
+class MissedReason(IntEnum):
+    """Why a stream has left out a generation. The numbers are stored: never renumber."""
+
+    UNKNOWN = 0
+    MESSAGE = 1
+    """Probably a client's message, which advances the generation but need not be sent to subscribers."""
+    SHOWN_MESSAGE = 2
+    """A timeline shows a client's message, or an entry of a kind that A2A does not define yet."""
+    EVENT = 3
+    """An event, which another stream or a push notification carried, or which a timeline shows."""
+
+
 class MissedGenerations(msgspec.Struct, frozen=True):
     """A run of generations missing on a stream, and the exchange that closed the gap for the same client."""
 
@@ -32,6 +44,14 @@ class MissedGenerations(msgspec.Struct, frozen=True):
     """The exchange that closed the gap; 0 if another stream had already delivered the events."""
     generation: int = 0
     """The generation that closed the gap: that of the last missing event, or of a snapshot at least as new."""
+    reason: MissedReason = MissedReason.UNKNOWN
+    message: int = 0
+    """The exchange with the client's message; 0 if the reason is another one or the message did not pass here."""
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether nothing is missing: a client's message has the generation."""
+        return self.reason in (MissedReason.MESSAGE, MissedReason.SHOWN_MESSAGE)
 
 
 class ArtifactState(msgspec.Struct, frozen=True):
@@ -68,9 +88,15 @@ class Task(msgspec.Struct, frozen=True):
     seen: tuple[tuple[int, int], ...] = ()
     """Generations seen in events or snapshots, as ascending (first, last), at most the highest 64."""
     missed: tuple[MissedGenerations, ...] = ()
-    """Gaps in streams, at most 64. A number neither here nor in `seen` was sent while no stream was open."""
+    """Runs of generations that streams left out, of at most 64 gaps. A number neither here nor in `seen` was sent while
+    no stream was open."""
     support: Support = Support.UNKNOWN
     artifacts: tuple[ArtifactState, ...] = ()
     messages: int = 0
     exchanges: tuple[int, ...] = ()
     """Exchanges that touched it, in order, at most the last 256."""
+
+    @property
+    def gaps(self) -> tuple[MissedGenerations, ...]:
+        """The runs in `missed` that no client message explains."""
+        return tuple(each for each in self.missed if not each.is_explained)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from a2a_proxy.model.exchange import Exchange
-from a2a_proxy.model.task import MissedGenerations, Support, Task
+from a2a_proxy.model.task import MissedGenerations, MissedReason, Support, Task
 from a2a_proxy.present import text
 
 _MAX_SHOWN_RANGES = 8
@@ -43,7 +43,7 @@ def generations_line(task: Task, operation: Callable[[int], str]) -> str:
     told = " ".join(format_range(first, last) for first, last in some)
     parts = [f"generations {'… ' if len(some) < len(task.seen) else ''}{told}"]
     parts += [f"{format_range(first, last)} not seen" for first, last in _unseen_ranges(task)][-_MAX_SHOWN_RANGES:]
-    parts += [_missed_label(each, operation) for each in task.missed[-_MAX_SHOWN_RANGES:]]
+    parts += [missed_label(each, operation) for each in task.missed[-_MAX_SHOWN_RANGES:]]
     if len(task.missed) > _MAX_SHOWN_RANGES:
         parts.append(f"{len(task.missed) - _MAX_SHOWN_RANGES} more gaps before")
     if task.support is Support.NO:
@@ -66,11 +66,28 @@ def _unseen_ranges(task: Task) -> Iterator[tuple[int, int]]:
             yield first, after - 1
 
 
-def _missed_label(gap: MissedGenerations, operation: Callable[[int], str]) -> str:
+def missed_label(gap: MissedGenerations, operation: Callable[[int], str]) -> str:
+    """Return a run in words: `4 missed on #1, healed by #7 GetTask at 6`, or `4 is probably the client's message in
+    #3`."""
+    if gap.is_explained:
+        return f"{format_range(gap.first, gap.last)} {_explanation(gap)}"
     where = f" on #{gap.exchange}" if gap.exchange else ""
     return f"{format_range(gap.first, gap.last)} missed{where}" + (
         f", {healed_label(gap, operation)}" if gap.healed else ""
     )
+
+
+def _explanation(gap: MissedGenerations) -> str:
+    one = gap.first == gap.last
+    if gap.reason is MissedReason.MESSAGE:
+        what = "is probably the client's message" if one else "are probably the client's messages"
+    elif gap.message:
+        what = "is the client's message" if one else "are the client's messages"
+    else:
+        return (
+            f"{'is' if one else 'are'} no event: the timeline shows another kind of entry or a message sent elsewhere"
+        )
+    return f"{what} in #{gap.message}"
 
 
 def healed_label(gap: MissedGenerations, operation: Callable[[int], str]) -> str:
@@ -98,6 +115,8 @@ def generations_object(task: Task) -> dict[str, object] | None:
                 "healed": text.format_utc(gap.healed) if gap.healed else None,
                 "healed_by": gap.by or None,
                 "healed_at_generation": gap.generation or None,
+                "reason": gap.reason.name.lower(),
+                "message": gap.message or None,
             }
             for gap in task.missed
         ],

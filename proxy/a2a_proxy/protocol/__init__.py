@@ -20,7 +20,10 @@ Bindings, events, tasks:
 - `task_list`: tasks in the response to ListTasks
 - `artifact_chunks`: sizes and hashes of artifacts in frames
 - `artifact`: artifacts assembled from their chunks
-- `generation`: generations of one task
+- `generation`: generations of one task, and why numbers are missing
+- `client_messages`: client messages that may have a missing generation
+- `timeline`: the timeline of a Task
+- `generation_ranges`: sets of generations
 
 Calls and payloads:
 - `call`: one stream as one exchange, common to all bindings

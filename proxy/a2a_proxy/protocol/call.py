@@ -20,6 +20,10 @@ from a2a_proxy.protocol.summary import NO_SUMMARY, STATE_LABELS, Summary
 
 Out = list[Frame | Finding]
 
+FrameDetail = tuple[str, int, str, str]
+"""Members of a frame that come from its envelope: `rpc_id`, `error_code`, `note`, `framing`."""
+NO_DETAIL: FrameDetail = ("", 0, "", "")
+
 TO_AGENT, TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 
 _MAX_INFORMATIONAL = 16
@@ -100,16 +104,14 @@ class ExchangeDecoder:
         span: ByteSpan,
         schema: str,
         summary: Summary,
-        rpc_id: str = "",
-        error_code: int = 0,
-        note: str = "",
-        framing: str = "",
+        detail: FrameDetail = NO_DETAIL,
     ) -> None:
         """Append one frame to `out` and update the exchange from it."""
         exchange, link, at = self.exchange, self.link, span.at
         seq = exchange.seq
         exchange.seq = seq + 1
         event, task_id, context_id, message_id, artifact_id, state, generation, append, last_chunk, final = summary
+        rpc_id, error_code, note, framing = detail
         out.append(
             Frame(
                 exchange.connection,
@@ -262,7 +264,7 @@ class HttpStreamCall(ExchangeDecoder, ABC):
         if meaning is LifeMeaning.BROKEN_OFF:
             note = f"rst_stream {_http2_error_name(event.code)}" if event.how == "rst_stream" else event.how
             place = SpanPiece(event.at, event.at, event.start, event.start)
-            self.emit(out, event.direction, FrameKind.CUT, place, "", NO_SUMMARY, note=note)
+            self.emit(out, event.direction, FrameKind.CUT, place, "", NO_SUMMARY, make_detail(note=note))
             self.close(event.at, how)
         self.life = after
         self.touch()
@@ -270,7 +272,8 @@ class HttpStreamCall(ExchangeDecoder, ABC):
     def undecodable(self, event: Undecodable, out: Out) -> None:
         """Handle a direction that the wire decoder has given up."""
         place = SpanPiece(event.at, event.at, event.offset, event.offset)
-        self.emit(out, event.direction, FrameKind.UNDECODABLE, place, "bytes", NO_SUMMARY, note=unread_note(event))
+        detail = make_detail(note=unread_note(event))
+        self.emit(out, event.direction, FrameKind.UNDECODABLE, place, "bytes", NO_SUMMARY, detail)
         self.report_unread(event, out)
 
     def report_unread(self, event: Undecodable, out: Out) -> None:
@@ -313,6 +316,11 @@ class HttpStreamCall(ExchangeDecoder, ABC):
     @abstractmethod
     def load_framing(self, state: dict[str, Any]) -> None:
         """Restore the state that `save_framing` returned."""
+
+
+def make_detail(rpc_id: str = "", error_code: int = 0, note: str = "", framing: str = "") -> FrameDetail:
+    """Return the detail with these members."""
+    return rpc_id, error_code, note, framing
 
 
 def unread_note(event: Undecodable) -> str:

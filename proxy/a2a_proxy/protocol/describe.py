@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.chunk import ExitFacts
+from a2a_proxy.model.event import state_label
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.protocol.errors import (
@@ -20,7 +21,7 @@ from a2a_proxy.protocol.errors import (
 )
 from a2a_proxy.protocol.event import decode_payload, normalise
 from a2a_proxy.protocol.schema import JSON, TEXT, TRAILERS, is_protobuf
-from a2a_proxy.protocol.summary import STATE_LABELS, generation_or_none
+from a2a_proxy.protocol.summary import generation_or_none
 from a2a_proxy.protocol.text import make_visible, to_one_line
 
 __all__ = ["describe_frame", "make_visible"]
@@ -107,7 +108,7 @@ def _describe_status(frame: Frame, value: dict[str, Any]) -> str:
     count = f"{progress['current']}/{progress['total']}" if {"current", "total"} <= progress.keys() else ""
     message = _object_member(status, "message")
     text = _quote_content(message) if message else _quote_text(progress.get("message"))
-    return _join_words(["status", _state_label(frame.state), count, text])
+    return _join_words(["status", state_label(frame.state) if frame.state else "", count, text])
 
 
 def _describe_task(frame: Frame, value: dict[str, Any]) -> str:
@@ -115,8 +116,15 @@ def _describe_task(frame: Frame, value: dict[str, Any]) -> str:
     artifacts = task.get("artifacts")
     count = len(artifacts) if isinstance(artifacts, list) else 0
     some = _count_noun(count, "artifact") if count else ""
+    state = state_label(frame.state) if frame.state else ""
     return _join_words(
-        ["task", _shorten_id(frame.task_id), _state_label(frame.state), some, _quote_content(_message_of_status(task))]
+        [
+            "task",
+            _shorten_id(frame.task_id),
+            state,
+            some,
+            _quote_content(_message_of_status(task)),
+        ]
     )
 
 
@@ -320,10 +328,6 @@ def _quote_text(text: object) -> str:
     if not isinstance(text, str) or not text:
         return ""
     return f'"{text[: _MAX_QUOTE - 1]}…"' if len(text) > _MAX_QUOTE else f'"{text}"'
-
-
-def _state_label(number: int) -> str:
-    return STATE_LABELS[number] if 0 < number < len(STATE_LABELS) else ""
 
 
 def _count_noun(number: int, noun: str) -> str:

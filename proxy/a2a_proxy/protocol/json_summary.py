@@ -183,7 +183,7 @@ _CAMEL_MEMBERS = (
     "referenceTaskIds mimeType mediaType fileWithUri fileWithBytes configId historyLength acceptedOutputModes "
     "returnImmediately ifGenerationMatch currentGeneration pushNotification pushNotificationConfig "
     "pushNotificationConfigId taskPushNotificationConfig pageSize pageToken nextPageToken totalSize "
-    "includeArtifacts statusTimestampAfter"
+    "includeArtifacts statusTimestampAfter timelineLength startGeneration endGeneration"
 )
 
 _CAMEL_OF_SNAKE = {

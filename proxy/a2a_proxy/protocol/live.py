@@ -21,7 +21,7 @@ _MESSAGES_OF_PAYLOAD = {
     "2153": ("live-2153", "StreamRequest", "StreamResponse"),
 }
 _DISTINCTIVE_BYTES = (b"\x0a", b"\x2a")
-"""First bytes of an agent's messages that can show `2153`: a Task (its timeline), a message update."""
+"""First bytes of an agent's messages that can show `2153`: a Task (its elicitations), a message update."""
 
 
 def live_schema(payload: LivePayload, direction: Direction) -> str:

@@ -16,9 +16,18 @@ from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import ArtifactState, MissedGenerations, Support, Task
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame
-from a2a_proxy.protocol.generation import GenerationReport, TaskGenerations, is_progress
+from a2a_proxy.protocol.event import normalise
+from a2a_proxy.protocol.generation import (
+    GenerationFault,
+    GenerationReport,
+    TaskGenerations,
+    has_unreadable_number,
+    is_progress,
+)
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
+from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.protocol.task_list import split_task_list
+from a2a_proxy.protocol.timeline import HISTORY_MARKS, read_timeline
 
 MAX_TASKS = 100_000
 MAX_FINISHED_TASKS = 2000
@@ -63,6 +72,7 @@ class TaskExchangeView(Protocol):
     tenant: str
     dialect: Dialect
     requests: int
+    events: int
 
 
 class _TrackedArtifact(msgspec.Struct, gc=False):
@@ -166,6 +176,8 @@ class TaskTracker:
         elif frame.event is _TASKS:
             for each in split_task_list(frame):
                 self._apply_response(each, exchange)
+        elif frame.error_code and not exchange.events:
+            self._apply_refusal(exchange)
 
     def pop_changed_tasks(self) -> list[Task]:
         """Return snapshots of the tasks that changed since the last call; the finished ones may be forgotten
@@ -234,6 +246,18 @@ class TaskTracker:
             return
         self._touch_record(record, frame, exchange, from_agent=False)
         self._count_message(record, frame)
+        # Reconnecting sends no message; later messages on that stream count.
+        if record.numbers is not None and (
+            exchange.operation in _SENDING_OPERATIONS
+            and (exchange.operation != "ReconnectToTask" or exchange.requests > 1)
+        ):
+            record.numbers.add_client_message(frame.message_id, exchange.id, frame.seq)
+
+    def _apply_refusal(self, exchange: TaskExchangeView) -> None:
+        """Apply an error that answers a message to a known task: the agent has not added the message."""
+        record = self._records.get((exchange.agent, exchange.task_id)) if exchange.task_id else None
+        if record is not None and record.numbers is not None:
+            record.numbers.refuse_messages(exchange.id)
 
     def _apply_response(self, frame: Frame, exchange: TaskExchangeView) -> None:
         agent = exchange.agent
@@ -258,22 +282,31 @@ class TaskTracker:
 
     def _apply_generation(self, record: _TaskRecord, frame: Frame, exchange: TaskExchangeView) -> None:
         """Apply a generation, before the state: a status update that changes no state may have no number of its own."""
-        numbers, event = record.numbers, frame.event
-        if frame.generation <= 0:
-            if event not in _NUMBERED_EVENTS:
-                return
-            if numbers is None:
-                record.support = Support.NO
-            else:
-                progress = event is _STATUS and is_progress(frame.state, _last_shown_state(record, exchange.id))
-                numbers.apply_unnumbered(exchange.id, frame.payload, progress=progress)
+        numbers, event, number = record.numbers, frame.event, frame.generation
+        if number <= 0 and event not in _NUMBERED_EVENTS:
             return
         if numbers is None:
+            if number <= 0:
+                record.support = Support.NO
+                return
             numbers = record.numbers = TaskGenerations()
-        progress = event is _STATUS and is_progress(frame.state, _last_shown_state(record, exchange.id))
-        streams, digest = exchange.operation in STREAMING_OPERATIONS, 0 if event is _TASK else hash(frame.payload) or 1
-        report = GenerationReport(frame.generation, frame.at, exchange.id, exchange.client, streams, digest, progress)
-        numbers.apply_report(report, lambda missed: self._healed.append((record.task_id, missed)))
+        report = GenerationReport(
+            number,
+            frame.at,
+            exchange.id,
+            exchange.client,
+            event,
+            exchange.operation in STREAMING_OPERATIONS,
+            str(hash(frame.payload)) if event is not _TASK else "",
+            progress=event is _STATUS and is_progress(frame.state, _last_shown_state(record, exchange.id)),
+            unreadable=number <= 0 and has_unreadable_number(frame.payload),
+        )
+        found = numbers.apply(report)
+        if event is _TASK and number > 0 and (is_protobuf(frame.schema) or HISTORY_MARKS.search(frame.payload)):
+            _apply_timeline(numbers, frame, exchange)
+        for each in found:
+            if each.fault is GenerationFault.HEALED and each.gap is not None:
+                self._healed.append((record.task_id, each.gap))
 
     def _touch_record(self, record: _TaskRecord, frame: Frame, exchange: TaskExchangeView, from_agent: bool) -> None:
         key = (record.agent, record.task_id)
@@ -351,6 +384,14 @@ class TaskTracker:
             record.message_ids = {ident}
         elif len(others) < MAX_KNOWN_CHUNKS:
             others.add(ident)
+
+
+def _apply_timeline(numbers: TaskGenerations, frame: Frame, exchange: TaskExchangeView) -> None:
+    """Apply the timeline and the history of a Task, which show what missing numbers were."""
+    shown = normalise(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind).get("task")
+    timeline = read_timeline(shown, frame.generation) if isinstance(shown, dict) else None
+    if timeline is not None:
+        numbers.apply_timeline(timeline)
 
 
 def _apply_state(record: _TaskRecord, frame: Frame, exchange: TaskExchangeView) -> None:

@@ -18,6 +18,5 @@ The process:
 - `status_writer`: writes status lines without waiting
 - `status`: messages on the status pipe
 - `priority`: priorities of the processes
-- `garbage_collection`: garbage-collection settings
 - `supervisor`: restarts processes: the recorder, and processes of other packages
 """

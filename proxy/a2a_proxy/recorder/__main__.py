@@ -6,13 +6,16 @@ Called only by the keeper, with `--awaited` if it waits until the recording is o
 from __future__ import annotations
 
 import argparse
+import gc
 import signal
 from pathlib import Path
 
-from a2a_proxy.recorder.garbage_collection import reduce_collections
 from a2a_proxy.recorder.priority import lower_priority, restore_priority
 from a2a_proxy.recorder.process import record_session
 from a2a_proxy.recorder.status_writer import SendStatus, StatusWriter, call_before_ready
+
+_COLLECT_AFTER = 50_000
+"""Allocations between two collections. Decoding creates no cycles, so the default of 700 costs 3-6 % of the time."""
 
 
 def main() -> None:
@@ -36,6 +39,12 @@ def main() -> None:
         lower_priority()
     reduce_collections()
     record_session(arguments.folder, arguments.wake, say, arguments.patience, restore_priority)
+
+
+def reduce_collections() -> None:
+    """Exempt all loaded objects from collection and collect the rest seldom, for the whole process."""
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER, 20, 50)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ Detection and labels:
 """
 
 from a2a_proxy.redaction.labels import label
-from a2a_proxy.redaction.metadata_only import BareRedactor
+from a2a_proxy.redaction.metadata_only import MetadataRedactor
 from a2a_proxy.redaction.policy import RedactionPolicy
 from a2a_proxy.redaction.redactor import Redactor
 
@@ -47,4 +47,4 @@ __all__ = ["RedactionPolicy", "Redactor", "label", "redactor"]
 
 def redactor(key: bytes, policy: RedactionPolicy) -> Redactor:
     """Return the redactor for a policy."""
-    return (BareRedactor if policy.metadata_only else Redactor)(key, policy)
+    return (MetadataRedactor if policy.metadata_only else Redactor)(key, policy)

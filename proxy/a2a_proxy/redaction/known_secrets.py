@@ -70,10 +70,10 @@ def _lower_hex(percent: bytes) -> bytes:
 
 
 class KnownSecrets:
-    """A bounded set of secrets; the oldest are forgotten first. `generation` counts its changes."""
+    """A bounded set of secrets; the oldest are forgotten first. `change_count` counts its changes."""
 
     def __init__(self) -> None:
-        self.generation = 0
+        self.change_count = 0
         self._secrets: dict[bytes, None] = {}
         self._forms: dict[bytes, bytes] = {}
         self._few: tuple[bytes, ...] = ()
@@ -97,7 +97,7 @@ class KnownSecrets:
             self._rebuild()
         else:
             self._index(secret)
-        self.generation += 1
+        self.change_count += 1
 
     def _rebuild(self) -> None:
         self._forms, self._few, self._words = {}, (), set()

@@ -27,7 +27,7 @@ _NAMES: Final = re.compile(r"(?:data|event|content-length|content-type)\Z", re.I
 _SIDES: Final = (("request_headers", "header"), ("response_headers", "response-header"), ("trailers", "trailer"))
 
 
-class BareRedactor(Redactor):
+class MetadataRedactor(Redactor):
     """A redactor that drops every payload."""
 
     def frame(self, frame: Frame, exchange: Heads | None, sieved: int = -1) -> Frame:

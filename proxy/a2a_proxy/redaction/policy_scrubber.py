@@ -32,7 +32,7 @@ _MESSAGES: Final = frozenset({"grpcmessage", "grpcstatusdetails"})
 _DIGIT: Final = re.compile(rb"\d")
 
 
-class Policed(Scrubber):
+class PolicyScrubber(Scrubber):
     """Replaces secrets, and values that a policy names, by labels."""
 
     shortest = 1
@@ -61,7 +61,7 @@ class Policed(Scrubber):
             self._exact[value] = None
             if len(self._exact) > _EXACT:
                 del self._exact[next(iter(self._exact))]
-            self.seen.generation += 1
+            self.seen.change_count += 1
             if _DIGIT.search(value) and not value.split(None, 1)[1:]:
                 self.learn(value)  # an identifier, not a word of the protocol, which must stay elsewhere
         return self.label(value)

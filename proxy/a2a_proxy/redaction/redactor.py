@@ -21,7 +21,7 @@ from a2a_proxy.model.wire import Headers
 from a2a_proxy.redaction import payload
 from a2a_proxy.redaction.payload import fields_clean
 from a2a_proxy.redaction.policy import DEFAULT, RedactionPolicy
-from a2a_proxy.redaction.policy_scrubber import Policed
+from a2a_proxy.redaction.policy_scrubber import PolicyScrubber
 from a2a_proxy.redaction.scrubber import Scrubber
 from a2a_proxy.redaction.secret_names import card_names, fold
 
@@ -85,14 +85,15 @@ class Redactor:
 
     def __init__(self, key: bytes, policy: RedactionPolicy = DEFAULT) -> None:
         self._enabled = not policy.none
-        self._scrub: Scrubber = Scrubber(key) if policy.plain or policy.none else Policed(key, policy)
+        self._scrub: Scrubber = Scrubber(key) if policy.plain or policy.none else PolicyScrubber(key, policy)
         self._suspicious = self._scrub.suspicious
         self._taught: dict[int, tuple[Headers, Headers]] = {}
         self._heads: dict[Headers, Headers] = {}
         self._clean_texts: set[str] = {""}
-        self._generation = 0
+        self._change_count = 0
         self._artifacts_of: dict[tuple[str, str], tuple[int, _Artifacts, _Artifacts]] = {}
-        """For tasks with many artifacts: the generation, the last artifacts seen, and the same without secrets."""
+        """For tasks with many artifacts: the number of changes of the known secrets, the last artifacts seen, and the
+        same without secrets."""
 
     def sieve(self, frames: Sequence[Frame | Finding]) -> int:
         """Test the payloads of several frames at once for secrets, at half the cost of single tests.
@@ -107,7 +108,7 @@ class Redactor:
             suspicious = self._suspicious(payloads[0] if len(payloads) == 1 else b"\n".join(payloads))
         except Exception:
             return _UNSIEVED
-        return _UNSIEVED if suspicious else self._scrub.seen.generation
+        return _UNSIEVED if suspicious else self._scrub.seen.change_count
 
     def frame(self, frame: Frame, exchange: Heads | None, sieved: int = _UNSIEVED) -> Frame:
         """Return the frame without secrets, the same object if it has none. `exchange` is its unredacted exchange."""
@@ -123,15 +124,15 @@ class Redactor:
                 ):
                     self._learn_exchange(exchange)
             data = frame.payload
-            generation = self._scrub.seen.generation
-            if self._generation != generation:
+            change_count = self._scrub.seen.change_count
+            if self._change_count != change_count:
                 self._forget()
             clean = self._clean_texts
             if (
                 data
                 and not frame.truncated
                 and fields_clean(frame.schema, data)
-                and (sieved == generation or not self._suspicious(data))
+                and (sieved == change_count or not self._suspicious(data))
                 and (frame.framing in clean or self._framing(frame.framing) is frame.framing)
                 and (frame.note in clean or self.text(frame.note) is frame.note)
                 and frame.event is not _CARD
@@ -162,9 +163,9 @@ class Redactor:
         """Return the payload without secrets, and their paths. Redacts twice if the first pass learned a secret."""
         if not frame.payload:
             return frame.payload, []
-        before = self._scrub.seen.generation
+        before = self._scrub.seen.change_count
         clean = payload.redact(self._scrub, frame.schema, frame.payload, cut=frame.truncated)
-        if self._scrub.seen.generation == before:
+        if self._scrub.seen.change_count == before:
             return clean
         return payload.redact(self._scrub, frame.schema, frame.payload, cut=frame.truncated)
 
@@ -211,16 +212,16 @@ class Redactor:
 
     def _artifacts(self, key: tuple[str, str], artifacts: _Artifacts) -> _Artifacts:
         """Redact artifacts. If there are many, objects that the previous call returned are not tested again."""
-        generation = self._scrub.seen.generation
+        change_count = self._scrub.seen.change_count
         known = self._artifacts_of.pop(key, None)
-        before, clean = known[1:] if known is not None and known[0] == generation else ((), ())
+        before, clean = known[1:] if known is not None and known[0] == change_count else ((), ())
         found = [
             was if one is each else self._artifact(each)
             for one, was, each in zip(before, clean, artifacts, strict=False)
         ]
         made = (*found, *map(self._artifact, artifacts[len(before) :]))
         if len(artifacts) > _MANY:
-            self._artifacts_of[key] = (generation, artifacts, made)
+            self._artifacts_of[key] = (change_count, artifacts, made)
             if len(self._artifacts_of) > _MANY:
                 del self._artifacts_of[next(iter(self._artifacts_of))]
         return made
@@ -243,7 +244,7 @@ class Redactor:
         """Return a text without secrets: an error, a command line, a console line. The same object if it has none."""
         if not self._enabled:
             return text
-        if self._generation != self._scrub.seen.generation or len(self._clean_texts) >= _CACHED:
+        if self._change_count != self._scrub.seen.change_count or len(self._clean_texts) >= _CACHED:
             self._forget()
         if text in self._clean_texts:
             return text
@@ -286,7 +287,7 @@ class Redactor:
         return msgspec.structs.replace(value, **changes) if changes else value
 
     def _texts_of(self, value: object, names: tuple[str, ...]) -> dict[str, Any]:
-        if self._generation != self._scrub.seen.generation:
+        if self._change_count != self._scrub.seen.change_count:
             self._forget()
         changes = {}
         for name in names:
@@ -327,7 +328,7 @@ class Redactor:
         """Clear the caches, because clean texts may contain a secret that became known since."""
         self._clean_texts = {""}
         self._heads = {}
-        self._generation = self._scrub.seen.generation
+        self._change_count = self._scrub.seen.change_count
 
     def _named(self, name: str, value: str) -> str:
         if self._scrub.names_secret(name):
@@ -348,13 +349,13 @@ class Redactor:
         """Return the fields without secrets. Redacts twice if it learned one: an echo may precede its secret."""
         clean: Headers | None = None
         for _ in range(2):
-            if self._generation != self._scrub.seen.generation or len(self._heads) >= _CACHED:
+            if self._change_count != self._scrub.seen.change_count or len(self._heads) >= _CACHED:
                 self._forget()
             clean = self._heads.get(raw)
             if clean is None:
                 clean = tuple((name, payload.header(self._scrub, name, value)) for name, value in raw)
                 self._heads[raw] = clean
-            if self._generation == self._scrub.seen.generation:
+            if self._change_count == self._scrub.seen.change_count:
                 break
         return raw if clean is None or clean == raw else clean
 

@@ -14,7 +14,7 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.redaction.entropy import random_words
 from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.redaction.policy import RedactionPolicy
-from a2a_proxy.redaction.policy_scrubber import PROTOCOL_HEADERS, Policed
+from a2a_proxy.redaction.policy_scrubber import PROTOCOL_HEADERS, PolicyScrubber
 from a2a_proxy.redaction.redactor import Redactor
 from a2a_proxy.redaction.scrubber import plain_name
 from a2a_proxy.redaction.secret_names import fold
@@ -50,7 +50,7 @@ class Sight(msgspec.Struct, frozen=True):
     clue: Clue
 
 
-class Looking(Redactor):
+class ScanningRedactor(Redactor):
     """A redactor that reports the values that a policy would redact, and random words."""
 
     def __init__(self, policy: RedactionPolicy, *, random: bool = True) -> None:
@@ -115,7 +115,7 @@ class Looking(Redactor):
         return found
 
 
-class _Listener(Policed):
+class _Listener(PolicyScrubber):
     """Scrubber that remembers each secret it labels."""
 
     def __init__(self, key: bytes, policy: RedactionPolicy, *, random: bool) -> None:
@@ -166,13 +166,13 @@ class _Listener(Policed):
         return new
 
     def hide(self, value: bytes) -> bytes:
-        """Redact like `Policed.hide`; the clue is the name."""
+        """Redact like `PolicyScrubber.hide`; the clue is the name."""
         self._clues[value] = Clue.NAME
         self._groups.append([value])
         return super().hide(value)
 
     def header(self, name: bytes, value: bytes) -> bytes:
-        """Redact like `Policed.header`; the name decides whether random words count."""
+        """Redact like `PolicyScrubber.header`; the name decides whether random words count."""
         plain = plain_name(name)
         self._named = PROTOCOL_HEADERS.fullmatch(plain) is not None or _UNNAMED.fullmatch(plain) is not None
         try:
@@ -181,7 +181,7 @@ class _Listener(Policed):
             self._named = False
 
     def string(self, value: bytes, name: str | None, cut: bool, depth: int = 0) -> bytes | None:
-        """Redact like `Policed.string`, and note the secrets of the string."""
+        """Redact like `PolicyScrubber.string`, and note the secrets of the string."""
         before, outside = len(self._asked), self._named
         self._deep += 1
         self._named = outside or (name is not None and _UNNAMED.fullmatch(fold(name)) is not None)
@@ -203,7 +203,7 @@ class _Listener(Policed):
         return new
 
     def edits(self, data: bytes, *, cut: bool) -> list[Edit]:
-        """Return the edits of `Policed.edits` and the random words."""
+        """Return the edits of `PolicyScrubber.edits` and the random words."""
         found = super().edits(data, cut=cut)
         for edit in found:
             self._clues.setdefault(edit.secret, Clue.LOOK)

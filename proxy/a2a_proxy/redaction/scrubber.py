@@ -35,7 +35,7 @@ class Scrubber:
     def learn_names(self, folded: set[str]) -> None:
         """Add names, folded, whose values are secrets."""
         self.names |= folded
-        self.seen.generation += 1
+        self.seen.change_count += 1
 
     def label(self, secret: bytes) -> bytes:
         """Return the label of a secret, as bytes."""

@@ -27,8 +27,7 @@ Addresses and sockets:
 - `bind`: creates listening sockets
 - `tcp`: socket operations that asyncio does not offer
 - `tls`: TLS toward upstreams
-- `host_aliases`: names and addresses of an upstream's machine
-- `own_addresses`: addresses on which this process listens
+- `hosts`: names and addresses of an upstream's machine, and those on which this process listens
 - `route`: addresses from the user's options
 - `clock`: the only source of timestamps
 """

@@ -15,9 +15,8 @@ from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.connection import Leg, ProxyConnection, RelayContext
 from a2a_proxy.relay.connection_editing import WorkQueue
 from a2a_proxy.relay.edits.edit import AgentInterface, ConsoleNote
-from a2a_proxy.relay.host_aliases import find_aliases, is_ip_address
+from a2a_proxy.relay.hosts import find_aliases, is_ip_address, is_own_listener
 from a2a_proxy.relay.listener_state import EditPolicy, ListenerState, ShowNote, upstream_of
-from a2a_proxy.relay.own_addresses import is_own_listener
 from a2a_proxy.relay.route import Listen, Route, format_address, is_loopback
 from a2a_proxy.relay.tls import Tls
 

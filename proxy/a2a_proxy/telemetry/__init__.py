@@ -14,7 +14,7 @@ Exports:
 
 From recording to spans:
 - `span_reader`: builds spans from the rows of a recording
-- `span`: the span of a call
+- `span`: the span of a call, also with attribute names of other tools
 - `client_span`: the second span of a forwarded call
 - `segments`: long calls as several spans
 - `logs`: log records
@@ -26,7 +26,6 @@ From recording to spans:
 - `events`: events of a span
 - `steps`: steps that an agent reports about itself
 - `links`: links from a call to another call
-- `compat`: attribute names of other tools
 - `call_facts`: facts about a call
 - `message_content`: message texts, if enabled
 
@@ -34,10 +33,9 @@ Sending:
 - `retry_sender`: requests with retries
 - `sdk`: conversion to OpenTelemetry types, and its exporters
 - `partial_success`: spans rejected by a backend
-- `request_outcome`: the outcome of a request
+- `request_outcome`: the outcome of a request, with advice on errors of libraries
 - `session`: the HTTP session of an exporter
 - `otlp_json`: OTLP as JSON
-- `error_advice`: advice on errors of libraries
 
 Values and settings:
 - `settings`: settings of a live export

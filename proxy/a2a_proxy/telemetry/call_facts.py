@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.telemetry.ids import parse_traceparent, parse_tracestate
 from a2a_proxy.telemetry.message_content import NO_CONTENT, MessageContent
@@ -106,8 +105,3 @@ def parse_trace_context(traceparent: str, tracestate: str) -> SpanContextIds | N
     """Return the caller's span from two W3C Trace Context values, or None if the first is invalid."""
     found = parse_traceparent(traceparent)
     return msgspec.structs.replace(found, state=parse_tracestate(tracestate)) if found is not None else None
-
-
-def state_label(number: int) -> str:
-    """Return the label of a task state, or its number if the state is unknown."""
-    return TaskState(number).label if number in TaskState._value2member_map_ else str(number)

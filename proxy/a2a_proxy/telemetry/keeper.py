@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 from a2a_proxy.capture import file_layout
-from a2a_proxy.follower.keeper import FollowerProgram, HookKeeper, HookReport, NoticeCallback
+from a2a_proxy.follower.keeper import FollowerProgram, HookKeeper, HookReport, KeeperTiming, NoticeCallback
 from a2a_proxy.telemetry.settings import OtlpSettings, encode
 
 _STUCK_SECONDS = 60.0
@@ -30,9 +30,9 @@ class OtlpKeeper(HookKeeper):
             arguments=("--otlp", encode(settings).decode()),
             label="OTLP export",
             checkpoint=file,
-            stuck_seconds=_STUCK_SECONDS,
         )
-        super().__init__("otlp", recording, notify, session=session, follow=True, program=program)
+        timing = KeeperTiming(stuck_seconds=_STUCK_SECONDS)
+        super().__init__("otlp", recording, notify, session=session, follow=True, timing=timing, program=program)
 
     def finish(self) -> HookReport:
         """Finish as `HookKeeper.finish`, and delete the checkpoint if everything has been sent."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.event import state_label
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.telemetry.attributes import binding_label, span_name
-from a2a_proxy.telemetry.call_facts import state_label
 from a2a_proxy.telemetry.values import Attributes, LogLevel, LogValue, SpanContextIds, Value, cut_text, shorten_value
 
 _SEVERITY_LEVELS = {Severity.INFO: LogLevel.INFO, Severity.WARNING: LogLevel.WARN, Severity.ERROR: LogLevel.ERROR}

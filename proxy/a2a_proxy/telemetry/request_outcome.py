@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.telemetry.error_advice import explain_error, is_header_error
 from a2a_proxy.telemetry.errors import TelemetryError
 
 _ANSWERED_STATUSES = ("INTERNAL", "UNKNOWN")
@@ -29,6 +28,18 @@ _TOO_LARGE = "larger than max"
 _RETRIED_HTTP = (408, 429)
 _TOO_LARGE_HTTP = 413
 _ERRNO = re.compile(r"\[Errno -?\d+\] ([\w ]+)")
+_HEADER_ADVICE = "OTEL_EXPORTER_OTLP_HEADERS contains an invalid header"
+_ADVICE = (
+    ("BadStatusLine", "the backend does not answer in HTTP/1.1; its port may be for grpc"),
+    ("Expected SETTINGS frame", "the backend does not answer in HTTP/2; its port may be for http/protobuf"),
+    ("WRONG_VERSION_NUMBER", "the backend does not speak TLS; its URL may be http:// instead of https://"),
+    ("CERTIFICATE_VERIFY_FAILED", "its certificate is not trusted; OTEL_EXPORTER_OTLP_CERTIFICATE can name its issuer"),
+    ("header value", _HEADER_ADVICE),
+    ("header name", _HEADER_ADVICE),
+    ("metadata was invalid", _HEADER_ADVICE),
+    ("Header format invalid", _HEADER_ADVICE),
+)
+"""Part of a library's error -> advice. Header values in these errors are secrets, so they must not be printed."""
 
 
 class RequestResult(Enum):
@@ -118,7 +129,7 @@ class ExporterLogHandler(logging.Handler):
 
     def _on_setup_warning(self, record: logging.LogRecord) -> None:
         """Handle a warning about a variable. Header texts are secrets; other warnings are logged as usual."""
-        if is_header_error(record.getMessage()):
+        if _is_header_error(record.getMessage()):
             self._bad_headers = True
         elif logging.lastResort is not None:
             record.exc_info = None
@@ -160,3 +171,13 @@ def _result_of_http(status: int) -> RequestResult:
     if status == _TOO_LARGE_HTTP:
         return RequestResult.LARGE
     return RequestResult.FAILED if status >= 500 else RequestResult.REFUSED
+
+
+def explain_error(message: str) -> str:
+    """Return advice for the error, or the error itself if there is none."""
+    return next((words for part, words in _ADVICE if part in message), message)
+
+
+def _is_header_error(message: str) -> bool:
+    """Whether the error is about a header that the user set."""
+    return explain_error(message) == _HEADER_ADVICE

@@ -1,6 +1,6 @@
-"""The only module that uses the OpenTelemetry packages: converts values to their types and sends with their exporters.
+"""Converts spans and log records to the types of the OpenTelemetry packages and sends them with their exporters.
 
-Imported only where something is sent, because the packages are an optional extra.
+Like `metrics` and `partial_success`, imported only where something is sent, because the packages are an optional extra.
 """
 
 from __future__ import annotations

@@ -1,15 +1,33 @@
-"""The span of a call. No I/O."""
+"""The span of a call. No I/O.
+
+Its attributes have the names of other tools too: `--compat` (offline), `--otlp-compat` (live).
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
 
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.telemetry.attributes import call_attributes, error_type, span_name
 from a2a_proxy.telemetry.call_facts import CallFacts
 from a2a_proxy.telemetry.client_span import forwarded_context
-from a2a_proxy.telemetry.compat import compat_attributes
 from a2a_proxy.telemetry.events import CallEvents
-from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions
-from a2a_proxy.telemetry.values import SpanKind, SpanValue, cut_text
+from a2a_proxy.telemetry.message_content import MessageContent
+from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, Compat, SpanOptions
+from a2a_proxy.telemetry.values import Attributes, SpanKind, SpanValue, Value, cut_text
+
+_KONG_NAMES = {
+    "kong.a2a.operation": "a2a.method.name",
+    "kong.a2a.protocol.version": "a2a.protocol.version",
+    "kong.a2a.task.id": "a2a.task.id",
+    "kong.a2a.task.state": "a2a.task.state",
+    "kong.a2a.context.id": "gen_ai.conversation.id",
+    "kong.a2a.error": "error.type",
+    "kong.a2a.streaming": "a2a_proxy.stream",
+    "kong.a2a.ttfb_latency": "a2a_proxy.stream.first_event_ms",
+}
+_SSE_BINDINGS = ("jsonrpc", "http+json")
+"""Bindings whose streams are SSE."""
 
 
 def call_span(facts: CallFacts, call_events: CallEvents, shape: SpanOptions = DEFAULT_SPAN_OPTIONS) -> SpanValue:
@@ -28,7 +46,7 @@ def call_span(facts: CallFacts, call_events: CallEvents, shape: SpanOptions = DE
         parent=facts.parent,
         started=exchange.started,
         ended=max(exchange.closed, exchange.started),
-        attributes=attributes | compat_attributes(attributes, facts.content, shape.compat),
+        attributes=attributes | _compat_attributes(attributes, facts.content, shape.compat),
         events=events,
         dropped_events=dropped,
         links=facts.links,
@@ -41,3 +59,23 @@ def _span_kind(exchange: Exchange, shape: SpanOptions) -> SpanKind:
     if exchange.binding is Binding.WEBHOOK:
         return SpanKind.CONSUMER
     return SpanKind.SERVER if forwarded_context(exchange) is not None else SpanKind[shape.kind.upper()]
+
+
+def _compat_attributes(
+    attributes: Mapping[str, Value], content: MessageContent, compat: Iterable[Compat]
+) -> Attributes:
+    """Return the attributes of a call's span under the names of other tools, without empty ones."""
+    named: dict[str, Value | None] = {}
+    for each in compat:
+        if each == "kong":
+            named |= {name: attributes.get(known) for name, known in _KONG_NAMES.items()}
+            if attributes.get("a2a_proxy.stream") and attributes.get("a2a_proxy.binding") in _SSE_BINDINGS:
+                named["kong.a2a.sse_events_count"] = attributes.get("a2a_proxy.stream.events")
+        elif each == "openinference":
+            named |= {"openinference.span.kind": "AGENT", "session.id": attributes.get("gen_ai.conversation.id")}
+            named |= {"input.value": content.input.text, "output.value": content.output.text}
+        else:
+            named |= {"langfuse.observation.type": "agent", "session.id": attributes.get("gen_ai.conversation.id")}
+            named |= {"langfuse.observation.input": content.input.text}
+            named |= {"langfuse.observation.output": content.output.text}
+    return {name: value for name, value in named.items() if value not in (None, "")}

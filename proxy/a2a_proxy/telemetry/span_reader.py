@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
+from a2a_proxy.model.event import state_label
 from a2a_proxy.model.exchange import Binding, Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import FrameKind
@@ -16,7 +17,7 @@ from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.protocol.operations import CARD_OPERATIONS
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
-from a2a_proxy.telemetry.call_facts import CallFacts, RequestFacts, context_of_headers, parse_request, state_label
+from a2a_proxy.telemetry.call_facts import CallFacts, RequestFacts, context_of_headers, parse_request
 from a2a_proxy.telemetry.cards import CardHistory
 from a2a_proxy.telemetry.client_span import caller_context, client_span, forwarded_context, message_link
 from a2a_proxy.telemetry.earlier_calls import EarlierCalls

@@ -153,7 +153,7 @@ async def test_a_large_answer_is_refused() -> None:
     (found,) = await fetch_from(serve(card=largest))
     assert len(found.body) == MAX_CARD_BYTES
     wrong = await error_of(serve(card=largest + " "))
-    assert "answers with more than 1 MiB: this is no agent card" in wrong.message
+    assert "answers with more than 1 MiB: this is not an agent card" in wrong.message
 
 
 async def test_nobody_listens(unused_tcp_port: int) -> None:

@@ -157,7 +157,7 @@ async def test_jsonrpc_answers(body: object, status: int, verdict: Verdict, word
         (rest_error(404, "NOT_FOUND", "TASK_NOT_FOUND"), 404, Verdict.ANSWERS, "TASK_NOT_FOUND 404: it failed"),
         (rest_error(404, "NOT_FOUND", "", details=[]), 404, Verdict.ANSWERS, "NOT_FOUND 404: it failed"),
         ({"message": "Task not found"}, 404, Verdict.ANSWERS, "404: Task not found"),
-        ({"detail": "Not Found"}, 404, Verdict.FAILS, "which is no A2A error: nothing is served at this path"),
+        ({"detail": "Not Found"}, 404, Verdict.FAILS, "which is not an A2A error: nothing is served at this path"),
         ("404 page", 404, Verdict.FAILS, "status 404 with text/html, which is not a JSON object"),
         (rest_error(400, "X", "VERSION_NOT_SUPPORTED"), 400, Verdict.FAILS, "VERSION_NOT_SUPPORTED 400: it failed"),
         (rest_error(500, "INTERNAL", "", details=[]), 500, Verdict.ODD, "INTERNAL 500: it failed"),
@@ -320,9 +320,9 @@ async def test_grpc_that_does_not_answer(unused_tcp_port: int, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("url", "binding", "words"),
     [
-        ("wss://127.0.0.1:1", "https://example.com/bindings/ws", "is no core binding"),
-        ("npx run agent", "stdio", "stdio is no core binding"),
-        ("http://127.0.0.1:1", "", "no binding is no core binding"),
+        ("wss://127.0.0.1:1", "https://example.com/bindings/ws", "is not a core binding"),
+        ("npx run agent", "stdio", "stdio is not a core binding"),
+        ("http://127.0.0.1:1", "", "no binding is not a core binding"),
         ("/a2a", "JSONRPC", "the URL is invalid"),
         ("file:///etc/passwd", "JSONRPC", "the URL is invalid"),
         ("http://ann:pw@127.0.0.1:1/", "JSONRPC", "the URL is invalid or has user information"),

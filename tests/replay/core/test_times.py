@@ -6,9 +6,8 @@ import pytest
 
 from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.options import ReplayOptions
-from a2a_proxy.replay.core.player import Player
+from a2a_proxy.replay.core.player import Player, shift_times
 from a2a_proxy.replay.core.player_io import PlayerRequest
-from a2a_proxy.replay.core.times import shift_times
 from support_replay import START, call, message, script
 
 HOUR = 3_600_000_000_000

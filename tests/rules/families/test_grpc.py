@@ -158,8 +158,8 @@ def test_methods_of_another_package() -> None:
 
 def test_unknown_fields_name_the_version_that_has_them() -> None:
     """Numbers, wire types, and the version that has such a field."""
-    (found,) = ours(grpc("GetTask", GET, MergedMessage((task(), b"\x42\x00"))))
-    assert found.summary == "Task has no length-delimited field 8; it is `timeline` in live-2153"
+    (found,) = ours(grpc("GetTask", GET, MergedMessage((task(), b"\x4a\x00"))))
+    assert found.summary == "Task has no length-delimited field 9; it is `elicitations` in live-2153"
     (found,) = ours(grpc("GetTask", GET, MergedMessage((task(), b"\x98\x06\x01"))))
     assert found.summary == "Task has no varint field 99"
     (found,) = ours(grpc("GetTask", GET, MergedMessage((task(), b"\x3a\x01x"))))

@@ -329,7 +329,7 @@ def test_a_second_live_stream(code: int, expected: list[str]) -> None:
 
 
 def test_a_client_with_media_and_an_agent_without() -> None:
-    script = live(snapshot(), request={"message": send()}, asks="LiveRequest", **LOST)
+    script = live(snapshot(), request={"message": send()}, request_type="LiveRequest", **LOST)
     assert "022" in {each.rule[-3:] for each in findings(script) if each.rule.startswith("A2A-LIVE")}
 
 
@@ -476,7 +476,7 @@ def media(event: str, number: int = 0, modality: int = 0) -> Json:
 
 def played(*frames: Any) -> Script:
     """A stream of the proposal with media."""
-    types = {"asks": "LiveRequest", "tells": "LiveResponse"}
+    types = {"request_type": "LiveRequest", "answer_type": "LiveResponse"}
     begun, end = {"event": snapshot()}, {"event": DONE}
     return live(begun, *frames, end, request={"message": send()}, **types)
 
@@ -520,7 +520,7 @@ def test_what_rules_were_not_shown_is_no_gap() -> None:
         *late,
         {"event": DONE},
         request={"message": send()},
-        asks="LiveRequest",
-        tells="LiveResponse",
+        request_type="LiveRequest",
+        answer_type="LiveResponse",
     )
     assert verdicts(script, "023") == []

@@ -10,7 +10,7 @@ from a2a_inspect.cli.report_options import add_report_options
 
 
 @click.command("card")
-@click.argument("source", metavar="URL|FILE")
+@click.argument("source", metavar="URL|FILE", type=click.Path(allow_dash=True))
 @click.option("--probe", is_flag=True, help="Send each declared interface one GetTask of a random id.")
 @add_report_options
 def card(source: str, **options: Any) -> int:

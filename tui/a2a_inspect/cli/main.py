@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from a2a_inspect.arguments import is_recording_path
 from a2a_inspect.cli.archive import archive
@@ -47,9 +48,20 @@ class _InspectGroup(SectionedGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert the name of the screen's command if the user named none."""
+        if not args and ctx.resilient_parsing:  # the shell completes the first word
+            return super().parse_args(ctx, args)
         if not args or (args[0] not in self.commands and (is_recording_path(args[0]) or _is_screen_option(args[0]))):
             args = ["screen", *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the commands, or the options with those of the screen, that begin with a word; a file if there are
+        none.
+        """
+        found = super().shell_complete(ctx, incomplete)
+        if incomplete.startswith("-"):
+            found += [each for each in screen.shell_complete(ctx, incomplete) if each.value != "--help"]
+        return found or [CompletionItem(incomplete, type="file")]
 
 
 def _is_screen_option(word: str) -> bool:

@@ -20,6 +20,8 @@ def operation_of(recording: Recording, session: int, number: int) -> str:
 
 def missed_generation_words(recording: Recording, session: int, gap: MissedGenerations) -> str:
     """Return `generation 4 missed`, with `, healed by #9 GetTask at 6` if it was healed."""
+    if gap.is_explained:
+        return f"generation {generations.missed_label(gap, lambda number: operation_of(recording, session, number))}"
     words = f"generation {generations.format_range(gap.first, gap.last)} missed"
     if not gap.healed:
         return words
@@ -30,7 +32,7 @@ def read_gaps(recording: Recording, row: ExchangeRow, until: int = 0) -> GapWord
     """Return the missed generations of this exchange as known at `until`, ns since the epoch; 0: as known now."""
     told: GapWords = {}
     for each in recording.task(row.exchange.task_id) if row.exchange.task_id else ():
-        for gap in each.task.missed:
+        for gap in each.task.gaps:
             if each.session == row.session and gap.exchange == row.exchange.id:
                 open_still = not gap.healed or (until and gap.healed > until)
                 words = missed_generation_words(recording, row.session, gap)

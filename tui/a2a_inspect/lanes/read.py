@@ -254,7 +254,7 @@ class LaneConversation:
 
     def _missed_generation_marks(self) -> Iterator[LaneMark]:
         for row in self.tasks:
-            for gap in row.task.missed:
+            for gap in row.task.gaps:
                 yield LaneMark(
                     RowKind.MISSED,
                     gap.at,

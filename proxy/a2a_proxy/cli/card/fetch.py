@@ -124,7 +124,7 @@ async def _read_response(response: aiohttp.ClientResponse, url: URL) -> CardResp
     body = await read_bounded(response, MAX_CARD_BYTES)
     if len(body) > MAX_CARD_BYTES:
         raise UserError(
-            f"{printable_url(url)} answers with more than 1 MiB: this is no agent card",
+            f"{printable_url(url)} answers with more than 1 MiB: this is not an agent card",
             "name the URL of the card itself",
         )
     return CardResponse(

@@ -104,7 +104,7 @@ async def _probe(offer: OfferedInterface, dialect: Dialect) -> tuple[Verdict, st
     binding = _BINDINGS.get(offer.binding)
     address = parse_card_url(CardUrl(offer.url, offer.binding))
     if binding is None:
-        return Verdict.SKIPPED, f"not probed: {offer.binding or 'no binding'} is no core binding"
+        return Verdict.SKIPPED, f"not probed: {offer.binding or 'no binding'} is not a core binding"
     if address is None:
         return Verdict.SKIPPED, "not probed: the URL is invalid or has user information"
     params = {"id": str(uuid.uuid4())} | ({"tenant": offer.tenant} if offer.tenant else {})
@@ -173,7 +173,7 @@ def _judge_rest(value: Json, status: int) -> tuple[Verdict, str]:
     if status == 404 and (reason in (_EXPECTED, "NOT_FOUND") or "task" in message.lower()):
         return Verdict.ANSWERS, line
     if status == 404 and not reason:
-        return Verdict.FAILS, f"{line}, which is no A2A error: nothing is served at this path"
+        return Verdict.FAILS, f"{line}, which is not an A2A error: nothing is served at this path"
     return _verdict_of_reason(reason), line
 
 
@@ -186,7 +186,11 @@ def _verdict_of_reason(reason: str) -> Verdict:
 async def _call_grpc(address: CardAddress, request: DriveRequest) -> tuple[Verdict, str]:
     tls = address.port == 443 if address.tls is None else address.tls
     target = format_address(address.host, address.port)
-    options = (("grpc.enable_retries", 0), ("grpc.max_receive_message_length", _MAX_ANSWER_BYTES))
+    options = (
+        ("grpc.enable_retries", 0),
+        ("grpc.enable_http_proxy", 0),  # as for HTTP
+        ("grpc.max_receive_message_length", _MAX_ANSWER_BYTES),
+    )
     metadata = [
         (name.lower().decode(), value.decode()) for name, value in request.headers if name.lower() == b"a2a-version"
     ]

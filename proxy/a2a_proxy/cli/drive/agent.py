@@ -1,28 +1,37 @@
-"""Checks of the live agent before anything is sent: whether it accepts connections, and the interfaces of its card."""
+"""The live agent: whether it accepts connections, the interfaces of its card, and the start of a stdio agent."""
 
 from __future__ import annotations
 
 import asyncio
+import shutil
+import sys
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
 
+from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.drive.plan import BINDINGS
+from a2a_proxy.drive.stdio import StdioTransport
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.protocol.bindings.card import read_card
+from a2a_proxy.protocol.bindings.card import WELL_KNOWN_PATHS, read_card
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.protocol.session_facts import CardFacts, card_facts
 from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.relay.edits.card import CardUrl
 from a2a_proxy.relay.edits.card_urls import CardAddress, is_local, parse_card_url
 from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.tls import HTTP1, Tls, Trust
 
-_CARD_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 _CONNECT_SECONDS = 5.0
 """Seconds that a connection, or a card, may take."""
+_PROXY_CODE = "from a2a_proxy.cli.main import main; main()"
+_RECORD_SECONDS = 60.0
+"""Seconds that its recorder may take to finish."""
 
 
 class AgentAddress(msgspec.Struct):
@@ -57,7 +66,7 @@ async def find_agent(upstream: str, grpc: str, trust: Trust) -> AgentAddress:
     async with aiohttp.ClientSession(
         connector=connector, timeout=aiohttp.ClientTimeout(total=_CONNECT_SECONDS)
     ) as http:
-        for path in _CARD_PATHS:
+        for path in WELL_KNOWN_PATHS:
             card = await _fetch_card(http, f"http{'s' if main_upstream.tls else ''}://{main_upstream.address}{path}")
             if card is not None:
                 _add_card_interfaces(agent, main_upstream, card)
@@ -134,3 +143,30 @@ def _is_same_host(url: CardAddress, main_upstream: Upstream) -> bool:
 def offered_dialects(agent: AgentAddress, binding: Binding) -> list[str]:
     """Return the dialects that the card offers on a binding, as words."""
     return sorted(str(dialect) for dialect in agent.versions.get(binding, ()))
+
+
+def connect_stdio_agent(command: tuple[str, ...], record: Path) -> StdioTransport:
+    """Return the transport to the agent. Raises UserError if the command does not exist."""
+    if shutil.which(command[0]) is None:
+        raise UserError(
+            f"command not found: {command[0]}", "check the spelling and the PATH; no shell reads the command"
+        )
+    return StdioTransport((sys.executable, "-c", _PROXY_CODE, "stdio", "--record", str(record), "--", *command))
+
+
+async def wait_until_recorded(record: Path, pid: int) -> None:
+    """Wait until the recorder, which outlives the agent, has finished."""
+    async with asyncio.timeout(_RECORD_SECONDS):
+        while not await asyncio.to_thread(_is_recorded, record, pid):
+            await asyncio.sleep(0.02)
+
+
+def _is_recorded(record: Path, pid: int) -> bool:
+    if not record.exists():
+        return False
+    try:
+        with Recording(record) as recording:
+            own = [session for session in recording.sessions() if session.facts.pid == pid and session.how]
+            return bool(own) and own[-1].facts.uuid not in file_layout.sessions_with_journal()
+    except RecordingError:  # it is being created
+        return False

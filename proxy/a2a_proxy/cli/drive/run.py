@@ -15,14 +15,19 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy.capture import file_layout
-from a2a_proxy.cli.config import proxy_config
-from a2a_proxy.cli.drive.agent import AgentAddress, find_agent, offered_dialects
-from a2a_proxy.cli.drive.console import WarningConsole
+from a2a_proxy.cli.config import ProxyArguments, proxy_config
+from a2a_proxy.cli.console import HookSummary, StartInfo
+from a2a_proxy.cli.drive.agent import (
+    AgentAddress,
+    connect_stdio_agent,
+    find_agent,
+    offered_dialects,
+    wait_until_recorded,
+)
 from a2a_proxy.cli.drive.options import HEADERS_VARIABLE, DriveCommandOptions
-from a2a_proxy.cli.drive.piped import connect_stdio_agent, wait_until_recorded
 from a2a_proxy.cli.drive.report import FORMATS, DriveReport, text_lines
 from a2a_proxy.cli.end_signals import INTERRUPTED, end_signals
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.errors import UserError, print_error
 from a2a_proxy.cli.run import ProxyRun
 from a2a_proxy.drive.call import CallTransport
 from a2a_proxy.drive.compare_policy import add_skipped, apply_policy
@@ -35,7 +40,8 @@ from a2a_proxy.drive.route import DriveRoute, DriveRoutes
 from a2a_proxy.drive.run import Drive, DriveOptions
 from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.protocol.text import shell_line
+from a2a_proxy.protocol.text import make_visible, shell_line
+from a2a_proxy.recorder.status import RecorderFailed, Status, TroubleStarted
 from a2a_proxy.recording.cassette.file import is_cassette, open_recording_or_cassette
 from a2a_proxy.recording.difference.runs import compare_runs, take_run
 from a2a_proxy.recording.errors import RecordingError
@@ -124,13 +130,11 @@ async def _drive_network_agent(plan: DrivePlan, options: DriveCommandOptions, fi
     trust = Trust(options.upstream_ca, options.upstream_insecure)
     reached = await find_agent(options.upstream, options.upstream_grpc, trust)
     _note_dialects(plan, options.target, reached)
-    config = proxy_config(
+    arguments = ProxyArguments(
         listen=("127.0.0.1:0",) * len(reached.upstreams),
         upstream=tuple(each.text for each in reached.upstreams),
         upstream_grpc=(reached.grpc.text,) * len(reached.upstreams) if reached.grpc is not None else (),
         record=file,
-        keep_secrets=False,
-        log_format="text",
         quiet=True,
         redact=tuple(f"header:{name}" for name in sorted(options.credentials.replaced_names(plan.steps))),
         upstream_ca=options.upstream_ca,
@@ -141,7 +145,7 @@ async def _drive_network_agent(plan: DrivePlan, options: DriveCommandOptions, fi
     async def work(addresses: list[str]) -> None:
         drives.append(await _run_calls(plan, options, _open_transports(plan, reached, addresses)))
 
-    proxy = ProxyRun(config, work, WarningConsole())
+    proxy = ProxyRun(proxy_config(arguments), work, WarningConsole())
     proxy.command = _redact_command(proxy.command, options.credentials)
     await proxy.run()
     if not drives:
@@ -338,3 +342,34 @@ def _write_report(report: DriveReport, options: DriveCommandOptions) -> None:
         raise UserError(f"cannot write {options.output}: {reason}", "choose another file: --output FILE") from wrong
     for line in text_lines(report, width):
         print(line)
+
+
+class WarningConsole:
+    """The console of a drive's proxy, which prints only warnings: the rest is in the report."""
+
+    def start(self, start: StartInfo) -> None:
+        """Print nothing: the address is not needed."""
+
+    def status(self, status: Status) -> None:
+        """Print problems."""
+        if isinstance(status, TroubleStarted | RecorderFailed):
+            print_error("a2a-proxy", status.message, status.hint)
+
+    def stopping(self, open_connections: int) -> None:
+        """Print nothing: the drive is over."""
+
+    def draining(self, lag: int) -> None:
+        """Print nothing: the wait is short."""
+
+    def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
+        """Print a warning."""
+        if loud:
+            print(f"a2a-proxy: warning: {make_visible(message)}", file=sys.stderr)
+            if hint:
+                print(f"a2a-proxy: hint: {make_visible(hint)}", file=sys.stderr)
+
+    def hook(self, summary: HookSummary) -> None:
+        """Print nothing: a drive has no hooks."""
+
+    def close(self) -> None:
+        """Do nothing: all lines are printed."""

@@ -17,9 +17,8 @@ from prometheus_client import disable_created_metrics
 
 from a2a_proxy.follower.entry import die_with_pipe
 from a2a_proxy.follower.metrics.numbers import CONTENT_TYPE
-from a2a_proxy.follower.metrics.readiness import RecorderLag
 from a2a_proxy.follower.metrics.server import MetricsPages, serve_pages
-from a2a_proxy.follower.metrics.session_reader import MetricsSession
+from a2a_proxy.follower.metrics.session_reader import MetricsSession, RecorderLag
 from a2a_proxy.recorder.priority import lower_priority
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording

@@ -20,6 +20,10 @@ _MAX_BATCH = 5_000
 _MAX_CACHED = 4_096
 """Maximum number of calls whose labels are cached."""
 _CLOSED_QUERY = "SELECT id FROM exchange WHERE id IN (SELECT value FROM json_each(?)) AND closed IS NOT NULL"
+_MAX_LAG_BYTES = 4 << 20
+"""Bytes that the recorder may be behind for a moment."""
+_STUCK_SECONDS = 10.0
+"""Seconds for which it may be behind by more, or by any number of bytes without progress."""
 NO_LABELS = ("", "", "")
 
 CallLabels = tuple[str, str, str]
@@ -149,3 +153,24 @@ class MetricsSession:
             if len(self._upstreams) > _MAX_CACHED:
                 del self._upstreams[next(iter(self._upstreams))]
         return self._upstreams[number]
+
+
+class RecorderLag:
+    """The recorder's lag over time."""
+
+    def __init__(self, now: float) -> None:
+        """`now`: seconds of a clock that never goes back."""
+        self._last_near = self._last_moved = now
+        self._position: object = None
+
+    def describe_lag(self, lag: int, position: object, now: float) -> str:
+        """Return why the recorder does not keep up, or an empty string. `position` is its position in the journal."""
+        if lag <= _MAX_LAG_BYTES:
+            self._last_near = now
+        if not lag or position != self._position:
+            self._last_moved, self._position = now, position
+        if now - self._last_near > _STUCK_SECONDS:
+            return f"the recorder is {lag} bytes behind"
+        if now - self._last_moved > _STUCK_SECONDS:
+            return f"the recorder makes no progress, {lag} bytes behind"
+        return ""

@@ -14,7 +14,7 @@ from a2a_proto import choose_a2a_v1, to_dict
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, HeadRole, Undecodable
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ConnectionLink, HttpStreamCall, Out, SpanPiece
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ConnectionLink, HttpStreamCall, Out, SpanPiece, make_detail
 from a2a_proxy.protocol.dialect import dialect_of_version, dialect_with_generation
 from a2a_proxy.protocol.errors import GENERATION_MISMATCH, GrpcOutcome, header_value
 from a2a_proxy.protocol.exchange import ExchangeState
@@ -104,7 +104,7 @@ class GrpcCall(HttpStreamCall):
         framing = message.encoding if message.compressed else ""
         if how is None:
             kind = kind if self.exchange.binding is Binding.GRPC else FrameKind.OTHER
-            self.emit(out, direction, kind, message, BYTES, NO_SUMMARY, framing=framing)
+            self.emit(out, direction, kind, message, BYTES, NO_SUMMARY, make_detail(framing=framing))
             return
         try:
             parsed = how.parse(message.data)
@@ -117,18 +117,19 @@ class GrpcCall(HttpStreamCall):
         if direction == TO_AGENT or how.schema.endswith("AgentCard"):
             self._learn_from_message(parsed)
         note = self._note_of_other_payload(direction, message.data) if summary is UNKNOWN_SUMMARY else ""
-        self.emit(out, direction, kind, message, how.schema, summary, framing=framing, note=note)
+        self.emit(out, direction, kind, message, how.schema, summary, ("", 0, note, framing))
 
     def _report_unreadable(
         self, message: GrpcMessage, direction: Any, kind: FrameKind, how: MessageDecoder, out: Out
     ) -> None:
         """Emit a message that its class cannot parse: truncated for storage, or invalid."""
         if message.truncated:
-            self.emit(out, direction, kind, message, how.schema, NO_SUMMARY, note="too large to read")
+            self.emit(out, direction, kind, message, how.schema, NO_SUMMARY, make_detail(note="too large to read"))
             return
         name = how.schema.partition("@")[0].rpartition(".")[2]
         other = self._note_of_other_payload(direction, message.data)
-        self.emit(out, direction, FrameKind.UNDECODABLE, message, BYTES, NO_SUMMARY, note=other or f"not a {name}")
+        detail = make_detail(note=other or f"not a {name}")
+        self.emit(out, direction, FrameKind.UNDECODABLE, message, BYTES, NO_SUMMARY, detail)
         got = f"{message.size} bytes that do not parse as one" + (f": {other}" if other else "")
         self.report_unread(Undecodable(direction, message.at, message.start, f"a {name}", got), out)
 
@@ -225,7 +226,8 @@ class GrpcCall(HttpStreamCall):
         span = SpanPiece(place.began, place.at, place.start, place.end, payload, len(payload))
         note = "trailers-only" if only else "" if outcome.status >= 0 else "no grpc-status"
         schema = TRAILERS if pairs else ""
-        self.emit(out, TO_CLIENT, FrameKind.END, span, schema, NO_SUMMARY, error_code=max(outcome.status, 0), note=note)
+        detail = make_detail(error_code=max(outcome.status, 0), note=note)
+        self.emit(out, TO_CLIENT, FrameKind.END, span, schema, NO_SUMMARY, detail)
 
     def on_cut(self, event: Cut, out: Out) -> None:
         """Emit the rest of a message that broke off. The cut explains why it is incomplete, so it is not reported."""

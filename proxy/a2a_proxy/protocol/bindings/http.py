@@ -16,6 +16,7 @@ from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, Undecodable
 from a2a_proxy.protocol.bindings import card, jsonrpc, other, rest, webhook
 from a2a_proxy.protocol.call import (
+    NO_DETAIL,
     TO_AGENT,
     TO_CLIENT,
     ByteSpan,
@@ -24,6 +25,7 @@ from a2a_proxy.protocol.call import (
     HttpStreamCall,
     Out,
     SpanPiece,
+    make_detail,
 )
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.exchange import ExchangeState, Life
@@ -177,7 +179,7 @@ class HttpCall(HttpStreamCall, HttpExchange):
         """Emit a body whose content coding could not be removed; report it only if its bytes violate the declared
         coding."""
         inlet = self._bodies[direction]
-        self.emit(out, direction, FrameKind.UNDECODABLE, span, "bytes", NO_SUMMARY, note=inlet.problem)
+        self.emit(out, direction, FrameKind.UNDECODABLE, span, "bytes", NO_SUMMARY, make_detail(note=inlet.problem))
         if inlet.is_malformed and other.may_carry_a2a(self.headers_of(direction)):
             coding = header_value(self.headers_of(direction), b"content-encoding").decode("latin-1")
             expected = f"content coded as {coding}"
@@ -186,7 +188,8 @@ class HttpCall(HttpStreamCall, HttpExchange):
     def _finish_stream(self, event: End, out: Out) -> None:
         self._flush_events(event.at, out)
         place = SpanPiece(event.at, event.at, event.start, event.start)
-        self.emit(out, TO_CLIENT, FrameKind.END, place, "", NO_SUMMARY, note="by eof" if event.by_eof else "")
+        detail = make_detail(note="by eof") if event.by_eof else NO_DETAIL
+        self.emit(out, TO_CLIENT, FrameKind.END, place, "", NO_SUMMARY, detail)
 
     def _flush_events(self, at: int, out: Out) -> None:
         found: list[SseEvent] = []
@@ -211,7 +214,7 @@ class HttpCall(HttpStreamCall, HttpExchange):
 
     def _emit_partial_body(self, direction: Direction, span: ByteSpan, out: Out) -> None:
         schema = "text" if other.is_text(self.headers_of(direction)) else "bytes"
-        self.emit(out, direction, FrameKind.UNDECODABLE, span, schema, NO_SUMMARY, note="body broke off")
+        self.emit(out, direction, FrameKind.UNDECODABLE, span, schema, NO_SUMMARY, make_detail(note="body broke off"))
 
     def headers_of(self, direction: Direction) -> Headers:
         """Return the header fields of the request or the response."""

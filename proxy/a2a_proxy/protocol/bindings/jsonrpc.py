@@ -10,7 +10,7 @@ import msgspec
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, Out, RpcExchange, SpanPiece
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, Out, RpcExchange, SpanPiece, make_detail
 from a2a_proxy.protocol.dialect import (
     DialectEvidence,
     classify_dialect,
@@ -115,7 +115,7 @@ def read_one_request(call: RpcExchange, body: ByteSpan, out: Out, note: str = ""
     try:
         shape = _decode_call(body.data)
     except UNREADABLE_ERRORS:
-        call.emit(out, TO_AGENT, FrameKind.UNDECODABLE, body, JSON, NO_SUMMARY, "", 0, "not a JSON-RPC call", framing)
+        call.emit(out, TO_AGENT, FrameKind.UNDECODABLE, body, JSON, NO_SUMMARY, ("", 0, "not a JSON-RPC call", framing))
         return
     rpc_id = text_of_id(shape.id)
     operation, proof = JSONRPC_METHODS.get(shape.method or "", (None, Dialect.UNKNOWN))
@@ -130,7 +130,7 @@ def read_one_request(call: RpcExchange, body: ByteSpan, out: Out, note: str = ""
     summary = summarise_params(params) if operation is not None else NO_SUMMARY
     if summary[6]:
         call.exchange.dialect = dialect_with_generation(call.exchange.dialect)
-    call.emit(out, TO_AGENT, FrameKind.REQUEST, body, JSON, summary, rpc_id, 0, note, framing)
+    call.emit(out, TO_AGENT, FrameKind.REQUEST, body, JSON, summary, (rpc_id, 0, note, framing))
 
 
 def _name_exchange(
@@ -247,7 +247,7 @@ def read_one_response(
         _correct_dialect(call, envelope)
     if summary[6] and exchange.dialect is Dialect.V1_0:
         exchange.dialect = Dialect.V1_1
-    call.emit(out, TO_CLIENT, kind, body, JSON, summary, rpc_id, 0, note, framing)
+    call.emit(out, TO_CLIENT, kind, body, JSON, summary, (rpc_id, 0, note, framing))
 
 
 _OTHER_ANSWER_OPERATIONS = frozenset(
@@ -280,7 +280,7 @@ def _emit_error(
     task_id = data.get("taskId") if isinstance(data, dict) else None
     if isinstance(task_id, str):
         summary = (_NO_EVENT, task_id, *NO_SUMMARY[2:])
-    call.emit(out, TO_CLIENT, FrameKind.ERROR, body, JSON, summary, rpc_id, code, note, framing)
+    call.emit(out, TO_CLIENT, FrameKind.ERROR, body, JSON, summary, (rpc_id, code, note, framing))
 
 
 def _read_odd_response(call: RpcExchange, body: ByteSpan, kind: FrameKind, out: Out, note: str, framing: str) -> None:
@@ -299,7 +299,7 @@ def _read_odd_response(call: RpcExchange, body: ByteSpan, kind: FrameKind, out: 
     rpc_id = text_of_id(shape.id)
     result = _decode_untyped(bytes(shape.result)) if shape.result else None
     call.emit(
-        out, TO_CLIENT, kind, body, JSON, _summarise_odd_result(call, rpc_id, kind, result), rpc_id, 0, note, framing
+        out, TO_CLIENT, kind, body, JSON, _summarise_odd_result(call, rpc_id, kind, result), (rpc_id, 0, note, framing)
     )
 
 
@@ -331,4 +331,5 @@ def _emit_without_envelope(call: RpcExchange, body: ByteSpan, kind: FrameKind, o
     if kind is _RESPONSE and call.exchange.binding is not Binding.STDIO:
         other.read_response(call, body, out)
     else:
-        call.emit(out, TO_CLIENT, FrameKind.UNDECODABLE, body, "text", NO_SUMMARY, note="not JSON-RPC", framing=framing)
+        detail = make_detail(note="not JSON-RPC", framing=framing)
+        call.emit(out, TO_CLIENT, FrameKind.UNDECODABLE, body, "text", NO_SUMMARY, detail)

@@ -9,7 +9,16 @@ import msgspec
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, ExchangeDecoder, Out, SpanPiece
+from a2a_proxy.protocol.call import (
+    NO_DETAIL,
+    TO_AGENT,
+    TO_CLIENT,
+    ByteSpan,
+    ExchangeDecoder,
+    Out,
+    SpanPiece,
+    make_detail,
+)
 from a2a_proxy.protocol.errors import error_line, header_value, parse_rest_error
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.schema import BYTES, JSON, TEXT
@@ -59,10 +68,11 @@ def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
     if exchange.binding is Binding.OTHER:
         call.emit(out, TO_CLIENT, FrameKind.OTHER, body, schema, NO_SUMMARY)
     elif failed:
-        call.emit(out, TO_CLIENT, FrameKind.ERROR, body, schema, NO_SUMMARY, error_code=exchange.status)
+        call.emit(out, TO_CLIENT, FrameKind.ERROR, body, schema, NO_SUMMARY, make_detail(error_code=exchange.status))
     else:
         kind = FrameKind.OTHER if body.size else FrameKind.RESPONSE
-        call.emit(out, TO_CLIENT, kind, body, schema, NO_SUMMARY, note="" if body.size else f"status {exchange.status}")
+        detail = NO_DETAIL if body.size else make_detail(note=f"status {exchange.status}")
+        call.emit(out, TO_CLIENT, kind, body, schema, NO_SUMMARY, detail)
 
 
 def _error_message(status: int, body: ByteSpan, schema: str) -> str:
@@ -89,7 +99,7 @@ def http_error_line(status: int) -> str:
 
 def read_event(call: ExchangeDecoder, sse_event: SseEvent, out: Out) -> None:
     """Emit an event of a stream that is not A2A."""
-    call.emit(out, TO_CLIENT, FrameKind.OTHER, sse_event, TEXT, NO_SUMMARY, framing=sse_event.framing)
+    call.emit(out, TO_CLIENT, FrameKind.OTHER, sse_event, TEXT, NO_SUMMARY, make_detail(framing=sse_event.framing))
 
 
 def read_comment(call: ExchangeDecoder, sse_event: SseEvent, out: Out) -> None:
@@ -97,4 +107,5 @@ def read_comment(call: ExchangeDecoder, sse_event: SseEvent, out: Out) -> None:
     both)."""
     text = b"" if sse_event.lines else sse_event.comment.encode("utf-8", "replace")
     span = SpanPiece(sse_event.began, sse_event.at, sse_event.start, sse_event.end, text, len(text))
-    call.emit(out, TO_CLIENT, FrameKind.COMMENT, span, TEXT if text else "", NO_SUMMARY, framing=sse_event.framing)
+    schema, detail = TEXT if text else "", make_detail(framing=sse_event.framing)
+    call.emit(out, TO_CLIENT, FrameKind.COMMENT, span, schema, NO_SUMMARY, detail)

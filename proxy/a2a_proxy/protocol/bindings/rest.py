@@ -7,7 +7,7 @@ import msgspec
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import card, other
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, HttpExchange, Out
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, HttpExchange, Out, make_detail
 from a2a_proxy.protocol.dialect import dialect_of_version, dialect_with_generation
 from a2a_proxy.protocol.errors import (
     GENERATION_MISMATCH,
@@ -137,7 +137,7 @@ def _read_result(
                 _correct_dialect(call, body.data)
             if summary[6] and exchange.dialect is Dialect.V1_0:
                 exchange.dialect = Dialect.V1_1
-            call.emit(out, TO_CLIENT, kind, body, JSON, summary, "", 0, note, framing)
+            call.emit(out, TO_CLIENT, kind, body, JSON, summary, ("", 0, note, framing))
             return
     _read_odd_result(call, body, kind, out, note, framing)
 
@@ -149,7 +149,8 @@ def _read_odd_result(call: HttpExchange, body: ByteSpan, kind: FrameKind, out: O
     assert path is not None
     if value is None:
         if kind is FrameKind.EVENT:
-            call.emit(out, TO_CLIENT, FrameKind.UNDECODABLE, body, "text", NO_SUMMARY, note="not JSON", framing=framing)
+            detail = make_detail(note="not JSON", framing=framing)
+            call.emit(out, TO_CLIENT, FrameKind.UNDECODABLE, body, "text", NO_SUMMARY, detail)
         else:
             other.read_response(call, body, out)
         return
@@ -165,7 +166,7 @@ def _read_odd_result(call: HttpExchange, body: ByteSpan, kind: FrameKind, out: O
         summary = summarise_answer(answer, value)
     if answer is ResponseKind.CARD and isinstance(value, dict):
         card.learn_card(call, value)
-    call.emit(out, TO_CLIENT, kind, body, JSON, summary, "", 0, note, framing)
+    call.emit(out, TO_CLIENT, kind, body, JSON, summary, ("", 0, note, framing))
 
 
 def _correct_dialect(call: HttpExchange, data: bytes) -> None:
@@ -197,7 +198,7 @@ def _emit_error(call: HttpExchange, body: ByteSpan, out: Out, code: int, note: s
     line = error_line(reason, code or "", message) if reason or message else other.http_error_line(code)
     call.fail(code, line)
     schema = JSON if value is not None else other.schema_for(exchange.response_headers, body)
-    call.emit(out, TO_CLIENT, FrameKind.ERROR, body, schema, NO_SUMMARY, "", code, note, framing)
+    call.emit(out, TO_CLIENT, FrameKind.ERROR, body, schema, NO_SUMMARY, ("", code, note, framing))
 
 
 def _decode_untyped(data: bytes) -> object:

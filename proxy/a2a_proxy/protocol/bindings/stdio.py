@@ -24,6 +24,7 @@ from a2a_proxy.protocol.call import (
     RpcExchange,
     SpanPiece,
     exchange_end_of_cut,
+    make_detail,
 )
 from a2a_proxy.protocol.errors import error_line, header_value
 from a2a_proxy.protocol.exchange import ExchangeState
@@ -121,10 +122,10 @@ class StdioCall(RpcExchange):
             code, text = (error.get("code"), error.get("message")) if isinstance(error, dict) else (0, "")
             code = code if isinstance(code, int) else 0
             self.fail(code, error_line("", code, text if isinstance(text, str) else ""))
-            self.emit(out, TO_CLIENT, FrameKind.ERROR, message, JSON, NO_SUMMARY, "", code, method, message.framing)
+            self.emit(out, TO_CLIENT, FrameKind.ERROR, message, JSON, NO_SUMMARY, ("", code, method, message.framing))
             return True
         summary = summarise_leniently(params, True)
-        self.emit(out, TO_CLIENT, FrameKind.EVENT, message, JSON, summary, "", 0, method, message.framing)
+        self.emit(out, TO_CLIENT, FrameKind.EVENT, message, JSON, summary, ("", 0, method, message.framing))
         self.advance(pipe_event_of(out[-1], notified=True))
         return False
 
@@ -336,7 +337,7 @@ class Pipe:
             if call.advance(event) is PipeMeaning.COMPLETE:
                 self._finish_call(rpc_id, call, place.at, "complete")
                 continue
-            call.emit(out, side, FrameKind.CUT, place, "", NO_SUMMARY, note=note)
+            call.emit(out, side, FrameKind.CUT, place, "", NO_SUMMARY, make_detail(note=note))
             self._finish_call(rpc_id, call, place.at, how)
 
     def _finish_call(self, rpc_id: str, call: StdioCall, at: int, how: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
-from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, ExchangeDecoder, Out
+from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, ExchangeDecoder, Out, make_detail
 from a2a_proxy.protocol.dialect import dialect_of_result, dialect_with_generation
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS, ResultShape, decode_result
@@ -63,4 +63,4 @@ def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
         other.read_response(call, body, out)
         return
     schema = other.schema_for(exchange.response_headers, body)
-    call.emit(out, TO_CLIENT, FrameKind.OTHER, body, schema, NO_SUMMARY, note=f"status {exchange.status}")
+    call.emit(out, TO_CLIENT, FrameKind.OTHER, body, schema, NO_SUMMARY, make_detail(note=f"status {exchange.status}"))

@@ -80,8 +80,8 @@ def write_cassette(
     """
     file = Path(path)
     check_replaceable(file, overwrite=overwrite)
-    wanted = None if sessions is None else set(sessions)
-    rows = [row for row in recording.sessions() if wanted is None or row.id in wanted]
+    numbers = None if sessions is None else set(sessions)
+    rows = [row for row in recording.sessions() if numbers is None or row.id in numbers]
     from a2a_proxy.recording.cassette.exporter import Exporter
 
     try:

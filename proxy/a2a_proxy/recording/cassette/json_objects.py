@@ -19,7 +19,7 @@ from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.note import Note
-from a2a_proxy.model.task import ArtifactState, MissedGenerations, Support, Task
+from a2a_proxy.model.task import ArtifactState, MissedGenerations, MissedReason, Support, Task
 from a2a_proxy.recording.store.version_1 import generation_ranges
 
 Line = dict[str, Any]
@@ -115,7 +115,7 @@ def _read_artifacts(value: Any, start: int) -> Any:
     return tuple(ArtifactState(**_read_fields(_ARTIFACT_FIELDS, line, start)) for line in value)
 
 
-_MISSED_FIELDS = _struct_fields(MissedGenerations, "", at=_TIME, healed=_TIME)
+_MISSED_FIELDS = _struct_fields(MissedGenerations, "", at=_TIME, healed=_TIME, reason=_enum_names(MissedReason))
 
 
 def _write_missed(value: Any, start: int) -> Any:

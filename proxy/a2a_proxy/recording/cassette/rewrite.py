@@ -48,10 +48,10 @@ def rewrite_cassette(
             read, fits = _import_cassette(path, db, edited=edited)
             keep = read.blobs if blobs is None else blobs
             with Recording.from_connection(db, str(path)) as recording, tempfile.TemporaryDirectory() as folder:
-                made = Path(folder) / "again.a2a.jsonl"
-                write_cassette(recording, made, blobs=keep)
-                changed = not filecmp.cmp(file, made, shallow=False)
-                after = cassette_version(made)
+                rewritten = Path(folder) / "again.a2a.jsonl"
+                write_cassette(recording, rewritten, blobs=keep)
+                changed = not filecmp.cmp(file, rewritten, shallow=False)
+                after = cassette_version(rewritten)
                 if changed and not check:
                     mode = file.stat().st_mode & 0o777
                     write_cassette(recording, file, blobs=keep, overwrite=True)

@@ -121,8 +121,8 @@ class _ExchangeComparison:
             rows = self._compare_values(left[0].value, right[0].value, self._fields).rows
             return [msgspec.structs.replace(row, part=part, frames=frames) for row in rows]
         found = self._compare_values([entry.value for entry in left], [entry.value for entry in right], self._fields)
-        made = [_message_row(row, left, right, part) for row in found.rows]
-        return sorted(made, key=lambda row: max(row.frames))
+        message_rows = [_message_row(row, left, right, part) for row in found.rows]
+        return sorted(message_rows, key=lambda row: max(row.frames))
 
     def _compare_calls(self) -> Iterator[DifferenceRow]:
         left, right = self._call_facts(self._left.exchange), self._call_facts(self._right.exchange)

@@ -28,13 +28,13 @@ class ReducedItem:
         self._kind = kind
         self._reduced = reduced
         self._leaves: Leaves | None = None
-        made = repr(reduced).encode("utf-8", "surrogatepass")
-        self.token = hashlib.blake2b(made, digest_size=12).digest()
+        encoded = repr(reduced).encode("utf-8", "surrogatepass")
+        self.token = hashlib.blake2b(encoded, digest_size=12).digest()
         """Equal for values that have no difference that counts."""
 
     @property
     def leaves(self) -> Leaves:
-        """Leaves for `likeness`, computed on first use."""
+        """Leaves for `measure_likeness`, computed on first use."""
         if self._leaves is None:
             found: list[Any] = []
             _collect_leaves(self._reduced, "", found)
@@ -123,7 +123,7 @@ def _collect_leaves(value: Any, name: str, leaves: list[Any]) -> None:
         leaves.append((name, value))
 
 
-def likeness(one: Leaves, other: Leaves) -> int:
+def measure_likeness(one: Leaves, other: Leaves) -> int:
     """Return 0 for values of different kinds, otherwise a number that grows with the share of common leaves."""
     if one[0] != other[0]:
         return 0

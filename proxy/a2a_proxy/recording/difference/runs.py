@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.event import state_label
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.task import Task
 from a2a_proxy.recording.difference.exchanges import Difference, compare_exchanges
 from a2a_proxy.recording.difference.fields import CanonicalFields
 from a2a_proxy.recording.difference.ids import LEFT, RIGHT, PairedIds
-from a2a_proxy.recording.difference.reduced import ValueReducer, likeness
+from a2a_proxy.recording.difference.reduced import ValueReducer, measure_likeness
 from a2a_proxy.recording.difference.sequences import Aligned, Pair, align_sequences
 from a2a_proxy.recording.difference.values import DifferenceRow, Ignored, ValueChange
 from a2a_proxy.recording.difference.view import read_request
@@ -177,7 +177,7 @@ def _match_calls(left: ComparedRun, right: ComparedRun, ids: PairedIds, step: Ca
             sides[side].append(_CallKey(run.recording, row, ids, side))
 
     def alike(i: int, j: int) -> int:
-        return likeness(sides[0][i].leaves, sides[1][j].leaves)
+        return measure_likeness(sides[0][i].leaves, sides[1][j].leaves)
 
     return align_sequences([call.token for call in sides[0]], [call.token for call in sides[1]], alike)
 
@@ -188,9 +188,9 @@ class _CallKey:
     def __init__(self, recording: Recording, row: ExchangeRow, ids: PairedIds, side: int) -> None:
         exchange = row.exchange
         reduced = ValueReducer(ids, CanonicalFields(plain=not exchange.operation), side)
-        asked: Any = read_request(recording, row)
+        request: Any = read_request(recording, row)
         self._name = exchange.operation or f"{exchange.method} {exchange.target.partition('?')[0]}"
-        item = reduced.reduce_item(asked)
+        item = reduced.reduce_item(request)
         self.token = self._name.encode("utf-8", "surrogatepass") + b" " + item.token
         outcome = (("error", bool(exchange.error)), *(("state", state) for state in exchange.states))
         self.leaves = (self._name, item.leaves[1] | frozenset(outcome))
@@ -255,20 +255,16 @@ def _compare_tasks(left: ComparedRun, right: ComparedRun, ids: PairedIds) -> Ite
 
 def _task_values(task: Task) -> dict[str, Any]:
     return {
-        "states": " > ".join(_state_label(number) for _, number in task.states),
-        "missed": [[run.first, run.last] for run in task.missed],
+        "states": " > ".join(state_label(number) for _, number in task.states),
+        "missed": [[run.first, run.last] for run in task.gaps],
     }
-
-
-def _state_label(number: int) -> str:
-    return TaskState(number).label if number in TaskState._value2member_map_ else str(number)
 
 
 def _tasks_of_run(run: ComparedRun) -> dict[str, Task]:
     """Return the tasks of the run's calls."""
-    wanted = {(row.session, row.exchange.id) for row in run.rows}
+    run_keys = {(row.session, row.exchange.id) for row in run.rows}
     return {
         row.task.task_id: row.task
         for row in run.recording.tasks()
-        if any((row.session, number) in wanted for number in row.task.exchanges)
+        if any((row.session, number) in run_keys for number in row.task.exchanges)
     }

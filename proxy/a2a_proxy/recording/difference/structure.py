@@ -16,7 +16,7 @@ from a2a_proxy.recording.difference.fields import (
     without_authority,
 )
 from a2a_proxy.recording.difference.ids import LEFT, RIGHT, PairedIds, iter_identifiers, neutralize_labels
-from a2a_proxy.recording.difference.reduced import ValueReducer, likeness
+from a2a_proxy.recording.difference.reduced import ValueReducer, measure_likeness
 from a2a_proxy.recording.difference.sequences import align_sequences
 from a2a_proxy.recording.difference.values import CompareResult, DifferenceRow, Ignored, Path, ValueChange
 
@@ -129,7 +129,7 @@ class _Comparison:
         ]
 
         def alike(i: int, j: int) -> int:
-            return likeness(sides[LEFT][i].leaves, sides[RIGHT][j].leaves)
+            return measure_likeness(sides[LEFT][i].leaves, sides[RIGHT][j].leaves)
 
         found = align_sequences([item.token for item in sides[LEFT]], [item.token for item in sides[RIGHT]], alike)
         if found.coarse:

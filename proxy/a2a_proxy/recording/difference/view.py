@@ -63,8 +63,8 @@ def read_exchange(recording: Recording, row: ExchangeRow) -> ComparedExchange:
     byte_count = 0
     for frame_row in recording.frames(row.key, payloads=False):
         frame = frame_row.frame
-        asked = frame.direction is Direction.TO_AGENT and frame.kind is FrameKind.REQUEST
-        if not asked and frame.kind not in _RESPONSE_KINDS:
+        is_request = frame.direction is Direction.TO_AGENT and frame.kind is FrameKind.REQUEST
+        if not is_request and frame.kind not in _RESPONSE_KINDS:
             continue
         byte_count += min(frame.size, LARGE_BYTES)
         if len(result.requests) + len(result.events) >= _MAX_FRAMES or byte_count > _MAX_BYTES:

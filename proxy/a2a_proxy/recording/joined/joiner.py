@@ -66,7 +66,7 @@ def join_recordings(several: MultiReader) -> Iterator[tuple[Recording, NumberMap
             joiner.add_file(member.number, member.recording)
         joiner.copy_new_rows()
         if sessions and all(row.how for row in sessions):
-            joiner.end(max(row.ended for row in sessions))
+            joiner.end_segments(max(row.ended for row in sessions))
         yield Recording.from_connection(db, "the joined recording"), joiner.numbers
 
 
@@ -182,7 +182,7 @@ class Joiner:
         self._batch.tasks += sorted(tasks, key=attrgetter("first"))
         self._tasks = set()
 
-    def notes(self) -> list[Note]:
+    def copied_notes(self) -> list[Note]:
         """Return the notes about exchanges and frames that have been copied."""
         return [
             self.numbers.renumber_note(self._members[file.number].origin(row.session), row.note)
@@ -198,9 +198,9 @@ class Joiner:
         )
         self.writer.write(batch.frames, batch.findings, states)
 
-    def end(self, at: int) -> None:
+    def end_segments(self, at: int) -> None:
         """End all segments and write the rest. All sessions have ended, the last one at `at` (ns)."""
-        self._segment_builder.end(at)
+        self._segment_builder.end_segments(at)
         self._flush_batch()
 
 
@@ -227,7 +227,7 @@ class _SegmentBuilder:
             self._shared.learn_card(view.upstream, decode_payload(frame.payload, frame.schema))
         self._tracker.apply(frame, view, view.client)
 
-    def end(self, at: int) -> None:
+    def end_segments(self, at: int) -> None:
         """End all segments: no frames follow after `at` (ns)."""
         self._tracker.end(at)
 

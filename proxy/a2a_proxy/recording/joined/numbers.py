@@ -94,7 +94,12 @@ class NumberMap:
     def renumber_task(self, of: Origin, value: Task) -> Task:
         """Return a task with its new numbers."""
         missed = tuple(
-            replace(gap, exchange=self.exchange_number(of, gap.exchange), by=self.exchange_number(of, gap.by))
+            replace(
+                gap,
+                exchange=self.exchange_number(of, gap.exchange),
+                by=self.exchange_number(of, gap.by),
+                message=self.exchange_number(of, gap.message),
+            )
             for gap in value.missed
         )
         return replace(

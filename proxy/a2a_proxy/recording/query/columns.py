@@ -94,14 +94,14 @@ def where_version(match: Match) -> Sql:
 def where_connection(*columns: str) -> tuple[Condition, Condition]:
     """Return the conditions on addresses of the connection, for frames and for exchanges."""
 
-    def inside(match: Match) -> Sql:
+    def select_connections(match: Match) -> Sql:
         return sql.join_conditions("OR", *(sql.where_text(column, match) for column in columns)).insert_into(
             "(SELECT id FROM connection WHERE {})"
         )
 
     return (
-        lambda match: inside(match).insert_into(f"{CONNECTION_OF_FRAME} IN {{}}"),
-        lambda match: inside(match).insert_into(f"{CONNECTION_OF_EXCHANGE} IN {{}}"),
+        lambda match: select_connections(match).insert_into(f"{CONNECTION_OF_FRAME} IN {{}}"),
+        lambda match: select_connections(match).insert_into(f"{CONNECTION_OF_EXCHANGE} IN {{}}"),
     )
 
 
@@ -111,7 +111,7 @@ def where_finding(test: Condition) -> tuple[Condition, Condition]:
     A frame matches by its own findings and by findings about its whole exchange or connection.
     """
 
-    def found(match: Match, columns: str, where: str) -> Sql:
+    def select_findings(match: Match, columns: str, where: str) -> Sql:
         return test(match).insert_into(f"(SELECT {columns} FROM finding WHERE {where} AND {{}})")
 
     def of_frame(match: Match) -> Sql:
@@ -123,14 +123,14 @@ def where_finding(test: Condition) -> tuple[Condition, Condition]:
         )
         parts = []
         for left, columns, where in rows:
-            inside = found(match, columns, where)
+            inside = select_findings(match, columns, where)
             own = "f.exchange = 0 AND " if "connection" in columns else ""
             parts.append(inside.insert_into(f"({own}{left} IN {{}})"))
         return sql.join_conditions("OR", *parts)
 
     def of_exchange(match: Match) -> Sql:
         key = f"session << {SESSION_SHIFT} | exchange"
-        return found(match, key, "exchange <> 0").insert_into("e.id IN {}")
+        return select_findings(match, key, "exchange <> 0").insert_into("e.id IN {}")
 
     return of_frame, of_exchange
 

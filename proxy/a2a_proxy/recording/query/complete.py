@@ -142,10 +142,10 @@ def _count_values(name: str, prefix: str, db: sqlite3.Connection) -> dict[str, i
     query = _COUNT_QUERIES[name].replace("{}", str(SAMPLED_ROWS))
     if name in ("task", "ctx"):
         return _count_idents(query, "e.task" if name == "task" else "e.context", prefix, db)
-    told = _value_words(name)
+    words_of_value = _value_words(name)
     counts: dict[str, int] = {}
     for value, count in db.execute(query):
-        word = told(value)
+        word = words_of_value(value)
         if word:
             counts[word] = counts.get(word, 0) + count
     return counts

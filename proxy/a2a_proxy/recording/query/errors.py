@@ -23,8 +23,8 @@ class QueryError(Exception):
     def caret(self) -> str:
         """The expression, and below it a caret at the error. A long expression is cut around it."""
         start = max(0, self.at - 60)
-        shown = "".join(c if c.isprintable() else "?" for c in self.text[start : self.at + 40])
-        return f"{shown}\n{' ' * (self.at - start)}^"
+        visible = "".join(c if c.isprintable() else "?" for c in self.text[start : self.at + 40])
+        return f"{visible}\n{' ' * (self.at - start)}^"
 
 
 class SearchStopped(Exception):

@@ -52,12 +52,12 @@ _COMPARED = ": = " + " ".join(COMPARISONS)
 
 def parse_number(text: str) -> Number:
     """Parse a whole number."""
-    return Number(text, _scale(text, {"": 1}, "a whole number"))
+    return Number(text, _parse_number(text, {"": 1}, "a whole number"))
 
 
 def parse_duration(text: str) -> Number:
     """Parse a duration with its unit. The value is in ns."""
-    return Number(text, _scale(text, _DURATIONS, _DURATION))
+    return Number(text, _parse_number(text, _DURATIONS, _DURATION))
 
 
 def parse_length(text: str) -> int:
@@ -72,10 +72,10 @@ def parse_length(text: str) -> int:
 
 def parse_size(text: str) -> Number:
     """Parse a number of bytes, with or without a unit."""
-    return Number(text, _scale(text, _SIZES, "a size: 512, 10kB, 4MiB"))
+    return Number(text, _parse_number(text, _SIZES, "a size: 512, 10kB, 4MiB"))
 
 
-def _scale(text: str, units: Mapping[str, int], what: str) -> int:
+def _parse_number(text: str, units: Mapping[str, int], what: str) -> int:
     value = _exact_value(text, units, what)
     if abs(value) > _MAX_INT64:
         raise InvalidValue(f'"{text}" is too large')

@@ -15,7 +15,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
-from a2a_proxy.model.task import ArtifactState, MissedGenerations, Support, Task
+from a2a_proxy.model.task import ArtifactState, MissedGenerations, MissedReason, Support, Task
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import (
     ConnectionRow,
@@ -43,7 +43,7 @@ _extra_decoder = msgspec.json.Decoder(Extra)
 _decode_texts = json_reader(tuple[str, ...])
 _decode_numbers = json_reader(tuple[int, ...])
 _decode_pairs = json_reader(tuple[tuple[int, int], ...])
-_decode_runs = json_reader(tuple[tuple[int, int, int, int, int | None, int, int], ...])
+_decode_runs = json_reader(tuple[tuple[int | None, ...], ...])
 _decode_counters = json_reader(dict[str, int])
 _decode_evidence = json_reader(dict[str, str])
 
@@ -392,8 +392,12 @@ class RowDecoder:
 
 
 def _make_missed(run: tuple[Any, ...], start: int) -> MissedGenerations:
-    first, last, at, exchange, healed, by, generation = run
-    return MissedGenerations(first, last, start + at, exchange, _absolute_time(start, healed), by, generation)
+    """Return a run of missed generations. Runs of earlier versions have no reason and no message."""
+    first, last, at, exchange, healed, by, generation, reason, message = (*run, 0, 0)[:9] if len(run) == 7 else run
+    if None in (first, last, at, exchange, by, generation, reason, message):
+        raise ValueError("a member of a run of missed generations is null")
+    closed = _absolute_time(start, healed)
+    return MissedGenerations(first, last, start + at, exchange, closed, by, generation, MissedReason(reason), message)
 
 
 def _absolute_time(start: int, at: int | None) -> int:

@@ -38,13 +38,13 @@ def create_atomically(path: str | os.PathLike[str], *, overwrite: bool = False) 
     """
     target = Path(path)
     check_recording_target(target, overwrite=overwrite)
-    made = target.with_name(f".{target.name}.{os.getpid()}")
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with contextlib.closing(open_writable(made)) as db:
+        with contextlib.closing(open_writable(draft)) as db:
             yield db
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         check_recording_target(target, overwrite=overwrite)
-        os.replace(made, target)
+        os.replace(draft, target)
     finally:
         for suffix in ("", "-wal", "-shm"):
-            Path(f"{made}{suffix}").unlink(missing_ok=True)
+            Path(f"{draft}{suffix}").unlink(missing_ok=True)

@@ -141,13 +141,13 @@ def _create_file(file: Path) -> None:
     except OSError as error:
         raise RecordingError(f"cannot record to {file}: {error.strerror}", NAME_ANOTHER) from None
     os.close(handle)
-    made = Path(name)
+    draft = Path(name)
     try:
         with translate_errors(file):
-            _create_tables(made)
+            _create_tables(draft)
         with _lock_folder(file.parent):
             _remove_stale_log(file)
-            _move_into_place(made, file)
+            _move_into_place(draft, file)
     finally:
         for suffix in ("", "-wal", "-shm"):
             Path(name + suffix).unlink(missing_ok=True)
@@ -187,15 +187,15 @@ def _create_tables(file: Path) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
 
 
-def _move_into_place(made: Path, file: Path) -> None:
+def _move_into_place(draft: Path, file: Path) -> None:
     """Give the file its name without replacing another: by a link if the file system has links, else by a rename."""
     try:
-        os.link(made, file)
+        os.link(draft, file)
     except FileExistsError:
         return
     except OSError:
         if not file.exists():
-            made.rename(file)
+            draft.rename(file)
 
 
 class translate_errors:  # used like a function, and entered for every row that is read

@@ -38,7 +38,7 @@ def check_row(table: str) -> Callable[[_Reader[_Self, _P, _Value]], _Reader[_Sel
     columns, known = declared_types()[table], set[tuple[type, ...]]()
 
     def decorate(make: _Reader[_Self, _P, _Value]) -> _Reader[_Self, _P, _Value]:
-        def made(self: _Self, row: Row, /, *args: _P.args, **more: _P.kwargs) -> _Value:
+        def make_row(self: _Self, row: Row, /, *args: _P.args, **more: _P.kwargs) -> _Value:
             try:
                 types = tuple(map(type, row))
                 if types not in known:
@@ -50,8 +50,8 @@ def check_row(table: str) -> Callable[[_Reader[_Self, _P, _Value]], _Reader[_Sel
                 place = next(iter(row), None)
                 raise RecordingError(f"row {place!r} of table {table} is not valid", DAMAGED_HINT) from wrong
 
-        functools.update_wrapper(made, make)
-        return made
+        functools.update_wrapper(make_row, make)
+        return make_row
 
     return decorate
 

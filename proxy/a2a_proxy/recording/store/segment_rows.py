@@ -57,9 +57,9 @@ class SegmentWriter:
             self._replace_row("handoff", changes.handoffs, self._handoff_row)
 
     def _replace_row(self, table: str, values: Sequence[Any], row: Any) -> None:
-        wanted = {name for value in values for name in (value.task_id, value.context_id)}
-        wanted.update(value.to_task for value in values if table == "handoff")
-        self._idents.learn(wanted)
+        idents = {name for value in values for name in (value.task_id, value.context_id)}
+        idents.update(value.to_task for value in values if table == "handoff")
+        self._idents.learn(idents)
         self._db.executemany(_INSERT[table], [row(value) for value in values])
 
     def _relative_time(self, at: int) -> int | None:

@@ -57,15 +57,15 @@ class SkippedSession(msgspec.Struct, frozen=True):
 
 def plan_merge(several: MultiReader) -> tuple[list[MergedSession], list[SkippedSession]]:
     """Return the sessions to merge, by start time, and the sessions to skip."""
-    taken = [MergedSession(member, row, member.recording.counts(row.id).frames) for member, row in several.sessions()]
-    home = {each.row.facts.uuid: each.member for each in taken}
-    left = [
+    merged = [MergedSession(member, row, member.recording.counts(row.id).frames) for member, row in several.sessions()]
+    home = {each.row.facts.uuid: each.member for each in merged}
+    skipped = [
         SkippedSession(member, row, home[row.facts.uuid])
         for member in several.members
         for row in member.recording.sessions()
         if home[row.facts.uuid] is not member
     ]
-    return taken, left
+    return merged, skipped
 
 
 def merge_sessions(
@@ -78,9 +78,9 @@ def merge_sessions(
     """
     check_merge_target(several, into, overwrite=overwrite)
     with _hold_snapshots(several), create_atomically(into, overwrite=overwrite) as db:
-        taken, _ = plan_merge(several)
-        _Merge(db, several, taken).run()
-    return taken
+        merged, _ = plan_merge(several)
+        _Merge(db, several, merged).run()
+    return merged
 
 
 def check_merge_target(several: MultiReader, into: str | os.PathLike[str], *, overwrite: bool) -> None:
@@ -140,16 +140,16 @@ class _Merge:
         """Copy the remaining rows of a session, and end it."""
         member, row = self._merged_sessions[whose].member, self._merged_sessions[whose].row
         recording, session, writer = member.recording, row.id, self._writers.pop(whose)
-        put = partial(_write_values, writer)
-        put("connections", (each.connection for each in recording.connections(session)))
-        put("exchanges", (each.exchange for each in recording.exchanges(session)))
-        put("tasks", (each.task for each in recording.tasks(session)))
+        write_values = partial(_write_values, writer)
+        write_values("connections", (each.connection for each in recording.connections(session)))
+        write_values("exchanges", (each.exchange for each in recording.exchanges(session)))
+        write_values("tasks", (each.task for each in recording.tasks(session)))
         for findings in _batches(each.finding for each in recording.findings(session)):
             writer.write([], findings)
         if recording.has_segments():
-            put("segments", (each.segment for each in recording.segments(session)))
-            put("interruptions", (each.interruption for each in recording.interruptions(session)))
-            put("handoffs", (each.handoff for each in recording.handoffs(session)))
+            write_values("segments", (each.segment for each in recording.segments(session)))
+            write_values("interruptions", (each.interruption for each in recording.interruptions(session)))
+            write_values("handoffs", (each.handoff for each in recording.handoffs(session)))
         else:
             for changes in rebuild_segments(recording, row):
                 writer.write([], [], changes)

@@ -39,8 +39,8 @@ def open_redacted(recording: Recording, policy: RedactionPolicy, label_key: byte
     """Yield a private copy of the recording, redacted by the policy. Raises RecordingError if it is damaged."""
     db = open_private()
     try:
-        made = Recording.from_connection(db, recording.path)
-        yield Redaction(made, _fill_copy(db, made, recording, policy, label_key))
+        redacted = Recording.from_connection(db, recording.path)
+        yield Redaction(redacted, _fill_copy(db, redacted, recording, policy, label_key))
     finally:
         db.close()
 
@@ -58,7 +58,7 @@ class Redaction(msgspec.Struct, frozen=True):
 
 
 def _fill_copy(
-    db: sqlite3.Connection, made: Recording, recording: Recording, policy: RedactionPolicy, label_key: bytes
+    db: sqlite3.Connection, redacted: Recording, recording: Recording, policy: RedactionPolicy, label_key: bytes
 ) -> dict[int, int]:
     sessions: dict[int, int] = {}
     for row in recording.sessions():
@@ -74,13 +74,13 @@ def _fill_copy(
             writer.write(frames)
         for changes in session.changes():
             writer.write([], [], changes)
-        for findings in _batches(_clean_findings(recording, row, made, writer.session, scrubber, policy)):
+        for findings in _batches(_clean_findings(recording, row, redacted, writer.session, scrubber, policy)):
             writer.write([], findings)
         notes = (
             msgspec.structs.replace(each.note, text=scrubber.text(each.note.text)) for each in recording.notes(row.id)
         )
         store_notes(db, writer.session, row.facts.started, notes)
-        for changes in rebuild_segments(made, msgspec.structs.replace(row, id=writer.session)):
+        for changes in rebuild_segments(redacted, msgspec.structs.replace(row, id=writer.session)):
             writer.write([], [], changes)
         if row.how or row.complete or row.ended:
             writer.finish(row.ended, how=row.how, complete=scrubber.text(row.complete), lost=row.lost, edits=row.edits)
@@ -88,7 +88,12 @@ def _fill_copy(
 
 
 def _clean_findings(
-    recording: Recording, row: SessionRow, made: Recording, session: int, scrubber: Redactor, policy: RedactionPolicy
+    recording: Recording,
+    row: SessionRow,
+    redacted: Recording,
+    session: int,
+    scrubber: Redactor,
+    policy: RedactionPolicy,
 ) -> Iterator[Finding]:
     """Yield the redacted findings of a session.
 
@@ -99,15 +104,15 @@ def _clean_findings(
     if not policy.metadata_only:
         yield from stored
         return
-    said: set[tuple[str, int, int]] = set()
+    reported: set[tuple[str, int, int]] = set()
     for each in stored:
         if each.rule.startswith(RULE_PREFIX):
-            said.add((each.rule, each.exchange, each.seq))
+            reported.add((each.rule, each.exchange, each.seq))
         else:
             yield each
     copy = msgspec.structs.replace(row, id=session)
-    for each in recheck_session(made, copy):
-        if (each.rule, each.exchange, each.seq) in said:
+    for each in recheck_session(redacted, copy):
+        if (each.rule, each.exchange, each.seq) in reported:
             yield each
 
 

@@ -18,7 +18,7 @@ from a2a_proxy.recording.cassette.file import is_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow
 from a2a_proxy.redaction.policy import RedactionPolicy
-from a2a_proxy.redaction.scanner import Clue, Looking, Sight
+from a2a_proxy.redaction.scanner import Clue, ScanningRedactor, Sight
 
 _LABEL_PATTERN = re.compile(rb"redacted-[0-9a-f]{12}")
 _EXCERPT_CHARS = 3
@@ -65,24 +65,24 @@ def scan_recording(
 
     Raises RecordingError, OSError.
     """
-    looking = Looking(policy, random=random)
+    scanner = ScanningRedactor(policy, random=random)
     several = len(recording.sessions()) > 1
     labels: set[bytes] = set()
-    for _ in _find_sights(recording, looking, several, labels):  # to collect the secrets
+    for _ in _find_sights(recording, scanner, several, labels):  # to collect the secrets
         pass
     found: list[Secret] = []
     values = 0
-    for place, sights in _find_sights(recording, looking, several, labels):
+    for place, sights in _find_sights(recording, scanner, several, labels):
         values += 1
         found += [Secret(place, each.where, each.clue, each.secret) for each in sights]
     if file is not None and is_cassette(file):
         known = {each.secret for each in found}
-        found += [each for each in _scan_lines(file, looking) if each.secret not in known]
+        found += [each for each in _scan_lines(file, scanner) if each.secret not in known]
     return ScanResult(found, len(labels), values)
 
 
 def _find_sights(
-    recording: Recording, scanner: Looking, several: bool, labels: set[bytes]
+    recording: Recording, scanner: ScanningRedactor, several: bool, labels: set[bytes]
 ) -> Iterator[tuple[str, list[Sight]]]:
     for session in recording.sessions():
         of = f"{session.id}:" if several else "#"
@@ -104,14 +104,16 @@ def _find_sights(
         yield from _scan_rest(recording, session, scanner)
 
 
-def _scan_session(session: SessionRow, scanner: Looking) -> list[Sight]:
+def _scan_session(session: SessionRow, scanner: ScanningRedactor) -> list[Sight]:
     facts = session.facts
-    told: list[tuple[str, Iterable[str]]] = [("command", facts.command), ("upstreams", facts.upstreams)]
-    told += [("listens", facts.listens), ("complete", (session.complete,)), ("redaction", facts.redaction)]
-    return [sight for name, texts in told for sight in scanner.in_texts(name, texts)]
+    texts_by_place: list[tuple[str, Iterable[str]]] = [("command", facts.command), ("upstreams", facts.upstreams)]
+    texts_by_place += [("listens", facts.listens), ("complete", (session.complete,)), ("redaction", facts.redaction)]
+    return [sight for name, texts in texts_by_place for sight in scanner.in_texts(name, texts)]
 
 
-def _scan_rest(recording: Recording, session: SessionRow, scanner: Looking) -> Iterator[tuple[str, list[Sight]]]:
+def _scan_rest(
+    recording: Recording, session: SessionRow, scanner: ScanningRedactor
+) -> Iterator[tuple[str, list[Sight]]]:
     for task in recording.tasks(session.id):
         yield f"task {task.task.task_id[:8]}", scanner.in_value(task.task)
     for finding in recording.findings(session.id):
@@ -120,7 +122,7 @@ def _scan_rest(recording: Recording, session: SessionRow, scanner: Looking) -> I
         yield "note", scanner.in_texts("text", (note.note.text,))
 
 
-def _scan_lines(file: Path, scanner: Looking) -> Iterator[Secret]:
+def _scan_lines(file: Path, scanner: ScanningRedactor) -> Iterator[Secret]:
     """Yield secrets in the lines of a cassette, including members that are not imported.
 
     The file was imported before, so each line is JSON.

@@ -55,10 +55,10 @@ class FrameWriter:
         if not frames:
             return
         pairs = dict.fromkeys([(each.task_id, each.context_id) for each in frames])
-        wanted = dict.fromkeys(chain.from_iterable(pairs))  # in this order: see `frame.context` in `schema`
-        wanted.update(dict.fromkeys([each.artifact_id for each in frames]))
-        wanted.update(dict.fromkeys([each.rpc_id for each in frames]))
-        self._idents.learn(wanted)
+        idents = dict.fromkeys(chain.from_iterable(pairs))  # in this order: see `frame.context` in `schema`
+        idents.update(dict.fromkeys([each.artifact_id for each in frames]))
+        idents.update(dict.fromkeys([each.rpc_id for each in frames]))
+        self._idents.learn(idents)
         last = self._db.execute("SELECT coalesce(max(id), 0) FROM frame").fetchone()[0]
         self._db.executemany(_INSERT, self._frame_rows(frames, last))
 

@@ -47,7 +47,7 @@ _REPLACE_TASK = (
 )
 
 
-def _changed(known: Task | None, task: Task) -> list[tuple[int, ArtifactState]]:
+def _changed_artifacts(known: Task | None, task: Task) -> list[tuple[int, ArtifactState]]:
     """Return the artifacts of a task that are new or changed, with their positions."""
     before = known.artifacts if known is not None else ()
     same = len(before)
@@ -105,14 +105,14 @@ class StateWriter:
         return self._words.row_number(pack_json(values)) if values else 0
 
     def _learn_values(self, changes: Changes, findings: Sequence[Finding]) -> None:
-        wanted = {finding.task_id for finding in findings}
+        idents = {finding.task_id for finding in findings}
         for exchange in changes.exchanges:
-            wanted.update((exchange.task_id, exchange.context_id, exchange.rpc_id))
+            idents.update((exchange.task_id, exchange.context_id, exchange.rpc_id))
         for task in changes.tasks:
-            wanted.update((task.task_id, task.context_id))
+            idents.update((task.task_id, task.context_id))
             known = self._tasks.get((task.agent, task.task_id))
-            wanted.update(artifact.artifact_id for _, artifact in _changed(known, task))
-        self._idents.learn(wanted)
+            idents.update(artifact.artifact_id for _, artifact in _changed_artifacts(known, task))
+        self._idents.learn(idents)
 
     def _relative_time(self, at: int) -> int | None:
         return at - self._started if at else None
@@ -198,7 +198,7 @@ class StateWriter:
         if known is not None and known.first < value.first:  # the task was dropped from memory and seen again
             value = merge_tasks(known, value)
         self._db.execute(_REPLACE_TASK, self._task_row(value))
-        changed = _changed(known, value)
+        changed = _changed_artifacts(known, value)
         if changed or (known is not None and len(known.artifacts) > len(value.artifacts)):
             self._write_artifacts(value, changed)
         self._tasks[name] = value
@@ -238,7 +238,8 @@ class StateWriter:
 
     def _missed_values(self, value: MissedGenerations) -> list[int | None]:
         at, healed = value.at - self._started, self._relative_time(value.healed)
-        return [value.first, value.last, at, value.exchange, healed, value.by, value.generation]
+        closed = (value.by, value.generation, int(value.reason), value.message)
+        return [value.first, value.last, at, value.exchange, healed, *closed]
 
     def _write_artifacts(self, task: Task, changed: list[tuple[int, ArtifactState]]) -> None:
         find = "SELECT id FROM task WHERE session = ? AND agent = ? AND ident = ?"

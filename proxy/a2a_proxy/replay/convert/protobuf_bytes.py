@@ -1,11 +1,13 @@
-"""Canonical JSON as protobuf bytes of a gRPC message."""
+"""Canonical JSON as protobuf bytes of a gRPC message, with fields of the recorded one that are not in the schema."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from a2a_proto import RenderError, from_dict
+from google.protobuf.message import Message
+
+from a2a_proto import ParseError, RenderError, from_dict, parse
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, Operation, message_names
 from a2a_proxy.protocol.schema import MEDIA_SCHEMA_SET, schema_of, schema_set_of, split_schema
@@ -68,3 +70,46 @@ def _add_zones(value: Any, depth: int = 0) -> Any:
 
 def _add_zone(value: Any) -> Any:
     return f"{value}Z" if isinstance(value, str) and _ZONELESS.fullmatch(value) else value
+
+
+def add_unknown_fields(data: bytes, recorded: bytes, schema: str) -> bytes:
+    """Return a message with the unknown fields, at any depth, of the recorded one it was built from. Both have the
+    schema.
+
+    So the messages of a newer agent, or of one with its own fields, are replayed completely. Identifiers in such fields
+    stay as recorded, because the fields cannot be decoded.
+    """
+    line, name = split_schema(schema)
+    try:
+        old: Message = parse(line, name, recorded)  # type: ignore[arg-type]
+    except ParseError:  # the recorded bytes cannot be decoded, so they have no fields to copy
+        return data
+    whole = old.ByteSize()
+    old.DiscardUnknownFields()
+    if old.ByteSize() == whole:
+        return data
+    converted: Message = parse(line, name, data)  # type: ignore[arg-type]
+    _copy_unknown_fields(parse(line, name, recorded), converted)  # type: ignore[arg-type]
+    return converted.SerializeToString(deterministic=True)
+
+
+def _copy_unknown_fields(old: Message, converted: Message) -> None:
+    bare = type(old)()
+    bare.CopyFrom(old)
+    for field, _ in bare.ListFields():
+        bare.ClearField(field.name)
+    converted.MergeFromString(bare.SerializeToString())
+    for field, value in old.ListFields():
+        if field.message_type is None:
+            continue
+        other = getattr(converted, field.name)
+        if isinstance(value, Message):
+            if converted.HasField(field.name):
+                _copy_unknown_fields(value, other)
+        elif not field.message_type.GetOptions().map_entry:
+            for one, two in zip(value, other, strict=False):
+                _copy_unknown_fields(one, two)
+        elif field.message_type.fields_by_name["value"].message_type is not None:
+            for key in value:
+                if key in other:
+                    _copy_unknown_fields(value[key], other[key])

@@ -17,9 +17,8 @@ from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import JSON, is_protobuf, schema_set_of
 from a2a_proxy.replay.convert.errors import ReplayError, parse_grpc_error, parse_rest_response, parse_rpc_error
 from a2a_proxy.replay.convert.form import Json
-from a2a_proxy.replay.convert.protobuf_bytes import encode_answer
+from a2a_proxy.replay.convert.protobuf_bytes import add_unknown_fields, encode_answer
 from a2a_proxy.replay.convert.responses import convert_answer
-from a2a_proxy.replay.convert.unknown_fields import add_unknown_fields
 from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.miss import Miss, MissKind
 from a2a_proxy.replay.core.player_io import PlayerSend

@@ -66,7 +66,7 @@ def unservable_reason(call: RecordedCall, binding: Binding) -> str:
         return "a live stream is served only on its recorded binding"
     if call.dialect in _RPC_ONLY_DIALECTS and binding in (Binding.REST, Binding.GRPC):
         return f"{call.dialect} has no {binding}"
-    if binding in (Binding.JSONRPC, Binding.STDIO) and not _missing_operation(call):
+    if binding in (Binding.JSONRPC, Binding.STDIO) and not _has_rpc_method(call):
         return f"{call.operation} is not a method of JSON-RPC {call.dialect}"
     if (
         binding is Binding.STDIO
@@ -77,7 +77,7 @@ def unservable_reason(call: RecordedCall, binding: Binding) -> str:
     return _grpc_obstacle(call) if binding is Binding.GRPC else _framing_obstacle(call, binding)
 
 
-def _missing_operation(call: RecordedCall) -> bool:
+def _has_rpc_method(call: RecordedCall) -> bool:
     try:
         rpc_method(call.operation, call.dialect)
     except LookupError:

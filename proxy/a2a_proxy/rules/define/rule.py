@@ -37,6 +37,8 @@ class RuleFinding(msgspec.Struct, frozen=True, kw_only=True):
     """The frame of the finding if it is not the current one; -1 for the exchange as a whole."""
     track: ExchangeRecord | None = None
     """The exchange of the finding if it is not the current one."""
+    evidence: dict[str, str] = {}
+    """Further values for programs, by name."""
 
 
 Judge = Callable[[RuleContext], Iterable[RuleFinding]]

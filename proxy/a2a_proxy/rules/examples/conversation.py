@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import re
 import struct
+from collections.abc import Callable
 from typing import Any, Literal
 
 import hpack
@@ -11,11 +13,14 @@ import msgspec
 
 from a2a_proto import from_dict, message_class
 from a2a_proxy.model.chunk import ChunkKind, Direction
-from a2a_proxy.rules.examples.annotations import HOST, header_notes, media_notes, request_notes, version_notes
 from a2a_proxy.rules.examples.objects import Json, card, chunk, error_info
 from a2a_proxy.rules.examples.script import MS, STEP, UPSTREAM, PeerStep, Script, ScriptConnection
 
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
+HOST = "localhost:8000"
+_JSON_TYPES = ("application/json", "application/a2a+json")
+_OLD_METHOD = re.compile(r'"method":"\w+/')
+"""A JSON-RPC method of 0.x."""
 
 Fields = dict[str, str | None]
 """Header fields to add or change; None removes a field."""
@@ -99,14 +104,13 @@ class _Conversation:
         return ScriptConnection(tuple(self.steps), self.at, self._upstream, self._client, self.closes)
 
 
-def _header_block(first: str, fields: dict[str, str], changes: Fields | None) -> tuple[bytes, dict[str, str]]:
-    made: dict[str, str] = dict(fields)
-    for name, value in (changes or {}).items():
-        made = {key: item for key, item in made.items() if key.lower() != name.lower()}
-        if value is not None:
-            made[name] = value
-    lines = [first, *(f"{name}: {item}" for name, value in made.items() for item in value.split("\0"))]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"), made
+def _header_block(first: str, fields: dict[str, str], changes: Fields | None) -> bytes:
+    """Return the first line and the header fields with their changes; a changed field replaces those of any case."""
+    changed = {name.lower() for name in changes or {}}
+    kept = {name: value for name, value in fields.items() if name.lower() not in changed}
+    kept |= {name: value for name, value in (changes or {}).items() if value is not None}
+    lines = [first, *(f"{name}: {item}" for name, value in kept.items() for item in value.split("\0"))]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
 def _reason_phrase(status: int) -> str:
@@ -115,50 +119,105 @@ def _reason_phrase(status: int) -> str:
     )
 
 
-def http(
-    method: str,
-    target: str,
-    body: str | bytes = "",
-    *,
-    headers: Fields | None = None,
-    status: int = 200,
-    answer: str | bytes | None = "",
-    reply_headers: Fields | None = None,
-    host: str = HOST,
-    version: str = "1.0",
-    seconds: float = 0,
-    upstream: str = UPSTREAM,
-    client: str = "127.0.0.1",
-    media: str = "application/json",
-) -> Script:
-    """Return one HTTP/1.1 exchange. `seconds` is the agent's delay; with `answer` None it never answers."""
+class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The unusual properties of an HTTP/1.1 exchange."""
+
+    headers: Fields | None = None
+    """Changes of the header fields of the request."""
+    status: int = 200
+    reply_headers: Fields | None = None
+    """Changes of the header fields of the response."""
+    host: str = HOST
+    version: str = "1.0"
+    """`A2A-Version`; empty for none."""
+    seconds: float = 0
+    """The agent's delay."""
+    upstream: str = UPSTREAM
+    client: str = "127.0.0.1"
+    media: str = "application/json"
+    """The content type of the bodies."""
+    finish: Finish = "end"
+    """How a stream ends."""
+
+
+def http(method: str, target: str, body: str | bytes = "", answer: str | bytes | None = "", **options: Any) -> Script:
+    """Return one HTTP/1.1 exchange; `options` are the members of `HttpOptions`. With `answer` None the agent never
+    answers.
+    """
+    chosen = HttpOptions(**options)
 
     def make() -> ScriptConnection:
-        talk = _Conversation(upstream, client)
-        data = body.encode() if isinstance(body, str) else body
-        fields = {"Host": host}
-        if version:
-            fields["A2A-Version"] = version
-        if data:
-            fields |= {"Content-Type": media, "Content-Length": str(len(data))}
-        head, _ = _header_block(f"{method} {target} HTTP/1.1", fields, headers)
-        text = data.decode("latin-1")
-        odd = request_notes(target, text, headers, version=version, media=media, host=host, upstream=upstream)
-        talk.add_step(UP, head + data, f"{method} {target}{header_notes(headers, *odd)}  {text}".rstrip())
-        talk.add_pause(seconds)
+        talk = _Conversation(chosen.upstream, chosen.client)
+        _add_http_request(talk, f"{method} {target}", {"Host": chosen.host}, body, chosen)
         if answer is None:
             talk.closes = False
             return talk.to_connection()
-        said = answer.encode() if isinstance(answer, str) else answer
-        fields = {"Content-Type": media, "Content-Length": str(len(said))} if said else {"Content-Length": "0"}
-        head, _ = _header_block(f"HTTP/1.1 {status} {_reason_phrase(status)}", fields, reply_headers)
-        odd = media_notes(media, reply_headers) if said else []
-        talk.add_step(
-            DOWN, head + said, f"{status}{header_notes(reply_headers, *odd)}  {said.decode('latin-1')}".rstrip()
-        )
+        data = answer.encode() if isinstance(answer, str) else answer
+        fields = {"Content-Type": chosen.media, "Content-Length": str(len(data))} if data else {"Content-Length": "0"}
+        first = f"HTTP/1.1 {chosen.status} {_reason_phrase(chosen.status)}"
+        changes = chosen.reply_headers
+        notes = _media_notes(chosen.media, changes) if data else []
+        text = f"{chosen.status}{_header_notes(changes, *notes)}  {data.decode('latin-1')}".rstrip()
+        talk.add_step(DOWN, _header_block(first, fields, changes) + data, text)
         return talk.to_connection()
 
     return Script.of(make)
+
+
+def _add_http_request(
+    talk: _Conversation, line: str, fields: dict[str, str], body: str | bytes, options: HttpOptions
+) -> None:
+    """Add the request, and the agent's delay after it. `line` is the request line without its version."""
+    data = body.encode() if isinstance(body, str) else body
+    if options.version:
+        fields = fields | {"A2A-Version": options.version}
+    if data:
+        fields = fields | {"Content-Type": options.media, "Content-Length": str(len(data))}
+    text = data.decode("latin-1" if isinstance(body, bytes) else "utf-8")
+    notes = _header_notes(options.headers, *_request_notes(line.partition(" ")[2], text, options))
+    talk.add_step(
+        UP, _header_block(f"{line} HTTP/1.1", fields, options.headers) + data, f"{line}{notes}  {text}".rstrip()
+    )
+    talk.add_pause(options.seconds)
+
+
+def _header_notes(changes: Fields | None, *more: str) -> str:
+    """Return the header fields changed by an example, and further notes, in brackets. A field with several values is
+    listed once for each.
+    """
+    notes = [*more]
+    for name, value in (changes or {}).items():
+        notes += [f"(no {name})"] if value is None else [f"{name}: {item}" for item in value.split("\0")]
+    return f" [{'; '.join(notes)}]" if notes else ""
+
+
+def _request_notes(target: str, body: str, options: HttpOptions) -> list[str]:
+    """Return the unusual properties of an HTTP request: the version, the content type of a body that is not JSON, the
+    host, and the agent's URL if it is not the usual one.
+    """
+    notes = [f"to {options.upstream}"] if options.upstream != UPSTREAM else []
+    if options.host not in (HOST, options.upstream.partition("://")[2]):
+        notes.append(f"Host: {options.host}")
+    expected = "" if target.startswith(("/.well-known/", "/v1/")) or _OLD_METHOD.search(body) else "1.0"
+    notes += _version_notes(options.version, expected, options.headers)
+    return notes + (_media_notes(options.media, options.headers) if body else [])
+
+
+def _version_notes(version: str, expected: str, changes: Fields | None) -> list[str]:
+    """Return the version if it is not the expected one."""
+    if version == expected or _is_changed(changes, "a2a-version"):
+        return []
+    return [f"A2A-Version: {version}" if version else "(no A2A-Version)"]
+
+
+def _media_notes(media: str, changes: Fields | None) -> list[str]:
+    """Return the content type if it is not JSON."""
+    return [] if media in _JSON_TYPES or _is_changed(changes, "content-type") else [f"Content-Type: {media}"]
+
+
+def _is_changed(changes: Fields | None, name: str) -> bool:
+    """Whether the example changes this field, which is then shown anyway."""
+    return any(each.lower() == name for each in changes or {})
 
 
 def rpc(
@@ -201,7 +260,7 @@ def rpc_stream(
     def wrap(event: Json) -> str:
         return json_text({"jsonrpc": "2.0", "id": id} | (event if "error" in event else {"result": event}))
 
-    return _stream_exchange("POST", "/", json_text(request), events, wrap, **options)
+    return _stream_exchange("POST /", json_text(request), events, wrap, **options)
 
 
 def rest(method: str, target: str, body: Any = None, result: Any = None, **http_options: Any) -> Script:
@@ -216,7 +275,7 @@ def rest(method: str, target: str, body: Any = None, result: Any = None, **http_
 def rest_stream(method: str, target: str, body: Any, *events: Event, **options: Any) -> Script:
     """Return a REST call answered by an event stream."""
     text = "" if body is None else json_text(body)
-    return _stream_exchange(method, target, text, events, json_text, media="application/a2a+json", **options)
+    return _stream_exchange(f"{method} {target}", text, events, json_text, media="application/a2a+json", **options)
 
 
 def rest_error(
@@ -234,37 +293,17 @@ def rpc_error(code: int, reason: str = "", text: str = "it failed", **metadata: 
 
 
 def _stream_exchange(
-    method: str,
-    target: str,
-    body: str,
-    events: tuple[Event, ...],
-    wrap: Any,
-    *,
-    headers: Fields | None = None,
-    reply_headers: Fields | None = None,
-    finish: Finish = "end",
-    seconds: float = 0,
-    version: str = "1.0",
-    host: str = HOST,
-    media: str = "application/json",
-    upstream: str = UPSTREAM,
-    client: str = "127.0.0.1",
+    line: str, body: str, events: tuple[Event, ...], wrap: Callable[[Json], str], **options: Any
 ) -> Script:
+    """Return an exchange answered by an event stream; `options` are the members of `HttpOptions`."""
+    chosen = HttpOptions(**options)
+
     def make() -> ScriptConnection:
-        talk = _Conversation(upstream, client)
-        data = body.encode()
-        fields = {"Host": host, "Accept": "text/event-stream"}
-        if version:
-            fields["A2A-Version"] = version
-        if data:
-            fields |= {"Content-Type": media, "Content-Length": str(len(data))}
-        head, _ = _header_block(f"{method} {target} HTTP/1.1", fields, headers)
-        odd = request_notes(target, body, headers, version=version, media=media, host=host, upstream=upstream)
-        talk.add_step(UP, head + data, f"{method} {target}{header_notes(headers, *odd)}  {body}".rstrip())
-        talk.add_pause(seconds)
+        talk = _Conversation(chosen.upstream, chosen.client)
+        _add_http_request(talk, line, {"Host": chosen.host, "Accept": "text/event-stream"}, body, chosen)
         fields = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "Transfer-Encoding": "chunked"}
-        head, _ = _header_block("HTTP/1.1 200 OK", fields, reply_headers)
-        talk.add_step(DOWN, head, f"200 text/event-stream{header_notes(reply_headers)}")
+        head = _header_block("HTTP/1.1 200 OK", fields, chosen.reply_headers)
+        talk.add_step(DOWN, head, f"200 text/event-stream{_header_notes(chosen.reply_headers)}")
         for event in events:
             if isinstance(event, EventPause):
                 talk.add_pause(event.seconds)
@@ -276,19 +315,19 @@ def _stream_exchange(
                 else _event_text(event, wrap)
             )
             talk.add_step(DOWN, b"%x\r\n%s\r\n" % (len(block), block), f"event  {text}")
-        _finish_conversation(talk, finish, b"0\r\n\r\n")
+        _finish_conversation(talk, chosen.finish, b"0\r\n\r\n")
         return talk.to_connection()
 
     return Script.of(make)
 
 
-def _event_text(event: Event, wrap: Any) -> str:
+def _event_text(event: Event, wrap: Callable[[Json], str]) -> str:
     if isinstance(event, LargeArtifactUpdate):
         event = event.event
     return wrap(event) if isinstance(event, dict) else str(event)
 
 
-def _sse_block(event: Event, wrap: Any) -> bytes:
+def _sse_block(event: Event, wrap: Callable[[Json], str]) -> bytes:
     if isinstance(event, RawBytes):
         return event.data
     return b"data: " + _event_text(event, wrap).encode() + b"\n\n"
@@ -381,110 +420,136 @@ def _message_bytes(name: str, value: Json | str | bytes) -> bytes:
     return from_dict(line, name, value).SerializeToString()  # type: ignore[arg-type]
 
 
-def grpc(
-    method: str,
-    request: Json | bytes | RawBytes,
-    *answers: Json | bytes | RawBytes | EventPause | ClientMessage | HalfClosed | LargeArtifactUpdate | MergedMessage,
-    status: int | None = 0,
-    text: str = "",
-    details: list[Json] | None = None,
-    details_code: int | None = None,
-    headers: Fields | None = None,
-    reply_headers: Fields | None = None,
-    trailers: Fields | None = None,
-    finish: Finish = "end",
-    seconds: float = 0,
-    path: str = "",
-    version: str = "1.0",
-    http_status: int = 200,
-    upstream: str = UPSTREAM,
-    client: str = "127.0.0.1",
-    half_close: bool = True,
-    reset: int = 2,
-    asks: str = "",
-    tells: str = "",
-) -> Script:
-    """Return a gRPC call: its request, its answers, its trailers (`status` None: no trailers).
+class GrpcOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The unusual properties of a gRPC call."""
 
-    `details` are ErrorInfo objects, `reset` is the code used with the finish "cut". `asks` and `tells` are the message
-    types if they differ from 1.0; `StreamRequest@live-2153` includes the schema set.
-    """
-    asks = asks or _REQUEST_MESSAGES.get(method, f"{method}Request")
-    tells = tells or _ANSWER_MESSAGES.get(method, "StreamResponse")
+    status: int | None = 0
+    """`grpc-status`; None for no trailers."""
+    text: str = ""
+    """`grpc-message`."""
+    details: list[Json] | None = None
+    """ErrorInfo objects of `grpc-status-details-bin`."""
+    details_code: int | None = None
+    """The status in the details if it is another one."""
+    headers: Fields | None = None
+    reply_headers: Fields | None = None
+    trailers: Fields | None = None
+    finish: Finish = "end"
+    seconds: float = 0
+    """The agent's delay."""
+    path: str = ""
+    version: str = "1.0"
+    """`a2a-version`; empty for none."""
+    http_status: int = 200
+    upstream: str = UPSTREAM
+    client: str = "127.0.0.1"
+    half_close: bool = True
+    """Whether the request ends the client's side of the stream."""
+    reset: int = 2
+    """The error code of RST_STREAM for the finish "cut"."""
+    request_type: str = ""
+    """The message type of requests if it differs from 1.0; `StreamRequest@live-2153` includes the schema set."""
+    answer_type: str = ""
+    """The same of answers."""
 
-    def make() -> ScriptConnection:
-        talk = _Conversation(upstream, client)
+
+_Answer = Json | bytes | RawBytes | EventPause | ClientMessage | HalfClosed | LargeArtifactUpdate | MergedMessage
+
+
+def grpc(method: str, request: Json | bytes | RawBytes, *answers: _Answer, **options: Any) -> Script:
+    """Return a gRPC call: its request, its answers, its trailers; `options` are the members of `GrpcOptions`."""
+    return Script.of(_GrpcExample(method, request, answers, GrpcOptions(**options)).to_connection)
+
+
+class _GrpcExample(msgspec.Struct, frozen=True):
+    """A gRPC call that is built when its script is used."""
+
+    method: str
+    request: Json | bytes | RawBytes
+    answers: tuple[_Answer, ...]
+    options: GrpcOptions
+
+    def to_connection(self) -> ScriptConnection:
+        """Return the connection that carries only this call."""
+        options = self.options
+        talk = _Conversation(options.upstream, options.client)
+        self._add_request(talk)
+        talk.add_pause(options.seconds)
         encoder = hpack.Encoder()
+        settings = _http2_frame(_SETTINGS_FRAME, 0, 0, b"")
+        fields = {":status": str(options.http_status), "content-type": "application/grpc"}
+        if not self.answers and options.status not in (None, 0) and options.finish == "end":
+            ending = _grpc_trailers(options)
+            changes = (options.reply_headers or {}) | (options.trailers or {})
+            block = _encode_headers(encoder, fields | ending, changes)
+            text = f"trailers only  {_headers_text(ending)}{_header_notes(options.trailers)}"
+            talk.add_step(DOWN, settings + _http2_frame(_HEADERS_FRAME, _END_HEADERS | _END_STREAM, 1, block), text)
+            return talk.to_connection()
+        frame = _http2_frame(_HEADERS_FRAME, _END_HEADERS, 1, _encode_headers(encoder, fields, options.reply_headers))
+        talk.add_step(DOWN, settings + frame, _header_notes(options.reply_headers).strip())
+        for answer in self.answers:
+            self._add_answer(talk, answer)
+        self._add_ending(talk, encoder)
+        return talk.to_connection()
+
+    @property
+    def _request_type(self) -> str:
+        return self.options.request_type or _REQUEST_MESSAGES.get(self.method, f"{self.method}Request")
+
+    def _add_request(self, talk: _Conversation) -> None:
+        options = self.options
+        path = options.path or f"/lf.a2a.v1.A2AService/{self.method}"
         fields = {
             ":method": "POST",
             ":scheme": "http",
-            ":path": path or f"/lf.a2a.v1.A2AService/{method}",
+            ":path": path,
             ":authority": HOST,
             "content-type": "application/grpc",
             "te": "trailers",
         }
-        if version:
-            fields["a2a-version"] = version
-        block = _encode_headers(encoder, fields, headers)
-        first = _grpc_message(asks, request)
-        flags = _END_STREAM if half_close else 0
-        opening = (
-            _PREFACE + _http2_frame(_SETTINGS_FRAME, 0, 0, b"") + _http2_frame(_HEADERS_FRAME, _END_HEADERS, 1, block)
-        )
-        odd = version_notes(version, "" if fields[":path"].startswith("/a2a.v1.") else "1.0", headers)
-        called = f"{fields[':path']}{header_notes(headers, *odd)}"
-        talk.add_step(
-            UP, opening + _http2_frame(_DATA_FRAME, flags, 1, first), f"{called}  {_grpc_message_text(request)}"
-        )
-        talk.add_pause(seconds)
-        back = hpack.Encoder()
-        settings = _http2_frame(_SETTINGS_FRAME, 0, 0, b"")
-        ending = _grpc_trailers(status, text, details, details_code)
-        only = not answers and status not in (None, 0)
-        heads = {":status": str(http_status), "content-type": "application/grpc"}
-        if only and finish == "end":
-            block = _encode_headers(back, heads | ending, (reply_headers or {}) | (trailers or {}))
-            told = f"trailers only  {_headers_text(ending)}{header_notes(trailers)}"
-            talk.add_step(DOWN, settings + _http2_frame(_HEADERS_FRAME, _END_HEADERS | _END_STREAM, 1, block), told)
-            return talk.to_connection()
-        block = _encode_headers(back, heads, reply_headers)
-        talk.add_step(
-            DOWN, settings + _http2_frame(_HEADERS_FRAME, _END_HEADERS, 1, block), header_notes(reply_headers).strip()
-        )
-        for answer in answers:
-            if isinstance(answer, EventPause):
-                talk.add_pause(answer.seconds)
-            elif isinstance(answer, ClientMessage):
-                talk.add_step(
-                    UP, _http2_frame(_DATA_FRAME, 0, 1, _grpc_message(asks, answer.message)), json_text(answer.message)
-                )
-            elif isinstance(answer, HalfClosed):
-                talk.add_step(UP, _http2_frame(_DATA_FRAME, _END_STREAM, 1, b""), "END_STREAM")
-            else:
-                answer = answer.event if isinstance(answer, LargeArtifactUpdate) else answer
-                talk.add_step(
-                    DOWN, _http2_frame(_DATA_FRAME, 0, 1, _grpc_message(tells, answer)), _grpc_message_text(answer)
-                )
-        if finish == "cut":
-            name = _RESET_CODES.get(reset, str(reset))
-            talk.add_step(DOWN, _http2_frame(_RST_FRAME, 0, 1, struct.pack(">I", reset)), f"RST_STREAM {name}")
-        elif finish == "leave":
+        if options.version:
+            fields["a2a-version"] = options.version
+        block = _encode_headers(hpack.Encoder(), fields, options.headers)
+        opening = _PREFACE + _http2_frame(_SETTINGS_FRAME, 0, 0, b"")
+        opening += _http2_frame(_HEADERS_FRAME, _END_HEADERS, 1, block)
+        flags = _END_STREAM if options.half_close else 0
+        data = _http2_frame(_DATA_FRAME, flags, 1, _grpc_message(self._request_type, self.request))
+        expected = "" if path.startswith("/a2a.v1.") else "1.0"
+        notes = _header_notes(options.headers, *_version_notes(options.version, expected, options.headers))
+        talk.add_step(UP, opening + data, f"{path}{notes}  {_grpc_message_text(self.request)}")
+
+    def _add_answer(self, talk: _Conversation, answer: _Answer) -> None:
+        """Add an answer of the agent, a pause, or something that the client sends in between."""
+        if isinstance(answer, EventPause):
+            talk.add_pause(answer.seconds)
+        elif isinstance(answer, ClientMessage):
+            data = _grpc_message(self._request_type, answer.message)
+            talk.add_step(UP, _http2_frame(_DATA_FRAME, 0, 1, data), json_text(answer.message))
+        elif isinstance(answer, HalfClosed):
+            talk.add_step(UP, _http2_frame(_DATA_FRAME, _END_STREAM, 1, b""), "END_STREAM")
+        else:
+            name = self.options.answer_type or _ANSWER_MESSAGES.get(self.method, "StreamResponse")
+            message = answer.event if isinstance(answer, LargeArtifactUpdate) else answer
+            frame = _http2_frame(_DATA_FRAME, 0, 1, _grpc_message(name, message))
+            talk.add_step(DOWN, frame, _grpc_message_text(message))
+
+    def _add_ending(self, talk: _Conversation, encoder: hpack.Encoder) -> None:
+        options = self.options
+        if options.finish == "cut":
+            frame = _http2_frame(_RST_FRAME, 0, 1, struct.pack(">I", options.reset))
+            talk.add_step(DOWN, frame, f"RST_STREAM {_RESET_CODES.get(options.reset, str(options.reset))}")
+        elif options.finish == "leave":
             talk.add_step(UP, _http2_frame(_RST_FRAME, 0, 1, struct.pack(">I", 8)), "RST_STREAM CANCEL")
-        elif finish == "open":
+        elif options.finish == "open":
             talk.closes = False
-        elif status is None:
+        elif options.status is None:
             talk.add_step(DOWN, _http2_frame(_DATA_FRAME, _END_STREAM, 1, b""), "END_STREAM without trailers")
         else:
-            block = _encode_headers(back, ending, trailers)
-            flags = _END_HEADERS | _END_STREAM
-            talk.add_step(
-                DOWN,
-                _http2_frame(_HEADERS_FRAME, flags, 1, block),
-                f"trailers  {_headers_text(ending)}{header_notes(trailers)}",
+            ending = _grpc_trailers(options)
+            frame = _http2_frame(
+                _HEADERS_FRAME, _END_HEADERS | _END_STREAM, 1, _encode_headers(encoder, ending, options.trailers)
             )
-        return talk.to_connection()
-
-    return Script.of(make)
+            talk.add_step(DOWN, frame, f"trailers  {_headers_text(ending)}{_header_notes(options.trailers)}")
 
 
 def _encode_headers(encoder: hpack.Encoder, fields: dict[str, str], changes: Fields | None) -> bytes:
@@ -497,19 +562,20 @@ def _encode_headers(encoder: hpack.Encoder, fields: dict[str, str], changes: Fie
     return bytes(encoder.encode(pairs))
 
 
-def _grpc_trailers(status: int | None, text: str, details: list[Json] | None, code: int | None) -> dict[str, str]:
-    made = {"grpc-status": str(status)}
-    if text:
-        made["grpc-message"] = text
-    if details is not None:
-        value: Any = message_class("rpc", "google.rpc.Status")(code=status if code is None else code, message=text)
-        for each in details:
+def _grpc_trailers(options: GrpcOptions) -> dict[str, str]:
+    fields = {"grpc-status": str(options.status)}
+    if options.text:
+        fields["grpc-message"] = options.text
+    if options.details is not None:
+        code = options.status if options.details_code is None else options.details_code
+        value: Any = message_class("rpc", "google.rpc.Status")(code=code, message=options.text)
+        for each in options.details:
             info: Any = message_class("rpc", "google.rpc.ErrorInfo")(
                 reason=each.get("reason", ""), domain=each.get("domain", ""), metadata=each.get("metadata", {})
             )
             value.details.add(type_url=each.get("@type", ""), value=info.SerializeToString())
-        made["grpc-status-details-bin"] = base64.b64encode(value.SerializeToString()).decode().rstrip("=")
-    return made
+        fields["grpc-status-details-bin"] = base64.b64encode(value.SerializeToString()).decode().rstrip("=")
+    return fields
 
 
 def _headers_text(fields: dict[str, str]) -> str:

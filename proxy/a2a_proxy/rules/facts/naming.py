@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind, Frame
 
 _REDACTION_PREFIX = "redacted-"
@@ -19,9 +20,16 @@ def are_different(one: str, other: str) -> bool:
     return bool(one and other) and one != other and _REDACTION_PREFIX not in one and _REDACTION_PREFIX not in other
 
 
-def event_phrase(frame: Frame) -> str:
-    """Return the kind of an answer with its article."""
-    return _EVENT_PHRASES.get(frame.event, "an answer")
+def event_phrase(frame: Frame, other: str = "an answer") -> str:
+    """Return the kind of an answer with its article, or `other` if it is no event."""
+    return _EVENT_PHRASES.get(frame.event, other)
+
+
+def state_label(state: int) -> str:
+    """Return the name of a state in texts of findings: `input-required`, or `unknown-123` for a number that A2A does
+    not define.
+    """
+    return TaskState(state).label
 
 
 def object_prefix(frame: Frame, v1: bool, operation: str) -> str:

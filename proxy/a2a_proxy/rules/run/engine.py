@@ -6,7 +6,6 @@ that frame, so the order of findings depends only on the traffic, not on when `t
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections.abc import Sequence
 from functools import cache
@@ -26,9 +25,10 @@ from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.conditions import EXCHANGE_FLAGS, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import Judge, Rule, RuleFinding
 from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary
+from a2a_proxy.rules.run.deadlines import Deadline, DeadlineQueue
 from a2a_proxy.rules.run.gate import Checks, check_payload, checks_for
 from a2a_proxy.rules.run.missing_payload import MissingPayload
-from a2a_proxy.rules.run.repeat_limit import MAX_PER_EXCHANGE, RepeatLimit
+from a2a_proxy.rules.run.repeat_limit import RepeatLimit
 from a2a_proxy.rules.run.request_flags import end_flags, exchange_flags
 from a2a_proxy.rules.run.status_fast_path import PLAIN_FRAMINGS, is_repeated_status
 from a2a_proxy.rules.state.records import ExchangeRecord, TaskRecord
@@ -91,28 +91,6 @@ class RuleDataSource(Protocol):
         """Return the addresses of a connection."""
 
 
-class _Deadline(msgspec.Struct, order=True):
-    """One scheduled action."""
-
-    at: int
-    number: int
-    """Order within the same time: exchanges by number, then deadlines in the order of scheduling."""
-    rule: str = ""
-    """Id of the rule that scheduled the deadline; empty if the exchange ended."""
-    exchange: int = 0
-    agent: str = ""
-    task_id: str = ""
-    seq: int = -1
-    note: str = ""
-    connection: int = 0
-
-
-MAX_DEADLINES = 100_000
-"""Maximum number of scheduled deadlines. Further ones are dropped, so those silences are not judged."""
-_DEADLINE_ORDER = 1 << 60
-"""Added to the number of a deadline, so that deadlines follow exchanges of the same time."""
-
-
 _RuleJudges = tuple[tuple[Rule, Judge], ...]
 
 
@@ -148,15 +126,13 @@ FRAMES_PER_BLOCK = 128
 class Engine:
     """Runs the rules on one session."""
 
-    def __init__(self, selected_rules: dict[str, Rule] | None = None, max_per_exchange: int = MAX_PER_EXCHANGE) -> None:
+    def __init__(self, selected_rules: dict[str, Rule] | None = None, max_per_exchange: int | None = None) -> None:
         self._rules = all_rules() if selected_rules is None else selected_rules
         self.session = SessionState()
         self._repeat_limit = RepeatLimit(max_per_exchange)
-        self._agenda: list[_Deadline] = []
+        self._deadlines = DeadlineQueue()
         self._closed_exchanges: dict[int, Exchange] = {}
         """Exchanges that have ended or will end, until their end is processed."""
-        self._deadline_count = 0
-        """Number of deadlines scheduled so far."""
         self._tables: _RuleTables = _shared_tables() if selected_rules is None else {}
         self._answer_contexts: dict[int, _AnswerContext] = {}
         """Context for further answers of open exchanges that have had their first answer."""
@@ -203,7 +179,7 @@ class Engine:
     ) -> None:
         at, number = frame.at, frame.exchange
         if at > self._now:
-            if self._agenda and self._agenda[0].at < at:
+            if self._deadlines.next_at < at:
                 self._advance_time(at, out)
             self._now = at
         if type(gate_result) is StatusSummary and self._apply_repeated_status(frame, gate_result, out):
@@ -248,7 +224,7 @@ class Engine:
         if record is None:  # the exchange had no frames
             return
         if exchange.id not in self._closed_exchanges:
-            heapq.heappush(self._agenda, _Deadline(exchange.closed, exchange.id, exchange=exchange.id))
+            self._deadlines.add_exchange_end(exchange)
         if exchange.how != "complete":
             # The agent's output after the client has left is not judged, and arrives too late to be recorded reliably.
             exchange = msgspec.structs.replace(exchange, trailers=(), grpc_status=-1, error="", error_code=0)
@@ -457,9 +433,9 @@ class Engine:
 
     def _advance_time(self, at: int, out: list[Observation]) -> None:
         """Run everything due before `at`."""
-        agenda = self._agenda
-        while agenda and agenda[0].at < at:
-            due = heapq.heappop(agenda)
+        deadlines = self._deadlines
+        while deadlines.next_at < at:
+            due = deadlines.take_next()
             self._now = max(self._now, due.at)
             if due.rule:
                 self._run_deadline(due, out)
@@ -471,24 +447,9 @@ class Engine:
 
     def _schedule_due(self, context: RuleContext, at: int, note: str, record: ExchangeRecord) -> None:
         assert self._current_rule is not None
-        if len(self._agenda) >= MAX_DEADLINES:
-            return
-        self._deadline_count += 1
-        frame, task = context.frame_or_none, context.task
-        due = _Deadline(
-            at,
-            _DEADLINE_ORDER + self._deadline_count,
-            self._current_rule.id,
-            record.id,
-            record.agent,
-            task.task_id if task is not None else record.task_id,
-            frame.seq if frame is not None else -1,
-            note,
-            record.connection,
-        )
-        heapq.heappush(self._agenda, due)
+        self._deadlines.add_deadline(self._current_rule.id, context, at, note, record)
 
-    def _run_deadline(self, due: _Deadline, out: list[Observation]) -> None:
+    def _run_deadline(self, due: Deadline, out: list[Observation]) -> None:
         """Run the `due` function of a rule. If the exchange has ended, only its number is available."""
         rule = self._rules.get(due.rule)
         if rule is None or rule.due is None:
@@ -496,9 +457,9 @@ class Engine:
         record = self.session.exchange_records.get(due.exchange)
         exchange = record.exchange if record is not None else None
         if record is None:
-            where = (due.exchange, due.connection, due.agent)
-            record = ExchangeRecord(*where, Binding.OTHER, "", 0, upstream=due.agent, task_id=due.task_id)
-        context = RuleContext(self.session, record, exchange or _closed_placeholder(due), due.at, self._schedule_due)
+            record = due.closed_record()
+        exchange = exchange or due.closed_exchange()
+        context = RuleContext(self.session, record, exchange, due.at, self._schedule_due)
         context.task = self.session.task_record(due.agent, due.task_id) if due.task_id else None
         context.due_seq, context.due_note = due.seq, due.note
         self._run_judges(((rule, rule.due),), context, out)
@@ -563,7 +524,7 @@ class Engine:
             name: value
             for name, value in (("path", finding.path), ("value", finding.value[:_MAX_VALUE_LENGTH]))
             if value
-        }
+        } | finding.evidence
         if count > 1:
             evidence["count"] = str(count)
         seq = finding.seq if finding.seq is not None else frame.seq if frame is not None else -1
@@ -592,9 +553,8 @@ class Engine:
         return {
             "world": self.session.save(),
             "ledger": self._repeat_limit.save(),
-            "agenda": [msgspec.to_builtins(each) for each in self._agenda],
+            **self._deadlines.save(),
             "ends": [msgspec.to_builtins(each, builtin_types=(bytes,)) for each in self._closed_exchanges.values()],
-            "asked": self._deadline_count,
             "now": self._now,
         }
 
@@ -604,15 +564,11 @@ class Engine:
         engine = cls()
         engine.session = SessionState.restore(state["world"])
         engine._repeat_limit = RepeatLimit.restore(state["ledger"])
-        engine._agenda = [msgspec.convert(each, _Deadline) for each in state["agenda"]]
+        engine._deadlines = DeadlineQueue.restore(state)
         ends = [msgspec.convert(each, Exchange, builtin_types=(bytes,)) for each in state["ends"]]
         engine._closed_exchanges = {each.id: each for each in ends}
-        engine._deadline_count, engine._now = state["asked"], state["now"]
+        engine._now = state["now"]
         return engine
-
-
-def _closed_placeholder(due: _Deadline) -> Exchange:
-    return Exchange(due.exchange, 0, 0, Binding.OTHER, 0)
 
 
 def _applies_to(rule: Rule, key: tuple[HookPoint, Binding, Dialect, str]) -> bool:

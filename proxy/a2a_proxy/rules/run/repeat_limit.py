@@ -19,8 +19,8 @@ neither hides the other.
 class RepeatLimit:
     """Counts findings by kind. The counts of one exchange are kept in its record."""
 
-    def __init__(self, max_per_exchange: int = MAX_PER_EXCHANGE) -> None:
-        self._max_per_exchange = max_per_exchange
+    def __init__(self, max_per_exchange: int | None = None) -> None:
+        self._max_per_exchange = MAX_PER_EXCHANGE if max_per_exchange is None else max_per_exchange
         self._counts: dict[FindingKind, list[int]] = {}
         """For each kind, the number of findings and the number reported."""
 

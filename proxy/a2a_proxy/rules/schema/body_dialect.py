@@ -18,7 +18,7 @@ _WRAPPER_NAMES = ("task", "message", "statusUpdate", "artifactUpdate")
 
 def client_dialect(exchange: Exchange, params: Any) -> Family | None:
     """Return the dialect family of the client, or None if nothing shows it. `params` is the content of its request."""
-    body, said = request_dialect(params), dialect_of_version(exchange.version_header)
+    body, said = params_dialect(params), dialect_of_version(exchange.version_header)
     if exchange.binding in ENVELOPE:
         return _method_dialect(exchange, body, said)
     if exchange.dialect is Dialect.UNKNOWN:
@@ -41,7 +41,7 @@ def _method_dialect(exchange: Exchange, body: Family | None, said: Dialect) -> F
     return Family.OLDEST if exchange.dialect in _OLDEST_DIALECTS or body is Family.OLDEST else Family.OLD
 
 
-def request_dialect(params: Any) -> Family | None:
+def params_dialect(params: Any) -> Family | None:
     """Return the family of send parameters by part discriminator, spelling of the role, and `kind`."""
     message = params.get("message") if isinstance(params, dict) else None
     if not isinstance(message, dict):

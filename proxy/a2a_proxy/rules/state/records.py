@@ -13,6 +13,7 @@ import msgspec
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.protocol.generation import TaskGenerations
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.rules.facts.partial_decode import PartsSummary
 from a2a_proxy.rules.state.card_declarations import CardDeclarations
@@ -140,6 +141,8 @@ class TaskRecord(
     """
     single_stream_since: int = 0
     """Time since which only one of several streams is left, ns; 0 if there were never several."""
+    numbers: TaskGenerations | None = None
+    """Its generations, if the agent numbers it."""
     notes: Notes | None = None
 
     @property

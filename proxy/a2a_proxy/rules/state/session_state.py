@@ -14,6 +14,7 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
+from a2a_proxy.protocol.client_messages import message_key
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.protocol.task_list import split_task_list
@@ -116,6 +117,8 @@ class SessionState:
                 record.operation == "ReconnectToTask" and frame is not record.request
             ):
                 task.awaits_client, task.client_message_at = False, frame.at
+                if task.numbers is not None:
+                    task.numbers.add_client_message(frame.message_id, record.id, frame.seq)
         if task_id != record.task_id and record.task_id and frame is not record.request:
             here = self.tasks.get((record.agent, record.task_id))  # the agent may still treat it as an answer
             if here is not None:
@@ -472,7 +475,7 @@ def _hash_task_key(agent: str, task_id: str) -> int:
 
 
 def _hash_message_id(message_id: str) -> int:
-    return crc32(message_id.encode("utf-8", "surrogatepass")) if message_id else 0
+    return message_key(message_id) if message_id else 0
 
 
 def _has_no_artifact_id(frame: Frame) -> bool:

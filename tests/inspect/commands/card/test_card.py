@@ -149,7 +149,7 @@ def test_findings_are_those_of_a_recording(rule: Any, tmp_path: Path) -> None:
         ("", "card.json is empty, not an agent card"),
         ("[]", "is JSON, but not an object"),
         ('{"name": "a",}', "card.json is not JSON: "),
-        (" " * (1 << 20) + "{}", "card.json has more than 1 MiB: this is no agent card"),
+        (" " * (1 << 20) + "{}", "card.json has more than 1 MiB: this is not an agent card"),
     ],
 )
 def test_a_file_that_is_no_card(tmp_path: Path, text: str, message: str) -> None:
@@ -299,6 +299,8 @@ def test_junit(tmp_path: Path) -> None:
     done = check_value(tmp_path, card(version=None), "--format", "junit")
     (suite,) = JUnitXml.fromstring(done.out)
     assert (suite.failures, len(list(suite))) == (1, len(card_rules(fetched=False)))
+    (suite,) = JUnitXml.fromstring(check_value(tmp_path, OLD_CARD, "--format", "junit").out)
+    assert [case.classname for case in suite if case.name == "MIGRATION"] == ["a2a.card"]
 
 
 # --- probes ---------------------------------------------------------------------------------------------------------
@@ -327,7 +329,7 @@ async def test_probes(tmp_path: Path) -> None:
     answered, skipped = session["notes"]
     assert answered.startswith("probe: JSONRPC 1.0 at http://127.0.0.1:")
     assert answered.endswith("/: TASK_NOT_FOUND -32001: no such task")
-    assert skipped.endswith("not probed: urn:x is no core binding")
+    assert skipped.endswith("not probed: urn:x is not a core binding")
     (found,) = findings(done)["PROBE"]
     assert (found["severity"], found["operation"]) == ("error", "GetTask")
     assert found["evidence"]["path"] == "supportedInterfaces[1].url"

@@ -64,5 +64,5 @@ def _read_bytes(word: str, name: str) -> bytes:
         hint = f"name a file, - for stdin, or a URL with its scheme: http://{word}"
         raise UserError(f"cannot read {word}: {(wrong.strerror or str(wrong)).lower()}", hint) from wrong
     if len(data) > MAX_CARD_BYTES:
-        raise UserError(f"{name} has more than 1 MiB: this is no agent card", _HINT)
+        raise UserError(f"{name} has more than 1 MiB: this is not an agent card", _HINT)
     return data

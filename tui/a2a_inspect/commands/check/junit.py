@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, CheckReport, evidence_facts
+from a2a_inspect.commands.check.report import CARD_FINDINGS, CheckedSession, CheckFinding, CheckReport, evidence_facts
 from a2a_proxy.present import text
 from a2a_proxy.present.junit import JunitCase, JunitSuite, junit_document
 from a2a_proxy.rules.define.catalogue import all_rules
@@ -66,6 +66,8 @@ def _set_case_result(case: JunitCase, findings: list[CheckFinding], report: Chec
 
 
 def _suite_class_name(ident: str) -> str:
+    if ident in CARD_FINDINGS:
+        return "a2a.card"
     return f"a2a.{ident.split('-')[1].lower()}" if ident.startswith("A2A-") else "a2a.capture"
 
 

@@ -59,7 +59,7 @@ class JoinProcess:
         self._joiner.writer.finish(0, how="unclean", complete=why)
 
     def _copy_notes(self) -> None:
-        notes = self._joiner.notes()
+        notes = self._joiner.copied_notes()
         for note in notes:
             if note not in self._copied_notes:
                 annotate(
@@ -75,7 +75,7 @@ class JoinProcess:
         how = "clean" if all(row.how == "clean" for row in sessions) else "unclean"
         lost, edits = sum(row.lost for row in sessions), sum(row.edits for row in sessions)
         last = max((row.ended for row in sessions), default=0)
-        self._joiner.end(last)
+        self._joiner.end_segments(last)
         self._joiner.writer.finish(last, how=how, complete=_joined_completeness(sessions), lost=lost, edits=edits)
         self._is_finished = True
 

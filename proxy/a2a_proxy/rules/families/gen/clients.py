@@ -8,12 +8,13 @@ from typing import Any
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.dialect import dialect_of_version
+from a2a_proxy.protocol.generation import GenerationFault
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status, task
-from a2a_proxy.rules.families.gen.tracker import GenerationFault, generation_verdicts, open_gaps
+from a2a_proxy.rules.families.gen.tracker import generation_verdicts
 from a2a_proxy.rules.families.gen.words import (
     TASK_NUMBER_OPERATIONS,
     TRACKED,
@@ -133,7 +134,7 @@ def reconciles(context: RuleContext) -> Iterator[RuleFinding]:
     the task again when it sees a gap (A2A-GEN-001).
     """
     for each in generation_verdicts(context):
-        if each.fault is GenerationFault.GAP and not each.snapshot:
+        if each.fault is GenerationFault.GAP and not each.snapshot and (each.lost or each.unknown):
             context.schedule_due(RECONCILE, f"{each.first} {each.final}")
     yield from ()
 
@@ -143,7 +144,7 @@ def _check_reconciled(context: RuleContext) -> Iterator[RuleFinding]:
     if task is None or not record.started or record.closed_exchange is not None:
         return
     first, final = map(int, context.due_note.split())
-    if not any(gap[0] == first and gap[1] == final and gap[3] == record.id for gap in open_gaps(task)):
+    if task.numbers is None or (first, final) not in task.numbers.open_gaps(record.id):
         return
     asking = ("GetTask", "SubscribeToTask")
     for other in context.session.exchange_records.values():  # a long poll that is still open counts

@@ -7,15 +7,14 @@ from collections.abc import Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind
+from a2a_proxy.protocol.generation import GenerationFault, Verdict
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
-from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_stream
+from a2a_proxy.rules.examples.conversation import rpc_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
-from a2a_proxy.rules.examples.script import MS, run_together
-from a2a_proxy.rules.families.gen.messages import is_gap_explained, is_profile_2153, note_client_message
-from a2a_proxy.rules.families.gen.tracker import GenerationFault, Verdict, generation_verdicts
-from a2a_proxy.rules.families.gen.words import EVERYWHERE, TRACKED, format_generations, generation_path
+from a2a_proxy.rules.families.gen.tracker import generation_verdicts
+from a2a_proxy.rules.families.gen.words import EVERYWHERE, TRACKED, format_generations, format_range, generation_path
 
 _SEND_METHOD = "SendStreamingMessage"
 _FIRST_EVENTS = (snapshot(generation="1"), status("WORKING", generation="2"))
@@ -40,68 +39,92 @@ _COMPLETE_STREAM = rpc_stream(
     scope=EvidenceScope.LIVE,
     dialects=Dialects.DRAFT_1_1,
     bindings=EVERYWHERE,
-    hook_points=(HookPoint.ANSWER, HookPoint.REQUEST),
-    trigger_flags=TRACKED | FrameFlag.ASKS,
+    trigger_flags=TRACKED | FrameFlag.ERROR,
     draft=True,
-    required_flags=FrameFlag.NAMES | FrameFlag.NUMBERED | FrameFlag.OTHER,
     flagged=rpc_stream(
         _SEND_METHOD, send(), *_FIRST_EVENTS, chunk("b", generation="4"), _COMPLETED_EVENT, version="1.1"
     ),
     clean=_COMPLETE_STREAM,
 )
 def gap(context: RuleContext) -> Iterator[RuleFinding]:
-    """`generation` counts the changes of a task. An event's generation is more than one above that of the previous
-    event on the same stream, or a Task sent mid-stream has a higher generation than the event before it: at least one
-    change was not sent on this stream. The finding says whether another stream or a push notification carried it.
-    Reported as a warning if that Task itself includes the one missing change, or if a stream begins with an event
-    instead of a Task and leaves generations out; as information if a new subscription shows that the task changed while
-    no stream was open.
+    """`generation` counts the changes of a task: status updates, artifact updates, and messages of clients that the
+    agent adds to the task. Messages need not be sent to subscribers. An event's generation is more than one above that
+    of the previous event on the same stream, or a Task sent mid-stream has a higher generation than the event before
+    it, and no client message can have the generations in between: at least one event was not sent on this stream. The
+    finding says whether another stream, a push notification or a timeline shows the event. Reported as a warning if a
+    message that did not pass this proxy may have the generation, or if that Task itself includes the one missing
+    change; as information if the task changed before the first event of a stream.
 
     The client missed at least one change of the task, so its view is stale; it should call GetTask. If no stream
-    carried the missing event, the agent (or a proxy in front of it) must send every change. If another stream carried
+    carried the missing event, the agent (or a proxy in front of it) must send every event. If another stream carried
     it, the loss is between the agent and this stream: look at the agent's code for several subscribers, and at proxies
     in between.
     """
-    if context.has_flag(FrameFlag.ASKS):
-        note_client_message(context)
-        return
     for each in generation_verdicts(context):
-        path = generation_path(context)
-        if each.fault is GenerationFault.GAP:
-            if is_profile_2153(context) and is_gap_explained(context, each):
-                continue
-            brought = each.snapshot and each.first == each.final
+        missing = format_range(each.first, each.final)
+        if each.fault is GenerationFault.GAP and (each.lost or each.unknown):
+            is_included = each.snapshot and each.first == each.final
             yield RuleFinding(
                 summary=_describe_gap(context, each),
-                path=path,
+                path=generation_path(context),
                 value=str(context.frame.generation),
-                severity=Severity.WARNING if brought else None,
+                severity=None if each.is_sure and not is_included else Severity.WARNING,
+                is_sure=each.is_sure,
+                evidence={"missing": missing},
             )
         elif each.fault is GenerationFault.FIRST_GAP:
-            told = f"{_missing(each)}: the stream begins with {context.frame.generation} and without a Task"
-            yield RuleFinding(summary=told, path=path, severity=Severity.WARNING, is_sure=False)
-        elif each.fault is GenerationFault.AWAY:
-            told = f"{format_generations(each.first, each.final)} passed while no stream of the task was open"
-            yield RuleFinding(summary=told, path=path, severity=Severity.INFO)
-
-
-def _missing(each: Verdict) -> str:
-    return f"{format_generations(each.first, each.final)} {'is' if each.first == each.final else 'are'} missing"
+            summary = f"{format_generations(each.first, each.final)} passed before the first event of this stream"
+            if each.explained:
+                summary += f"; {_name_messages(each)}"
+            yield RuleFinding(
+                summary=summary, path=generation_path(context), severity=Severity.INFO, evidence={"missing": missing}
+            )
+        elif each.fault is GenerationFault.LOST:
+            yield RuleFinding(
+                summary=_describe_loss(context, each),
+                severity=None if each.is_sure else Severity.WARNING,
+                is_sure=each.is_sure,
+                evidence={"missing": missing},
+            )
 
 
 def _describe_gap(context: RuleContext, each: Verdict) -> str:
     """Return what is missing, between which generations, and where it arrived or who must act, as far as known."""
     one = each.first == each.final
-    missing = f"no event with {format_generations(each.first, each.final)}" if each.snapshot else _missing(each)
+    named = format_generations(each.first, each.final)
+    missing = f"no event with {named}" if each.snapshot else f"{named} {'is' if one else 'are'} missing"
     follower = f"a Task with {context.frame.generation}" if each.snapshot else str(context.frame.generation)
     between = f"{each.last} is followed by {follower}"
-    if len(each.elsewhere) == each.final - each.first + 1:
+    if each.lost and len(each.lost) == each.final - each.first + 1:
         return f"{missing} on this stream: {between}; {'it' if one else 'they'} arrived elsewhere"
-    if each.elsewhere:
-        return f"{missing} on this stream: {between}; {', '.join(map(str, each.elsewhere))} arrived elsewhere"
+    if each.lost:
+        return f"{missing} on this stream: {between}; {', '.join(map(str, each.lost))} arrived elsewhere"
+    if each.explained:
+        between += f"; {_name_messages(each)}"
+    if not each.is_sure:
+        message = "the message that created the task" if each.first == 2 else "a client message that did not pass here"
+        return f"{missing}: {between}; either an event is lost (agent), or the agent counts {message}"
     if context.task is not None and len(context.task.streams) > 1:
         return f"{missing}: {between}, and so far no other stream had {'it' if one else 'them'} (agent)"
     return f"{missing}: {between} (agent)"
+
+
+def _name_messages(each: Verdict) -> str:
+    """Return which of the generations are client messages."""
+    numbers = ", ".join(map(str, each.explained))
+    calls = ", ".join(f"#{number}" for number in each.messages if number)
+    are = "is probably the client's message" if len(each.explained) == 1 else "are probably client messages"
+    return f"{numbers} {are}{f' in {calls}' if calls else ''}"
+
+
+def _describe_loss(context: RuleContext, each: Verdict) -> str:
+    """Return why a generation that a client message seemed to explain is missing after all."""
+    where = "" if each.other == context.record.id else f" on #{each.other}"
+    if each.lost:
+        return f"generation {each.first} is missing{where}: it was an event, not a client's message"
+    told = f"generation {each.first} is missing{where}: the message that could explain it "
+    told += "was refused" if context.has_flag(FrameFlag.ERROR) else "has another generation"
+    return told if each.is_sure else f"{told}; a message that did not pass here may have it"
 
 
 @rule(
@@ -126,8 +149,8 @@ def _describe_gap(context: RuleContext, each: Verdict) -> str:
 )
 def same_number(context: RuleContext) -> Iterator[RuleFinding]:
     """Two events of a task have the same generation on one stream. Reported as a warning if the second is the same
-    event sent again, and as information, once per stream, if it is a status update that leaves the state unchanged: the
-    draft gives such an update no generation of its own, so an agent may repeat the last one or count on.
+    event sent again, and as information, once per stream, if it is a status update that leaves the state unchanged and
+    the agent has shown no `timeline`: an older text of the draft gave such an update no generation of its own.
 
     A client that sees a generation twice must assume that the agent does not support generations, and can no longer
     detect lost events. The agent must give each change of a task its own generation.
@@ -225,40 +248,3 @@ def dropped(context: RuleContext) -> Iterator[RuleFinding]:
             yield RuleFinding(
                 summary=f"the agent sends no generation, {before}", path=generation_path(context), severity=severity
             )
-
-
-@rule(
-    "A2A-GEN-023",
-    "Gap explained by client messages",
-    Severity.INFO,
-    section="1.1 draft 3.2.7 (proposal 2153)",
-    scope=EvidenceScope.LIVE,
-    dialects=Dialects.DRAFT_1_1,
-    bindings=EVERYWHERE,
-    hook_points=(HookPoint.ANSWER, HookPoint.REQUEST),
-    trigger_flags=TRACKED | FrameFlag.ASKS,
-    draft=True,
-    also_broken=("A2A-GEN-001", "A2A-VER-011"),
-    required_flags=FrameFlag.NAMES | FrameFlag.NUMBERED | FrameFlag.OTHER,
-    flagged=run_together(
-        rpc_stream(_SEND_METHOD, send(), *_FIRST_EVENTS, EventPause(1), chunk("a", generation="4"), _COMPLETED_EVENT),
-        rpc("SendMessage", _FURTHER_EVENTS, snapshot("WORKING", generation="3"), id=2),
-        after=500 * MS,
-    ),
-    clean=_COMPLETE_STREAM,
-)
-def explained(context: RuleContext) -> Iterator[RuleFinding]:
-    """A stream leaves out exactly as many generations as the client sent messages to the task in that time, and the
-    client speaks a version before 1.1. One proposal (2153) counts client messages as changes of the task and sends such
-    clients no event for them. On streams of that proposal this finding replaces A2A-GEN-001, on other streams it is
-    reported in addition.
-
-    Nothing was lost: the agent counts the client's own messages. No action is needed.
-    """
-    if context.has_flag(FrameFlag.ASKS):
-        note_client_message(context)
-        return
-    for each in generation_verdicts(context):
-        if each.fault is GenerationFault.GAP and is_gap_explained(context, each):
-            named = format_generations(each.first, each.final)
-            yield RuleFinding(summary=f"{named} left out: the client sent as many messages in between")

@@ -9,13 +9,14 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.dialect import dialect_of_version
+from a2a_proxy.protocol.generation import GenerationFault
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import RPC, Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import run_together
-from a2a_proxy.rules.families.gen.tracker import GenerationFault, generation_verdicts
+from a2a_proxy.rules.families.gen.tracker import generation_verdicts
 from a2a_proxy.rules.families.gen.words import (
     EVERYWHERE,
     SEND_OPERATIONS,

@@ -39,6 +39,11 @@ def format_generations(first: int, final: int) -> str:
     return f"generation {first}" if first == final else f"generations {first} to {final}"
 
 
+def format_range(first: int, final: int) -> str:
+    """Return one or several generations as a value for programs: `4`, or `4-6`."""
+    return str(first) if first == final else f"{first}-{final}"
+
+
 def current_generation(context: RuleContext) -> int | None:
     """Return `currentGeneration` of a GetTask, or None if it is not set."""
     return _request_number(context, "currentGeneration", ZERO_CURRENT)

@@ -17,8 +17,8 @@ _TASK_PARAMS = {"id": "t1"}
 _MESSAGE_HOOKS = (HookPoint.REQUEST, HookPoint.ANSWER)
 _WIRE_NAMES = {0: "varint", 1: "64-bit", 2: "length-delimited", 5: "32-bit"}
 _MESSAGE_UPDATE = ("lf.a2a.v1.StreamResponse", 5, 2)
-_TIMELINE_ENTRY = b"\x42\x00"
-"""An empty field 8 of a Task."""
+_ELICITATION = b"\x4a\x00"
+"""An empty field 9 of a Task."""
 
 
 def _short_name(name: str) -> str:
@@ -33,7 +33,7 @@ def _short_name(name: str) -> str:
     hook_points=_MESSAGE_HOOKS,
     bindings=GRPC,
     trigger_flags=FrameFlag.UNCLEAN,
-    flagged=grpc("GetTask", _TASK_PARAMS, MergedMessage((task(), _TIMELINE_ENTRY))),
+    flagged=grpc("GetTask", _TASK_PARAMS, MergedMessage((task(), _ELICITATION))),
     clean=grpc("GetTask", _TASK_PARAMS, task()),
 )
 def unknown_fields(context: RuleContext) -> Iterator[RuleFinding]:

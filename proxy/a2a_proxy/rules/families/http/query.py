@@ -21,6 +21,7 @@ _SNAKE_CASE = {
         "pageSize",
         "pageToken",
         "historyLength",
+        "timelineLength",
         "statusTimestampAfter",
         "includeArtifacts",
         "currentGeneration",
@@ -74,6 +75,7 @@ _PARAMETER_TYPES: dict[str, tuple[Callable[[str], object], str]] = {
     "status": (lambda value: value in _STATE_NAMES, "the name of a state (`TASK_STATE_WORKING`)"),
     "pageSize": (_INTEGER_TEXT.fullmatch, "a decimal number"),
     "historyLength": (_INTEGER_TEXT.fullmatch, "a decimal number"),
+    "timelineLength": (_INTEGER_TEXT.fullmatch, "a decimal number"),
     "statusTimestampAfter": (_TIME_PARAMETERS.fullmatch, "an ISO 8601 time in UTC (`2026-01-01T00:00:00Z`)"),
 }
 """Parameter name to check and description. `currentGeneration` is judged by A2A-GEN-020."""

@@ -12,6 +12,7 @@ from a2a_proxy.rules.define.conditions import ANY_EVENT, GRPC, Dialects, Evidenc
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import ClientMessage, EventPause, HalfClosed, grpc
 from a2a_proxy.rules.examples.objects import agent_reply, chunk, send, snapshot, status
+from a2a_proxy.rules.facts.naming import state_label
 from a2a_proxy.rules.families.live.words import (
     LIVE_OPERATIONS,
     can_client_send,
@@ -21,7 +22,7 @@ from a2a_proxy.rules.families.live.words import (
 )
 from a2a_proxy.rules.families.stream.closing import LATE_CLOSE, MAX_CLOSE_DELAY, check_still_open, not_closed
 from a2a_proxy.rules.families.stream.middle import after_terminal
-from a2a_proxy.rules.families.stream.words import event_phrase, state_label
+from a2a_proxy.rules.families.stream.words import event_and_state
 from a2a_proxy.rules.state.records import ACTIVE
 from a2a_proxy.rules.state.state_sequence import INTERRUPTED
 
@@ -166,7 +167,7 @@ def after_message(context: RuleContext) -> Iterator[RuleFinding]:
             yield RuleFinding(summary=told, severity=Severity.WARNING)
     elif context.has_flag(FrameFlag.LATER):
         yield RuleFinding(
-            summary=f"the agent sends {event_phrase(context.frame)} after the Message that is the complete answer"
+            summary=f"the agent sends {event_and_state(context.frame)} after the Message that is the complete answer"
         )
     else:
         context.schedule_due(MAX_CLOSE_DELAY)

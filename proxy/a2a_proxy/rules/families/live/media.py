@@ -37,8 +37,8 @@ def _media_script(*numbers: int) -> Script:
         *events,
         ending,
         half_close=False,
-        asks="LiveRequest",
-        tells="LiveResponse",
+        request_type="LiveRequest",
+        answer_type="LiveResponse",
     )
 
 

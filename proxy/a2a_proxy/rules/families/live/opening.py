@@ -26,7 +26,7 @@ from a2a_proxy.rules.families.live.words import (
     is_reconnection,
     is_refused,
 )
-from a2a_proxy.rules.families.stream.words import event_phrase
+from a2a_proxy.rules.families.stream.words import event_and_state
 from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 _INVALID_ARGUMENT, _ALREADY_EXISTS, _ABORTED = 3, 6, 10
@@ -73,7 +73,9 @@ def begins_with_update(context: RuleContext) -> Iterator[RuleFinding]:
         and is_plain_live(context)
         and not is_reconnection(context.record)
     ):
-        yield RuleFinding(summary=f"the live stream begins with {event_phrase(frame)} instead of a Task or a Message")
+        yield RuleFinding(
+            summary=f"the live stream begins with {event_and_state(frame)} instead of a Task or a Message"
+        )
 
 
 @rule(
@@ -125,7 +127,7 @@ def finished(context: RuleContext) -> Iterator[RuleFinding]:
         and not _is_terminal_task(context.frame)
     ):
         yield RuleFinding(
-            summary=f"{was}, but the agent answers the reconnect with {event_phrase(context.frame)}: {wanted}"
+            summary=f"{was}, but the agent answers the reconnect with {event_and_state(context.frame)}: {wanted}"
         )
 
 
@@ -201,7 +203,7 @@ def no_snapshot(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if frame.event in (EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAGE):
         yield RuleFinding(
-            summary=f"reconnecting to task {request_snapshot.task_id} begins with {event_phrase(frame)}, it must "
+            summary=f"reconnecting to task {request_snapshot.task_id} begins with {event_and_state(frame)}, it must "
             "begin with the Task"
         )
 
@@ -268,7 +270,7 @@ def wrong_refusal(context: RuleContext) -> Iterator[RuleFinding]:
         send(),
         {"event": snapshot()},
         {"event": _COMPLETED_EVENT},
-        tells="LiveResponse",
+        answer_type="LiveResponse",
         half_close=False,
     ),
     clean=grpc(
@@ -276,8 +278,8 @@ def wrong_refusal(context: RuleContext) -> Iterator[RuleFinding]:
         {"message": send()},
         {"event": snapshot()},
         {"event": _COMPLETED_EVENT},
-        asks="LiveRequest",
-        tells="LiveResponse",
+        request_type="LiveRequest",
+        answer_type="LiveResponse",
         half_close=False,
     ),
 )

@@ -15,7 +15,7 @@ from a2a_proxy.rules.examples.script import MS, Script, run_together
 from a2a_proxy.rules.families.id.events import foreign
 from a2a_proxy.rules.families.live.words import LIVE_OPERATIONS, RECONNECT_MESSAGE, question_update
 from a2a_proxy.rules.families.stream.together import check_delivered, watch_other_streams
-from a2a_proxy.rules.families.stream.words import event_phrase
+from a2a_proxy.rules.families.stream.words import event_and_state
 
 _FIRST_EVENTS = (snapshot(), status("WORKING"))
 _COMPLETED_EVENT = status("COMPLETED", second=9)
@@ -84,7 +84,7 @@ def not_multiplexed(context: RuleContext) -> Iterator[RuleFinding]:
     yield from ()
 
 
-_PROPOSAL = {"asks": "StreamRequest@live-2153", "tells": "StreamResponse@live-2153"}
+_PROPOSAL = {"request_type": "StreamRequest@live-2153", "answer_type": "StreamResponse@live-2153"}
 _ARTIFACT_MESSAGE = {"artifactUpdate": chunk("half", id="a9")["artifactUpdate"]}
 
 
@@ -97,7 +97,7 @@ def _uplink_script(*answers: object) -> Script:
         EventPause(3),
         _COMPLETED_EVENT,
         half_close=False,
-        **_PROPOSAL,  # type: ignore[arg-type]
+        **_PROPOSAL,
     )
     second = grpc("SendLiveMessage", _ARTIFACT_MESSAGE, HalfClosed(), *answers, half_close=False, **_PROPOSAL)  # type: ignore[arg-type]
     return run_together(first, second, after=1000 * MS)
@@ -133,5 +133,5 @@ def replays(context: RuleContext) -> Iterator[RuleFinding]:
         other = context.session.exchange_records.get(number)
         if other is not None and other.operation in LIVE_OPERATIONS and other.started < record.started:
             told = f"task {task.task_id} has a live stream (#{number}), but the agent answers this short call"
-            yield RuleFinding(summary=f"{told} with {event_phrase(context.frame)} after the Task")
+            yield RuleFinding(summary=f"{told} with {event_and_state(context.frame)} after the Task")
             return

@@ -14,7 +14,7 @@ from a2a_proxy.rules.define.conditions import HTTP, JSONRPC, REST, Dialects, Evi
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import RawBytes, json_text, rest_error, rest_stream, rpc_stream
 from a2a_proxy.rules.examples.objects import Json, send, snapshot, status
-from a2a_proxy.rules.families.sse.blocks import field_values, is_terminated
+from a2a_proxy.rules.families.sse.blocks import field_values, is_terminated, is_utf8
 from a2a_proxy.rules.schema.check import findings_of_kinds
 from a2a_proxy.rules.schema.fault import FaultKind
 from a2a_proxy.rules.state.session_state import rule_dialect
@@ -51,14 +51,6 @@ def _describe_members(value: object) -> str:
     return f"has the members {', '.join(map(repr, value))}"[:120] if value else "is an empty object"
 
 
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 @rule(
     "A2A-SSE-002",
     "Data of a stream event is not JSON",
@@ -77,7 +69,7 @@ def not_json(context: RuleContext) -> Iterator[RuleFinding]:
     value per event.
     """
     frame = context.frame
-    if frame.kind is not FrameKind.UNDECODABLE or not _is_complete_event(frame) or not _is_utf8(frame.payload):
+    if frame.kind is not FrameKind.UNDECODABLE or not _is_complete_event(frame) or not is_utf8(frame.payload):
         return
     if _decode_event_data(frame) is _UNREADABLE_KINDS:
         text = frame.payload[:60].decode("utf-8", "replace")

@@ -19,6 +19,7 @@ from a2a_proxy.rules.families.sse.blocks import (
     field_values,
     has_misplaced_bom,
     is_terminated,
+    is_utf8,
 )
 
 _KNOWN_FIELDS = frozenset({"data", "event", "id", "retry"})
@@ -183,7 +184,7 @@ def not_utf8(context: RuleContext) -> Iterator[RuleFinding]:
     if frame is None:
         yield from _check_charset(context)
     elif frame.framing:
-        if not frame.truncated and not _is_utf8(frame.payload):
+        if not frame.truncated and not is_utf8(frame.payload):
             yield RuleFinding(summary="the data of this event is not valid UTF-8")
         if has_misplaced_bom(frame.framing):
             told = "a byte order mark inside the stream: clients ignore its line as an unknown field"
@@ -200,14 +201,6 @@ def _check_charset(context: RuleContext) -> Iterator[RuleFinding]:
             yield RuleFinding(
                 summary=f"the response declares charset {charset!r}; event streams are UTF-8", value=charset
             )
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 @rule(

@@ -16,9 +16,8 @@ from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import agent_reply, chunk, input_required, reply, send, snapshot, status
-from a2a_proxy.rules.facts.naming import object_prefix
+from a2a_proxy.rules.facts.naming import object_prefix, state_label
 from a2a_proxy.rules.facts.partial_decode import decode_artifacts, decode_status
-from a2a_proxy.rules.families.state.terminal import state_label
 from a2a_proxy.rules.schema.check import request_dialect
 from a2a_proxy.rules.schema.shape import Family
 from a2a_proxy.rules.state.records import ACTIVE

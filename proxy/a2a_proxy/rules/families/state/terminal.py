@@ -15,7 +15,7 @@ from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import agent_reply, artifact, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import run_together
-from a2a_proxy.rules.facts.naming import event_phrase, object_prefix
+from a2a_proxy.rules.facts.naming import event_phrase, object_prefix, state_label
 from a2a_proxy.rules.facts.partial_decode import NO_PARTS, add_parts, decode_artifacts, decode_status, time_before
 from a2a_proxy.rules.facts.request_summary import summarise_request
 from a2a_proxy.rules.state.records import TaskRecord
@@ -28,11 +28,6 @@ _COMPLETED_CALL = rpc("SendMessage", send(), snapshot("COMPLETED", artifacts=[ar
 _REFUSED_SEND = rpc(
     "SendMessage", send(id="m2", taskId="t1"), error=rpc_error(-32004, "UNSUPPORTED_OPERATION", "t1 is completed")
 )
-
-
-def state_label(state: int) -> str:
-    """Return the name of a state: `input-required`."""
-    return TaskState(state).label
 
 
 def first_terminal_label(task: TaskRecord) -> str:

@@ -11,9 +11,8 @@ from a2a_proxy.rules.define.conditions import EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, reply, send, snapshot, status, task
-from a2a_proxy.rules.facts.naming import object_prefix
+from a2a_proxy.rules.facts.naming import object_prefix, state_label
 from a2a_proxy.rules.facts.partial_decode import decode_status, time_before
-from a2a_proxy.rules.families.state.terminal import state_label
 from a2a_proxy.rules.state.state_sequence import SECOND_NS, TERMINAL
 
 _TASK_PARAMS = {"id": "t1"}

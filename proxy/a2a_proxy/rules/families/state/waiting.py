@@ -11,9 +11,8 @@ from a2a_proxy.rules.define.conditions import ALL_BINDINGS, Dialects, EvidenceSc
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import input_required, reply, send, snapshot, state, status
-from a2a_proxy.rules.facts.naming import event_phrase, object_prefix
+from a2a_proxy.rules.facts.naming import event_phrase, object_prefix, state_label
 from a2a_proxy.rules.facts.partial_decode import decode_status, time_before
-from a2a_proxy.rules.families.state.terminal import state_label
 from a2a_proxy.rules.state.records import TaskRecord
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 from a2a_proxy.rules.state.transitions import Change, change_of

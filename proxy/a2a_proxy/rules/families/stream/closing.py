@@ -13,7 +13,8 @@ from a2a_proxy.rules.define.conditions import NETWORK, Dialects, EvidenceScope, 
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, fetch_card, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import chunk, reply, send, snapshot, status
-from a2a_proxy.rules.families.stream.words import CLIENT_LEFT, STREAMS, WITH_LIVE, state_label
+from a2a_proxy.rules.facts.naming import state_label
+from a2a_proxy.rules.families.stream.words import CLIENT_LEFT, STREAMS, WITH_LIVE
 from a2a_proxy.rules.state.records import ACTIVE, ExchangeRecord
 from a2a_proxy.rules.state.state_sequence import INTERRUPTED, TERMINAL
 

@@ -12,8 +12,9 @@ from a2a_proxy.rules.define.conditions import ANY_EVENT, NETWORK, Dialects, Evid
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc_stream
 from a2a_proxy.rules.examples.objects import agent_reply, chunk, send, snapshot, status
+from a2a_proxy.rules.facts.naming import state_label
 from a2a_proxy.rules.families.stream.course import COURSE, Course, CourseMeaning, course_event_of
-from a2a_proxy.rules.families.stream.words import STREAMS, WITH_LIVE, event_phrase, state_label
+from a2a_proxy.rules.families.stream.words import STREAMS, WITH_LIVE, event_and_state
 from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 _SUBMITTED_EVENT = int(TaskState.SUBMITTED)
@@ -141,7 +142,7 @@ def after_terminal(context: RuleContext) -> Iterator[RuleFinding]:
     if after != course:
         notes["stream.course"] = [str(after), end_state or frame.state]
     if meaning is CourseMeaning.AFTER_END:
-        told = f"{event_phrase(frame)} after state {state_label(end_state)}; no event may follow a terminal state"
+        told = f"{event_and_state(frame)} after state {state_label(end_state)}; no event may follow a terminal state"
         yield RuleFinding(summary=told)
 
 
@@ -207,7 +208,7 @@ def after_final(context: RuleContext) -> Iterator[RuleFinding]:
     notes = record.writable_notes()
     seq = notes.setdefault("stream.final", frame.seq)
     if seq != frame.seq:
-        yield RuleFinding(summary=f"{event_phrase(frame)} after `final: true`; no event may follow on this stream")
+        yield RuleFinding(summary=f"{event_and_state(frame)} after `final: true`; no event may follow on this stream")
 
 
 @rule(
@@ -229,4 +230,6 @@ def repeated(context: RuleContext) -> Iterator[RuleFinding]:
     proxy in front of it) should send each event once.
     """
     if context.has_flag(ANY_EVENT) and not context.has_flag(FrameFlag.APPEND) and context.frame.generation <= 0:
-        yield RuleFinding(summary=f"{event_phrase(context.frame)} repeats the bytes of an earlier event on this stream")
+        yield RuleFinding(
+            summary=f"{event_and_state(context.frame)} repeats the bytes of an earlier event on this stream"
+        )

@@ -12,7 +12,7 @@ from a2a_proxy.rules.define.conditions import ANY_EVENT, NETWORK, Dialects, Evid
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Fields, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import agent_reply, send, snapshot, status, task
-from a2a_proxy.rules.families.stream.words import SEND_STREAM, SUBSCRIBE_STREAM, event_phrase, status_time
+from a2a_proxy.rules.families.stream.words import SEND_STREAM, SUBSCRIBE_STREAM, event_and_state, status_time
 from a2a_proxy.rules.state.state_sequence import TERMINAL
 
 _UPDATE_EVENTS = FrameFlag.STATUS | FrameFlag.ARTIFACT
@@ -52,7 +52,7 @@ def first_of_send(context: RuleContext) -> Iterator[RuleFinding]:
         severity = Severity.INFO
     elif request_snapshot is not None and request_snapshot.task_id:
         severity = Severity.WARNING
-    told = f"the stream begins with {event_phrase(context.frame)}; it must begin with the Task or a Message"
+    told = f"the stream begins with {event_and_state(context.frame)}; it must begin with the Task or a Message"
     yield RuleFinding(summary=told, path=context.root.rstrip("."), severity=severity)
 
 
@@ -99,7 +99,7 @@ def first_of_subscription(context: RuleContext) -> Iterator[RuleFinding]:
     The agent must send the current Task first.
     """
     if context.has_flag(ANY_EVENT) and not context.has_flag(FrameFlag.TASK):
-        told = f"the subscription begins with {event_phrase(context.frame)}; it must begin with the current Task"
+        told = f"the subscription begins with {event_and_state(context.frame)}; it must begin with the current Task"
         yield RuleFinding(summary=told, path=context.root.rstrip("."))
 
 

@@ -13,6 +13,7 @@ from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, Finish, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import Json, chunk, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, run_together
+from a2a_proxy.rules.facts.naming import state_label
 from a2a_proxy.rules.families.stream.delivery import (
     MissingEvent,
     find_crossing,
@@ -25,7 +26,7 @@ from a2a_proxy.rules.families.stream.delivery import (
     other_streams,
     stream_delivery,
 )
-from a2a_proxy.rules.families.stream.words import CLIENT_LEFT, STREAMS, state_label
+from a2a_proxy.rules.families.stream.words import CLIENT_LEFT, STREAMS
 from a2a_proxy.rules.state.records import ACTIVE, ExchangeRecord
 
 _SECOND_NS = 1_000_000_000

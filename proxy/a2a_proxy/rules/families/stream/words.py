@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.frame import Frame
 from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.facts.naming import event_phrase, state_label
 
 SEND_STREAM = ("SendStreamingMessage",)
 SUBSCRIBE_STREAM = ("SubscribeToTask",)
@@ -17,23 +17,11 @@ WITH_LIVE = (*STREAMS, "SendLiveMessage", "ReconnectToTask")
 CLIENT_LEFT = frozenset({"client cancel", "client gone"})
 """How an exchange ends if the client has left."""
 
-_EVENT_PHRASES = {
-    EventKind.TASK: "a Task",
-    EventKind.MESSAGE: "a Message",
-    EventKind.STATUS: "a status update",
-    EventKind.ARTIFACT: "an artifact update",
-}
 
-
-def event_phrase(frame: Frame) -> str:
-    """Return an event in words: `a status update (working)`."""
-    name = _EVENT_PHRASES.get(frame.event, "something else")
+def event_and_state(frame: Frame) -> str:
+    """Return an event in words with its state: `a status update (working)`."""
+    name = event_phrase(frame, "something else")
     return f"{name} ({state_label(frame.state)})" if frame.state else name
-
-
-def state_label(state: int) -> str:
-    """Return the name of a state for texts."""
-    return TaskState(state).label
 
 
 def status_time(context: RuleContext) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.telemetry.error_advice import explain_error
+from a2a_proxy.telemetry.request_outcome import explain_error
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,94 @@
+"""Scheduled work of a session: the ends of exchanges and the deadlines of rules, in the order of their times."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.state.records import ExchangeRecord
+
+MAX_DEADLINES = 100_000
+"""Maximum number of scheduled deadlines. Further ones are dropped, so those silences are not judged."""
+_DEADLINE_ORDER = 1 << 60
+"""Added to the number of a deadline, so that deadlines follow exchanges of the same time."""
+_NEVER = 1 << 63
+
+
+class Deadline(msgspec.Struct, order=True):
+    """One scheduled action."""
+
+    at: int
+    number: int
+    """Order within the same time: exchanges by number, then deadlines in the order of scheduling."""
+    rule: str = ""
+    """Id of the rule that scheduled the deadline; empty if the exchange ended."""
+    exchange: int = 0
+    agent: str = ""
+    task_id: str = ""
+    seq: int = -1
+    note: str = ""
+    connection: int = 0
+
+    def closed_record(self) -> ExchangeRecord:
+        """Return a record in place of that of an ended exchange."""
+        where = (self.exchange, self.connection, self.agent)
+        return ExchangeRecord(*where, Binding.OTHER, "", 0, upstream=self.agent, task_id=self.task_id)
+
+    def closed_exchange(self) -> Exchange:
+        """Return an exchange with only its number, in place of an ended exchange."""
+        return Exchange(self.exchange, 0, 0, Binding.OTHER, 0)
+
+
+class DeadlineQueue:
+    """The actions of a session that are still to come."""
+
+    def __init__(self) -> None:
+        self.next_at = _NEVER
+        """Time of the next action, ns."""
+        self._queue: list[Deadline] = []
+        self._count = 0
+        """Number of deadlines scheduled so far."""
+
+    def add_exchange_end(self, exchange: Exchange) -> None:
+        """Schedule the end of an exchange."""
+        self._push(Deadline(exchange.closed, exchange.id, exchange=exchange.id))
+
+    def add_deadline(self, rule: str, context: RuleContext, at: int, note: str, record: ExchangeRecord) -> None:
+        """Schedule a deadline of a rule, unless there are too many."""
+        if len(self._queue) >= MAX_DEADLINES:
+            return
+        self._count += 1
+        frame, task = context.frame_or_none, context.task
+        task_id, seq = task.task_id if task is not None else record.task_id, frame.seq if frame is not None else -1
+        number = _DEADLINE_ORDER + self._count
+        self._push(Deadline(at, number, rule, record.id, record.agent, task_id, seq, note, record.connection))
+
+    def take_next(self) -> Deadline:
+        """Remove the next action and return it. Raises IndexError if there is none."""
+        taken = heapq.heappop(self._queue)
+        self._set_next()
+        return taken
+
+    def _push(self, deadline: Deadline) -> None:
+        heapq.heappush(self._queue, deadline)
+        self._set_next()
+
+    def _set_next(self) -> None:
+        self.next_at = self._queue[0].at if self._queue else _NEVER
+
+    def save(self) -> dict[str, Any]:
+        """Return the state as plain values for `restore`."""
+        return {"agenda": [msgspec.to_builtins(each) for each in self._queue], "asked": self._count}
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> DeadlineQueue:
+        """Return the queue with the state returned by `save`."""
+        queue = cls()
+        queue._queue = [msgspec.convert(each, Deadline) for each in state["agenda"]]
+        queue._count = state["asked"]
+        queue._set_next()
+        return queue
