@@ -52,8 +52,8 @@ SOAK_VENVS = {
     "spark": ("pyspark==4.3.*",),
 }
 """Older SDKs for `tests/e2e/test_real_peers.py`; frameworks for `tests/e2e/test_frameworks.py`; tracing backends and
-agents that send spans of their own for `tests/e2e/test_backends.py`; an S3 server for `tests/benchmarks/lake.py`; ClickHouse in a process, and Spark, which
-needs Java 17 or newer, for `tests/archive/test_engines.py`."""
+agents that send spans of their own for `tests/e2e/test_backends.py`; an S3 server for `tests/benchmarks/lake.py`;
+ClickHouse in a process, and Spark, which needs Java 17 or newer, for `tests/archive/test_engines.py`."""
 
 MERMAID = "mermaid@11.17.2"
 """For `tests/inspect/formats/test_mermaid_in_chromium.py` only."""
