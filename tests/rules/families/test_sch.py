@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.examples.conversation import fetch_card, grpc, http, json_text, rest, rest_error, rpc, rpc_stream
+from a2a_proxy.rules.examples.conversation import (
+    fetch_card,
+    grpc,
+    http,
+    json_text,
+    rest,
+    rest_error,
+    rest_stream,
+    rpc,
+    rpc_stream,
+)
 from a2a_proxy.rules.examples.objects import (
     agent_reply,
     card,
@@ -311,6 +321,12 @@ def test_rest_of_0_3_may_be_in_snake_case() -> None:
     body = {"message": {"message_id": "m1", "role": "ROLE_USER", "content": [{"text": "hello"}]}}
     answer = {"task": {"id": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_CANCELLED"}}}
     assert not found(rest("POST", "/v1/message:send", body, answer, version=""))
+
+
+@pytest.mark.parametrize("body", [{}, {"id": "t1"}, {"name": "tasks/t1"}])
+def test_a_subscription_over_rest_of_0_3_is_not_a_message(body: Any) -> None:
+    done = {"statusUpdate": {"taskId": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_COMPLETED"}}}
+    assert not found(rest_stream("POST", "/v1/tasks/t1:subscribe", body, done, version=""))
 
 
 def test_0_1_is_left_in_peace() -> None:
