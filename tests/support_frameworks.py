@@ -38,7 +38,8 @@ class Call:
     headers: dict[str, str] = field(default_factory=dict)
     method: str = ""
     meanwhile: tuple[Call, ...] = ()
-    """Made when the first event of this stream has come, while it is open."""
+    """Made while this stream is open, when it has had `after` events."""
+    after: int = 1
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,7 @@ class Player:
             answer.said.append(_read(line.removeprefix(b"data:").decode()))
             if len(answer.said) == 1:
                 self._keep(answer)
+            if len(answer.said) == answer.call.after:
                 for each in answer.call.meanwhile:
                     await self._make(session, each)
 
