@@ -35,9 +35,9 @@ MAX_CURSORS = 64
 """Streams of a task; the first to begin is forgotten first."""
 MAX_CLIENTS = 16
 MAX_KNOWN_EVENTS = 256
-"""Events of a stream, and of a task, that are recognised if repeated."""
+"""Events of a stream, and of a task, that are recognised if repeated; timeline entries that are remembered."""
 MAX_EXAMINED = 64
-"""Numbers of a gap whose reason is examined, and snapshots and timeline entries that are remembered."""
+"""Numbers of a gap whose reason is examined, and snapshots that are remembered."""
 
 _ZERO_GENERATION = re.compile(rb'"generation"\s*:\s*(?:"0"|0|null)\s*[,}]')
 
@@ -245,7 +245,7 @@ class TaskGenerations(msgspec.Struct):
             self._note_route(ident)
         self.has_timeline = self.has_timeline or bool(timeline.entries)
         for entry in timeline.entries:
-            _put_bounded(self.entries, entry.generation, int(entry.kind), MAX_EXAMINED)
+            _put_bounded(self.entries, entry.generation, int(entry.kind), MAX_KNOWN_EVENTS)
             if entry.kind is EntryKind.MESSAGE:
                 doubtful += self.messages.place_message(entry.message_id, entry.generation)
                 self._note_route(entry.message_id)
@@ -286,8 +286,9 @@ class TaskGenerations(msgspec.Struct):
 
     def _streams_without(self, number: int) -> list[int]:
         """Return the streams with a gap that still lacks the number."""
-        lacking = (gap.exchange for gap in self.gaps if gap.first <= number <= gap.last)
-        return [each for each in dict.fromkeys(lacking) if number not in self._cursor_of(each).digests]
+        lacking = dict.fromkeys(gap.exchange for gap in self.gaps if gap.first <= number <= gap.last)
+        late = {exchange for exchange, cursor in self.cursors.items() if number in cursor.digests}
+        return [exchange for exchange in lacking if exchange not in late]
 
     # --- frames -------------------------------------------------------------------------------------------------
 
