@@ -181,3 +181,22 @@ PYTHONA2A = (
     rpc("CancelTask", "tasks/cancel", {"id": UNKNOWN}, path="/tasks/cancel"),
     Call("", "/", said01("hello")),
 )
+
+_AGNO = "/a2a/agents/answering"
+AGNO = (
+    Call("GetAgentCard", f"{_AGNO}/.well-known/agent-card.json"),
+    rpc(
+        "SendMessage",
+        "message/send",
+        said03("hello"),
+        path=f"{_AGNO}/v1/message:send",
+        keep={"task": "result.id", "context": "result.contextId"},
+    ),
+    rpc("GetTask", "tasks/get", {"id": "$task", "contextId": "$context"}, path=f"{_AGNO}/v1/tasks:get"),
+    rpc("CancelTask", "tasks/cancel", {"id": "$task", "contextId": "$context"}, path=f"{_AGNO}/v1/tasks:cancel"),
+    rpc("SendStreamingMessage", "message/stream", said03("hello"), path=f"{_AGNO}/v1/message:stream"),
+    rpc("SendMessage", "message/send", said03("fail"), path=f"{_AGNO}/v1/message:send"),
+    rpc("SendStreamingMessage", "message/stream", said03("fail"), path=f"{_AGNO}/v1/message:stream"),
+    rpc("GetTask", "tasks/get", {"id": UNKNOWN, "contextId": "$context"}, path=f"{_AGNO}/v1/tasks:get"),
+    Call("SendMessage", "/a2a/agents/none/v1/message:send", said03("hello")),
+)

@@ -74,6 +74,8 @@ PAIRS = [
     Pair("a2akit", client="a2akit", operations=A2AKIT_CLIENT),
     Pair("a2akit --rest", tables.A2AKIT_REST),
     Pair("a2akit --rest", client="a2akit", operations=A2AKIT_CLIENT, by_command=True),
+    Pair("agno", tables.AGNO),
+    Pair("agno", client="agno", operations=(CARD, SEND, SEND, STREAM, SEND)),
     # Its streams have tasks without the envelope of JSON-RPC.
     Pair("pythona2a", tables.PYTHONA2A, undecodable=4, by_command=True),
     Pair("pythona2a", client="pythona2a", operations=(CARD, SEND, SEND, GET, CANCEL, GET, GET), by_command=True),

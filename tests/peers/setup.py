@@ -33,6 +33,7 @@ VENVS = {
     "fasta2a": ("fasta2a[pydantic-ai]==2.1.1", "httpx>=0.28", "uvicorn>=0.30"),
     "adk": ("google-adk[a2a]==2.13.0", "uvicorn>=0.30"),
     "a2akit": ("a2akit==0.0.32",),
+    "agno": ("agno[a2a]==3.1.10", "fastapi>=0.115", "python-multipart>=0.0.9", "uvicorn>=0.30"),
 }
 
 SOAK_VENVS = {
