@@ -163,7 +163,7 @@ def test_the_conversation_is_selected_by_reference(tmp_path: Path) -> None:
         (("9",), "this recording has no 9"),
         (("1", "2"), "only one conversation can be drawn at a time"),
         ((), "the recording has several conversations"),
-        (("1", "--json", "--mermaid"), "exclude each other"),
+        (("1", "--json", "--mermaid"), "cannot be combined"),
     ):
         done = lanes(tmp_path, path, *words)
         assert (done.code, error in done.err) == (2, True), done.err

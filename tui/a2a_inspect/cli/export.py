@@ -15,11 +15,11 @@ from a2a_proxy.cli.redaction_options import add_redaction_options
 _HELP = """Write a recording, or the exchanges that match, in a FORMAT to a file or to standard output.
 
 \b
-  a2a-inspect export -o story.a2a.jsonl             the newest one, to commit
-  a2a-inspect export jsonl RECORDING -f err         what failed, to stdout
-  a2a-inspect export html RECORDING -o story.html   a page for any browser
+  a2a-inspect export -o story.a2a.jsonl             write the newest recording as a cassette
+  a2a-inspect export jsonl RECORDING -f err         print the failed exchanges
+  a2a-inspect export html RECORDING -o story.html   write a report for a browser
 
-Without a FORMAT a cassette is written (jsonl). An exchange that matches is written whole, with its task and findings.
+The default FORMAT is a cassette (jsonl). Matching exchanges are written completely, with their tasks and findings.
 """
 
 

@@ -124,7 +124,7 @@ def download_recording(url: str, words: dict[str, str], target: Path, options: A
     given = {name: word for name, word in words.items() if word}
     if not given:
         raise UserError(
-            "no filter given: say which exchanges to fetch",
+            "no filter given for the exchanges to fetch",
             f"for example: a2a-inspect archive fetch {url} --task ID --to F",
         )
     what = ", ".join(f"{name} {word}" for name, word in sorted(given.items()))

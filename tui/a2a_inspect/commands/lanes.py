@@ -45,7 +45,7 @@ def show_lanes(recording: Recording, options: LaneOptions) -> None:
         UserError: the conversation does not exist, the words name several, or both output formats are requested.
     """
     if options.as_json and options.mermaid:
-        raise UserError("--json and --mermaid exclude each other", "choose one")
+        raise UserError("--json and --mermaid cannot be combined", "choose one")
     conversation = LaneConversation(recording, _find_conversation(recording, options.words))
     if options.as_json:
         print(json.dumps(lanes_object(conversation.session, conversation.title, conversation.lanes)))

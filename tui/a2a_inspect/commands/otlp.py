@@ -131,7 +131,9 @@ def _open_exports(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]
 def _send_unsent(options: OtlpExportOptions) -> None:
     """Continue a live export from its last sent call, session by session."""
     if options.output is not None or options.where or options.redact or options.redact_policy or options.others:
-        raise UserError("--unsent takes one recording, --endpoint and --protocol only", "leave out the other options")
+        raise UserError(
+            "--unsent can be combined only with one recording, --endpoint and --protocol", "leave out the other options"
+        )
     where = _endpoint_target(options)
     settings = OtlpSettings(where, options.span_options, options.frames, metrics=False)
     path = chosen_path(options.recording)
@@ -161,7 +163,7 @@ def _open_sink(options: OtlpExportOptions) -> Iterator[tuple[SpanSink, str]]:
         with _open_backend(options) as backend:
             yield BackendSink(backend), f"sent to {make_visible(backend.target.shown)}"
     elif options.endpoint:
-        raise UserError("--endpoint and --to exclude each other", "leave out --to to send, --endpoint to write a file")
+        raise UserError("--endpoint and --to cannot be combined", "leave out --to to send, --endpoint to write a file")
     elif options.output == STDOUT:
         sys.stdout.flush()
         yield JsonLinesSink(sys.stdout.buffer), "written to standard output"

@@ -65,7 +65,7 @@ def prune(paths: tuple[Path, ...], limits: PruneLimits, now: int, *, dry_run: bo
     """
     if limits == PruneLimits():
         raise UserError(
-            "no limit given: say which sessions to keep", "for example: a2a-inspect prune --older-than 30d --dry-run"
+            "no limit given for the sessions to keep", "for example: a2a-inspect prune --older-than 30d --dry-run"
         )
     # Each file is listed once even if it is named twice. A symbolic link to itself is reported when it is opened.
     named = {os.path.realpath(path): path for path in reversed(paths)}

@@ -21,7 +21,7 @@ def show_rules(word: str, *, as_json: bool, as_markdown: bool) -> None:
         UserError: no rule matches, or both output formats are requested.
     """
     if as_json and as_markdown:
-        raise UserError("--json and --markdown exclude each other", "leave one of them out")
+        raise UserError("--json and --markdown cannot be combined", "leave one of them out")
     ident = expand_rule_id(word) if word else ""
     found = [rule for rule in all_rules().values() if rule.id.startswith(ident)]
     if not found:

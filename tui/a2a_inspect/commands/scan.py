@@ -49,7 +49,7 @@ def scan_files(paths: tuple[Path, ...], options: ScanOptions) -> int:
     """
     policy = options.redaction.policy or DEFAULT
     if policy.none:
-        raise UserError("--redact none looks for nothing", "leave out --redact none")
+        raise UserError("--redact none finds nothing", "leave out --redact none")
 
     def look(path: Path) -> bool:
         with open_recording(path) as recording:

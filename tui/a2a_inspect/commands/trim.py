@@ -45,7 +45,7 @@ def trim_to_cassette(recording: Recording, options: TrimOptions) -> None:
     """
     if not (options.words or options.where or options.redaction.policy):
         raise UserError(
-            "nothing chosen: say which part to keep", "name places (2, 1:, a task's id) or a filter: -f 'task:b2a4'"
+            "no part of the recording is selected", "name places (2, 1:, a task's id) or a filter: -f 'task:b2a4'"
         )
     if options.target.exists() and not options.overwrite:
         raise UserError(f"{options.target} exists", OVERWRITE_HINT)

@@ -49,7 +49,7 @@ class ChooseRecording(ModalScreen[Path | None]):
 
     def compose(self) -> ComposeResult:
         """Return the list and the input line."""
-        box = Vertical(self._list, Input(placeholder="or the name of a file", id="name", compact=True))
+        box = Vertical(self._list, Input(placeholder="or type a file name", id="name", compact=True))
         box.border_title = self._box_title
         yield box
 

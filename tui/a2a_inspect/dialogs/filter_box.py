@@ -81,7 +81,7 @@ class FilterBox(Vertical):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "use", "Use", id="filter.use", priority=True, tooltip="show only matches"),
-        Binding("ctrl+n", "find", "Find", id="filter.find", tooltip="hide nothing; n and N go to matches"),
+        Binding("ctrl+n", "find", "Find", id="filter.find", tooltip="keep all rows; n and N go to matches"),
         Binding("tab", "complete(1)", "Complete", id="filter.complete", priority=True, tooltip="the next suggestion"),
         Binding("shift+tab", "complete(-1)", "Complete", show=False, id="filter.complete-back", priority=True),
         Binding("up", "history(-1)", "History", id="filter.older", tooltip="previous filters"),

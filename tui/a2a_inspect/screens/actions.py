@@ -60,11 +60,11 @@ class RowActions(MainController):
         """Return whether nothing can be written from this screen, and say so if that is the case."""
         if self._source.files:
             self.screen.notify(
-                f"several recordings are shown as one: {subject} needs one of them opened alone", severity="warning"
+                f"several recordings are open as one: open a single one for {subject}", severity="warning"
             )
             return True
         if getattr(self.screen.app, "read_only", False):
-            self.screen.notify(f"this screen is read-only: {subject} is not possible here", severity="warning")
+            self.screen.notify(f"this screen is read-only: {subject} cannot be written", severity="warning")
             return True
         return False
 
@@ -134,7 +134,7 @@ class RowActions(MainController):
         if self.screen.app.is_web:
             self.screen.app.copy_to_clipboard(form.decode("utf-8", "replace"))
             self.screen.notify(
-                f"{name} of {format_place(place)}, {text.format_size(len(form))}: handed to the browser", markup=False
+                f"{name} of {format_place(place)}, {text.format_size(len(form))}: passed to the browser", markup=False
             )
             return
         done = await asyncio.to_thread(
@@ -151,7 +151,7 @@ class RowActions(MainController):
         marked = len({each.exchange for each in self._marks.marked_rows()})
         sets = {SELECTED: text.format_count(marked, "marked exchange") if marked else "the exchange under the cursor"}
         if self._filter.current.expression():
-            sets[FILTERED] = f"what matches {make_visible(self._filter.current.expression())}"
+            sets[FILTERED] = f"matches of {make_visible(self._filter.current.expression())}"
         return {**sets, ALL: "the whole recording"}
 
     @background(group="export", exclusive=True)

@@ -170,7 +170,7 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
 def _full_row_text(row: LaneRow, lanes: Sequence[str]) -> str:
     """Return the text of a row without cuts: its place, direction, time and message."""
     if row.what is RowKind.PAUSE:
-        return f"nothing passed for {text.format_duration(row.since_before)}"
+        return f"no traffic for {text.format_duration(row.since_before)}"
     place = f"#{row.exchange}" + (f".{row.seq}" if row.seq >= 0 else "") if row.exchange else ""
     way = f"{lanes[row.source]} → {lanes[row.target]}" if row.what is RowKind.FRAME else lanes[row.source]
     about = "  ".join(

@@ -189,7 +189,7 @@ class Panes(MainController):
     def next_layout(self) -> None:
         """Use the next layout."""
         if self.is_small:
-            self.show_message("one pane at a time here: Tab goes to the next, t to the tree")
+            self.show_message("only one pane fits: Tab shows the next, t the tree")
             return
         now = next(name for name in LAYOUTS if self.screen.has_class(f"-layout-{name}"))
         self._selected_layout = LAYOUTS[(LAYOUTS.index(now) + 1) % len(LAYOUTS)]

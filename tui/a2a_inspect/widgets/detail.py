@@ -224,9 +224,9 @@ def _decode_payload_lines(frame: Frame, exchange: Exchange, limit: int) -> list[
             return [make_visible(f"{name}: {value}") for name, value in json.loads(frame.payload)]
         lines = list(islice(decoded_lines(frame, exchange), _MAX_LINES + 1))
     except (ValueError, TypeError, RecursionError):
-        return ["(this payload cannot be shown decoded; the bytes are under Raw)"]
+        return ["(this payload cannot be decoded; the tab Raw has its bytes)"]
     if len(lines) > _MAX_LINES:
-        lines[_MAX_LINES:] = ["(and more)"]
+        lines[_MAX_LINES:] = ["(more lines left out)"]
     return cut + lines
 
 
@@ -239,7 +239,7 @@ def _first_payload_lines(frame: Frame, exchange: Exchange, limit: int) -> list[s
     if not is_protobuf(frame.schema):
         return [*islice(indent_json(frame.payload[:limit]), _MAX_LINES), rest]
     if len(frame.payload) > _MAX_DECODED_BYTES:
-        return [f"({text.format_size(frame.size)}: too large to show decoded; the bytes are under Raw)"]
+        return [f"({text.format_size(frame.size)}: too large to decode; the tab Raw has its bytes)"]
     left = limit
     lines: list[str] = []
     for line in decoded_lines(frame, exchange):

@@ -77,7 +77,7 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
     kept = f", the first {text.format_count(len(frame.payload), 'byte')} kept" if frame.truncated else ""
     yield "payload", text.format_count(frame.size, "byte") + kept
     yield "sha-256", frame.sha256.hex()
-    yield "read as", frame.schema
+    yield "decoded as", frame.schema
     sized = frame.framing.replace("\1", str(frame.size))
     yield "framing", sized.replace("\0", "…").replace("\r\n", "␍␊").replace("\n", "␊")
     yield "task", frame.task_id
@@ -90,7 +90,7 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
     yield "rpc id", frame.rpc_id
     yield "error code", frame.error_code
     yield "note", frame.note
-    yield "made by", "the proxy, not the peer" if frame.ours else ""
+    yield "created by", "the proxy, not the peer" if frame.ours else ""
     yield "redacted", ", ".join(frame.redacted)
 
 
@@ -122,7 +122,7 @@ def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
     yield "context", exchange.context_id
     yield "states", " > ".join(exchange.states)
     yield "traceparent", exchange.traceparent
-    yield "sent on as", exchange.sent_traceparent
+    yield "forwarded as", exchange.sent_traceparent
     yield "redacted", ", ".join(exchange.redacted)
 
 
@@ -135,7 +135,7 @@ def _connection_facts(connection: Connection) -> Iterator[Fact]:
     yield "closed", f"{text.format_utc(connection.closed)}, {connection.how}" if connection.closed else "still open"
     yield "bytes", f"{connection.bytes_to_agent} to the agent, {connection.bytes_to_client} to the client"
     yield "not captured", text.format_count(connection.lost_bytes, "byte") if connection.lost_bytes else ""
-    yield "counted", ", ".join(f"{name} {count}" for name, count in connection.counters.items())
+    yield "counters", ", ".join(f"{name} {count}" for name, count in connection.counters.items())
 
 
 def format_moment(at: int, exchange: Exchange) -> str:

@@ -70,7 +70,7 @@ class TextView(LongView):
         Binding("home", "scroll_home", "First", show=False, id="text.first", tooltip="first line; gg as well"),
         Binding("g", "first_at_two", "First", show=False, id="text.first-at-two", tooltip="pressed twice: first line"),
         Binding("G,end", "scroll_end", "Last", show=False, id="text.last", tooltip="last line"),
-        Binding("slash", "seek", "Look for", key_display="/", id="text.seek", tooltip="search for a word in this text"),
+        Binding("slash", "seek", "Search", key_display="/", id="text.seek", tooltip="search this text"),
         Binding("n", "sought(1)", "Next", show=False, id="text.next", tooltip="next match"),
         Binding("N", "sought(-1)", "Previous", show=False, id="text.previous", tooltip="previous match"),
     ]
@@ -152,7 +152,7 @@ class TextView(LongView):
         at = self._search_position or (top[0], top[1] - 1)
         self._search_position = self._search.next_position(self._lines, at, by)
         if self._search_position is None:
-            self.notify(make_visible(f"not in this text: {self._search.text}"), markup=False)
+            self.notify(make_visible(f"not found: {self._search.text}"), markup=False)
             return
         line, column = self._search_position
         row = next(
