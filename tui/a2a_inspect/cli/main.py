@@ -14,7 +14,6 @@ from a2a_inspect.cli.archive import archive
 from a2a_inspect.cli.card import card
 from a2a_inspect.cli.cassette import cassette
 from a2a_inspect.cli.export import export
-from a2a_inspect.cli.otlp import otlp
 from a2a_inspect.cli.report_options import add_report_options
 from a2a_proxy import __version__
 from a2a_proxy.cli.help_sections import SectionedGroup
@@ -357,7 +356,6 @@ cli.add_command(archive)
 cli.add_command(card)
 cli.add_command(cassette)
 cli.add_command(export)
-export.add_command(otlp)
 
 
 @cli.command("check")

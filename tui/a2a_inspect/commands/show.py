@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.ls import state_name
-from a2a_inspect.commands.process import process_lines, process_objects
 from a2a_inspect.commands.segments.marks import SegmentMarks
 from a2a_inspect.commands.session import (
     RuleMeanings,
@@ -22,7 +21,7 @@ from a2a_inspect.data.generation_gaps import operation_of
 from a2a_inspect.data.notes import SessionNotes
 from a2a_inspect.data.payload_lines import decoded_lines, part_text, raw_lines
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
@@ -33,7 +32,7 @@ from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.artifacts import artifacts_of
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow
+from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
 
 ARROWS = {Direction.TO_AGENT: "-->", Direction.TO_CLIENT: "<--"}
 
@@ -96,7 +95,7 @@ def _session_tree_lines(
                     )
                 )
     if everything:
-        yield from ("  " + line for line in process_lines(recording, session))
+        yield from ("  " + line for line in _process_lines(recording, session))
 
 
 _ExchangesByTask = dict[str, list[ExchangeRow]]
@@ -267,7 +266,7 @@ def _session_objects(
         yield from ({"session": session.id, "note": note} for note in notes.objects(0))
         for finding in connection_findings(recording, session):
             yield {"session": session.id, "finding": finding_facts(finding.finding)}
-        yield from process_objects(recording, session)
+        yield from _process_objects(recording, session)
 
 
 def _exchange_object(
@@ -322,3 +321,38 @@ def frame_object(frame: Frame, exchange: Exchange) -> dict[str, object]:
         "payload": readable_payload(frame, exchange),
     }
     return {name: value for name, value in facts.items() if value not in (None, "")}
+
+
+def _stdio_processes(recording: Recording, session: SessionRow) -> Iterator[Connection]:
+    return (row.connection for row in recording.connections(session.id) if row.connection.facts.transport == "stdio")
+
+
+def _process_frames(recording: Recording, session: SessionRow, process: Connection) -> Iterator[Frame]:
+    return (row.frame for row in recording.connection_frames(make_key(session.id, process.id)))
+
+
+def _process_lines(recording: Recording, session: SessionRow) -> Iterator[str]:
+    """Yield `process 4711  npx run my-agent  client eof, then agent exited with code 0`, then frames without a call."""
+    for process in _stdio_processes(recording, session):
+        who = process.peer.removeprefix("pid ")
+        yield f"process {make_visible(who)}  {make_visible(process.upstream)}  {make_visible(process.how) or 'runs'}"
+        for frame in _process_frames(recording, session, process):
+            yield f"    {text.format_time(frame.at):>14} {ARROWS[frame.direction]} {describe_frame(frame)}"
+
+
+def _process_objects(recording: Recording, session: SessionRow) -> Iterator[dict[str, object]]:
+    """Yield the same data as JSON with stable names."""
+    for process in _stdio_processes(recording, session):
+        frames = [
+            {
+                "at": text.format_utc(frame.at),
+                "direction": frame.direction.name.lower(),
+                "kind": frame.kind.name.lower(),
+                "note": frame.note,
+                "framing": frame.framing,
+                "text": frame.payload.decode("utf-8", "replace"),
+            }
+            for frame in _process_frames(recording, session, process)
+        ]
+        facts = {"id": process.id, "process": process.peer, "command": process.upstream, "how": process.how}
+        yield {"session": session.id, "agent_process": {**facts, "frames": frames}}

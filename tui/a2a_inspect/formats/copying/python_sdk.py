@@ -6,9 +6,10 @@ from typing import Any
 
 from a2a_inspect.formats.copying.call import CopiedCall, NotOffered
 from a2a_inspect.formats.copying.literal import python_literal
-from a2a_inspect.formats.copying.request import request_parameters, rest_match
 from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.protocol import rest_path
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, STREAMING_OPERATIONS
+from a2a_proxy.protocol.rest_path import RestMatch
 
 _V1_METHODS = {
     "SendMessage": "send_message",
@@ -37,6 +38,13 @@ _TRANSPORTS = {
     Binding.REST: ("rest", "RestTransport"),
     Binding.GRPC: ("grpc", "GrpcTransport"),
 }
+_BOOLEANS = {"true": True, "false": False}
+_TASK_ID_OPERATIONS = (
+    "ListTaskPushNotificationConfigs",
+    "GetTaskPushNotificationConfig",
+    "DeleteTaskPushNotificationConfig",
+)
+"""Operations that name the task as `taskId`, not as `id`."""
 
 
 def python_program(call: CopiedCall) -> str:
@@ -68,14 +76,14 @@ def _v1_request(call: CopiedCall) -> tuple[list[str], Any, str, str]:
     else:
         imports[1] = f"from a2a.types.a2a_pb2 import AgentCard, {kind}"
         wired = "http, AgentCard(), URL"
-    return imports, request_parameters(call), f"ParseDict(REQUEST, {kind}(), ignore_unknown_fields=True)", wired
+    return imports, _request_parameters(call), f"ParseDict(REQUEST, {kind}(), ignore_unknown_fields=True)", wired
 
 
 def _v03_request(call: CopiedCall) -> tuple[list[str], Any, str, str]:
     """Return as `_v1_request`, for the 0.3 line."""
     _, model, convert, message = _V03_METHODS[call.exchange.operation]
     wired = "channel, None" if call.exchange.binding is Binding.GRPC else "http, url=URL"
-    value = request_parameters(call)
+    value = _request_parameters(call)
     sends = model == "MessageSendParams"
     if call.exchange.binding is Binding.JSONRPC or (call.exchange.binding is Binding.REST and not sends):
         return [f"from a2a.types import {model}"], value, f"{model}.model_validate(REQUEST)", wired
@@ -153,5 +161,42 @@ def _transport_url(call: CopiedCall, sdk_version: str) -> str:
         return call.authority
     if call.exchange.binding is Binding.JSONRPC:
         return call.url + call.exchange.target
-    prefix = rest_match(call).prefix
+    prefix = _rest_match(call).prefix
     return call.url + (prefix.removesuffix("/v1") if sdk_version == "0.3" else prefix)
+
+
+def _request_parameters(call: CopiedCall) -> dict[str, Any]:
+    """Return the parameters in the form of the call's own dialect and binding.
+
+    Raises:
+        NotOffered: they were not recorded as sent.
+    """
+    if call.exchange.binding is Binding.REST:
+        return _rest_parameters(call)
+    value = call.request_value() if call.first_request().payload else {}
+    if call.exchange.binding in (Binding.JSONRPC, Binding.STDIO):
+        value = value.get("params", {}) if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        raise NotOffered("its parameters are not an object")
+    return value
+
+
+def _rest_match(call: CopiedCall) -> RestMatch:
+    """Return the match of the request line; raises NotOffered if it is not a REST operation."""
+    found = rest_path.match_request_line(call.exchange.method, call.exchange.target.encode("latin-1", "replace"))
+    if found is None:
+        raise NotOffered("its path is not an A2A path")
+    return found
+
+
+def _rest_parameters(call: CopiedCall) -> dict[str, Any]:
+    found = _rest_match(call)
+    body = call.request_value() if call.first_request().payload else {}
+    if not isinstance(body, dict):
+        raise NotOffered("its body is not an object")
+    owner = "taskId" if call.exchange.operation in _TASK_ID_OPERATIONS or found.config_id else "id"
+    if call.exchange.operation == "CreateTaskPushNotificationConfig":
+        owner = "taskId"
+    ids = {owner: found.task_id, "id" if owner == "taskId" else "": found.config_id}
+    query: dict[str, Any] = {name: _BOOLEANS.get(value, value) for name, value in found.query}
+    return {**{name: value for name, value in ids.items() if name and value}, **query, **body}
