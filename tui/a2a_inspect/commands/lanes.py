@@ -13,7 +13,7 @@ from a2a_inspect.data.positions import PAGE
 from a2a_inspect.data.references import is_task_prefix, no_such_place, resolve_places
 from a2a_inspect.lanes.layout import MARGIN, MIN_LANE_WIDTH, lane_head, make_geometry, paint_row
 from a2a_inspect.lanes.mermaid import diagram_lines
-from a2a_inspect.lanes.model import LaneRow, PartyLane, RowKind
+from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane
 from a2a_inspect.lanes.read import LaneConversation
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
@@ -82,13 +82,13 @@ def _row_object(row: LaneRow, lanes: Sequence[PartyLane]) -> dict[str, object]:
     """
     facts: dict[str, object] = {"what": str(row.what), "session": row.session, "at": text.format_utc(row.at)}
     facts["since_start_ns"] = row.since_start
-    if row.what is RowKind.PAUSE:
+    if row.what is LaneRowKind.PAUSE:
         return {**facts, "length_ns": row.since_before}
     if row.exchange:
         facts["exchange"] = row.exchange
     if row.seq >= 0:
         facts["seq"] = row.seq
-    if row.what is RowKind.FRAME:
+    if row.what is LaneRowKind.FRAME:
         facts |= {
             "since_before_ns": row.since_before,
             "kind": row.kind.name.lower() if row.kind is not None else None,

@@ -89,20 +89,20 @@ class FilterBox(Vertical):
         Binding("escape", "close", "Cancel", id="filter.cancel", tooltip="restore the list"),
     ]
 
-    class Said(Message):
-        """Posted when a valid expression was typed."""
+    class ExpressionMessage(Message):
+        """Base of the messages with a valid expression."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
             self.text = text
 
-    class Typed(Said):
+    class Typed(ExpressionMessage):
         """Posted after a moment without a key press."""
 
-    class Used(Said):
+    class Used(ExpressionMessage):
         """Posted when the user wants to see only matches."""
 
-    class Sought(Said):
+    class MatchSearch(ExpressionMessage):
         """Posted when the user wants to go to matches."""
 
     class Closed(Message):
@@ -222,9 +222,9 @@ class FilterBox(Vertical):
 
     def action_find(self) -> None:
         """Go to the next match if the expression is valid."""
-        self._post_expression(self.Sought)
+        self._post_expression(self.MatchSearch)
 
-    def _post_expression(self, message: type[Said]) -> None:
+    def _post_expression(self, message: type[ExpressionMessage]) -> None:
         text = self._input.value.strip()
         if check_filter(text).status != VALID:
             self._check_expression()

@@ -11,7 +11,7 @@ import msgspec
 from rich.cells import cell_len
 
 from a2a_inspect.data.finding_counts import SEVERITIES
-from a2a_inspect.lanes.model import LaneRow, PartyLane, RowKind
+from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane
 from a2a_inspect.widgets.columns import fit_text
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.present import text
@@ -39,13 +39,13 @@ _KIND_STYLES = {
 }
 _DIM_KINDS = frozenset({FrameKind.END, FrameKind.COMMENT, FrameKind.CONTROL, FrameKind.LOG})
 _MARK_SIGNS = {
-    RowKind.PAUSE: (_PAUSED_LIFELINE, "list--dim"),
-    RowKind.TURN: ("┼", "list--dim"),
-    RowKind.WAIT: ("?", "list--live"),
-    RowKind.MISSED: ("≠", "list--warn"),
-    RowKind.INTERRUPTION: ("×", "list--warn"),
-    RowKind.HANDOFF: ("»", "list--strong"),
-    RowKind.FINDING: ("!", "list--warn"),
+    LaneRowKind.PAUSE: (_PAUSED_LIFELINE, "list--dim"),
+    LaneRowKind.TURN: ("┼", "list--dim"),
+    LaneRowKind.WAIT: ("?", "list--live"),
+    LaneRowKind.MISSED: ("≠", "list--warn"),
+    LaneRowKind.INTERRUPTION: ("×", "list--warn"),
+    LaneRowKind.HANDOFF: ("»", "list--strong"),
+    LaneRowKind.FINDING: ("!", "list--warn"),
 }
 
 
@@ -114,18 +114,18 @@ def _append_lane_name(line: str, name: str, column: int, number: int, geometry: 
 
 def paint_row(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
     """Return the cells of one row."""
-    if row.what is RowKind.FRAME:
+    if row.what is LaneRowKind.FRAME:
         return [*_time_cells(row, geometry), *(_paint_message(row, geometry))]
     sign, style = _MARK_SIGNS[row.what]
     style = SEVERITIES[row.severity] if row.severity is not None else style
-    line = sign if row.what in (RowKind.PAUSE, RowKind.TURN) else _LIFELINE
+    line = sign if row.what in (LaneRowKind.PAUSE, LaneRowKind.TURN) else _LIFELINE
     lane = _lifelines(geometry, geometry.columns[0], geometry.end, line)
     about = geometry.column(row.source) - geometry.columns[0]
     lane = lane[:about] + sign + lane[about + 1 :]
     room = max(len(lane) - 4, 0)
     words = _row_words(row)
     said = fit_text(words, min(cell_len(make_visible(words)), room))
-    if row.what in (RowKind.PAUSE, RowKind.TURN):
+    if row.what in (LaneRowKind.PAUSE, LaneRowKind.TURN):
         left = (room - cell_len(said)) // 2
         return [(" " * geometry.margin, ""), *_overlay_label(lane, said, 2 + left, style)]
     return [
@@ -135,7 +135,7 @@ def paint_row(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
 
 
 def _row_words(row: LaneRow) -> str:
-    if row.what is RowKind.PAUSE:
+    if row.what is LaneRowKind.PAUSE:
         return f"{text.format_duration(row.since_before)} of silence"
     return row.text
 

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from a2a_inspect.data.frame_summary import flatten_line_ends
-from a2a_inspect.lanes.model import LaneRow, PartyLane, PartyRole, RowKind
+from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane, PartyRole
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
@@ -50,11 +50,11 @@ def _lane_range(lanes: int) -> str:
 
 
 def _row_statement(row: LaneRow, lanes: int) -> str:
-    if row.what is RowKind.FRAME:
+    if row.what is LaneRowKind.FRAME:
         back = row.source > row.target
         arrow = "-x" if row.kind is FrameKind.CUT else "-->>" if back else "->>"
         return f"L{row.source}{arrow}L{row.target}: {_escape_label(row.text) or '(nothing)'}"
-    if row.what in (RowKind.PAUSE, RowKind.TURN):
+    if row.what in (LaneRowKind.PAUSE, LaneRowKind.TURN):
         words = row.text or f"{text.format_duration(row.since_before)} of silence"
         return f"Note over {_lane_range(lanes)}: {_escape_label(words)}"
     return f"Note over L{row.source}: {_escape_label(row.text)}"

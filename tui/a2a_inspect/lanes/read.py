@@ -14,7 +14,7 @@ from a2a_inspect.commands.session import finding_words
 from a2a_inspect.data.frame_summary import summarize_frame
 from a2a_inspect.data.generation_gaps import missed_generation_words
 from a2a_inspect.lanes.links import TaskLinks
-from a2a_inspect.lanes.model import LaneMark, LaneRow, PartyLane, RowKind
+from a2a_inspect.lanes.model import LaneMark, LaneRow, LaneRowKind, PartyLane
 from a2a_inspect.lanes.order import PAUSE_ENTRY, FrameKey, RowOrder, TurnEffect
 from a2a_inspect.lanes.parties import ExchangeParties, Parties
 from a2a_proxy.model.chunk import Direction
@@ -125,7 +125,7 @@ class LaneConversation:
         since = at - order.start
         if entry == PAUSE_ENTRY:
             length = order.pause_length(index)
-            return LaneRow(RowKind.PAUSE, at, since, length, 0, 0, "", self.session, 0, -1)
+            return LaneRow(LaneRowKind.PAUSE, at, since, length, 0, 0, "", self.session, 0, -1)
         if entry < 0:
             mark = order.marks[-1 - entry]
             lane = self._lane_of_mark(mark)
@@ -135,11 +135,11 @@ class LaneConversation:
             self._read_ahead(index)
         row = self.frame(entry)
         if row is None:  # its session was deleted meanwhile
-            return LaneRow(RowKind.FRAME, at, since, 0, 0, 0, "", self.session, 0, -1, entry)
+            return LaneRow(LaneRowKind.FRAME, at, since, 0, 0, 0, "", self.session, 0, -1, entry)
         frame = row.frame
         source, target = self._parties.endpoints(frame.exchange, frame.direction, frame.at)
         where = (source, target, self._frame_label(row), self.session, frame.exchange, frame.seq)
-        return LaneRow(RowKind.FRAME, at, since, at - order.frame_before(index), *where, row.id, frame.kind)
+        return LaneRow(LaneRowKind.FRAME, at, since, at - order.frame_before(index), *where, row.id, frame.kind)
 
     def frame(self, number: int) -> FrameRow | None:
         """Return a frame by its id, without its payload. The frame of the last requested row is not read again."""
@@ -153,7 +153,7 @@ class LaneConversation:
             self._cached_frames = {row.id: row for row in self._recording.frames_of(numbers)}
 
     def _lane_of_mark(self, mark: LaneMark) -> int:
-        asks = mark.what in (RowKind.TURN, RowKind.INTERRUPTION)
+        asks = mark.what in (LaneRowKind.TURN, LaneRowKind.INTERRUPTION)
         return self._parties.client_lane(mark.exchange) if asks else self._parties.agent_lane(mark.exchange)
 
     def _frame_label(self, row: FrameRow) -> str:
@@ -241,14 +241,14 @@ class LaneConversation:
     def _make_marks(self, segments: Sequence[Segment]) -> Iterator[LaneMark]:
         for each in segments:
             if each.speaker == CLIENT and each.turn > 1:
-                yield LaneMark(RowKind.TURN, each.began, each.exchange, each.seq, f"turn {each.turn}")
+                yield LaneMark(LaneRowKind.TURN, each.began, each.exchange, each.seq, f"turn {each.turn}")
         for number in self._segment_row_keys("interruption"):
             for row in self._recording.interruptions(self.session, after=number - 1, limit=1):
                 broken = row.interruption
                 words = interruption_words(broken)
-                yield LaneMark(RowKind.INTERRUPTION, broken.at, broken.exchange, broken.seq, words)
+                yield LaneMark(LaneRowKind.INTERRUPTION, broken.at, broken.exchange, broken.seq, words)
         for handoff in self._handoffs:
-            yield LaneMark(RowKind.HANDOFF, handoff.at, handoff.exchange, handoff.seq, handoff_words(handoff))
+            yield LaneMark(LaneRowKind.HANDOFF, handoff.at, handoff.exchange, handoff.seq, handoff_words(handoff))
         yield from self._missed_generation_marks()
         yield from self._finding_marks()
 
@@ -256,7 +256,7 @@ class LaneConversation:
         for row in self.tasks:
             for gap in row.task.gaps:
                 yield LaneMark(
-                    RowKind.MISSED,
+                    LaneRowKind.MISSED,
                     gap.at,
                     gap.exchange,
                     -1,
@@ -271,10 +271,10 @@ class LaneConversation:
                 found = row.finding
                 if not left:
                     words = f"more than {_MAX_FINDINGS} findings: those of #{number} and later are not all shown"
-                    yield LaneMark(RowKind.FINDING, found.at, number, found.seq, words, found.severity)
+                    yield LaneMark(LaneRowKind.FINDING, found.at, number, found.seq, words, found.severity)
                     return
                 left -= 1
-                yield LaneMark(RowKind.FINDING, found.at, number, found.seq, finding_words(found), found.severity)
+                yield LaneMark(LaneRowKind.FINDING, found.at, number, found.seq, finding_words(found), found.severity)
 
 
 def _connected_tasks(recording: Recording, exchange: int, links: TaskLinks) -> tuple[list[TaskRow], set[int]]:

@@ -23,7 +23,7 @@ class LaneList(LazyList):
         Binding("E", "mark(-1)", "Previous mark", show=False, id="lanes.previous-mark"),
     ]
 
-    class Sought(Message):
+    class MarkSearch(Message):
         """Posted when the user wants the next mark after the cursor (`by` 1), or the previous one (-1)."""
 
         def __init__(self, by: int) -> None:
@@ -66,4 +66,4 @@ class LaneList(LazyList):
 
     def action_mark(self, by: int) -> None:
         """Go to the next or previous mark."""
-        self.post_message(self.Sought(by))
+        self.post_message(self.MarkSearch(by))
