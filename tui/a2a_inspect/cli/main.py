@@ -184,14 +184,14 @@ def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **
 @click.option("--count", "-n", type=click.IntRange(min=0), default=20, show_default=True, help="Number of past frames.")
 @click.option("--filter", "where", default="", metavar="EXPR", help="Only frames that match: 'task:b2a4 err'.")
 @_json_option
-def show_tail(recordings: tuple[Path, ...], **wanted: Any) -> None:
+def show_tail(recordings: tuple[Path, ...], **options: Any) -> None:
     """Print the newest frames of all exchanges in order, and with -f each new one.
 
     Several RECORDINGS are followed as one. With -f, a RECORDING need not exist yet.
     """
     from a2a_inspect.commands.tail import TailOptions, print_tail
 
-    print_tail(recordings, TailOptions(**wanted))
+    print_tail(recordings, TailOptions(**options))
 
 
 @cli.command("diff")
@@ -224,13 +224,13 @@ def show_difference(words: tuple[str, ...], everything: bool, on_screen: bool, w
 @_filter_option
 @click.option("--histogram", is_flag=True, help="Also print frames, bytes, exchanges and findings over time.")
 @_json_option
-def show_stats(recordings: tuple[Path, ...], **wanted: Any) -> None:
+def show_stats(recordings: tuple[Path, ...], **options: Any) -> None:
     """Print statistics of recordings: calls of each kind, latencies, errors and findings."""
     from a2a_inspect.commands.stats import StatsOptions, show_statistics
     from a2a_inspect.data.recording_choice import open_recordings
 
     with open_recordings(recordings) as several:
-        show_statistics(several, StatsOptions(**wanted))
+        show_statistics(several, StatsOptions(**options))
 
 
 @cli.command("segments")

@@ -37,12 +37,12 @@ def export_recording(export_options: ExportOptions, target: Path | None, form: s
     Raises:
         UserError: a file cannot be read or written, the filter or a policy is not valid, or nothing matches the filter.
     """
-    with interrupt_on_signals(), open_selection(export_options) as taken:
+    with interrupt_on_signals(), open_selection(export_options) as export:
         if target is None or target == STDOUT:
             sys.stdout.flush()
-            export_selection(taken, sys.stdout.buffer, form, **options)
+            export_selection(export, sys.stdout.buffer, form, **options)
             return
-        count = export_selection(taken, target, form, **options)
+        count = export_selection(export, target, form, **options)
     print(f"{text.format_count(count, 'exchange')} written to {make_visible(str(target))}", file=sys.stderr)
 
 

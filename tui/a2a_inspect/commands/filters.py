@@ -19,9 +19,13 @@ def explain_filter(recording: Recording, where: str) -> None:
 
 def explain_lines(recording: Recording, where: str | Node) -> list[str]:
     """Return the lines that `explain_filter` prints."""
-    told = recording.queryable().explain(where, Rows.EXCHANGES)
-    lines = [f"filter  {told.text or 'none'}", f"sql     {told.sql}", f"values  {', '.join(map(repr, told.params))}"]
-    return lines + [f"{'' if number else 'plan':8}{line}" for number, line in enumerate(told.plan)]
+    explanation = recording.queryable().explain(where, Rows.EXCHANGES)
+    lines = [
+        f"filter  {explanation.text or 'none'}",
+        f"sql     {explanation.sql}",
+        f"values  {', '.join(map(repr, explanation.params))}",
+    ]
+    return lines + [f"{'' if number else 'plan':8}{line}" for number, line in enumerate(explanation.plan)]
 
 
 def matching_frames(recording: Recording, session: int, where: str) -> dict[int, set[int]] | None:

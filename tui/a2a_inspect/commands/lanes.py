@@ -66,13 +66,13 @@ def _swimlane_lines(conversation: LaneConversation, options: LaneOptions) -> Ite
     yield f"session {conversation.session}  {conversation.title}  {began}"
     yield lane_head(places).rstrip()
     for row in iterate_rows(conversation):
-        yield "".join(said for said, _ in paint_row(row, places)).rstrip()
+        yield "".join(words for words, _ in paint_row(row, places)).rstrip()
 
 
 def _lanes_object(session: int, title: str, lanes: Sequence[PartyLane]) -> dict[str, object]:
     """Return the first line: the parties."""
-    named = [{"name": lane.name, "part": str(lane.role)} for lane in lanes]
-    return {"what": "lanes", "session": session, "title": title, "lanes": named}
+    parties = [{"name": lane.name, "part": str(lane.role)} for lane in lanes]
+    return {"what": "lanes", "session": session, "title": title, "lanes": parties}
 
 
 def _row_object(row: LaneRow, lanes: Sequence[PartyLane]) -> dict[str, object]:

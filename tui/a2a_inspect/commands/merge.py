@@ -62,11 +62,11 @@ def merge_cassettes(target: Path, recordings: tuple[Path, ...], options: MergeOp
 
 def _merge_as_cassette(several: MultiReader, target: Path, *, overwrite: bool) -> list[MergedSession]:
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / "merged.a2a.db"
-        taken = merge_sessions(several, made)
-        with Recording(made) as recording:
+        database = Path(folder) / "merged.a2a.db"
+        sessions = merge_sessions(several, database)
+        with Recording(database) as recording:
             write_cassette(recording, target, overwrite=overwrite)
-    return taken
+    return sessions
 
 
 class _MergeCommand(Protocol):

@@ -50,8 +50,8 @@ def show_conversation(recording: Recording, selection: ShowSelection, *, as_json
         rows, kept = selection.rows(recording, session.id)
         found = found or bool(rows)
         if as_json:
-            for told in _session_objects(recording, session, rows, selection, kept):
-                print(json.dumps(told))
+            for facts in _session_objects(recording, session, rows, selection, kept):
+                print(json.dumps(facts))
         elif rows or selection.is_session_selected(session.id):
             for line in _session_tree_lines(recording, session, rows, selection, meanings, kept):
                 print(line)
@@ -135,9 +135,9 @@ def _task_line(task_id: str, task: Task | None) -> str:
 
 
 def _generation_lines(recording: Recording, session: int, task: Task) -> Iterator[str]:
-    told = generations.generations_line(task, lambda number: operation_of(recording, session, number))
-    if told:
-        yield f"      {told}"
+    line = generations.generations_line(task, lambda number: operation_of(recording, session, number))
+    if line:
+        yield f"      {line}"
 
 
 def _artifact_lines(recording: Recording, session: int, task: Task) -> Iterator[str]:
@@ -179,13 +179,13 @@ def _exchange_lines(
     found = _findings_by_frame(recording, row)
     for frame_row in recording.frames(row.key):
         frame = frame_row.frame
-        told, noted = found.pop(frame.seq, []), notes.line_at(exchange.id, frame.seq)
+        findings, note_lines = found.pop(frame.seq, []), notes.line_at(exchange.id, frame.seq)
         if frame_numbers is not None and frame.seq not in frame_numbers:
             continue
         if (
             frame_numbers is None
             and _is_implied_end(frame, exchange)
-            and not (selection.raw or selection.payloads or told or noted)
+            and not (selection.raw or selection.payloads or findings or note_lines)
         ):
             continue
         what = describe_frame(frame, frame.payload, exchange.operation, exchange.dialect)
@@ -194,10 +194,10 @@ def _exchange_lines(
             yield from (" " * 20 + line for line in raw_lines(frame))
         elif selection.payloads:
             yield from (" " * 20 + line for line in decoded_lines(frame, exchange))
-        yield from _finding_lines(told, meanings)
-        yield from (f"{'':21}{words}" for words in (*marks.lines_at(exchange.id, frame.seq), *noted))
-    for told in found.values():
-        yield from _finding_lines(told, meanings)
+        yield from _finding_lines(findings, meanings)
+        yield from (f"{'':21}{words}" for words in (*marks.lines_at(exchange.id, frame.seq), *note_lines))
+    for findings in found.values():
+        yield from _finding_lines(findings, meanings)
 
 
 def _findings_by_frame(recording: Recording, row: ExchangeRow) -> dict[int, list[Finding]]:
@@ -259,9 +259,13 @@ def _session_objects(
     tasks = {row.task.task_id: row.task for row in recording.tasks(session.id)}
     marks, notes = SegmentMarks(recording, session.id), SessionNotes(recording, session.id)
     for row in rows:
-        task, shown = tasks.get(row.exchange.task_id), frame_numbers.get(row.key)
-        noted = {"notes": notes.objects(row.exchange.id)}
-        yield {**_exchange_object(recording, row, task, shown), **marks.exchange_object(row.exchange.id), **noted}
+        task, numbers = tasks.get(row.exchange.task_id), frame_numbers.get(row.key)
+        note_objects = {"notes": notes.objects(row.exchange.id)}
+        yield {
+            **_exchange_object(recording, row, task, numbers),
+            **marks.exchange_object(row.exchange.id),
+            **note_objects,
+        }
     if selection.is_session_selected(session.id):
         yield from ({"session": session.id, "note": note} for note in notes.objects(0))
         for finding in connection_findings(recording, session):

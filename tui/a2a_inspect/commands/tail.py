@@ -63,20 +63,20 @@ def print_tail(paths: Sequence[Path], options: TailOptions, sleep: Callable[[flo
         _tail(paths, options, sleep)
 
 
-def _tail(paths: Sequence[Path], wanted: TailOptions, sleep: Callable[[float], None]) -> None:
-    if wanted.follow:
+def _tail(paths: Sequence[Path], options: TailOptions, sleep: Callable[[float], None]) -> None:
+    if options.follow:
         for path in paths:
             if not _wait_for_file(path, sleep):
                 return
-    with open_recordings(paths, settled=not wanted.follow) as several:
+    with open_recordings(paths, settled=not options.follow) as several:
         names = [member.name if len(several.members) > 1 else "" for member in several.members]
         width = max(map(len, names))
         followers = [
-            _Follower(member.recording, wanted, make_visible(name).ljust(width), own)
+            _Follower(member.recording, options, make_visible(name).ljust(width), own)
             for name, (member, own) in zip(names, several.own_sessions(), strict=True)
         ]
-        _print_entries(_entries_from_frame(_merge_by_time(each.read_past() for each in followers), wanted.count))
-        while wanted.follow:
+        _print_entries(_entries_from_frame(_merge_by_time(each.read_past() for each in followers), options.count))
+        while options.follow:
             sleep(POLL_INTERVAL)
             if is_reader_gone():
                 return
@@ -93,19 +93,19 @@ class TailEntry(NamedTuple):
 
 
 def _merge_by_time(entry_groups: Iterable[Iterable[TailEntry]]) -> Iterator[TailEntry]:
-    return heapq.merge(*entry_groups, key=lambda said: said.at)
+    return heapq.merge(*entry_groups, key=lambda entry: entry.at)
 
 
 def _entries_from_frame(entries: Iterable[TailEntry], count: int) -> list[TailEntry]:
     """Yield the entries from the `count`th last frame on."""
     kept = list(entries)
-    frames = [place for place, said in enumerate(kept) if said.is_frame]
+    frames = [place for place, entry in enumerate(kept) if entry.is_frame]
     return kept[frames[-count] :] if 0 < count < len(frames) else kept
 
 
 def _print_entries(entries: Iterable[TailEntry]) -> None:
-    for said in entries:
-        for line in said.lines:
+    for entry in entries:
+        for line in entry.lines:
             print(line, flush=True)
 
 

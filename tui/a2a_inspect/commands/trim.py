@@ -58,8 +58,8 @@ def trim_to_cassette(recording: Recording, options: TrimOptions) -> None:
         remark = f"{SELECTION_PREFIX}{options.redaction.redact_choice(picked)} and what that needs"
         selection = Selection(clean, kept, remark) if kept is not None else None
         write_cassette(clean, options.target, selection=selection, overwrite=options.overwrite)
-    with open_recording_or_cassette(options.target) as made:
-        before, after = recording.counts(), made.counts()
+    with open_recording_or_cassette(options.target) as trimmed:
+        before, after = recording.counts(), trimmed.counts()
     several = len(recording.sessions()) > 1
     reasons = [(_exchange_name(number, several), reason) for number, reason in sorted(besides.items())]
     if options.as_json:
@@ -73,9 +73,9 @@ def trim_to_cassette(recording: Recording, options: TrimOptions) -> None:
 
 
 def _selected_keys(recording: Recording, options: TrimOptions) -> set[int]:
-    wanted = ShowSelection(options.words)
-    wanted.check(recording)
-    keys = {row.key for row in recording.exchanges() if wanted.is_selected(row)}
+    selection = ShowSelection(options.words)
+    selection.check(recording)
+    keys = {row.key for row in recording.exchanges() if selection.is_selected(row)}
     if options.where:
         keys &= set(recording.queryable().ids(options.where, Rows.EXCHANGES))
     if not keys:

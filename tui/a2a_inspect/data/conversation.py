@@ -123,10 +123,10 @@ def process_lines(recording: Recording, exchange_key: int) -> list[str]:
     process = known.connection
     lines = ["PROCESS", f"{'command':18}{make_visible(process.upstream)}", f"{'id':18}{make_visible(process.peer)}"]
     lines.append(f"{'end':18}{make_visible(process.how) or 'still runs'}")
-    said = [each.frame for each in recording.connection_frames(known.key)]
-    if len(said) > _MAX_LOG_LINES:
-        lines.append(f"(the last {_MAX_LOG_LINES} of {len(said)} lines: a2a-inspect show has all)")
-    last = said[-_MAX_LOG_LINES:]
+    frames = [each.frame for each in recording.connection_frames(known.key)]
+    if len(frames) > _MAX_LOG_LINES:
+        lines.append(f"(the last {_MAX_LOG_LINES} of {len(frames)} lines: a2a-inspect show has all)")
+    last = frames[-_MAX_LOG_LINES:]
     return [
         *lines,
         *(f"{text.format_time(each.at):18}{_ARROWS[each.direction]} {describe_frame(each)}" for each in last),

@@ -314,12 +314,12 @@ class _RecordingReader:
         from a2a_inspect.data.generation_gaps import operation_of
 
         rows = self.recording.task(row.exchange.task_id) if row.exchange.task_id else []
-        told = (
+        reasons = (
             generations.generations_line(each.task, lambda number: operation_of(self.recording, row.session, number))
             for each in rows
             if each.session == row.session and row.exchange.id in each.task.exchanges
         )
-        return next(filter(None, told), "")
+        return next(filter(None, reasons), "")
 
     def frames(self, exchange: int, page: int) -> list[FrameLine]:
         """Return as `RecordingSource.frames`."""

@@ -162,11 +162,11 @@ class FilterBox(Vertical):
 
     def _check_expression(self) -> None:
         text = self._input.value
-        told = check_filter(text)
-        self._status_line.update(told.status)
-        self._error_line.update(error_with_caret(told, 2, self.size.width or 80))
+        result = check_filter(text)
+        self._status_line.update(result.status)
+        self._error_line.update(error_with_caret(result, 2, self.size.width or 80))
         self._stop_timers()
-        if told.status == VALID:
+        if result.status == VALID:
             self._delay_timers.append(self.set_timer(_APPLY_DELAY, lambda: self.post_message(self.Typed(text))))
         if not self._ignore_next_change:
             self._suggestions_ready.clear()

@@ -80,8 +80,8 @@ def _timings_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, fl
     """
     last = exchange.closed or max((frame.at for frame in frames), default=exchange.started)
     answered = exchange.response_started or exchange.first_event or last
-    asked = min(exchange.request_ended or answered, answered)
-    parts = {"send": asked - exchange.started, "wait": answered - asked, "receive": last - answered}
+    request_end = min(exchange.request_ended or answered, answered)
+    parts = {"send": request_end - exchange.started, "wait": answered - request_end, "receive": last - answered}
     return {name: max(ns, 0) / _MS for name, ns in parts.items()}
 
 
@@ -113,14 +113,14 @@ def _response_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, A
     headers = _header_objects(exchange.response_headers) + _header_objects(exchange.trailers)
     status, data = exchange.status, _body_size(exchange, frames)
     phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else ""
-    said = {"mimeType": _header_value(exchange.response_headers, b"content-type"), **_body_object(exchange, frames)}
+    content = {"mimeType": _header_value(exchange.response_headers, b"content-type"), **_body_object(exchange, frames)}
     return {
         "status": status,
         "statusText": phrase,
         "httpVersion": _http_version(exchange),
         "cookies": [],
         "headers": headers,
-        "content": {"size": data, **said},
+        "content": {"size": data, **content},
         "redirectURL": _header_value(exchange.response_headers, b"location"),
         "headersSize": -1,
         "bodySize": -1,

@@ -124,13 +124,13 @@ def paint_row(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
     lane = lane[:about] + sign + lane[about + 1 :]
     room = max(len(lane) - 4, 0)
     words = _row_words(row)
-    said = fit_text(words, min(cell_len(make_visible(words)), room))
+    label = fit_text(words, min(cell_len(make_visible(words)), room))
     if row.what in (LaneRowKind.PAUSE, LaneRowKind.TURN):
-        left = (room - cell_len(said)) // 2
-        return [(" " * geometry.margin, ""), *_overlay_label(lane, said, 2 + left, style)]
+        left = (room - cell_len(label)) // 2
+        return [(" " * geometry.margin, ""), *_overlay_label(lane, label, 2 + left, style)]
     return [
         (f"{sign:>{_START_CELLS}}{' ':{geometry.margin - _START_CELLS}}", style),
-        *_overlay_label(lane, said, 2, style),
+        *_overlay_label(lane, label, 2, style),
     ]
 
 
@@ -150,9 +150,9 @@ def _overlay_label(lifelines: str, label: str, column: int, style: str) -> Style
 def _time_cells(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
     before = text.format_duration(row.since_before) if row.since_start else ""
     before = f"+{before}" if before else ""
-    shown = before if len(before) <= _PAUSE_CELLS else ""  # the pause row above shows it
+    pause = before if len(before) <= _PAUSE_CELLS else ""  # the pause row above shows it
     place = fit_text(f"#{row.exchange}.{row.seq}", _PLACE_CELLS - 1) + " " if geometry.margin > MARGIN else ""
-    return [(f"{format_elapsed(row.since_start):>{_START_CELLS}} {shown:>{_PAUSE_CELLS}}  {place}", "list--dim")]
+    return [(f"{format_elapsed(row.since_start):>{_START_CELLS}} {pause:>{_PAUSE_CELLS}}  {place}", "list--dim")]
 
 
 def format_elapsed(ns: int) -> str:
@@ -192,13 +192,13 @@ def _arrow_cells(label: str, room: int, row: LaneRow, *, rightwards: bool) -> li
     shaft = "╌" if row.kind in _DIM_KINDS else "─"
     head = "✕" if row.kind is FrameKind.CUT else "▶" if rightwards else "◀"
     space = max(room - 5, 0)  # two cells of shaft, two spaces, the head
-    said = fit_text(label, min(cell_len(make_visible(label)), space))
-    if not said:
+    visible_label = fit_text(label, min(cell_len(make_visible(label)), space))
+    if not visible_label:
         return [(shaft * (room - 1) + head if rightwards else head + shaft * (room - 1), True)]
-    rest = shaft * (room - cell_len(said) - 4)
+    rest = shaft * (room - cell_len(visible_label) - 4)
     if rightwards:
-        return [(f"{shaft} ", True), (said, False), (f" {rest}{head}", True)]
-    return [(f"{head}{shaft} ", True), (said, False), (f" {rest}", True)]
+        return [(f"{shaft} ", True), (visible_label, False), (f" {rest}{head}", True)]
+    return [(f"{head}{shaft} ", True), (visible_label, False), (f" {rest}", True)]
 
 
 def _message_label(row: LaneRow, geometry: LaneGeometry) -> str:
@@ -219,12 +219,12 @@ def _paint_self_message(row: LaneRow, geometry: LaneGeometry, style: str) -> Sty
     room = max(at, len(lane) - at - 1) - 2
     if room < 1:
         return [("●", style)]
-    said = fit_text(words, min(cell_len(make_visible(words)), room))
+    label = fit_text(words, min(cell_len(make_visible(words)), room))
     if at < len(lane) - at - 1:
-        after = lane[at + cell_len(said) + 2 :]
-        return [(lane[:at], "list--dim"), ("● ", ""), (said, style), (after, "list--dim")]
-    before = lane[: at - cell_len(said) - 1]
-    return [(before, "list--dim"), (said, style), (" ●", ""), (lane[at + 1 :], "list--dim")]
+        after = lane[at + cell_len(label) + 2 :]
+        return [(lane[:at], "list--dim"), ("● ", ""), (label, style), (after, "list--dim")]
+    before = lane[: at - cell_len(label) - 1]
+    return [(before, "list--dim"), (label, style), (" ●", ""), (lane[at + 1 :], "list--dim")]
 
 
 def _lifelines(geometry: LaneGeometry, begin: int, end: int, sign: str = _LIFELINE) -> str:

@@ -158,12 +158,12 @@ class LaneConversation:
 
     def _frame_label(self, row: FrameRow) -> str:
         exchange = self.exchange(row.frame.exchange)
-        said = summarize_frame(self._recording, row, exchange)
+        summary = summarize_frame(self._recording, row, exchange)
         if exchange is None:
-            return said
+            return summary
         title = text.exchange_title(exchange)
-        names = row.frame.kind is FrameKind.REQUEST and not row.frame.seq and not said.startswith(title)
-        return f"{said}  {make_visible(title)}" if names else said
+        names = row.frame.kind is FrameKind.REQUEST and not row.frame.seq and not summary.startswith(title)
+        return f"{summary}  {make_visible(title)}" if names else summary
 
     def exchange(self, number: int) -> Exchange | None:
         """Return an exchange of the session by its number, as it was when first read."""
@@ -179,8 +179,8 @@ class LaneConversation:
     def _read_exchange_parties(self) -> Iterator[ExchangeParties]:
         owners = {number: row.task for row in self.tasks for number in row.task.exchanges}
         connections: dict[int, tuple[str, str]] = {}
-        wanted = json.dumps([make_key(self.session, number) for number in sorted(self.exchanges)])
-        for row_key, connection, binding in self._recording.db.execute(_EXCHANGES_QUERY, (wanted,)):
+        keys = json.dumps([make_key(self.session, number) for number in sorted(self.exchanges)])
+        for row_key, connection, binding in self._recording.db.execute(_EXCHANGES_QUERY, (keys,)):
             number = split_key(row_key)[1]
             if connection not in connections:
                 found = self._recording.connection(make_key(self.session, connection))
@@ -194,10 +194,10 @@ class LaneConversation:
     def _read_frame_keys(self) -> Iterator[FrameKey]:
         """Yield the frames in order of time."""
         turns = self._turn_effects()
-        wanted = json.dumps(sorted(self.exchanges))
+        numbers = json.dumps(sorted(self.exchanges))
         until = self._until - self._session_start if self._until else _NO_LIMIT
         for number, at, exchange, seq, task, shape in self._recording.db.execute(
-            _FRAMES_QUERY, (self.session, wanted, until)
+            _FRAMES_QUERY, (self.session, numbers, until)
         ):
             yield FrameKey(number, self._session_start + at, exchange, seq, task, turns.get(shape, TurnEffect.NEITHER))
 
@@ -283,11 +283,11 @@ def _connected_tasks(recording: Recording, exchange: int, links: TaskLinks) -> t
     tasks: dict[str, TaskRow] = {}
     exchanges: set[int] = set()
     found = recording.exchange(exchange)
-    wanted = [found.exchange.task_id] if found is not None and found.exchange.task_id else []
+    names = [found.exchange.task_id] if found is not None and found.exchange.task_id else []
     new = {number}
-    while wanted or new - exchanges:
+    while names or new - exchanges:
         exchanges |= new
-        for name in dict.fromkeys(wanted):
+        for name in dict.fromkeys(names):
             for row in recording.task(name):
                 if row.session == session and name not in tasks:
                     tasks[name] = row
@@ -296,8 +296,8 @@ def _connected_tasks(recording: Recording, exchange: int, links: TaskLinks) -> t
                         *row.task.exchanges,
                     }  # the task row has only the last 256
         joined = [h for h in links.handoffs if _is_handoff_connected(h, set(tasks), exchanges)]
-        wanted = [name for h in joined for name in (h.task_id, h.to_task) if name and name not in tasks]
-        wanted = [name for name in wanted if any(row.session == session for row in recording.task(name))]
+        names = [name for h in joined for name in (h.task_id, h.to_task) if name and name not in tasks]
+        names = [name for name in names if any(row.session == session for row in recording.task(name))]
         new = {number for h in joined for number in (h.exchange, h.to_exchange) if number}
     return sorted(tasks.values(), key=lambda row: row.id), exchanges
 

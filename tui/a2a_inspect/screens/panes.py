@@ -105,9 +105,9 @@ class Panes(MainController):
 
     def switch_classes(self, classes: dict[str, bool]) -> None:
         """Set or remove classes of the screen. Styles are computed once for all: each time takes as long as a paint."""
-        if any(self.screen.has_class(name) != given for name, given in classes.items()):
-            for name, given in classes.items():
-                self.screen.set_class(given, name, update=False)
+        if any(self.screen.has_class(name) != is_set for name, is_set in classes.items()):
+            for name, is_set in classes.items():
+                self.screen.set_class(is_set, name, update=False)
             self.screen.update_node_styles()
 
     def apply_size(self, size: Size) -> None:

@@ -58,8 +58,8 @@ def fact_lines(stream: ExchangeStream, frame: Frame | None) -> list[str]:
 
 def section_lines(title: str, facts: Iterator[Fact]) -> list[str]:
     """Return a title and its facts, without empty ones."""
-    told = [(name, str(value)) for name, value in facts if value not in (None, "", 0, b"", ())]
-    return [title.upper(), *(f"{name:{_NAME_CELLS}}{make_visible(value)}" for name, value in told), ""]
+    shown_facts = [(name, str(value)) for name, value in facts if value not in (None, "", 0, b"", ())]
+    return [title.upper(), *(f"{name:{_NAME_CELLS}}{make_visible(value)}" for name, value in shown_facts), ""]
 
 
 def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:

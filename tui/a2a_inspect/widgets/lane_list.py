@@ -62,7 +62,7 @@ class LaneList(LazyList):
     def row_segments(self, row: Any, style: tuple[str, ...]) -> list[Segment]:
         """Return the cells of the row in each lane."""
         painted = paint_row(row, self._current_geometry)
-        return [Segment(said, self.style(*style, name) if name else self.style(*style)) for said, name in painted]
+        return [Segment(words, self.style(*style, name) if name else self.style(*style)) for words, name in painted]
 
     def action_mark(self, by: int) -> None:
         """Go to the next or previous mark."""

@@ -49,9 +49,9 @@ class SummaryLine(Widget):
         for word, name in words:
             if left < 8:
                 break
-            shown = word if len(word) <= left else fit_text(word, left)
-            segments += [Segment(shown, self._named_style(name)), Segment("   ", self.rich_style)]
-            left -= len(shown) + 3
+            visible = word if len(word) <= left else fit_text(word, left)
+            segments += [Segment(visible, self._named_style(name)), Segment("   ", self.rich_style)]
+            left -= len(visible) + 3
         return Strip(segments).adjust_cell_length(width, self.rich_style)
 
     def _styled_words(self) -> list[tuple[str, str]]:

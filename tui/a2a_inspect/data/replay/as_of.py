@@ -129,13 +129,13 @@ class AsOf:
         task = context = False
         query = (*split_key(row.key), self.frame_count(row, until))
         for direction, kind, state, count, _, at, data, tasks, contexts in self._recording.db.execute(_PROGRESS, query):
-            said = count if kind in _MESSAGE_KINDS else 0
+            messages = count if kind in _MESSAGE_KINDS else 0
             task, context = task or bool(tasks), context or bool(contexts)
             if direction == Direction.TO_AGENT:
-                requests, to_agent = requests + said, to_agent + data
+                requests, to_agent = requests + messages, to_agent + data
                 continue
-            events, to_client = events + said, to_client + data
-            last = max(last, at + self._started[row.session]) if said else last
+            events, to_client = events + messages, to_client + data
+            last = max(last, at + self._started[row.session]) if messages else last
             if state and (name := state_name(int(state))):
                 states.append(name)
         return ExchangeProgress(

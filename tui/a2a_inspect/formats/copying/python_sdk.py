@@ -72,28 +72,33 @@ def _v1_request(call: CopiedCall) -> tuple[list[str], Any, str, str]:
     kind = OPERATION_BY_NAME[call.exchange.operation].request
     imports = ["from google.protobuf.json_format import ParseDict", f"from a2a.types.a2a_pb2 import {kind}"]
     if call.exchange.binding is Binding.GRPC:
-        wired = "channel, None"
+        transport_arguments = "channel, None"
     else:
         imports[1] = f"from a2a.types.a2a_pb2 import AgentCard, {kind}"
-        wired = "http, AgentCard(), URL"
-    return imports, _request_parameters(call), f"ParseDict(REQUEST, {kind}(), ignore_unknown_fields=True)", wired
+        transport_arguments = "http, AgentCard(), URL"
+    return (
+        imports,
+        _request_parameters(call),
+        f"ParseDict(REQUEST, {kind}(), ignore_unknown_fields=True)",
+        transport_arguments,
+    )
 
 
 def _v03_request(call: CopiedCall) -> tuple[list[str], Any, str, str]:
     """Return as `_v1_request`, for the 0.3 line."""
     _, model, convert, message = _V03_METHODS[call.exchange.operation]
-    wired = "channel, None" if call.exchange.binding is Binding.GRPC else "http, url=URL"
+    transport_arguments = "channel, None" if call.exchange.binding is Binding.GRPC else "http, url=URL"
     value = _request_parameters(call)
     sends = model == "MessageSendParams"
     if call.exchange.binding is Binding.JSONRPC or (call.exchange.binding is Binding.REST and not sends):
-        return [f"from a2a.types import {model}"], value, f"{model}.model_validate(REQUEST)", wired
+        return [f"from a2a.types import {model}"], value, f"{model}.model_validate(REQUEST)", transport_arguments
     imports = [
         "from google.protobuf.json_format import ParseDict",
         "from a2a.grpc import a2a_pb2",
         "from a2a.utils.proto_utils import FromProto",
     ]
     parsed = f"ParseDict(REQUEST, a2a_pb2.{message}(), ignore_unknown_fields=True)"
-    return imports, value, f"FromProto.{convert}({parsed})", wired
+    return imports, value, f"FromProto.{convert}({parsed})", transport_arguments
 
 
 def _program_text(
@@ -116,11 +121,11 @@ def _program_text(
         context = ", context=ClientCallContext(service_parameters=HEADERS)"
         imports = [*imports, "from a2a.client.client import ClientCallContext"]
     named = [*imports, f"from a2a.client.transports.{module} import {transport}"]
-    asked = f"agent.{method}(request{context})"
+    method_call = f"agent.{method}(request{context})"
     body = (
-        [f"        async for event in {asked}:", "            print(event)"]
+        [f"        async for event in {method_call}:", "            print(event)"]
         if streams
-        else [f"        print(await {asked})"]
+        else [f"        print(await {method_call})"]
     )
     return "\n".join(
         [

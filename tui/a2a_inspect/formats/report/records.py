@@ -107,14 +107,14 @@ def _payload_text(value: object) -> tuple[str, str]:
 def exchange_record(row: ExchangeRow, notes: Sequence[str], first: int) -> dict[str, object]:
     """Return an exchange with its header fields; `first` is the number of its first row, or -1."""
     exchange = row.exchange
-    told = {name: value for name, value in exchange_object(exchange).items() if value not in (None, "", [])}
+    facts = {name: value for name, value in exchange_object(exchange).items() if value not in (None, "", [])}
     return {
         "place": format_place(NotePlace(row.session, exchange.id)),
         "title": text.exchange_title(exchange),
         "manner": text.binding_and_dialect(exchange),
         "outcome": text.outcome_label(exchange),
         "took": text.latency_label(exchange),
-        "facts": told,
+        "facts": facts,
         "headers": [
             *_header_rows("request", exchange.request_headers),
             *_header_rows("response", exchange.response_headers),
