@@ -166,16 +166,16 @@ def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **
     from a2a_inspect.commands.show_selection import ShowSelection
     from a2a_inspect.data.recording_choice import open_recording, split_words
 
-    path, chosen = split_words(words)
+    path, places = split_words(words)
     if form is not None and (where or as_json or any(detail.values())):
         raise click.UsageError("--as cannot be combined with other options")
     with open_recording(path) as source:
         if form is not None:
             from a2a_inspect.commands.show_as import show_as
 
-            show_as(source, chosen, form)
+            show_as(source, places, form)
             return
-        show_conversation(source, ShowSelection(chosen, where=where, **detail), as_json=as_json)
+        show_conversation(source, ShowSelection(places, where=where, **detail), as_json=as_json)
 
 
 @cli.command("tail")
@@ -245,9 +245,9 @@ def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> No
     from a2a_inspect.commands.segments.run import SegmentsOptions, show_segments
     from a2a_inspect.data.recording_choice import open_recording, split_words
 
-    path, chosen = split_words(words)
+    path, places = split_words(words)
     with open_recording(path) as source:
-        show_segments(source, SegmentsOptions(chosen, as_json, media))
+        show_segments(source, SegmentsOptions(places, as_json, media))
 
 
 @cli.command("lanes")
@@ -266,9 +266,9 @@ def show_swimlane(words: tuple[str, ...], **drawing: Any) -> None:
     from a2a_inspect.commands.lanes import LaneOptions, show_lanes
     from a2a_inspect.data.recording_choice import open_recording, split_words
 
-    path, chosen = split_words(words)
+    path, places = split_words(words)
     with open_recording(path) as source:
-        show_lanes(source, LaneOptions(chosen, **drawing))
+        show_lanes(source, LaneOptions(places, **drawing))
 
 
 @cli.command("note")

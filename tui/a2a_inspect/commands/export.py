@@ -61,10 +61,10 @@ def open_selection(export_options: ExportOptions) -> Iterator[ExportSelection]:
         if keys is not None and not keys:
             listing = shell_line("a2a-inspect", "ls", recording.path)
             raise UserError(f"nothing matches {make_visible(export_options.where)}", f"list the exchanges: {listing}")
-        with open_redacted_view(recording, keys, export_options.redaction) as (clean, kept):
+        with open_redacted_view(recording, keys, export_options.redaction) as (clean, kept_keys):
             words = (
                 export_options.redaction.redact_choice(f"what matches {export_options.where}")
                 if export_options.where
                 else ""
             )
-            yield ExportSelection(clean, None if kept is None else frozenset(kept), words)
+            yield ExportSelection(clean, None if kept_keys is None else frozenset(kept_keys), words)

@@ -32,11 +32,11 @@ def matching_frames(recording: Recording, session: int, where: str) -> dict[int,
     """Return keys of exchanges with the numbers of their matching frames; None without a filter."""
     if not where:
         return None
-    kept: dict[int, set[int]] = {}
+    frame_numbers: dict[int, set[int]] = {}
     for row in recording.find_frames(where, session, payloads=False):
         if row.frame.exchange:
-            kept.setdefault(row.exchange_key, set()).add(row.frame.seq)
-    return kept
+            frame_numbers.setdefault(row.exchange_key, set()).add(row.frame.seq)
+    return frame_numbers
 
 
 def matching_tasks(recording: Recording, rows: Iterable[TaskRow], where: str) -> list[TaskRow]:

@@ -100,8 +100,8 @@ def _matching_groups(
 ) -> Iterator[list[TaskSighting]]:
     keys = [set(member.recording.queryable().ids(where, Rows.EXCHANGES)) for member in several.members]
     for group in groups:
-        touched = ((sighting, number) for sighting in group for number in sighting.row.task.exchanges)
-        if any(make_key(sighting.row.session, number) in keys[sighting.member.number] for sighting, number in touched):
+        calls = ((sighting, number) for sighting in group for number in sighting.row.task.exchanges)
+        if any(make_key(sighting.row.session, number) in keys[sighting.member.number] for sighting, number in calls):
             yield group
 
 
@@ -113,7 +113,7 @@ def _task_group_cells(group: list[TaskSighting], several_sessions: set[int]) -> 
     """Return the cells of a task: its state from the session with the latest news, completed by the other sessions."""
     last = max((sighting.row.task for sighting in group), key=lambda task: task.last)
     changes = sorted({change for sighting in group for change in sighting.row.task.states})
-    passed = [state for state, _ in itertools.groupby(state for _, state in changes)]
+    states = [state for state, _ in itertools.groupby(state for _, state in changes)]
     names = {
         artifact.name or artifact.artifact_id: None for sighting in group for artifact in sighting.row.task.artifacts
     }
@@ -133,7 +133,7 @@ def _task_group_cells(group: list[TaskSighting], several_sessions: set[int]) -> 
             )
         ),
         make_visible(", ".join(dict.fromkeys(sighting.row.task.agent for sighting in group))),
-        " > ".join(state_name(state) for state in passed),
+        " > ".join(state_name(state) for state in states),
         ", ".join(map(make_visible, names)),
         make_visible(" ".join(marks)),
     )

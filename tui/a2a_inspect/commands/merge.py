@@ -84,13 +84,13 @@ def _merge_files(
                 check_merge_target(several, target, overwrite=options.overwrite)
             else:
                 check_not_source(several, target)
-            taken, left = plan_merge(several)
+            sessions, skipped_sessions = plan_merge(several)
             if not options.dry_run:
-                taken = merge_function(several, target, overwrite=options.overwrite)
+                sessions = merge_function(several, target, overwrite=options.overwrite)
             if options.as_json:
-                _print_merge_objects(taken, left, done=not options.dry_run)
+                _print_merge_objects(sessions, skipped_sessions, done=not options.dry_run)
             else:
-                _print_merge(target, taken, left, "would merge" if options.dry_run else "merged")
+                _print_merge(target, sessions, skipped_sessions, "would merge" if options.dry_run else "merged")
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
     except OSError as wrong:

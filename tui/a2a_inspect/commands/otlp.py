@@ -71,18 +71,18 @@ def export_otlp(options: OtlpExportOptions) -> None:
         _send_unsent(options)
         return
     shape = options.span_options
-    done = ExportTotals()
+    totals = ExportTotals()
     with interrupt_on_signals(), _open_exports(options) as parts, _open_sink(options) as (sink, where):
         try:
             for part in parts:
                 export = RecordingExport(
-                    part.recording, sink, shape=shape, frames=options.frames, beyond=part.links_beyond, done=done
+                    part.recording, sink, shape=shape, frames=options.frames, beyond=part.links_beyond, done=totals
                 )
                 export.run(part.keys, part.sessions)
         except TelemetryError as wrong:
-            sent_words = f" ({text.format_count(done.spans, 'span')} sent before)" if done.spans else ""
+            sent_words = f" ({text.format_count(totals.spans, 'span')} sent before)" if totals.spans else ""
             raise UserError(make_visible(wrong.message) + sent_words, wrong.hint) from wrong
-    print(_summary_words(done, where), file=sys.stderr)
+    print(_summary_words(totals, where), file=sys.stderr)
 
 
 class _RecordingExport(msgspec.Struct, frozen=True):

@@ -47,13 +47,13 @@ def show_conversation(recording: Recording, selection: ShowSelection, *, as_json
     found = False
     meanings = RuleMeanings()
     for session in recording.sessions():
-        rows, kept = selection.rows(recording, session.id)
+        rows, frame_numbers = selection.rows(recording, session.id)
         found = found or bool(rows)
         if as_json:
-            for facts in _session_objects(recording, session, rows, selection, kept):
+            for facts in _session_objects(recording, session, rows, selection, frame_numbers):
                 print(json.dumps(facts))
         elif rows or selection.is_session_selected(session.id):
-            for line in _session_tree_lines(recording, session, rows, selection, meanings, kept):
+            for line in _session_tree_lines(recording, session, rows, selection, meanings, frame_numbers):
                 print(line)
     if selection.where and not found:
         print_no_match(selection.where)
@@ -111,8 +111,8 @@ def _group_by_context(rows: list[ExchangeRow], tasks: dict[str, Task]) -> list[t
     homes: dict[tuple[str, str], _ExchangesByTask] = {}
     for row in rows:
         task_id = row.exchange.task_id
-        known = tasks.get(task_id)
-        context = row.exchange.context_id or (known.context_id if known is not None else "")
+        task = tasks.get(task_id)
+        context = row.exchange.context_id or (task.context_id if task is not None else "")
         home = (context, "" if context else task_id)
         if home == ("", "") or home not in homes:
             if context or not groups or groups[-1][0]:
@@ -125,13 +125,13 @@ def _group_by_context(rows: list[ExchangeRow], tasks: dict[str, Task]) -> list[t
 def _task_line(task_id: str, task: Task | None) -> str:
     if task is None:
         return f"task {make_visible(task_id)}"
-    passed = " > ".join(state_name(state) for _, state in task.states)
+    states = " > ".join(state_name(state) for _, state in task.states)
     artifacts = "".join(
         f"  artifact {make_visible(a.name or a.artifact_id)} ({text.format_count(max(a.chunks, 1), 'chunk')}, "
         f"{text.format_size(a.size)})"
         for a in task.artifacts
     )
-    return f"task {make_visible(task_id)}  {passed}{artifacts}"
+    return f"task {make_visible(task_id)}  {states}{artifacts}"
 
 
 def _generation_lines(recording: Recording, session: int, task: Task) -> Iterator[str]:

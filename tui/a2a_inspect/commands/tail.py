@@ -98,9 +98,9 @@ def _merge_by_time(entry_groups: Iterable[Iterable[TailEntry]]) -> Iterator[Tail
 
 def _entries_from_frame(entries: Iterable[TailEntry], count: int) -> list[TailEntry]:
     """Yield the entries from the `count`th last frame on."""
-    kept = list(entries)
-    frames = [place for place, entry in enumerate(kept) if entry.is_frame]
-    return kept[frames[-count] :] if 0 < count < len(frames) else kept
+    entry_list = list(entries)
+    frames = [place for place, entry in enumerate(entry_list) if entry.is_frame]
+    return entry_list[frames[-count] :] if 0 < count < len(frames) else entry_list
 
 
 def _print_entries(entries: Iterable[TailEntry]) -> None:
@@ -155,13 +155,13 @@ class _Follower:
 
     def _first_frame(self, newest: int) -> int:
         """Return the id of the `count`th last matching frame, searching from the end; 0 if there is none."""
-        first, left, window = 0, self._options.count, max(self._options.count, _FRAMES_PER_QUERY)
+        first, rest, window = 0, self._options.count, max(self._options.count, _FRAMES_PER_QUERY)
         last = newest
-        while left > 0:
+        while rest > 0:
             query = "SELECT id FROM frame WHERE id <= ? ORDER BY id DESC LIMIT ?"
             ids = [row[0] for row in self._recording.db.execute(query, (last, window))]
-            kept = self._matching_frames(ids)[-left:]
-            first, left = (kept[0] if kept else first), left - len(kept)
+            numbers = self._matching_frames(ids)[-rest:]
+            first, rest = (numbers[0] if numbers else first), rest - len(numbers)
             if len(ids) < window:
                 break
             last = ids[-1] - 1
@@ -212,10 +212,10 @@ class _Follower:
         """Yield each new frame and whether it matches. Each row is read once; payloads only for matches."""
         after = self._frame_cursor.begin_look()
         while rows := list(self._recording.frames_after(after, _FRAMES_PER_QUERY, payloads=False)):
-            kept = set(self._matching_frames([row.id for row in rows]))
+            matching = set(self._matching_frames([row.id for row in rows]))
             for row in rows:
                 self._frame_cursor.advance(row.id, row.session)
-                if row.id not in kept:
+                if row.id not in matching:
                     yield row, False
                     continue
                 payload = self._recording.payload(row)

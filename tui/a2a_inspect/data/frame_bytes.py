@@ -34,12 +34,12 @@ def wire_bytes(frame: Frame, limit: int) -> FrameBytes:
     lines = frame.payload.split(b"\n") if len(parts) > 2 else [frame.payload]
     if len(lines) != len(parts) - 1 or frame.truncated:
         return FrameBytes(payload, ((0, len(payload)),) if payload else ())
-    out, stretches, left = bytearray(parts[0]), [], limit
+    out, stretches, rest = bytearray(parts[0]), [], limit
     for line, after in zip(lines, parts[1:], strict=True):
-        visible = line[:left]
+        visible = line[:rest]
         stretches.append((len(out), len(out) + len(visible)))
         out += visible
-        left -= len(visible)
+        rest -= len(visible)
         if len(visible) < len(line):
             break
         out += after
@@ -52,9 +52,9 @@ def byte_range_words(frame: Frame, data: FrameBytes) -> str:
     where = f"bytes {frame.start} to {frame.end} {way}"
     if not frame.payload:
         return f"{where}; no payload"
-    marked = ", its payload between [ ]" if any(data.bounds()) else ""
+    mark_words = ", its payload between [ ]" if any(data.bounds()) else ""
     have = (
         sum(last - first for first, last in data.payload_ranges) + len(data.payload_ranges) - 1
     )  # and line ends between payload lines
     part = f", {text.format_size(have)} of {text.format_size(frame.size)}" if have < frame.size else ""
-    return where + marked + part
+    return where + mark_words + part

@@ -58,11 +58,11 @@ class Suggestions(Widget):
         index = top + y
         if index >= len(self.found):
             return Strip.blank(self.size.width, self.rich_style)
-        item, chosen = self.found[index], index == self.chosen
-        style = self.get_visual_style("suggestions--chosen").rich_style if chosen else self.rich_style
+        item, is_chosen = self.found[index], index == self.chosen
+        style = self.get_visual_style("suggestions--chosen").rich_style if is_chosen else self.rich_style
         about = item.about or (str(item.count) if item.count >= 0 else "")
         width = max((len(each.text) for each in self.found), default=0)
-        text = f"{'▸' if chosen else ' '} {fit_text(item.text, min(width, 40))}  {about}"
+        text = f"{'▸' if is_chosen else ' '} {fit_text(item.text, min(width, 40))}  {about}"
         return Strip([Segment(fit_text(text, self.size.width), style)])
 
 
@@ -201,10 +201,10 @@ class FilterBox(Vertical):
             return
         before = self._suggestions.chosen
         old = items[before].text if before >= 0 else self._input.value[start:end]
-        chosen = (before + by) % len(items) if before >= 0 or by > 0 else len(items) - 1
+        position = (before + by) % len(items) if before >= 0 or by > 0 else len(items) - 1
         text = self._input.value
-        new = items[chosen].text
-        self._suggestions.chosen = chosen
+        new = items[position].text
+        self._suggestions.chosen = position
         self._set_text(text[:start] + new + text[start + len(old) :], start + len(new))
         if len(items) == 1:
             self._suggestions_ready.clear()

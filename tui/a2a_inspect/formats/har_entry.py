@@ -79,9 +79,13 @@ def _timings_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, fl
     A stream may be answered before its request has ended.
     """
     last = exchange.closed or max((frame.at for frame in frames), default=exchange.started)
-    answered = exchange.response_started or exchange.first_event or last
-    request_end = min(exchange.request_ended or answered, answered)
-    parts = {"send": request_end - exchange.started, "wait": answered - request_end, "receive": last - answered}
+    response_start = exchange.response_started or exchange.first_event or last
+    request_end = min(exchange.request_ended or response_start, response_start)
+    parts = {
+        "send": request_end - exchange.started,
+        "wait": response_start - request_end,
+        "receive": last - response_start,
+    }
     return {name: max(ns, 0) / _MS for name, ns in parts.items()}
 
 
@@ -131,8 +135,8 @@ def _response_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, A
 
 def _http_method(exchange: Exchange) -> str:
     """Return the HTTP method; `exchange.method` has the JSON-RPC or gRPC method if there is one."""
-    named = exchange.binding in (Binding.JSONRPC, Binding.GRPC, Binding.STDIO)
-    return "POST" if named else exchange.method
+    is_rpc = exchange.binding in (Binding.JSONRPC, Binding.GRPC, Binding.STDIO)
+    return "POST" if is_rpc else exchange.method
 
 
 def _request_url(exchange: Exchange, connection: Connection | None) -> str:

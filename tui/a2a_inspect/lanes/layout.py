@@ -143,8 +143,8 @@ def _row_words(row: LaneRow) -> str:
 def _overlay_label(lifelines: str, label: str, column: int, style: str) -> StyledCells:
     """Write the words over the lifelines, which remain visible on both sides."""
     after = lifelines[column + cell_len(label) :]
-    begun = lifelines[: column - 1] + " "
-    return [(begun, "list--dim"), (label, style), (" " + after[1:] if len(after) > 1 else after, "list--dim")]
+    start = lifelines[: column - 1] + " "
+    return [(start, "list--dim"), (label, style), (" " + after[1:] if len(after) > 1 else after, "list--dim")]
 
 
 def _time_cells(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
@@ -173,12 +173,12 @@ def _paint_message(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
     low, high = min(a, b), max(a, b)
     span = _arrow_cells(_message_label(row, geometry), high - low - 1, row, rightwards=a < b)
     way = "list--out" if a < b else "list--in"
-    painted: StyledCells = [(_lifelines(geometry, first, low), "list--dim")]
-    painted.append((_arrow_tail(row, a < b) if a < b else "│", "list--dim"))
-    painted += [(piece, style or (way if arrow else "")) for piece, arrow in span]
-    painted.append(("│" if a < b else _arrow_tail(row, a < b), "list--dim"))
-    painted.append((_lifelines(geometry, high + 1, last), "list--dim"))
-    return [each for each in painted if each[0]]
+    cells: StyledCells = [(_lifelines(geometry, first, low), "list--dim")]
+    cells.append((_arrow_tail(row, a < b) if a < b else "│", "list--dim"))
+    cells += [(piece, style or (way if arrow else "")) for piece, arrow in span]
+    cells.append(("│" if a < b else _arrow_tail(row, a < b), "list--dim"))
+    cells.append((_lifelines(geometry, high + 1, last), "list--dim"))
+    return [each for each in cells if each[0]]
 
 
 def _arrow_tail(row: LaneRow, rightwards: bool) -> str:

@@ -25,16 +25,16 @@ _MAX_LINE, _MAX_LINES = 48, 3
 def diagram_lines(lanes: Sequence[PartyLane], rows: Iterable[LaneRow], count: int) -> Iterator[str]:
     """Yield the lines of the diagram; if not all `count` rows fit, a last note has the number of omitted rows."""
     yield "sequenceDiagram"
-    left = _MAX_DIAGRAM
+    rest = _MAX_DIAGRAM
     for number, lane in enumerate(lanes):
         part = "actor" if lane.role is PartyRole.CLIENT else "participant"
         line = f"    {part} L{number} as {_escape_label(lane.name)}"
-        left -= _utf16_units(line)
+        rest -= _utf16_units(line)
         yield line
     for number, row in enumerate(rows):
         line = f"    {_row_statement(row, len(lanes))}"
-        left -= _utf16_units(line)
-        if left < 0:
+        rest -= _utf16_units(line)
+        if rest < 0:
             words = f"{count - number} of {count} rows are left out<br/>Mermaid draws no more"
             yield f"    Note over {_lane_range(len(lanes))}: {words}"
             return

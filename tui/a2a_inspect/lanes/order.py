@@ -104,8 +104,8 @@ class RowOrder:
 
     def finish(self) -> None:
         """Append the marks that belong to no frame."""
-        left = chain(self._free_marks, *self._marks_by_frame.values())
-        for mark in sorted(left, key=lambda each: each.at):
+        unplaced = chain(self._free_marks, *self._marks_by_frame.values())
+        for mark in sorted(unplaced, key=lambda each: each.at):
             self._append_mark(mark)
         self._free_marks.clear()
         self._marks_by_frame.clear()

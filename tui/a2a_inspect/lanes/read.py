@@ -153,8 +153,8 @@ class LaneConversation:
             self._cached_frames = {row.id: row for row in self._recording.frames_of(numbers)}
 
     def _lane_of_mark(self, mark: LaneMark) -> int:
-        asks = mark.what in (LaneRowKind.TURN, LaneRowKind.INTERRUPTION)
-        return self._parties.client_lane(mark.exchange) if asks else self._parties.agent_lane(mark.exchange)
+        is_by_client = mark.what in (LaneRowKind.TURN, LaneRowKind.INTERRUPTION)
+        return self._parties.client_lane(mark.exchange) if is_by_client else self._parties.agent_lane(mark.exchange)
 
     def _frame_label(self, row: FrameRow) -> str:
         exchange = self.exchange(row.frame.exchange)
@@ -264,16 +264,16 @@ class LaneConversation:
                 )
 
     def _finding_marks(self) -> Iterator[LaneMark]:
-        left = _MAX_FINDINGS
+        rest = _MAX_FINDINGS
         for number in sorted(self.exchanges):
             of = make_key(self.session, number)
-            for row in self._recording.findings(exchange=of, limit=left + 1):
+            for row in self._recording.findings(exchange=of, limit=rest + 1):
                 found = row.finding
-                if not left:
+                if not rest:
                     words = f"more than {_MAX_FINDINGS} findings: those of #{number} and later are not all shown"
                     yield LaneMark(LaneRowKind.FINDING, found.at, number, found.seq, words, found.severity)
                     return
-                left -= 1
+                rest -= 1
                 yield LaneMark(LaneRowKind.FINDING, found.at, number, found.seq, finding_words(found), found.severity)
 
 
@@ -295,10 +295,10 @@ def _connected_tasks(recording: Recording, exchange: int, links: TaskLinks) -> t
                         *links.exchanges_of(row.id),
                         *row.task.exchanges,
                     }  # the task row has only the last 256
-        joined = [h for h in links.handoffs if _is_handoff_connected(h, set(tasks), exchanges)]
-        names = [name for h in joined for name in (h.task_id, h.to_task) if name and name not in tasks]
+        connected = [h for h in links.handoffs if _is_handoff_connected(h, set(tasks), exchanges)]
+        names = [name for h in connected for name in (h.task_id, h.to_task) if name and name not in tasks]
         names = [name for name in names if any(row.session == session for row in recording.task(name))]
-        new = {number for h in joined for number in (h.exchange, h.to_exchange) if number}
+        new = {number for h in connected for number in (h.exchange, h.to_exchange) if number}
     return sorted(tasks.values(), key=lambda row: row.id), exchanges
 
 

@@ -118,8 +118,8 @@ class Panes(MainController):
 
     def _apply_layout(self, width: int) -> None:
         """Show one pane or all, with the tree if the user chose it or there is room for it."""
-        chosen = self._selected_layout or ("tree" if width >= _MIN_WIDTH_WITH_TREE else "plain")
-        layouts = {f"-layout-{name}": name == chosen and not self.is_small for name in LAYOUTS}
+        layout = self._selected_layout or ("tree" if width >= _MIN_WIDTH_WITH_TREE else "plain")
+        layouts = {f"-layout-{name}": name == layout and not self.is_small for name in LAYOUTS}
         self.switch_classes({**layouts, "-single": self.is_small or self.is_zoomed})
         self._titles.update()
 

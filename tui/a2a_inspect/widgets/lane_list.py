@@ -61,8 +61,8 @@ class LaneList(LazyList):
 
     def row_segments(self, row: Any, style: tuple[str, ...]) -> list[Segment]:
         """Return the cells of the row in each lane."""
-        painted = paint_row(row, self._current_geometry)
-        return [Segment(words, self.style(*style, name) if name else self.style(*style)) for words, name in painted]
+        cells = paint_row(row, self._current_geometry)
+        return [Segment(words, self.style(*style, name) if name else self.style(*style)) for words, name in cells]
 
     def action_mark(self, by: int) -> None:
         """Go to the next or previous mark."""

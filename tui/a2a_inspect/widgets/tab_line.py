@@ -43,9 +43,9 @@ class TabLine(Widget):
 
     def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
         """Render all tabs."""
-        base, chosen = self.rich_style, self.get_visual_style("tab--chosen").rich_style
+        base, selected = self.rich_style, self.get_visual_style("tab--chosen").rich_style
         titles = tab_titles(self.chosen, self.size.width)
-        parts = [Segment(word, chosen if tab == self.chosen else base) for tab, word in enumerate(titles)]
+        parts = [Segment(word, selected if tab == self.chosen else base) for tab, word in enumerate(titles)]
         return Strip(parts).adjust_cell_length(self.size.width, base)
 
     def on_click(self, event: events.Click) -> None:

@@ -205,12 +205,12 @@ def _wrap_line(number: int, line: str, width: int) -> Iterator[tuple[int, int, i
         yield number, 0, length, 0
         return
     hang = min(length - len(line.lstrip(" ")) + 2, width // 2)
-    measured = not line.isascii() and length <= _MAX_MEASURED
-    wide = 1 if measured or line.isascii() else 2
+    is_measured = not line.isascii() and length <= _MAX_MEASURED
+    wide = 1 if is_measured or line.isascii() else 2
     first = indent = 0
     while first < length:
         last = min(first + max((width - indent) // wide, 1), length)
-        if measured:
+        if is_measured:
             last = _row_end(line, first, width - indent)
         last = _break_after_word(line, first, last)
         yield number, first, last, indent

@@ -32,8 +32,8 @@ class MediaObject(msgspec.Struct):
     def name(self) -> str:
         """File name that no peer can influence: the digest and the extension of the media type."""
         media_type = self.media_type.partition(";")[0].strip().lower()
-        known = _EXTENSIONS.get(media_type) or mimetypes.guess_extension(media_type) or ".bin"
-        return hashlib.sha256(self.data).hexdigest() + known
+        extension = _EXTENSIONS.get(media_type) or mimetypes.guess_extension(media_type) or ".bin"
+        return hashlib.sha256(self.data).hexdigest() + extension
 
 
 def collect_media(conversation: ConversationTree, gathered: SessionConversations) -> list[MediaObject]:

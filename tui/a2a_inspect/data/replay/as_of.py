@@ -97,9 +97,9 @@ class AsOf:
 
     def frames_until(self, all_lines: Sequence[FrameLine], until: int) -> list[FrameLine]:
         """Return the frames that had passed."""
-        passed = [each for each in all_lines if each.row.frame.at <= until]
-        found = count_by_frame(self._recording, [each.row for each in passed], until)
-        return [replace(each, found=found.get(each.row.frame.seq)) for each in passed]
+        lines = [each for each in all_lines if each.row.frame.at <= until]
+        found = count_by_frame(self._recording, [each.row for each in lines], until)
+        return [replace(each, found=found.get(each.row.frame.seq)) for each in lines]
 
     def frame_count(self, row: ExchangeRow, until: int) -> int:
         """Return how many frames of an exchange had passed. Frames are numbered in order of time."""

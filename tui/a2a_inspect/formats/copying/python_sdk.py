@@ -97,8 +97,8 @@ def _v03_request(call: CopiedCall) -> tuple[list[str], Any, str, str]:
         "from a2a.grpc import a2a_pb2",
         "from a2a.utils.proto_utils import FromProto",
     ]
-    parsed = f"ParseDict(REQUEST, a2a_pb2.{message}(), ignore_unknown_fields=True)"
-    return imports, value, f"FromProto.{convert}({parsed})", transport_arguments
+    message_expression = f"ParseDict(REQUEST, a2a_pb2.{message}(), ignore_unknown_fields=True)"
+    return imports, value, f"FromProto.{convert}({message_expression})", transport_arguments
 
 
 def _program_text(
@@ -114,13 +114,15 @@ def _program_text(
     streams = call.exchange.operation in STREAMING_OPERATIONS
     grpc = call.exchange.binding is Binding.GRPC
     library = "grpc" if grpc else "httpx"
-    opened = _channel_expression(call) if grpc else "httpx.AsyncClient(headers=HEADERS, timeout=60) as http"
+    transport_expression = (
+        _channel_expression(call) if grpc else "httpx.AsyncClient(headers=HEADERS, timeout=60) as http"
+    )
     headers = call.extra_headers()
     context = ""
     if grpc and sdk_version == "1.0" and headers:
         context = ", context=ClientCallContext(service_parameters=HEADERS)"
         imports = [*imports, "from a2a.client.client import ClientCallContext"]
-    named = [*imports, f"from a2a.client.transports.{module} import {transport}"]
+    all_imports = [*imports, f"from a2a.client.transports.{module} import {transport}"]
     method_call = f"agent.{method}(request{context})"
     body = (
         [f"        async for event in {method_call}:", "            print(event)"]
@@ -134,7 +136,7 @@ def _program_text(
             "import asyncio",
             "",
             f"import {library}",
-            *sorted(named),
+            *sorted(all_imports),
             "",
             f"URL = {_transport_url(call, sdk_version)!r}",
             *([f"HEADERS = {python_literal(headers)}"] if not grpc or context else []),
@@ -143,7 +145,7 @@ def _program_text(
             "",
             "async def main() -> None:",
             f"    request = {request}",
-            f"    async with {opened}:",
+            f"    async with {transport_expression}:",
             f"        agent = {transport}({transport_arguments})",
             *body,
             "",
