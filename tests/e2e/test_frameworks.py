@@ -27,7 +27,17 @@ from support_frameworks import Answer, Call, Player, anonymous, in_order, run_cl
 from support_peers import agent, missing
 from support_proxy import proxy
 
-CARD, SEND, STREAM, GET = "GetAgentCard", "SendMessage", "SendStreamingMessage", "GetTask"
+CARD, SEND, STREAM, GET, CANCEL = "GetAgentCard", "SendMessage", "SendStreamingMessage", "GetTask", "CancelTask"
+NO_OPERATION = ""
+A2AKIT_CLIENT = (
+    *(CARD, NO_OPERATION, STREAM, GET, CANCEL),
+    "CreateTaskPushNotificationConfig",
+    "GetTaskPushNotificationConfig",
+    "ListTaskPushNotificationConfigs",
+    "DeleteTaskPushNotificationConfig",
+    *(SEND, SEND, SEND, STREAM, CANCEL, GET),
+)
+"""It begins with a call of its own, `health`."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +49,8 @@ class Pair:
     client: str = ""
     operations: tuple[str, ...] = ()
     """What the client calls."""
+    undecodable: int = 0
+    """How many payloads are not what their call answers with."""
     by_command: bool = False
     """Not in CI; run by `tests/run -m "soak or not soak" tests/e2e/test_frameworks.py`."""
 
@@ -58,6 +70,15 @@ PAIRS = [
     Pair("fasta2a", client="fasta2a", operations=(CARD, STREAM, GET, GET, SEND)),
     Pair("adk", tables.ADK),
     Pair("adk", client="adk", operations=(CARD, STREAM, STREAM, STREAM)),
+    Pair("a2akit", tables.A2AKIT),
+    Pair("a2akit", client="a2akit", operations=A2AKIT_CLIENT),
+    Pair("a2akit --rest", tables.A2AKIT_REST),
+    Pair("a2akit --rest", client="a2akit", operations=A2AKIT_CLIENT, by_command=True),
+    Pair("agno", tables.AGNO),
+    Pair("agno", client="agno", operations=(CARD, SEND, SEND, STREAM, SEND)),
+    # Its streams have tasks without the envelope of JSON-RPC.
+    Pair("pythona2a", tables.PYTHONA2A, undecodable=4, by_command=True),
+    Pair("pythona2a", client="pythona2a", operations=(CARD, SEND, SEND, GET, CANCEL, GET, GET), by_command=True),
     Pair("adk --legacy", tables.ADK, by_command=True),
     Pair("adk --legacy", client="adk --legacy", operations=(CARD, STREAM, STREAM, STREAM), by_command=True),
 ]
@@ -119,12 +140,12 @@ def test_the_operation_of_each_call_is_recorded(talk: Talk) -> None:
 
 @pytest.mark.peers
 def test_the_recording_is_whole(talk: Talk) -> None:
-    """Nothing is lost or still open, and each payload could be read."""
+    """Nothing is lost or still open, and the payloads could be read."""
     (session,) = talk.recording.sessions()
     assert (session.how, session.complete, session.lost) == ("clean", "complete", 0)
     assert {row.exchange.how for row in talk.recording.exchanges()} == {"complete"}
     frames = [row.frame for row in talk.recording.frames_after(0)]
-    assert [frame.payload for frame in frames if frame.kind is FrameKind.UNDECODABLE] == []
+    assert sum(frame.kind is FrameKind.UNDECODABLE for frame in frames) == talk.pair.undecodable
 
 
 @pytest.mark.peers

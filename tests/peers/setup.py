@@ -32,11 +32,14 @@ VENVS = {
     "sdk03": ("a2a-sdk[grpc,http-server]==0.3.*", "uvicorn>=0.30"),
     "fasta2a": ("fasta2a[pydantic-ai]==2.1.1", "httpx>=0.28", "uvicorn>=0.30"),
     "adk": ("google-adk[a2a]==2.13.0", "uvicorn>=0.30"),
+    "a2akit": ("a2akit==0.0.32",),
+    "agno": ("agno[a2a]==3.1.10", "fastapi>=0.115", "python-multipart>=0.0.9", "uvicorn>=0.30"),
 }
 
 SOAK_VENVS = {
     "sdk1.0": ("a2a-sdk[grpc,http-server]==1.0.3", "uvicorn>=0.30"),
     "sdk1.1": ("a2a-sdk[grpc,http-server]==1.1.5", "uvicorn>=0.30"),
+    "pythona2a": ("python-a2a==0.5.10",),
     "phoenix": ("arize-phoenix==20.26.*",),
     "mlflow": ("mlflow==3.17.*",),
     "traced": (
@@ -49,9 +52,9 @@ SOAK_VENVS = {
     "chdb": ("chdb==4.4.*",),
     "spark": ("pyspark==4.3.*",),
 }
-"""Older SDKs for `tests/e2e/test_real_peers.py`; tracing backends and agents that send spans of their own for
-`tests/e2e/test_backends.py`; an S3 server for `tests/benchmarks/lake.py`; ClickHouse in a process, and Spark, which
-needs Java 17 or newer, for `tests/archive/test_engines.py`."""
+"""Older SDKs for `tests/e2e/test_real_peers.py`; frameworks for `tests/e2e/test_frameworks.py`; tracing backends and
+agents that send spans of their own for `tests/e2e/test_backends.py`; an S3 server for `tests/benchmarks/lake.py`;
+ClickHouse in a process, and Spark, which needs Java 17 or newer, for `tests/archive/test_engines.py`."""
 
 MERMAID = "mermaid@11.17.2"
 """For `tests/inspect/formats/test_mermaid_in_chromium.py` only."""

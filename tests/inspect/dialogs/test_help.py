@@ -15,6 +15,6 @@ async def test_help_lists_the_keys_and_scrolls(tmp_path: Path) -> None:
         await person.sees("All screens", "ctrl+p", "previous frame")
         assert person.misses("Signs")
         await person.types("end")
-        await person.sees("Signs", "a frame to the agent")
+        await person.sees("Signs", "frame to the agent")
         await person.types("escape")
         await person.sees("OPERATION")

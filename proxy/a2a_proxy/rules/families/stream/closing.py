@@ -263,7 +263,7 @@ def failed(context: RuleContext) -> Iterator[RuleFinding]:
 )
 def left(context: RuleContext) -> Iterator[RuleFinding]:
     """A client leaves the stream of an active task, and for 30 s no client requests that task and no connection
-    delivers news of it.
+    delivers news of it. Not reported if an error had ended the stream, which is A2A-STREAM-022.
 
     Leaving a stream does not cancel the task: it continues, may cost money, and its result is not fetched. The client
     should call CancelTask, or return with SubscribeToTask or GetTask.
@@ -272,6 +272,7 @@ def left(context: RuleContext) -> Iterator[RuleFinding]:
     if (
         context.exchange.how in CLIENT_LEFT
         and record.state in ACTIVE
+        and not record.errors
         and context.task is not None
         and not context.task.terminal
     ):
