@@ -200,3 +200,37 @@ AGNO = (
     rpc("GetTask", "tasks/get", {"id": UNKNOWN, "contextId": "$context"}, path=f"{_AGNO}/v1/tasks:get"),
     Call("SendMessage", "/a2a/agents/none/v1/message:send", said03("hello")),
 )
+
+
+_ASSISTANT = "f6656b99-8bed-5a18-803c-1fe67bf265ce"
+"""LangGraph makes it of the name of the graph."""
+
+
+def langgraph(operation: str, method: str, params: Any, **more: Any) -> Call:
+    """A call to the assistant."""
+    return rpc(operation, method, params, path=f"/a2a/{_ASSISTANT}", **more)
+
+
+def langgraph1(method: str, params: Any, **more: Any) -> Call:
+    """A call of 1.0 to the assistant."""
+    return langgraph(method, method, params, headers=VERSION, **more)
+
+
+LANGGRAPH = (
+    Call("GetAgentCard", f"{CARD}?assistant_id={_ASSISTANT}"),
+    langgraph1("SendStreamingMessage", message1(HELLO1), keep=TASK),
+    langgraph1("SendMessage", message1(HELLO1), keep=TASK),
+    langgraph1("GetTask", {"id": "$task", "contextId": "$context"}),
+    langgraph1("SendMessage", message1({"text": "again"}, contextId="$context")),
+    langgraph1("SendMessage", message1({"text": "fail"})),
+    langgraph1("SendStreamingMessage", message1({"text": "fail"})),
+    langgraph1("CancelTask", {"id": "$task"}),
+    langgraph1("ListTasks", {"contextId": "$context"}),
+    langgraph1("GetTask", {"id": f"{UNKNOWN}:{UNKNOWN}"}),
+    langgraph1("GetExtendedAgentCard", {}),
+    langgraph("", "NoSuchMethod", {}),
+    langgraph("SendStreamingMessage", "message/stream", said03("hello")),
+    langgraph("SendMessage", "message/send", said03("hello"), keep={"old": "result.id", "context": "result.contextId"}),
+    langgraph("GetTask", "tasks/get", {"id": "$old", "contextId": "$context"}),
+    langgraph("CancelTask", "tasks/cancel", {"id": "$old"}),
+)
