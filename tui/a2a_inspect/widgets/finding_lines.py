@@ -38,7 +38,7 @@ def finding_lines(
 def _lines_of_finding(
     finding: Finding, explained_rules: set[str], gaps: Mapping[tuple[str, int], str]
 ) -> Iterator[str]:
-    from a2a_inspect.commands.session import evidence_words
+    from a2a_inspect.commands.session import evidence_words, finding_section
     from a2a_proxy.rules.define.catalogue import all_rules
 
     place = f"frame {finding.seq}: " if finding.seq >= 0 else ""
@@ -52,7 +52,7 @@ def _lines_of_finding(
     rule = all_rules().get(finding.rule)
     if rule is not None and rule.id not in explained_rules:
         explained_rules.add(rule.id)
-        yield f"{_INDENT}{rule.title} ({rule.section})"
+        yield f"{_INDENT}{rule.title} ({finding_section(finding)})"
         yield _INDENT + " ".join(rule.description.split())
         yield _INDENT + " ".join(rule.rationale.split())
         yield f"{_INDENT}examples: a2a-inspect rules {rule.id}"
