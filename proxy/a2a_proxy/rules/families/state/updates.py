@@ -147,7 +147,7 @@ def _check_canceled(context: RuleContext) -> Iterator[RuleFinding]:
     if not task.terminal:
         told = f"has not ended {_CANCEL_WAIT} s later"
     elif task.state == TaskState.COMPLETED and after > _CANCEL_RACE and task.client_message_at < confirmed:
-        told = f"went on and was completed {after:.0f} s later"
+        told = f"continued and was completed {after:.0f} s later"
     else:
         return
     yield RuleFinding(
