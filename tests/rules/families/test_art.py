@@ -238,3 +238,14 @@ def test_summaries_use_the_singular() -> None:
     script = stream("rest", chunk("a"), chunk("b"))
     (found,) = (each.summary for each in findings(script) if each.rule == "A2A-ART-004")
     assert "the content of 1 update (" in found
+
+
+@EVERY
+def test_the_full_text_after_its_chunks(binding: str) -> None:
+    """Appended, it is there twice; in place of the chunks it is right; short texts may repeat by chance."""
+    parts = chunk("It rains "), chunk("in Oslo", append=True)
+    full = "It rains in Oslo"
+    assert numbers(stream(binding, *parts, chunk(full, append=True, lastChunk=True))) == {"009"}
+    assert numbers(stream(binding, *parts, chunk(full, lastChunk=True))) == {"004"}
+    assert not numbers(stream(binding, *parts, chunk(" today, heavily.", append=True, lastChunk=True)))
+    assert not numbers(stream(binding, chunk("ha"), chunk("ha", append=True), chunk("haha", **LAST)))

@@ -23,6 +23,7 @@ LATE_CLOSE, MAX_CLOSE_DELAY = 2, 10
 """Seconds after the terminal event: after the first the end is late, after the second it counts as missing."""
 RETURN_TIME = 30
 """Seconds within which a client that left a stream is expected to request its task again."""
+_LEAVING_WORDS = {"client cancel": "cancelled the stream", "client gone": "closed its connection"}
 _GRPC_CLIENT = frozenset({1, 4})
 """CANCELLED and DEADLINE_EXCEEDED, which the client causes."""
 
@@ -276,15 +277,17 @@ def left(context: RuleContext) -> Iterator[RuleFinding]:
         and context.task is not None
         and not context.task.terminal
     ):
-        context.schedule_due(RETURN_TIME, str(context.exchange.closed))
+        context.schedule_due(RETURN_TIME, f"{context.exchange.closed} {context.exchange.how}")
     yield from ()
 
 
 def _check_returned(context: RuleContext) -> Iterator[RuleFinding]:
     task = context.task
-    if task is not None and task.last <= int(context.due_note) and task.state not in TERMINAL:
+    closed, _, how = context.due_note.partition(" ")
+    if task is not None and task.last <= int(closed) and task.state not in TERMINAL:
+        what = _LEAVING_WORDS.get(how, "left")
         yield RuleFinding(
-            summary=f"the client left in state {state_label(task.state)} and did not return within {RETURN_TIME} s"
+            summary=f"the client {what} in state {state_label(task.state)} and did not return within {RETURN_TIME} s"
         )
 
 
