@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
@@ -41,6 +41,7 @@ _FINAL_UPDATE_0_3 = {"kind": "status-update", "taskId": "t1", "contextId": "c1",
     "A2A-STREAM-006",
     "Stream not closed after the terminal event",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="1.0 3.1.2, 3.1.6",
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
     scope=EvidenceScope.EXCHANGE,
@@ -89,6 +90,7 @@ def check_still_open(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-007",
     "Agent ended the stream while the task was active",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="1.0 3.1.2",
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
@@ -117,6 +119,7 @@ def ended_early(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-008",
     "Agent ended the stream at an interrupted state",
     Severity.INFO,
+    actor=Actor.AGENT,
     section="1.0 3.1.2, 11.7, 7.6.1",
     bindings=NETWORK,
     hook_points=HookPoint.CLOSED,
@@ -149,6 +152,7 @@ def ended_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-009",
     "Stream without any event",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="1.0 3.1.2",
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
@@ -174,6 +178,7 @@ def empty(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-017",
     "`final` is missing or wrong on a 0.x stream",
     Severity.WARNING,
+    actor=Actor.AGENT,
     section="0.3 7.2.2, 9.3",
     bindings=NETWORK,
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
@@ -248,6 +253,7 @@ def failed(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-023",
     "Client left the stream of an active task",
     Severity.INFO,
+    actor=Actor.CLIENT,
     section="1.0 3.1.2, 3.1.6",
     bindings=NETWORK,
     hook_points=HookPoint.CLOSED,
