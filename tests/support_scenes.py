@@ -67,7 +67,7 @@ WALKS = (
             Scene("copy", ("y",), ("JSON", "pytest")),
             Scene("note", ("escape", "semicolon"), ("Enter saves",)),
             Scene("export", ("escape", "x"), ("JSON lines",)),
-            Scene("keys", ("escape", "question_mark"), ("Everywhere",)),
+            Scene("keys", ("escape", "question_mark"), ("All screens",)),
             Scene("swimlane", ("escape", "s"), ("A2A-GEN-001", "healed by")),
             Scene("plots", ("escape", "L"), ("43 frames", "BYTES")),
             Scene("replay", ("escape", "space"), ("paused", "frame 30 of 38")),
@@ -76,7 +76,7 @@ WALKS = (
     Walk(
         "lossy",
         (
-            Scene("palette", ("ctrl+p", *"note"), ("Note", "write a note here")),
+            Scene("palette", ("ctrl+p", *"note"), ("Note", "write a note on the row")),
             Scene("compare", ("escape", "ctrl+p", *"compare", "enter"), ("Compare with", "generations.a2a.jsonl")),
             Scene("tree", ("escape", "t", *"jjjjjljl"), ("▼ task", "#9 GetTask")),
             Scene("marks", ("t", "g", "g", "m", *"jjjjjjj", "m"), ("*8",)),

@@ -85,7 +85,9 @@ def recorded(path: Path, number: int, frames: int, now: int) -> int:
 
 
 def _gap(at: int, call: int, seq: int, task: str) -> Finding:
-    return Finding("A2A-GEN-001", Severity.ERROR, at, "4 after 2: 3 did not come", 1, call, seq, task)
+    return Finding(
+        "A2A-GEN-001", Severity.ERROR, at, "generation 3 is missing: 2 is followed by 4 (agent)", 1, call, seq, task
+    )
 
 
 def put(path: str, number: str) -> None:

@@ -93,7 +93,7 @@ async def test_the_screen_is_used_in_a_browser(address: str, tmp_path: Path) -> 
         await person.types("y")
         await person.sees("Copy", "JSON")
         await person.types("i")
-        await person.sees("handed to the browser")
+        await person.sees("passed to the browser")
         await until_true(lambda: page.run("String(window.copied).includes('task')"), "nothing was copied")
         await person.types("x")
         await person.sees("read-only")
@@ -158,4 +158,4 @@ async def test_a_page_of_another_origin_is_refused(address: str) -> None:
             await page.go(f"http://evil.example/{path}")
             assert (
                 await page.run("document.body.innerText")
-            ).strip() == f"This server answers to the name 127.0.0.1:{port} only."
+            ).strip() == f"This server accepts only requests to 127.0.0.1:{port}."

@@ -72,7 +72,7 @@ def test_a_recording_is_read_by_keys(tmp_path: Path, window: Terminal) -> None:
     window.sees("copied with tmux")
     assert json.loads(window.copied) == {"method": "message/stream"}
     window.types("x")
-    window.sees("what matches rule:A2A-RPC-012")
+    window.sees("matches of rule:A2A-RPC-012")
     window.types("f")
     (exported,) = until(lambda: list(tmp_path.glob("*.a2a.jsonl")))
     window.sees(exported.name)
@@ -81,9 +81,9 @@ def test_a_recording_is_read_by_keys(tmp_path: Path, window: Terminal) -> None:
     window.types("Escape")
     window.sees("9 findings", "[4 Findings]")
     window.types("?")
-    window.sees("Everywhere", "quit at once")
+    window.sees("All screens", "quit immediately")
     window.types("Escape")  # alone, because a following key would be read as part of it
-    until(lambda: "quit at once" not in window.text)
+    until(lambda: "quit immediately" not in window.text)
     window.types("T")
     window.sees("day")
     window.types("C-q")

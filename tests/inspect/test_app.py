@@ -92,9 +92,9 @@ async def test_a_frame_is_shown_decoded_raw_and_with_its_facts(tmp_path: Path) -
         await person.types("5")
         await person.sees("[5 Artifact]", "(its task has no artifacts)")
         await person.types("6")
-        await person.sees("[6 Trace]", "traceparent       none was sent", "FRAMES")
+        await person.sees("[6 Trace]", "traceparent       none sent", "FRAMES")
         await person.types("7")
-        await person.sees("[7 Facts]", "client to agent", "2027-01-15T08:00:01.000000000Z", "read as           json")
+        await person.sees("[7 Facts]", "client to agent", "2027-01-15T08:00:01.000000000Z", "decoded as        json")
         await person.types("G")
         await person.sees("CONNECTION", "127.0.0.1:5000")
 
@@ -236,7 +236,7 @@ async def test_a_damaged_recording_is_reported_in_the_header(tmp_path: Path) -> 
     async with looking(path, SMALL) as person:
         await person.sees("of the recording cannot be read")
         await person.types("question_mark")
-        await person.sees("The recording")
+        await person.sees("Recording")
         await person.types("escape")
         await person.sees("of the recording cannot be read")
 

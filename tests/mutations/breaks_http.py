@@ -48,6 +48,44 @@ def a_response_as_html(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-HTTP-002", call, call.answers[0])
 
 
+def _put_page(call: Ex, status: int) -> None:
+    """Answer with an HTML page."""
+    call.status, call.answers[0].data = status, b"<!doctype html><title>agent</title>"
+    call.set("content-type", "text/html; charset=utf-8", reply=True)
+
+
+@mutation(*LOOKUPS)
+def a_page_in_place_of_a_response(talk: Talk) -> Iterator[Want]:
+    """The page of a server with the agent's address."""
+    call = pick(talk, "GetTask", JSONRPC)
+    _put_page(call, 200)
+    yield Want("A2A-HTTP-002", call, call.answers[0])
+
+
+@mutation(*LOOKUPS)
+def a_page_about_a_crash(talk: Talk) -> Iterator[Want]:
+    """The agent's framework answers, not the agent."""
+    call = pick(talk, "GetTask", JSONRPC)
+    _put_page(call, 500)
+    yield Want("A2A-HTTP-002", call, call.answers[0])
+
+
+@mutation("sdk-1.x-rest", "sdk-0.3-rest")
+def a_page_in_place_of_a_rest_answer(talk: Talk) -> Iterator[Want]:
+    """The page of a server with the agent's address."""
+    call = pick(talk, "GetTask", REST)
+    _put_page(call, 200)
+    yield Want("A2A-HTTP-008", call, call.answers[0])
+
+
+@mutation("sdk-1.x-rest", "sdk-0.3-rest")
+def a_page_about_a_crash_on_rest(talk: Talk) -> Iterator[Want]:
+    """The agent's framework answers, not the agent."""
+    call = pick(talk, "GetTask", REST)
+    _put_page(call, 500)
+    yield Want("A2A-HTTP-008", call, call.answers[0])
+
+
 @mutation("sdk-1.x-rest", "demo")
 def a_rest_body_as_text_json(talk: Talk) -> Iterator[Want]:
     """`text/json`."""

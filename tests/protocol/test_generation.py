@@ -139,8 +139,8 @@ def test_memory_is_bounded() -> None:
     assert len(numbers.seen) == generation_ranges.MAX_RANGES
     assert len(numbers.missed_runs()) == generation.MAX_MISSED
     assert len(numbers.cursors) <= generation.MAX_CURSORS
-    assert len(numbers.told) == generation.MAX_CLIENTS
-    assert max(len(cursor.told) for cursor in numbers.cursors.values()) == generation.MAX_KNOWN_EVENTS
+    assert len(numbers.received) == generation.MAX_CLIENTS
+    assert max(len(cursor.digests) for cursor in numbers.cursors.values()) == generation.MAX_KNOWN_EVENTS
     assert numbers.open == len(following.open) == generation.MAX_MISSED
     assert len(msgspec.msgpack.encode(numbers)) < 96 << 10
     assert following.snapshot(30_000, client="19").numbers.open < generation.MAX_MISSED
@@ -164,6 +164,23 @@ def status(number: int) -> TimelineEntry:
 
 def shown(number: int, ident: str) -> TimelineEntry:
     return TimelineEntry(number, EntryKind.MESSAGE, ident)
+
+
+def test_a_state_saved_by_an_earlier_version_is_restored() -> None:
+    """Its cursors had hashes of events; those events are not recognised if repeated."""
+    saved = {
+        "highest": 4,
+        "seen": [[1, 2], [4, 4]],
+        "told": {"a": [[1, 2], [4, 4]]},
+        "gaps": [{"first": 3, "last": 3, "at": 9, "exchange": 1, "client": "a", "left": [[3, 3]]}],
+        "open": 1,
+        "cursors": {1: {"last": 4, "told": {1: 123, 2: 456, 4: 789}, "again": 0, "blank": 0, "off": False}},
+        "support": 1,
+    }
+    following = Following(msgspec.convert(saved, TaskGenerations))
+    assert following.open == [(3, 3)]
+    assert following.event(5).found == []
+    assert following.event(7).found[0].first == 6
 
 
 def test_a_message_explains_one_missing_number() -> None:

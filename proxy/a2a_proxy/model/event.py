@@ -98,6 +98,10 @@ class Artifact(_Value):
     parts: list[Part] = []
     metadata: dict[str, Any] | None = None
     extensions: list[str] = []
+    start_generation: int = 0
+    """The generation of the task at which it appeared (1.1 draft); 0 if unknown."""
+    end_generation: int = 0
+    """The generation at which it was complete; 0 while it grows, or if unknown."""
 
 
 class TaskStatus(_Value):
@@ -111,6 +115,15 @@ class TaskStatus(_Value):
     """Vendor dialect only (manual/protocol.md "Vendor hybrid")."""
 
 
+class TimelineEntry(_Value):
+    """A change of a task (1.1 draft section 3.2.8); neither a message nor a status if its kind is unknown."""
+
+    message: Message | None = None
+    """A client's message."""
+    status: TaskStatus | None = None
+    generation: int = 0
+
+
 class TaskSnapshot(_Value):
     """A snapshot of a task."""
 
@@ -121,6 +134,8 @@ class TaskSnapshot(_Value):
     history: list[Message] = []
     metadata: dict[str, Any] | None = None
     generation: int = 0
+    timeline: list[TimelineEntry] = []
+    """The changes of the task, oldest first, as far back as the agent shows them."""
 
 
 class StatusUpdate(_Value):

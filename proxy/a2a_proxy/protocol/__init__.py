@@ -42,6 +42,7 @@ Tables and state:
 - `outcome`: outcome of an exchange
 - `rest_path`: map from REST paths to operations
 - `operations`: the operation table
+- `security_schemes`: the forms of a security scheme in a card
 - `json_shapes`: typed, partial JSON
 - `stdio_command`: the command of a stdio agent in a card
 - `trace_context`: the `traceparent` header

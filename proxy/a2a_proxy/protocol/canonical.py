@@ -35,14 +35,27 @@ class CanonicalForm:
 
     def task(self, value: Json) -> Json:
         """Convert a task; `sessionId` of 0.1 becomes the context."""
-        made = _without_members(value, "kind", "sessionId", "status", "artifacts", "history")
+        made = _without_members(value, "kind", "sessionId", "status", "artifacts", "history", "timeline")
         if "sessionId" in value:
             made.setdefault("contextId", value["sessionId"])
         if "status" in value:
             made["status"] = self.status(value["status"])
-        for name, shape in (("artifacts", self.artifact), ("history", self.message)):
+        for name, shape in (
+            ("artifacts", self.artifact),
+            ("history", self.message),
+            ("timeline", self.timeline_entry),
+        ):
             if isinstance(value.get(name), list):
                 made[name] = [shape(each) for each in value[name] if isinstance(each, dict)]
+        return _with_text_generation(made)
+
+    def timeline_entry(self, value: Json) -> Json:
+        """Convert an entry of a timeline; an entry of an unknown kind is kept."""
+        made = dict(value)
+        if isinstance(value.get("message"), dict):
+            made["message"] = self.message(value["message"])
+        if "status" in value:
+            made["status"] = self.status(value["status"])
         return _with_text_generation(made)
 
     def status(self, value: Any) -> Any:

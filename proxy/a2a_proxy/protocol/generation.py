@@ -35,9 +35,9 @@ MAX_CURSORS = 64
 """Streams of a task; the first to begin is forgotten first."""
 MAX_CLIENTS = 16
 MAX_KNOWN_EVENTS = 256
-"""Events of a stream, and of a task, that are recognised if repeated."""
+"""Events of a stream, and of a task, that are recognised if repeated; timeline entries that are remembered."""
 MAX_EXAMINED = 64
-"""Numbers of a gap whose reason is examined, and snapshots and timeline entries that are remembered."""
+"""Numbers of a gap whose reason is examined, and snapshots that are remembered."""
 
 _ZERO_GENERATION = re.compile(rb'"generation"\s*:\s*(?:"0"|0|null)\s*[,}]')
 
@@ -94,7 +94,7 @@ class _Cursor(msgspec.Struct, gc=False):
 
     last: int = 0
     """Highest number; 0 before the first one, which is the baseline."""
-    told: dict[int, str] = {}
+    digests: dict[int, str] = {}
     """Number -> digest of its event, for the last events."""
     again: int = 0
     """Number below the last one from which the agent counts again; 0 if it does not."""
@@ -190,7 +190,7 @@ class TaskGenerations(msgspec.Struct):
     highest: int = 0
     seen: list[NumberRange] = []
     """Numbers received in any frame, snapshots included."""
-    told: dict[str, list[NumberRange]] = {}
+    received: dict[str, list[NumberRange]] = msgspec.field(default_factory=dict, name="told")
     """Client -> numbers received by it in events."""
     gaps: list[_Gap] = []
     open: int = 0
@@ -248,7 +248,7 @@ class TaskGenerations(msgspec.Struct):
             self._note_route(ident)
         self.has_timeline = self.has_timeline or bool(timeline.entries)
         for entry in timeline.entries:
-            _put_bounded(self.entries, entry.generation, int(entry.kind), MAX_EXAMINED)
+            _put_bounded(self.entries, entry.generation, int(entry.kind), MAX_KNOWN_EVENTS)
             if entry.kind is EntryKind.MESSAGE:
                 doubtful += self.messages.place_message(entry.message_id, entry.generation)
                 self._note_route(entry.message_id)
@@ -289,8 +289,9 @@ class TaskGenerations(msgspec.Struct):
 
     def _streams_without(self, number: int) -> list[int]:
         """Return the streams with a gap that still lacks the number."""
-        lacking = (gap.exchange for gap in self.gaps if gap.first <= number <= gap.last)
-        return [each for each in dict.fromkeys(lacking) if number not in self._cursor_of(each).told]
+        lacking = dict.fromkeys(gap.exchange for gap in self.gaps if gap.first <= number <= gap.last)
+        late = {exchange for exchange, cursor in self.cursors.items() if number in cursor.digests}
+        return [exchange for exchange in lacking if exchange not in late]
 
     # --- frames -------------------------------------------------------------------------------------------------
 
@@ -370,7 +371,7 @@ class TaskGenerations(msgspec.Struct):
         if cursor is not None:
             if self._apply_to_stream(report, cursor, before, found):
                 return
-            _put_bounded(cursor.told, number, report.digest, MAX_KNOWN_EVENTS)
+            _put_bounded(cursor.digests, number, report.digest, MAX_KNOWN_EVENTS)
         if number in self.messages.missing:
             found += [each for each in self._settle_lost(number) if each.other != report.exchange]
         if report.content:
@@ -412,7 +413,7 @@ class TaskGenerations(msgspec.Struct):
         if report.repeat or _is_repeated(report, cursor):
             found.append(Verdict(GenerationFault.AGAIN, cursor.last))
             return False
-        if report.number not in cursor.told:
+        if report.number not in cursor.digests:
             return False
         if report.progress and not self.has_timeline:  # without a timeline the older text of the draft may apply
             found.append(Verdict(GenerationFault.PROGRESS, cursor.last))
@@ -424,7 +425,7 @@ class TaskGenerations(msgspec.Struct):
     def _is_late(self, report: GenerationReport, cursor: _Cursor) -> bool:
         """Whether the event fills a gap of its own stream."""
         number = report.number
-        return number not in cursor.told and any(
+        return number not in cursor.digests and any(
             gap.exchange == report.exchange and gap.first <= number <= gap.last for gap in self.gaps
         )
 
@@ -461,7 +462,7 @@ class TaskGenerations(msgspec.Struct):
         if (
             kind is not None
             or number in self.artifact_changes
-            or any(has_number(ranges, number) for ranges in self.told.values())
+            or any(has_number(ranges, number) for ranges in self.received.values())
         ):
             return MissedReason.EVENT, 0
         message = self.messages.explanation_of(number)
@@ -555,7 +556,7 @@ class TaskGenerations(msgspec.Struct):
 
     def _remove_received(self, gap: _Gap, report: GenerationReport, found: list[Verdict]) -> None:
         """Remove the numbers that this client has already received on another stream from the gap."""
-        for first, last in self.told.get(gap.client, ()):
+        for first, last in self.received.get(gap.client, ()):
             remove_range(gap.left, first, last)
         if not gap.left:
             gap.generation = gap.last
@@ -606,11 +607,11 @@ class TaskGenerations(msgspec.Struct):
         return first
 
     def _ranges_of_client(self, client: str) -> list[NumberRange]:
-        ranges = self.told.get(client)
+        ranges = self.received.get(client)
         if ranges is None:
-            ranges = self.told[client] = []
-            if len(self.told) > MAX_CLIENTS:
-                del self.told[next(iter(self.told))]
+            ranges = self.received[client] = []
+            if len(self.received) > MAX_CLIENTS:
+                del self.received[next(iter(self.received))]
         return ranges
 
 
@@ -618,7 +619,7 @@ _EXPLAINED = (MissedReason.MESSAGE, MissedReason.SHOWN_MESSAGE)
 
 
 def _is_repeated(report: GenerationReport, cursor: _Cursor) -> bool:
-    digest = cursor.told.get(report.number)
+    digest = cursor.digests.get(report.number)
     return bool(digest) and digest == report.digest
 
 

@@ -138,7 +138,7 @@ def test_a_missing_extra_is_named(url: str, tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ({}, "no filter given: say which exchanges to fetch"),
+        ({}, "no filter given for the exchanges to fetch"),
         ({"since": "soon"}, "is not a time"),
         ({"task": "no"}, "has no frames of task no"),
     ],

@@ -42,7 +42,7 @@ def test_installed_hooks_are_listed(hooks: dict[str, str], tmp_path: Path) -> No
 
 def test_an_empty_list_has_a_hint(tmp_path: Path) -> None:
     """None is installed with the proxy itself."""
-    assert inspect(tmp_path, {}).lines == ["no hook is installed; the manual says how to write one (hooks.md)"]
+    assert inspect(tmp_path, {}).lines == ["no hook is installed; hooks.md in the manual explains how to write one"]
 
 
 def test_hooks_run_over_recordings_and_cassettes_and_print(hooks: dict[str, str], tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_mistakes_are_one_error_line(recording: Path, tmp_path: Path, monkeypatc
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")  # for so long it is tried
     for wrong, message in (
         (OtlpExportOptions(recording=recording), "--endpoint is missing"),
-        (OtlpExportOptions(recording=recording, endpoint="x", output=tmp_path / "f"), "exclude each other"),
+        (OtlpExportOptions(recording=recording, endpoint="x", output=tmp_path / "f"), "cannot be combined"),
         (OtlpExportOptions(recording=recording, endpoint="ftp://x"), "is not an OTLP endpoint"),
         (OtlpExportOptions(recording=recording, where="task:nothing", output=tmp_path / "f"), "nothing matches"),
         (
@@ -84,5 +84,5 @@ def test_several_recordings_are_exported_as_one(tmp_path: Path, capfd: pytest.Ca
     export_otlp(OtlpExportOptions(recording=first, others=(second,), output=Path("-"), where="err"))
     assert capfd.readouterr().err == "1 span written to standard output\n"
     for more in ({"where": "task:nothing", "output": tmp_path / "f"}, {"unsent": True}):
-        with pytest.raises(UserError, match=r"nothing matches|takes one recording"):
+        with pytest.raises(UserError, match=r"nothing matches|only with one recording"):
             export_otlp(OtlpExportOptions(recording=first, others=(second,), **more))

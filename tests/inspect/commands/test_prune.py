@@ -120,7 +120,7 @@ def test_open_sessions_are_kept(tmp_path: Path) -> None:
 def test_bad_input(tmp_path: Path) -> None:
     path = recorded(tmp_path / "a.db", 1)
     for words, part in (
-        ([path], "no limit given: say which sessions to keep"),
+        ([path], "no limit given for the sessions to keep"),
         ([path, "--older-than", "soon"], "'soon' is not a duration"),
         ([path, "--max-size", "much"], "'much' is not a size"),
         ([tmp_path / "none.db", "--keep", 1], "there is no recording"),

@@ -38,12 +38,12 @@ async def test_commands_are_run_by_name_or_prefix(tmp_path: Path, monkeypatch: p
         await does("view bad ones")
         await person.lists(2)
         for text, words in (
-            ("explian", 'no command is named "explian"; did you mean "explain"'),
+            ("explian", 'unknown command "explian"; did you mean "explain"'),
             ("view bad one", 'no view is named "bad one"; did you mean "bad ones"'),
-            ("view", "write :view NAME"),
-            ("go x", "is not the number of an exchange"),
-            ("go 1", "the list has no such exchange"),
-            ("filter tsk:1", "the filter is wrong: unknown field"),
+            ("view", "usage: :view NAME"),
+            ("go x", "is not an exchange number"),
+            ("go 1", "no such exchange in the list"),
+            ("filter tsk:1", "invalid filter: unknown field"),
         ):
             await does(text)
             await person.told(words)

@@ -14,7 +14,7 @@ async def test_the_palette_runs_the_actions_of_keys(tmp_path: Path) -> None:
         await person.sees("3 exchanges")
         await person.types("ctrl+p")
         await person.sees("Search for commands")
-        await person.types(*"hold the disp")
+        await person.types(*"resume the disp")
         await person.sees("Pause  p")
         await person.types("enter")
         await person.sees("paused")

@@ -102,6 +102,6 @@ async def test_keys_are_rebound_in_the_app_and_in_its_help(tmp_path: Path) -> No
         await person.types("p", "f9")
         await person.sees("paused")
         await person.types("question_mark", "f3")
-        await person.sees("The recording", "f9")
+        await person.sees("Recording", "f9")
         await person.types("escape")
         await person.sees("OPERATION")

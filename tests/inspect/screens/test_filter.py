@@ -82,7 +82,7 @@ async def test_escape_restores_the_list(tmp_path: Path) -> None:
         await person.types("g", "g", "slash", *"nearly", "enter")
         await person.sees("3 of 3")
         await person.types("slash", *["backspace"] * 6, *"nothing here")
-        await person.sees("nothing matches; Esc widens", "0 of 3")
+        await person.sees("nothing matches; Esc widens the list", "0 of 3")
         await person.types("escape")
         await person.until(lambda: shown(person) == [1, 2, 3])
         await person.types("escape", "slash", "up")
@@ -186,7 +186,7 @@ async def test_from_match_to_match_and_from_finding_to_finding(tmp_path: Path) -
         await person.types("e")
         await at(4, 1)
         await person.types("e")
-        await person.told("no more findings")
+        await person.told("no later finding")
         await person.types("E")
         await at(2, 1)
 

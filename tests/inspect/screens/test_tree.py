@@ -76,7 +76,7 @@ async def test_on_a_small_terminal_the_tree_is_a_pane(tmp_path: Path) -> None:
         await person.types("q")
         await person.sees("OPERATION")
         await person.types("minus")
-        await person.told("one pane at a time here")
+        await person.told("only one pane fits")
 
 
 async def test_layouts_and_zoom(tmp_path: Path) -> None:
@@ -141,4 +141,4 @@ async def test_from_frame_to_frame_of_a_task(tmp_path: Path) -> None:
             lambda: person.frames.current_row is not None and person.frames.current_row.row.frame.exchange == 3
         )
         await person.types("right_curly_bracket")
-        await person.told("no more of this task")
+        await person.told("no more frames of this task")

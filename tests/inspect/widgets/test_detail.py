@@ -145,7 +145,7 @@ def test_trace_and_latencies() -> None:
         "trace id          4bf92f3577b34da6a3ce929d0e0e4736",
         "parent span       00f067aa0ba902b7",
         "sampled           yes",
-        "find it with      ~~4bf92f35",
+        "filter            ~~4bf92f35",
         "tracestate        vendor=1",
         "task              t-1",
         "this frame's task t-2",
@@ -165,8 +165,8 @@ def test_a_forwarded_trace_is_shown() -> None:
     for came in ("", f"00-{'a' * 32}-{'c' * 16}-01"):
         call = exchange(1, traceparent=came, sent_traceparent=sent)
         lines = trace_lines(ExchangeStream(ExchangeRow(1, 1, call), 2), None, [])
-        assert f"traceparent       {came or 'none was sent'}" in lines
-        assert f"sent on as        {sent}" in lines
+        assert f"traceparent       {came or 'none sent'}" in lines
+        assert f"forwarded as      {sent}" in lines
         assert f"trace id          {'a' * 32}" in lines
         assert (f"parent span       {'c' * 16}" in lines) == bool(came)
 

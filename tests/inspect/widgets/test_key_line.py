@@ -37,7 +37,7 @@ async def test_hints_of_each_screen_are_complete(tmp_path: Path, width: int) -> 
         for way in ((), ("enter",), ("enter",), ("s",), ("escape", "L"), ("escape", "space")):
             await person.types(*way)
             await person.until(lambda: "? Keys" in person.lines[-1] and person.lines[-1].endswith("▏ ^p Commands "))
-        await person.until(lambda: person.lines[-1].startswith(" space Play  . Next  , Before "))
+        await person.until(lambda: person.lines[-1].startswith(" space Play  . Next  , Previous "))
 
 
 async def test_the_key_line_shows_current_keys_and_accepts_clicks(tmp_path: Path) -> None:

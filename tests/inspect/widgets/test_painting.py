@@ -9,10 +9,9 @@ from rich.cells import cell_len
 
 from a2a_inspect.data.source import ExchangeStream
 from a2a_inspect.widgets.columns import ListColumn, columns_for_width, fit_text
-from a2a_inspect.widgets.detail import FIRST_BYTES, _decode_payload_lines
+from a2a_inspect.widgets.detail import FIRST_BYTES, _decode_payload_lines, paint_json
 from a2a_inspect.widgets.facts import fact_lines, header_lines, paint_artifact, paint_facts
 from a2a_inspect.widgets.finding_lines import finding_lines
-from a2a_inspect.widgets.json_paint import paint_json
 from a2a_inspect.widgets.text_view import _wrap_line
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.finding import Finding, Severity
@@ -90,7 +89,7 @@ def test_trailers_are_shown_as_fields() -> None:
     end = frame(1, 1, b'[["grpc-status","5"],["grpc-message","\\u001b[2J"]]', kind=FrameKind.END, schema="trailers")
     assert _decode_payload_lines(end, live(1), FIRST_BYTES) == ["grpc-status: 5", "grpc-message: ␛[2J"]
     broken = frame(1, 1, b'[["grpc-st', kind=FrameKind.END, schema="trailers")
-    assert "cannot be shown decoded" in _decode_payload_lines(broken, live(1), FIRST_BYTES)[0]
+    assert "cannot be decoded" in _decode_payload_lines(broken, live(1), FIRST_BYTES)[0]
 
 
 def test_a_truncated_payload_has_a_note() -> None:
@@ -103,11 +102,11 @@ def test_unknown_facts_are_left_out() -> None:
     """An open exchange has no end; a frame that the proxy made and redacted says both."""
     ours = request(1, "Hello")
     lines = fact_lines(ExchangeStream(ExchangeRow(1, 1, live(1)), 1), ours)
-    assert not [line for line in lines if line.startswith(("closed", "redacted", "made by"))]
+    assert not [line for line in lines if line.startswith(("closed", "redacted", "created by"))]
     marked = frame(1, 0, b"x", ours=True, redacted=("$.token",), began=STARTED)
     lines = fact_lines(ExchangeStream(ExchangeRow(1, 1, live(1)), 1), marked)
     assert [line.split(None, 1)[1] for line in lines if line.startswith("redacted")] == ["$.token"]
-    assert [line for line in lines if line.startswith("made by")]
+    assert [line for line in lines if line.startswith("created by")]
 
 
 def test_headers_of_an_open_exchange() -> None:

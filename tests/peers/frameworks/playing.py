@@ -37,12 +37,11 @@ class Log:
     async def stream(
         self, call: str, events: AsyncIterator[Any], then: Callable[[Any], Awaitable[Any]] | None = None
     ) -> None:
-        """Write each event; `then` is awaited with the first one while the stream is open."""
+        """Write each event; `then` is awaited with it while the stream is open."""
         try:
             async for event in events:
-                first = call not in self._first
                 self.note(call, event)
-                if first and then:
+                if then:
                     await then(event)
         except Exception as why:
             self._write(call, "raised", f"{type(why).__name__}: {why}")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from a2a_proto import message_class
+from a2a_proxy.protocol.event import to_event
 from support_conversation import Grpc, Http, Played, Script, play
 from support_messages import artifact, ask, status, task, v1
 from support_observer import observe
@@ -206,3 +207,31 @@ def test_over_a_pipe() -> None:
     assert line.seen == ((1, 2), (4, 5))
     (missed,) = line.missed
     assert (missed.first, missed.last, missed.exchange, missed.by, missed.generation) == (3, 3, 1, 2, 5)
+
+
+@EVERY
+def test_a_timeline_is_the_same_on_every_binding(binding: str) -> None:
+    """In canonical JSON and as a typed event: a message, a status and an entry of an unknown kind."""
+    said = {"messageId": "m2", "role": "ROLE_USER", "parts": [{"text": "more"}]}
+    entries: list[dict[str, Any]] = [
+        {"message": said, "generation": "3"},
+        {"status": {"state": "TASK_STATE_WORKING"}, "generation": "5"},
+        {"generation": "6"},
+    ]
+    shown = task(generation="6", timeline=entries)
+    shown["artifacts"] = [
+        {"artifactId": "a", "parts": [{"text": "x"}], "startGeneration": "4", "endGeneration": "4"},
+    ]
+    played = got(binding, {"timelineLength": 3}, shown)
+    (frame,) = [each for each in played.frames if each.task_id and each.direction]
+    exchange = played.exchange
+    found = to_event(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind).task
+    assert found is not None
+    assert [each.generation for each in found.timeline] == [3, 5, 6]
+    first, second, third = found.timeline
+    assert first.message is not None
+    assert (first.message.message_id, first.message.parts[0].text, first.status) == ("m2", "more", None)
+    assert second.status is not None
+    assert (second.status.state, second.message) == ("TASK_STATE_WORKING", None)
+    assert (third.message, third.status) == (None, None)
+    assert (found.artifacts[0].start_generation, found.artifacts[0].end_generation) == (4, 4)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from a2a_proxy.model.frame import FrameKind
 from support_conversation import Http, play
 
@@ -51,3 +53,33 @@ def test_brotli_without_a_decoder_is_reported() -> None:
     played = play(Http().request("GET /tasks/t1").answer(b"\x01\x02", content_encoding="exotic"))
 
     assert (played.frames[1].kind, played.frames[1].payload) == (FrameKind.UNDECODABLE, b"\x01\x02")
+
+
+DELETE = "DELETE /tasks/t1/pushNotificationConfigs/p1"
+
+
+def call_rpc(method: str, **fields: str) -> Http:
+    body = b'{"jsonrpc":"2.0","id":1,"method":"' + method.encode() + b'","params":{"id":"t1"}}'
+    return Http().request("POST /", body, **fields)
+
+
+@pytest.mark.parametrize(
+    ("script", "error"),
+    [
+        (call_rpc("GetTask"), "HTTP 200 instead of JSON-RPC"),
+        (call_rpc("tasks/get", mcp_session_id="1"), ""),
+        (call_rpc("tools/list"), ""),
+        (Http().request("POST /", b'{"jsonrpc":"2.0","method":"CancelTask","params":{"id":"t1"}}'), ""),
+        (Http().request("POST /message:send", b"{}"), "HTTP 200 instead of JSON"),
+        (Http().request("GET /tasks", a2a_version="1.0"), "HTTP 200 instead of JSON"),
+        (Http().request("GET /tasks/t1", accept="application/a2a+json"), "HTTP 200 instead of JSON"),
+        (Http().request("GET /tasks"), ""),
+        (Http().request(DELETE), ""),
+        (Http().request("GET /.well-known/agent-card.json"), "HTTP 200 instead of JSON"),
+        (Http().request("GET /about"), ""),
+    ],
+)
+def test_a_page_in_place_of_an_answer_is_an_error(script: Http, error: str) -> None:
+    """An A2A call that is answered with an HTML page is not ok, other traffic is."""
+    (exchange,) = play(script.answer(b"<html></html>", content_type="text/html")).exchanges
+    assert (exchange.error, exchange.error_code) == (error, 200 if error else 0)

@@ -36,6 +36,44 @@ def test_stream() -> None:
     )
 
 
+def test_json_rpc_at_the_path_of_an_operation_is_json_rpc() -> None:
+    """As Agno speaks it: each method at a path of its own, with calls and responses of JSON-RPC."""
+    asked = {
+        "message": {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "x"}]}
+    }
+    old_task = {"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "completed"}}
+    script = Http().call("message/send", asked, path="/a2a/agents/one/v1/message:send").result(old_task)
+    played = play(script)
+    request, answer = played.frames
+
+    exchange = played.exchange
+    assert (exchange.binding, exchange.dialect, exchange.operation) == ("jsonrpc", "0.3", "SendMessage")
+    assert (exchange.method, exchange.rpc_id, exchange.task_id) == ("message/send", "1", "t1")
+    assert (request.event, request.message_id, request.task_id, request.rpc_id) == (EventKind.MESSAGE, "m1", "", "1")
+    assert (answer.event, answer.task_id, answer.rpc_id) == (EventKind.TASK, "t1", "1")
+
+
+def test_a_json_rpc_stream_at_the_path_of_an_operation() -> None:
+    script = Http().call("message/stream", ask(), path="/v1/message:stream").stream()
+    for state in ("working", "completed"):
+        update = {"kind": "status-update", "taskId": "t1", "contextId": "c1", "status": {"state": state}}
+        script.event({"jsonrpc": "2.0", "id": 1, "result": update})
+    played = play(script.done())
+
+    assert [each.event.name for each in played.frames] == ["MESSAGE", "STATUS", "STATUS", "NONE"]
+    assert (played.exchange.binding, played.exchange.states) == ("jsonrpc", ("working", "completed"))
+
+
+def test_a_json_rpc_call_that_a_rest_agent_refuses_is_rest() -> None:
+    """The client has the URL of an operation in place of the agent's (A2A-HTTP-020)."""
+    script = Http().call("SendMessage", ask(), path="/message:send", a2a_version="1.0")
+    played = play(script.answer({"error": {"code": 400, "status": "INVALID_ARGUMENT"}}, "400 Bad Request"))
+    request, _ = played.frames
+
+    assert (played.exchange.binding, played.exchange.method, played.exchange.task_id) == ("rest", "POST", "")
+    assert (request.event, request.message_id) == (EventKind.MESSAGE, "m1")
+
+
 @pytest.mark.parametrize(
     ("line", "body", "answer", "operation", "event", "task_id"),
     [

@@ -125,6 +125,18 @@ def test_by_progress_answers_unrecorded_polls(wanted: dict[str, int], history: l
     assert other.miss("GetTask", {"id": TASK}).kind is MissKind.UNKNOWN
 
 
+@pytest.mark.parametrize(("wanted", "numbers"), [({}, ["1", "2"]), ({"timelineLength": 1}, ["2"])])
+def test_by_progress_the_timeline_is_as_long_as_the_client_allows(wanted: dict[str, int], numbers: list[str]) -> None:
+    first = task(S.SUBMITTED, timeline=[{"generation": "1"}, {"generation": "2"}])
+    stream = call(
+        1, "SendStreamingMessage", message("plan"), ("s", 10, first), ("s", 20, status(S.WORKING)), ("s", 21, "end")
+    )
+    stage = Stage(script(stream), policies={"GetTask": RepeatPolicy.BY_PROGRESS})
+    stage.run(stage.ask("SendStreamingMessage", message("plan")))
+    got = one(stage.run(stage.ask("GetTask", {"id": TASK, **wanted})))["task"]
+    assert [each["generation"] for each in got["timeline"]] == numbers
+
+
 def test_by_progress_a_poll_shows_the_state_of_the_stream() -> None:
     stage = Stage(script(STREAM, LOOK), speed=1.0, policies={"GetTask": RepeatPolicy.BY_PROGRESS})
     stream = stage.ask("SendStreamingMessage", message("plan"))

@@ -64,11 +64,23 @@ def read(binding: str, number: int, timeline: list[Json] | None, artifacts: list
     return rpc("GetTask", {"id": "t1"}, answer, id=8, version="1.1")
 
 
+def paced(events: list[tuple[int, Json]], before: float) -> list[Any]:
+    """Return the events with a pause before each, so that it passes in its slot."""
+    found: list[Any] = []
+    for at, event in events:
+        found += [EventPause(((at - before) * SLOT - 10) / 1000)] if at > before else []
+        found.append(event)
+        before = at
+    return found
+
+
 class Agent:
     """An agent that numbers events and client messages, and the calls to it."""
 
-    def __init__(self, binding: str, calls: str, *, shows_timeline: bool, cut: int) -> None:
+    def __init__(self, binding: str, calls: str, *, shows_timeline: bool, cut: int, joins: int = 0) -> None:
         self.binding, self.calls = binding, calls
+        self.joins = joins
+        """Event after which a second client subscribes, if there are as many; 0: none does."""
         self.shows_timeline, self.cut = shows_timeline, cut
         self.number = 2
         self.events: list[tuple[int, Json]] = [(1, FIRST), (2, SECOND)]
@@ -138,15 +150,14 @@ class Agent:
         self.number += 1
         events = [*self.events, (self.number, done(self.number))]
         times = [*self.times, self.slot]
-        said: list[Any] = []
-        before = 0
-        for index, ((_, event), at) in enumerate(zip(events, times, strict=True)):
-            if index == lost:
-                continue
-            said += [EventPause(((at - before) * SLOT - 10) / 1000)] if at > before else []
-            said.append(event)
-            before = at
-        made = over(self.binding, *said)
+        kept = [(at, event) for index, ((_, event), at) in enumerate(zip(events, times, strict=True)) if index != lost]
+        made = over(self.binding, *paced(kept, 0))
+        if 0 < self.joins < len(self.events):
+            at, (number, _) = times[self.joins], events[self.joins]
+            rest = [(time, event) for time, (_, event) in zip(times, events, strict=True) if time > at]
+            first = snapshot("WORKING", generation=str(number))
+            other = over(self.calls, first, *paced(rest, at + 0.5), subscribes=True)
+            made = run_together(made, other, after=int((at + 0.5) * SLOT) * MS)
         for at, call in self.others:
             made = run_together(made, call, after=(at * SLOT + 30) * MS)
         return made.then(fetch_card(), 20_000 * MS)
@@ -160,6 +171,7 @@ def agents(draw: st.DrawFn) -> Agent:
         draw(st.sampled_from(BINDINGS)),
         shows_timeline=draw(st.booleans()),
         cut=draw(st.sampled_from([1, 3, 100])),
+        joins=draw(st.integers(0, 6)),
     )
     for kind in draw(st.lists(st.sampled_from(STEPS), min_size=1, max_size=10)):
         agent.run(kind)
@@ -189,7 +201,8 @@ def test_a_lost_event_is_found(agent: Agent, data: st.DataObject) -> None:
     found = gaps(script)
     assert len({each.evidence["missing"] for each in found}) == 1, [each.summary for each in found]
     if agent.events[lost][0] != 2:  # this one may be the message that created the task, until a timeline shows more
-        assert [each.severity for each in found] == [Severity.ERROR]
+        assert {each.severity for each in found} == {Severity.ERROR}
+        assert len(found) == len({each.exchange for each in found}), "one for each stream"
 
 
 @pytest.mark.parametrize("binding", BINDINGS)

@@ -346,3 +346,57 @@ def test_an_unexpected_stream_is_reported_once() -> None:
     """Its first event is no answer that came too early."""
     script = rpc_stream("SendMessage", send(), snapshot(), DONE, headers={"Accept": "application/json"})
     assert {each.rule for each in findings(script)} == {"A2A-HTTP-005"}
+
+
+PAGE: dict[str, Any] = {"answer": "<html><body>Hello</body></html>", "media": "text/html"}
+JSON_HEADERS: Fields = {"Content-Type": "application/json"}
+
+
+def not_a2a(script: Script) -> list[str]:
+    """All findings with their severity, except those about the challenge of a 401."""
+    found = [each for each in findings(script) if each.rule != "A2A-AUTH-003"]
+    return [f"{each.rule.removeprefix('A2A-')} {each.severity.name.lower()}" for each in found]
+
+
+def rpc_page(method: str = "GetTask", params: Any = None, **options: Any) -> Script:
+    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params or GET}
+    headers = JSON_HEADERS | options.pop("headers", {"Accept": "text/event-stream"})
+    return http("POST", "/", json_text(request), headers=headers, **PAGE | options)
+
+
+def rest_page(line: str = "POST /tasks/t1:cancel", body: str = "", **options: Any) -> Script:
+    method, _, target = line.partition(" ")
+    return http(method, target, body, **PAGE | {"headers": {"Accept": "text/event-stream, */*"}} | options)
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (rpc_page(), ["HTTP-002 error"]),
+        (rpc_page("tasks/get", version=""), ["HTTP-002 error"]),
+        (rpc_page(status=500), ["HTTP-002 warning"]),
+        (rpc_page(status=500, answer="Internal Server Error", media="text/plain"), ["HTTP-002 warning"]),
+        (rpc_page(status=404), []),
+        (rpc_page(status=401), []),
+        (rpc_page(status=307), []),
+        (rpc_page("SendStreamingMessage", send()), ["HTTP-003 error"]),
+        (rpc_page("SendStreamingMessage", send(), status=500), ["HTTP-002 warning"]),
+        (rpc_page(reply_headers=JSON_HEADERS), ["RPC-001 error"]),
+        (rpc_page("tools/list"), []),
+        (rpc_page("tasks/get", version="", headers={"MCP-Protocol-Version": "2025-11-25"}), []),
+        (rest_page(), ["HTTP-008 error"]),
+        (rest_page(status=500), ["HTTP-008 warning"]),
+        (rest_page("POST /v1/tasks/t1:cancel", version=""), ["HTTP-008 error"]),
+        (rest_page(status=403), []),
+        (rest_page(status=503), []),
+        (rest_page("GET /tasks"), ["HTTP-008 error"]),
+        (rest_page("GET /tasks", version=""), []),
+        (fetch_card() + rest_page("GET /tasks/t1", version=""), ["HTTP-008 error"]),
+        (rest_page("GET /about", version=""), []),
+        (rest_page(f"DELETE {CONFIG}", answer="", status=204), []),
+        (grpc("GetTask", GET, status=None, reply_headers={"content-type": "text/html"}), ["GRPC-001 error"]),
+    ],
+)
+def test_an_answer_that_is_not_a2a_is_one_finding(script: Script, expected: list[str]) -> None:
+    found = [each for each in not_a2a(script) if not each.endswith("info")]
+    assert [each for each in found if not each.startswith(("HTTP-018", "VER", "CARD"))] == expected

@@ -59,8 +59,10 @@ def test_ids_that_differ_from_the_request_are_flagged(binding: str) -> None:
     assert verdicts(ASKS + call(binding, other, snapshot("COMPLETED", id="t2")), "002") == ["ERROR"]
     assert verdicts(call(binding, send(contextId="c7"), snapshot("COMPLETED")), "005") == ["ERROR"]
     bare = {"message": message(role="ROLE_AGENT")}
-    assert verdicts(call(binding, send(contextId="c7"), bare), "006") == ["ERROR"]
-    assert verdicts(call(binding, send(), bare), "006") == ["WARNING"]
+    assert verdicts(call(binding, send(contextId="c7"), bare), "006") == ["INFO"], "the member is optional there"
+    created = snapshot("COMPLETED", contextId="")
+    assert verdicts(call(binding, send(contextId="c7"), created), "006") == ["ERROR"]
+    assert verdicts(call(binding, send(), created), "006") == ["WARNING"]
 
 
 @EVERY

@@ -274,6 +274,15 @@ def test_unknown_methods(script: Script, expected: list[str]) -> None:
     assert told(script, "RPC-011") == expected
 
 
+def test_an_unknown_method_is_reported_once() -> None:
+    """Per method and kind of answer, however many calls there are."""
+    script = SPOKEN
+    for number in range(200):
+        script = script + rpc("x/y", {}, {}, id=number)
+    script = script + rpc("x/y", {}, error=rpc_error(-32603), id=900) + rpc("x/z", {}, {}, id=901)
+    assert told(script, "RPC-011") == ["error", "warning", "error"]
+
+
 # --- 014: results ---------------------------------------------------------------------------------------------------
 
 PUSH = {"taskId": "t1", "id": "p1", "url": "https://example.org/hook"}

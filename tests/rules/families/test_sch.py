@@ -313,6 +313,12 @@ def test_rest_of_0_3_may_be_in_snake_case() -> None:
     assert not found(rest("POST", "/v1/message:send", body, answer, version=""))
 
 
+def test_a_subscription_of_0_3_by_rest_needs_no_message() -> None:
+    """Its answer is a stream, as that of a message is; some clients send an empty object."""
+    answer = {"code": -32004, "message": "the task has ended"}
+    assert not found(rest("POST", "/v1/tasks/t1:subscribe", {}, answer, status=400, version="0.3"))
+
+
 def test_0_1_is_left_in_peace() -> None:
     asked = {"id": "t1", "sessionId": "s1", "message": {"role": "user", "parts": [{"type": "text", "text": "x"}]}}
     done = {"id": "t1", "sessionId": "s1", "status": {"state": "completed"}, "strange": 1}

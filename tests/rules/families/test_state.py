@@ -354,6 +354,8 @@ def test_a_0_3_send_that_is_answered_in_the_form_of_1_0_need_not_block() -> None
     message = {"kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "hi"}]}
     answer = {"task": {"id": "t1", "contextId": "c1", "status": {"state": "submitted"}}}
     assert not verdicts(rpc("message/send", {"message": message}, answer, version=""), "014")
+    blocks = {"message": message, "configuration": {"blocking": True}}
+    assert not verdicts(rpc("message/send", blocks, answer, version=""), "014")
 
 
 def test_a_blocking_return_of_a_non_blocking_send_is_flagged() -> None:

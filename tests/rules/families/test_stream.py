@@ -223,6 +223,12 @@ class TestEnd:
         assert verdicts(gone.then(fetch_card(), 40_000 * MS), "023") == ["INFO"]
         assert not verdicts(back.then(fetch_card(), 40_000 * MS), "023")
 
+    def test_a_client_that_leaves_after_an_error(self) -> None:
+        """The error had ended the stream."""
+        failed = rpc_stream(SEND, send(), *WORKING, {"error": rpc_error(-32603)}, finish="leave")
+        assert verdicts(failed, "022") == ["WARNING"]
+        assert not verdicts(failed.then(fetch_card(), 40_000 * MS), "023")
+
 
 class TestTogether:
     """013 to 015, 021."""

@@ -27,8 +27,8 @@ _QUERY_OPTIONS = (
 
 def _add_query_options(command: Any) -> Any:
     """Add the options that select exchanges to a command."""
-    for name, metavar, told in reversed(_QUERY_OPTIONS):
-        command = click.option(name, default="", metavar=metavar, help=told)(command)
+    for name, metavar, help_text in reversed(_QUERY_OPTIONS):
+        command = click.option(name, default="", metavar=metavar, help=help_text)(command)
     return command
 
 
@@ -69,7 +69,7 @@ def list_segments(url: str, verify: bool, verbose: bool, as_json: bool, **words:
     """List the segments at URL that may contain matching exchanges.
 
     \b
-    Exit code: 0 all is well, 1 with --verify a segment is missing or was changed.
+    Exit code: 0 no error, 1 with --verify: a segment is missing or was changed.
     """
     from a2a_inspect.commands.archive import ArchiveOptions, list_segments
 
@@ -83,7 +83,7 @@ def list_segments(url: str, verify: bool, verbose: bool, as_json: bool, **words:
 @_verbose_option
 @_json_option
 def fetch_recording(url: str, into: Path, verbose: bool, as_json: bool, **words: str) -> None:
-    """Download exchanges from URL into a recording that every other command opens.
+    """Download exchanges from URL into a new recording.
 
     Each matching exchange is downloaded completely, with its connection, task and findings. Without --since and --until
     the manifests of all days are read.

@@ -21,7 +21,7 @@ _cassettes_argument = click.argument("cassettes", nargs=-1, required=True, type=
 
 @click.group(cls=SectionedGroup)
 def cassette() -> None:
-    """Keep recordings as text files to commit (`*.a2a.jsonl`), as `export` writes them."""
+    """Edit and check cassettes: recordings as text files to commit (`*.a2a.jsonl`)."""
 
 
 @cassette.command("read")
@@ -70,11 +70,11 @@ def migrate_cassettes(cassettes: tuple[Path, ...], check: bool) -> int:
 @add_redaction_options
 @_json_option
 def scan_files(files: tuple[Path, ...], redact: tuple[str, ...], redact_policy: Path | None, as_json: bool) -> int:
-    """Check that cassettes or recordings contain no secrets: list each secret with its place and clue.
+    """List the secrets in cassettes or recordings, each with its place and the reason why it is one.
 
-    A secret is a credential recognised by the name of its header or member or by its format, a random-looking word, or
-    another occurrence of one of these. A policy adds kinds of values that must not occur (pii, member:NAME) or permits
-    some (keep:regex:TEST-.*).
+    Secrets are credentials, recognised by the name of their header or member or by their format, random-looking words,
+    and further occurrences of both. A policy adds kinds of values to report (pii, member:NAME) or exempts values
+    (keep:regex:TEST-.*).
 
     \b
     Exit code: 0 no secrets, 1 at least one secret, 2 a file cannot be read.
@@ -97,7 +97,7 @@ def diff_cassettes(words: tuple[str, ...], everything: bool, where: str, as_json
     """Compare two runs, or two places, as `a2a-inspect diff` does.
 
     \b
-    Exit code: 0 nothing differs, 1 something does, 2 they cannot be compared.
+    Exit code: 0 no differences, 1 differences, 2 the comparison is not possible.
     """
     from a2a_inspect.commands.diff import DiffOptions, print_diff
 
@@ -108,18 +108,18 @@ def diff_cassettes(words: tuple[str, ...], everything: bool, where: str, as_json
 @click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE]...")
 @click.option("--output", "-o", "target", required=True, type=click.Path(path_type=Path), metavar="FILE")
 @_filter_option
-@click.option("--exact", is_flag=True, help="Write only the chosen part, even if a replay needs more.")
+@click.option("--exact", is_flag=True, help="Write only the selected exchanges, even if a replay needs others.")
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 @add_redaction_options
 @_json_option
 def trim_recording(
     words: tuple[str, ...], target: Path, redact: tuple[str, ...], redact_policy: Path | None, **options: Any
 ) -> None:
-    """Write a part of a recording or cassette to the cassette FILE, and print what was left out.
+    """Write selected exchanges of a recording or cassette to the cassette FILE, and print what was left out.
 
-    PLACE is written as for `show`: an exchange (2, or 1:2), a session (1:), or the beginning of a task's id. Select a
-    span of time with a filter: -f 't:>+5s t:<+20s'. Everything else that a replay needs is kept too: agent cards, the
-    call that created a task, and the call that registered its webhook.
+    PLACE has the form that `show` accepts: an exchange (2, or 1:2), a session (1:), or a prefix of a task id. To select
+    a time span, use a filter: -f 't:>+5s t:<+20s'. Exchanges that a replay of the selection needs are written as well:
+    agent cards, the call that created a task, and the call that registered its webhook.
     """
     from a2a_inspect.commands.trim import TrimOptions, trim_to_cassette
     from a2a_inspect.data.recording_choice import open_recording, split_words

@@ -14,32 +14,31 @@ from a2a_inspect.cli.archive import archive
 from a2a_inspect.cli.card import card
 from a2a_inspect.cli.cassette import cassette
 from a2a_inspect.cli.export import export
-from a2a_inspect.cli.otlp import otlp
 from a2a_inspect.cli.report_options import add_report_options
 from a2a_proxy import __version__
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.main import run_cli
 from a2a_proxy.cli.redaction_options import add_redaction_options
 
-_HELP = """Inspect recordings of A2A traffic, also while they are being written.
+_HELP = """Inspect recordings of A2A traffic, including recordings that are still being written.
 
 \b
-  a2a-inspect                      the screen, on the newest recording
-  a2a-inspect FILE [FILE...]       the screen, on this one or several as one
-  a2a-inspect FILE --web           the same in a browser
-  a2a-inspect ls -f 'err'          the exchanges that failed
-  a2a-inspect show 2 --payloads    one exchange with its decoded payloads
-  a2a-inspect export html          a page for a browser, to send along
+  a2a-inspect                      open the newest recording on the screen
+  a2a-inspect FILE [FILE...]       open one recording, or several as one
+  a2a-inspect FILE --web           open it in a browser
+  a2a-inspect ls -f 'err'          list the failed exchanges
+  a2a-inspect show 2 --payloads    print one exchange with decoded payloads
+  a2a-inspect export html          write a report for a browser
 
-Without a FILE every command takes the newest recording of the state directory.
+Without a FILE, commands use the newest recording in the state directory.
 """
 
 
 _HELP_SECTIONS = (
-    ("Look at it", ("ls", "show", "tail", "lanes", "segments", "stats", "diff", "note", "keys")),
-    ("Judge it", ("check", "card", "rules", "hooks")),
-    ("Pass it on", ("export", "cassette", "archive", "redaction")),
-    ("Keep it", ("merge", "prune", "recover")),
+    ("View and compare", ("ls", "show", "tail", "lanes", "segments", "stats", "diff", "note", "keys")),
+    ("Check", ("check", "card", "rules", "hooks")),
+    ("Export", ("export", "cassette", "archive", "redaction")),
+    ("Maintain", ("merge", "prune", "recover")),
 )
 
 
@@ -157,8 +156,8 @@ def ls(recordings: tuple[Path, ...], tasks: bool, where: str, explain: bool, as_
 def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **detail: bool) -> None:
     """Print the conversation as a tree of sessions, contexts, tasks, exchanges and frames.
 
-    PLACE is an exchange as `ls` prints it (2, or 1:2 with its session), a frame of it (2.5), a session (1:), or the
-    beginning of a task's id, at least four characters.
+    PLACE is an exchange as `ls` prints it (2, or 1:2 with its session), a frame of it (2.5), a session (1:), or a
+    prefix of a task id, at least four characters.
 
     The times of the agent's frames and the duration of an exchange are measured from the end of the request, the times
     of the client's frames from its first byte.
@@ -167,32 +166,32 @@ def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **
     from a2a_inspect.commands.show_selection import ShowSelection
     from a2a_inspect.data.recording_choice import open_recording, split_words
 
-    path, chosen = split_words(words)
+    path, places = split_words(words)
     if form is not None and (where or as_json or any(detail.values())):
         raise click.UsageError("--as cannot be combined with other options")
     with open_recording(path) as source:
         if form is not None:
             from a2a_inspect.commands.show_as import show_as
 
-            show_as(source, chosen, form)
+            show_as(source, places, form)
             return
-        show_conversation(source, ShowSelection(chosen, where=where, **detail), as_json=as_json)
+        show_conversation(source, ShowSelection(places, where=where, **detail), as_json=as_json)
 
 
 @cli.command("tail")
 @_recordings_argument
-@click.option("--follow", "-f", is_flag=True, help="Continue with new frames until Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Print new frames until Ctrl-C.")
 @click.option("--count", "-n", type=click.IntRange(min=0), default=20, show_default=True, help="Number of past frames.")
 @click.option("--filter", "where", default="", metavar="EXPR", help="Only frames that match: 'task:b2a4 err'.")
 @_json_option
-def show_tail(recordings: tuple[Path, ...], **wanted: Any) -> None:
+def show_tail(recordings: tuple[Path, ...], **options: Any) -> None:
     """Print the newest frames of all exchanges in order, and with -f each new one.
 
-    Several RECORDINGS are followed as one. With -f a RECORDING may be named before a proxy has created it.
+    Several RECORDINGS are followed as one. With -f, a RECORDING need not exist yet.
     """
     from a2a_inspect.commands.tail import TailOptions, print_tail
 
-    print_tail(recordings, TailOptions(**wanted))
+    print_tail(recordings, TailOptions(**options))
 
 
 @cli.command("diff")
@@ -207,11 +206,11 @@ def show_difference(words: tuple[str, ...], everything: bool, on_screen: bool, w
     """Print the differences between two recordings, or between two places of one.
 
     LEFT and RIGHT are recordings or cassettes, PLACE is an exchange (3, or 1:3 with its session), a frame (3.2), a
-    session (1:) or the beginning of a task's id. A single exchange is compared with the preceding exchange of the same
-    operation; a single recording is compared by its last two sessions.
+    session (1:) or a prefix of a task id. A single exchange is compared with the preceding exchange of the same
+    operation; with a single recording, its last two sessions are compared.
 
     \b
-    Exit code: 0 nothing differs, 1 something does, 2 they cannot be compared.
+    Exit code: 0 no differences, 1 differences, 2 the comparison is not possible.
     """
     from a2a_inspect.commands.diff import DiffOptions, print_diff, show_difference_screen
 
@@ -225,13 +224,13 @@ def show_difference(words: tuple[str, ...], everything: bool, on_screen: bool, w
 @_filter_option
 @click.option("--histogram", is_flag=True, help="Also print frames, bytes, exchanges and findings over time.")
 @_json_option
-def show_stats(recordings: tuple[Path, ...], **wanted: Any) -> None:
+def show_stats(recordings: tuple[Path, ...], **options: Any) -> None:
     """Print statistics of recordings: calls of each kind, latencies, errors and findings."""
     from a2a_inspect.commands.stats import StatsOptions, show_statistics
     from a2a_inspect.data.recording_choice import open_recordings
 
     with open_recordings(recordings) as several:
-        show_statistics(several, StatsOptions(**wanted))
+        show_statistics(several, StatsOptions(**options))
 
 
 @cli.command("segments")
@@ -239,16 +238,16 @@ def show_stats(recordings: tuple[Path, ...], **wanted: Any) -> None:
 @click.option("--media", type=click.Path(path_type=Path), metavar="DIR", help="Write each media part once to DIR.")
 @_json_option
 def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> None:
-    """Print who spoke when: turns, interruptions and hand-offs between agents, with their latencies.
+    """Print turns, interruptions and hand-offs between agents, with their latencies.
 
-    EXCHANGE is a number as `ls` prints it (1:2 for one session of several); TASK is a task id or its beginning.
+    EXCHANGE is a number as `ls` prints it (1:2 for one session of several); TASK is a task id or a prefix of one.
     """
     from a2a_inspect.commands.segments.run import SegmentsOptions, show_segments
     from a2a_inspect.data.recording_choice import open_recording, split_words
 
-    path, chosen = split_words(words)
+    path, places = split_words(words)
     with open_recording(path) as source:
-        show_segments(source, SegmentsOptions(chosen, as_json, media))
+        show_segments(source, SegmentsOptions(places, as_json, media))
 
 
 @cli.command("lanes")
@@ -261,15 +260,15 @@ def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> No
 def show_swimlane(words: tuple[str, ...], **drawing: Any) -> None:
     """Draw a task's swimlane: one lane per party, time downwards, with pauses, interruptions and findings in place.
 
-    EXCHANGE is a number as `ls` prints it (1:2 for one session of several); TASK is a task id or its beginning. Tasks
-    that agents handed over to one another are drawn together. A recording of one task needs no name.
+    EXCHANGE is a number as `ls` prints it (1:2 for one session of several); TASK is a task id or a prefix of one. Tasks
+    that agents handed over to one another are drawn together. With a single task, the argument can be omitted.
     """
     from a2a_inspect.commands.lanes import LaneOptions, show_lanes
     from a2a_inspect.data.recording_choice import open_recording, split_words
 
-    path, chosen = split_words(words)
+    path, places = split_words(words)
     with open_recording(path) as source:
-        show_lanes(source, LaneOptions(chosen, **drawing))
+        show_lanes(source, LaneOptions(places, **drawing))
 
 
 @cli.command("note")
@@ -281,7 +280,7 @@ def write_note(words: tuple[str, ...], **options: Any) -> None:
     """Write a note at a PLACE of a recording; without a TEXT list the notes.
 
     PLACE is an exchange as `ls` prints it (2, or 1:2 with its session), a frame of it (2.5), or a session (1:). A place
-    has one note; a new one replaces it. Notes are stored in the recording, also while it is being written. Find them
+    has one note; a new one replaces it. Notes are stored in the recording, even while it is being written. Find them
     with `-f note:WORD` and `-f bookmark:yes`.
     """
     import time
@@ -346,7 +345,7 @@ def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> 
     """Write the sessions of several recordings or cassettes to one recording OUT; a session that occurs twice is
     written once.
 
-    A session that is being recorded is merged up to this moment. The recordings themselves are only read.
+    A session that is being recorded is merged up to this moment. The RECORDINGs are not changed.
     """
     from a2a_inspect.commands.merge import MergeOptions, merge_recordings
 
@@ -357,7 +356,6 @@ cli.add_command(archive)
 cli.add_command(card)
 cli.add_command(cassette)
 cli.add_command(export)
-export.add_command(otlp)
 
 
 @cli.command("check")
@@ -366,11 +364,11 @@ export.add_command(otlp)
 @_filter_option
 @click.option("--allow-incomplete", is_flag=True, help="Do not exit with 3 if the capture is incomplete.")
 def check_recordings(recordings: tuple[Path, ...], **options: Any) -> int:
-    """Run today's rules over recordings and report what the peers did that the protocol forbids.
+    """Run the current rules over recordings and report violations of the protocol.
 
     \b
     Exit code: 0 no finding is severe enough, 1 at least one is,
-    2 they cannot be checked, 3 as 0 but the capture is incomplete.
+    2 the check is not possible, 3 as 0, but the capture is incomplete.
     """
     import datetime
 
@@ -382,7 +380,7 @@ def check_recordings(recordings: tuple[Path, ...], **options: Any) -> int:
 @cli.command("rules")
 @click.argument("rule", required=False, default="", metavar="[ID]")
 @_json_option
-@click.option("--markdown", "as_markdown", is_flag=True, help="Print all rules as the manual's page.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print all rules as a page of the manual.")
 def list_rules(rule: str, as_json: bool, as_markdown: bool) -> None:
     """List the rules, or explain the rule with this ID.
 
@@ -394,10 +392,10 @@ def list_rules(rule: str, as_json: bool, as_markdown: bool) -> None:
 
 
 @cli.command("keys")
-@click.option("--print", "as_toml", is_flag=True, help="Print a file of keys, to save and change.")
+@click.option("--print", "as_toml", is_flag=True, help="Print a key file to save and edit.")
 @_json_option
 def list_keys(as_toml: bool, as_json: bool) -> None:
-    """List the screen's keys and their actions, and print which file changes them."""
+    """List the keys and actions of the screen, and the file that overrides them."""
     from a2a_inspect.commands.keys import show_keys
 
     show_keys(as_toml=as_toml, as_json=as_json)
@@ -405,8 +403,8 @@ def list_keys(as_toml: bool, as_json: bool) -> None:
 
 @cli.command("hooks")
 @_recording_argument
-@click.option("--hook", "names", multiple=True, metavar="NAME", help="An installed hook, or module:Class.")
-@click.option("--follow", "-f", is_flag=True, help="Continue while sessions run, until they end or Ctrl-C.")
+@click.option("--hook", "names", multiple=True, metavar="NAME", help="Name of an installed hook, or module:Class.")
+@click.option("--follow", "-f", is_flag=True, help="Follow running sessions until they end or Ctrl-C.")
 def use_hooks(recording: Path | None, names: tuple[str, ...], follow: bool) -> int:
     """Call hooks for a recording; without options list the installed hooks."""
     from a2a_inspect.commands.hooks import call_hooks, list_hooks
@@ -419,7 +417,7 @@ def use_hooks(recording: Path | None, names: tuple[str, ...], follow: bool) -> i
 
 @cli.command()
 def recover() -> int:
-    """Finish recordings whose proxy and recorder both ended early."""
+    """Complete recordings whose proxy and recorder both stopped early."""
     from a2a_inspect.commands.recover import recover_all
 
     return recover_all()

@@ -22,7 +22,7 @@ def show_rules(word: str, *, as_json: bool, as_markdown: bool) -> None:
         UserError: no rule matches, or both output formats are requested.
     """
     if as_json and as_markdown:
-        raise UserError("--json and --markdown exclude each other", "leave one of them out")
+        raise UserError("--json and --markdown cannot be combined", "leave one of them out")
     if word.upper() in OTHER_FINDINGS and not as_markdown:
         other = OTHER_FINDINGS[word.upper()]
         for line in [json.dumps(other.facts())] if as_json else other.lines():

@@ -15,7 +15,7 @@ from a2a_inspect.dialogs.menu import MENU_CSS
 from a2a_inspect.formats.registry import DEFAULT_FORMAT, FORMATS
 
 SELECTED, FILTERED, ALL = "selected", "filtered", "all"
-_SETS = (("s", SELECTED, "what is selected"), ("f", FILTERED, "what matches"), ("a", ALL, "everything"))
+_SETS = (("s", SELECTED, "the selection"), ("f", FILTERED, "the matches"), ("a", ALL, "everything"))
 
 
 class ExportMenu(ModalScreen[tuple[str, str] | None]):
@@ -58,9 +58,9 @@ class ExportMenu(ModalScreen[tuple[str, str] | None]):
             for key, name, _ in _SETS
             if name in self._sets
         ]
-        kind = f"\nsmall letter: JSON lines (*{FORMATS[DEFAULT_FORMAT].suffix}); capital: in another format"
+        kind = f"\nlower case: JSON lines (*{FORMATS[DEFAULT_FORMAT].suffix}); upper case: choose a format"
         lines.append(Content.assemble((kind, "dim")))
-        lines.append(Content.assemble((f"into {self._folder}", "dim")))
+        lines.append(Content.assemble((f"to {self._folder}", "dim")))
         box = VerticalScroll(Static(Content("\n").join(lines)))
         box.border_title, box.border_subtitle = "Export", "esc closes"
         yield box
@@ -82,7 +82,7 @@ class FormatMenu(ModalScreen[str | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
-            Binding(key, f"choose({place})", f"The format beside {key}", show=False, id=f"format.{key}")
+            Binding(key, f"choose({place})", f"Format {key}", show=False, id=f"format.{key}")
             for place, key in enumerate(_FORMAT_KEYS)
         ),
         Binding("escape,q,x", "dismiss", "Close", id="format.close", tooltip="close without exporting"),

@@ -17,9 +17,9 @@ from textual.widgets import Static
 from a2a_inspect.keys.actions import Action, display_key
 
 _SIGNS = (
-    ("→ ←", "a frame to the agent; to the client"),
-    ("live ok error", "still open; ended well; the agent reported an error"),
-    ("cut refused", "a peer broke off; the proxy answered"),
+    ("→ ←", "frame to the agent; frame to the client"),
+    ("live ok error", "still open; succeeded; agent reported an error"),
+    ("cut refused", "ended early by a peer; answered by the proxy"),
 )
 
 

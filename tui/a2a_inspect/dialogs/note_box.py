@@ -27,7 +27,7 @@ class NoteBox(ModalScreen[str | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Leave", id="note.leave", tooltip="keep the previous note"),
+        Binding("escape", "dismiss", "Cancel", id="note.leave", tooltip="keep the previous note"),
     ]
 
     def __init__(self, place: str, text: str) -> None:

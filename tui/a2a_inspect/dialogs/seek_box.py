@@ -24,7 +24,7 @@ class SeekBox(ModalScreen[str | None]):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "dismiss", "Leave", id="seek.leave", tooltip="end the search"),
+        Binding("escape", "dismiss", "Cancel", id="seek.leave", tooltip="end the search"),
     ]
 
     def __init__(self, text: str) -> None:
@@ -34,9 +34,9 @@ class SeekBox(ModalScreen[str | None]):
     def compose(self) -> ComposeResult:
         """Return the input line."""
         box = Vertical(
-            Input(self._text, placeholder="a word in this text; n and N find the next and previous one", compact=True)
+            Input(self._text, placeholder="text to find; n and N go to the next and previous match", compact=True)
         )
-        box.border_title = "Look for"
+        box.border_title = "Search"
         yield box
 
     @on(Input.Submitted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.binding import Binding
 
 APP_KEYS = (
-    Binding("question_mark,f1", "keys", "Keys", key_display="?", id="app.keys", tooltip="this page of keys"),
+    Binding("question_mark,f1", "keys", "Keys", key_display="?", id="app.keys", tooltip="show the keys"),
     Binding(
         "ctrl+p",
         "command_palette",
@@ -13,10 +13,8 @@ APP_KEYS = (
         show=False,
         priority=True,
         id="app.palette",
-        tooltip="all actions that can be used now, and themes",
+        tooltip="list the available actions and themes",
     ),
-    Binding(
-        "T", "next_theme", "Theme", show=False, id="app.theme", tooltip="next theme: night, day, the terminal's colours"
-    ),
-    Binding("ctrl+q", "quit", "Quit", show=False, priority=True, id="app.quit", tooltip="quit at once"),
+    Binding("T", "next_theme", "Theme", show=False, id="app.theme", tooltip="next theme: night, day, terminal colours"),
+    Binding("ctrl+q", "quit", "Quit", show=False, priority=True, id="app.quit", tooltip="quit immediately"),
 )

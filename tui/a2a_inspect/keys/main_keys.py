@@ -16,7 +16,7 @@ FILTER_KEYS = (
         "Filter",
         key_display="/",
         id="exchanges.filter",
-        tooltip="show only what matches",
+        tooltip="show only matching exchanges",
     ),
     Binding(
         "o",
@@ -24,7 +24,7 @@ FILTER_KEYS = (
         "Only task",
         show=False,
         id="exchanges.task",
-        tooltip="only this task, or all",
+        tooltip="show only this task, or all",
     ),
     Binding(
         "O",
@@ -32,7 +32,7 @@ FILTER_KEYS = (
         "Only context",
         show=False,
         id="exchanges.context",
-        tooltip="only this context",
+        tooltip="show only this context, or all",
     ),
     Binding(
         "ctrl+z",
@@ -40,7 +40,7 @@ FILTER_KEYS = (
         "Only findings",
         show=False,
         id="exchanges.findings",
-        tooltip="only with findings",
+        tooltip="show only exchanges with findings, or all",
     ),
 )
 MATCH_KEYS = (
@@ -50,7 +50,7 @@ MATCH_KEYS = (
         "Next match",
         show=False,
         id="match.next",
-        tooltip="the next frame that matches",
+        tooltip="next matching frame",
     ),
     Binding("N", "call('navigation.step_match', -1)", "Previous match", show=False, id="match.previous"),
     Binding(
@@ -59,7 +59,7 @@ MATCH_KEYS = (
         "Next finding",
         show=False,
         id="finding.next",
-        tooltip="the next finding, and its rule",
+        tooltip="next finding, with its rule",
     ),
     Binding("E", "call('navigation.step_finding', -1)", "Previous finding", show=False, id="finding.previous"),
 )
@@ -78,7 +78,7 @@ COMMAND_KEYS = (
         "Command",
         show=False,
         id="app.command",
-        tooltip="a command by its name: :explain",
+        tooltip="type a command, for example :explain",
     ),
 )
 ROW_KEYS = (
@@ -87,7 +87,7 @@ ROW_KEYS = (
         "call('row_actions.copy')",
         "Copy",
         id="view.copy",
-        tooltip="copy it: JSON, raw, curl, grpcurl, Python, pytest, ids",
+        tooltip="copy as JSON, raw, curl, grpcurl, Python, pytest or ids",
     ),
     Binding(
         "x",
@@ -95,7 +95,7 @@ ROW_KEYS = (
         "Export",
         show=False,
         id="view.export",
-        tooltip="write it, or what matches, to a file",
+        tooltip="export the selection, the matches or everything",
     ),
     Binding(
         "semicolon",
@@ -104,7 +104,7 @@ ROW_KEYS = (
         show=False,
         key_display=";",
         id="view.note",
-        tooltip="write a note here",
+        tooltip="write a note on the row",
     ),
     Binding(
         "b",
@@ -112,7 +112,7 @@ ROW_KEYS = (
         "Bookmark",
         show=False,
         id="view.bookmark",
-        tooltip="bookmark it, or remove its bookmark",
+        tooltip="add or remove a bookmark",
     ),
 )
 PANE_KEYS = (
@@ -122,7 +122,7 @@ PANE_KEYS = (
         "Tree",
         show=False,
         id="pane.tree",
-        tooltip="session, context, task, exchange, frame",
+        tooltip="show or hide the tree of the recording",
     ),
     Binding(
         "minus",
@@ -130,28 +130,28 @@ PANE_KEYS = (
         "Layout",
         show=False,
         id="view.layout",
-        tooltip="with the tree, without, columns",
+        tooltip="next layout: with tree, without tree, columns",
     ),
-    Binding("z", "call('panes.toggle_zoom')", "Zoom", show=False, id="view.zoom", tooltip="one pane alone, or all"),
+    Binding("z", "call('panes.toggle_zoom')", "Zoom", show=False, id="view.zoom", tooltip="show one pane, or all"),
     Binding(
         "{",
         "call('navigation.step_in_task', -1)",
-        "Previous of task",
+        "Previous in task",
         show=False,
         id="task.previous",
-        tooltip="previous of the task",
+        tooltip="previous frame of the task",
     ),
     Binding(
         "}",
         "call('navigation.step_in_task', 1)",
-        "Next of task",
+        "Next in task",
         show=False,
         id="task.next",
-        tooltip="the task's next frame",
+        tooltip="next frame of the task",
     ),
 )
 RECORDING_KEYS = (
-    Binding("escape", "back", "Back", id="app.back", tooltip="to the pane before; from the first: a wider list"),
+    Binding("escape", "back", "Back", id="app.back", tooltip="previous pane; in the first, widen the list"),
     Binding("tab", "call('panes.turn', 1)", "Next pane", show=False, priority=True, id="pane.next"),
     Binding("shift+tab", "call('panes.turn', -1)", "Previous pane", show=False, priority=True, id="pane.previous"),
     Binding(
@@ -168,7 +168,7 @@ RECORDING_KEYS = (
         "call('other_screens.open_swimlane')",
         "Swimlane",
         id="view.lanes",
-        tooltip="the task's messages as arrows between its parties",
+        tooltip="show the messages of the task as a swimlane",
     ),
     Binding(
         "L",
@@ -176,7 +176,7 @@ RECORDING_KEYS = (
         "Plots",
         show=False,
         id="view.plots",
-        tooltip="frames and bytes over time, latencies",
+        tooltip="plot traffic over time, and latencies",
     ),
     Binding(
         "space",
@@ -184,26 +184,24 @@ RECORDING_KEYS = (
         "Replay",
         show=False,
         id="view.replay",
-        tooltip="replay it with a clock",
+        tooltip="replay the list with a clock",
     ),
     Binding(
         "m",
         "call('row_actions.toggle_mark')",
         "Mark",
         id="view.mark",
-        tooltip="mark the exchange or frame, or remove its mark",
+        tooltip="mark or unmark the exchange or frame",
     ),
-    Binding(
-        "p", "pause", "Pause", id="view.pause", tooltip="hold the display, or continue; recording always continues"
-    ),
+    Binding("p", "pause", "Pause", id="view.pause", tooltip="pause or resume the display, not the recording"),
     Binding(
         "D",
         "call('row_actions.compare')",
         "Diff",
         id="view.diff",
-        tooltip="differences from the marked call, or from the one before",
+        tooltip="compare with the marked or the previous call",
     ),
-    Binding("q", "leave", "Quit", id="app.leave", tooltip="go back, and from the first pane quit"),
+    Binding("q", "leave", "Quit", id="app.leave", tooltip="go back; in the first pane, quit"),
     *(
         Binding(
             str(tab + 1),
@@ -211,7 +209,7 @@ RECORDING_KEYS = (
             name,
             show=False,
             id=f"tab.{name.lower()}",
-            tooltip=f"the frame's tab {name}",
+            tooltip=f"show the tab {name}",
         )
         for tab, name in enumerate(TABS)
     ),

@@ -60,11 +60,11 @@ class RowActions(MainController):
         """Return whether nothing can be written from this screen, and say so if that is the case."""
         if self._source.files:
             self.screen.notify(
-                f"several recordings are shown as one: {subject} needs one of them opened alone", severity="warning"
+                f"several recordings are open as one: open a single one for {subject}", severity="warning"
             )
             return True
         if getattr(self.screen.app, "read_only", False):
-            self.screen.notify(f"this screen is read-only: {subject} is not possible here", severity="warning")
+            self.screen.notify(f"this screen is read-only: {subject} cannot be written", severity="warning")
             return True
         return False
 
@@ -89,22 +89,22 @@ class RowActions(MainController):
         """Let the user type a note on the row under the cursor."""
         place = self._cursor_place()
         if place is not None and not self._is_read_only("a note"):
-            known = self._marks.notes.get(place)
-            self._type_note(place, known.text if known is not None else "")
+            note = self._marks.notes.get(place)
+            self._type_note(place, note.text if note is not None else "")
 
     @background(group="note")
     async def _type_note(self, place: NotePlace, old_text: str) -> None:
-        typed = await self.screen.app.push_screen_wait(NoteBox(format_place(place), old_text))
-        if typed is not None and typed != old_text:
-            await self._write_annotation(place, text=typed)
+        new_text = await self.screen.app.push_screen_wait(NoteBox(format_place(place), old_text))
+        if new_text is not None and new_text != old_text:
+            await self._write_annotation(place, text=new_text)
 
     @background(group="note")
     async def toggle_bookmark(self) -> None:
         """Bookmark the row under the cursor, or remove its bookmark."""
         place = self._cursor_place()
         if place is not None and not self._is_read_only("a bookmark"):
-            known = self._marks.notes.get(place)
-            await self._write_annotation(place, bookmark=known is None or not known.bookmark)
+            note = self._marks.notes.get(place)
+            await self._write_annotation(place, bookmark=note is None or not note.bookmark)
 
     async def _write_annotation(
         self, place: NotePlace, *, text: str | None = None, bookmark: bool | None = None
@@ -134,24 +134,28 @@ class RowActions(MainController):
         if self.screen.app.is_web:
             self.screen.app.copy_to_clipboard(form.decode("utf-8", "replace"))
             self.screen.notify(
-                f"{name} of {format_place(place)}, {text.format_size(len(form))}: handed to the browser", markup=False
+                f"{name} of {format_place(place)}, {text.format_size(len(form))}: passed to the browser", markup=False
             )
             return
-        done = await asyncio.to_thread(
+        result = await asyncio.to_thread(
             copy_to_clipboard, form, _SUFFIXES.get(name, f"{name}.txt"), self.screen.app.copy_to_clipboard
         )
         self.screen.notify(
-            f"{name} of {format_place(place)}, {text.format_size(len(form))}: {make_visible(done)}", markup=False
+            f"{name} of {format_place(place)}, {text.format_size(len(form))}: {make_visible(result)}", markup=False
         )
 
     # Exporting.
 
     def _export_sets(self) -> dict[str, str]:
         """Return the sets of exchanges that can be exported now, with their labels."""
-        marked = len({each.exchange for each in self._marks.marked_rows()})
-        sets = {SELECTED: text.format_count(marked, "marked exchange") if marked else "the exchange under the cursor"}
+        marked_count = len({each.exchange for each in self._marks.marked_rows()})
+        sets = {
+            SELECTED: text.format_count(marked_count, "marked exchange")
+            if marked_count
+            else "the exchange under the cursor"
+        }
         if self._filter.current.expression():
-            sets[FILTERED] = f"what matches {make_visible(self._filter.current.expression())}"
+            sets[FILTERED] = f"matches of {make_visible(self._filter.current.expression())}"
         return {**sets, ALL: "the whole recording"}
 
     @background(group="export", exclusive=True)
@@ -161,11 +165,11 @@ class RowActions(MainController):
         if place is None or self._is_read_only("an export"):
             return
         sets, folder = self._export_sets(), Path.cwd()
-        chosen = await self.screen.app.push_screen_wait(ExportMenu(sets, make_visible(str(folder))))
-        if chosen is None:
+        choice = await self.screen.app.push_screen_wait(ExportMenu(sets, make_visible(str(folder))))
+        if choice is None:
             return
-        name = chosen[0]
-        form: str | None = chosen[1] or await self.screen.app.push_screen_wait(FormatMenu(sets[name]))
+        name = choice[0]
+        form: str | None = choice[1] or await self.screen.app.push_screen_wait(FormatMenu(sets[name]))
         if form is None:
             return
         keys = list(dict.fromkeys(each.exchange for each in self._marks.marked_rows())) or [

@@ -36,10 +36,10 @@ class Commands(MainController):
         self._filter = list_filter
         self._commands: dict[str, _TypedCommand] = {
             "explain": _TypedCommand(("", "the SQL query of the filter, and its plan"), self._explain, False),
-            "filter": _TypedCommand(("EXPR", "show only what matches"), self._filter.use_expression, False),
+            "filter": _TypedCommand(("EXPR", "show only matching exchanges"), self._filter.use_expression, False),
             "view": _TypedCommand(("NAME", "use a saved view"), self._use_view),
             "save": _TypedCommand(("NAME", "save the filter as a view"), self._save_view),
-            "go": _TypedCommand(("NUMBER", "to an exchange: 12, or 2:12 of the second session"), self._go_to_number),
+            "go": _TypedCommand(("NUMBER", "go to an exchange: 12, or 2:12 in the second session"), self._go_to_number),
             "quit": _TypedCommand(("", "quit"), self._quit, False),
         }
 
@@ -67,10 +67,10 @@ class Commands(MainController):
         name, argument = typed
         command = self._commands.get(name)
         if command is None:
-            self.show_message(f'no command is named "{name}"{suggest_word(name, self._commands)}', is_error=True)
+            self.show_message(f'unknown command "{name}"{suggest_word(name, self._commands)}', is_error=True)
             return
         if command.is_argument_needed and not argument:
-            self.show_message(f"write :{name} {command.help[0]}", is_error=True)
+            self.show_message(f"usage: :{name} {command.help[0]}", is_error=True)
             return
         try:
             command.run(argument)
@@ -104,7 +104,7 @@ class Commands(MainController):
     def _go_to_number(self, number: str) -> None:
         found = re.fullmatch(r"(?:(\d{1,6}):)?(\d{1,12})", number)
         if found is None:
-            raise UserError(f'"{number}" is not the number of an exchange: write 12, or 2:12', "")
+            raise UserError(f'"{number}" is not an exchange number: write 12, or 2:12', "")
         session = int(found[1]) if found[1] else self._state.snapshot.sessions[0].id
         self._go_if_listed(make_key(session, int(found[2])))
 
@@ -112,7 +112,7 @@ class Commands(MainController):
     async def _go_if_listed(self, exchange: int) -> None:
         row = await self._reader.ask("exchanges", lambda recording: recording.exchange(exchange), None)
         if row is None or await self._filter.list_index(exchange) is None:
-            self.show_message("the list has no such exchange", is_error=True)
+            self.show_message("no such exchange in the list", is_error=True)
         else:
             self._filter.go_to(exchange)
 

@@ -99,7 +99,7 @@ class FilterController(MainController):
         try:
             self.narrow(ListFilter(expression))
         except QueryError as error:
-            self.show_message(f"the filter is wrong: {error.message}", is_error=True)
+            self.show_message(f"invalid filter: {error.message}", is_error=True)
 
     def widen(self) -> bool:
         """Stop a search that runs, or else remove the narrowest part of the filter. Return False without a filter."""
@@ -179,7 +179,7 @@ class FilterController(MainController):
             rows.select(min(search.index(self._exchange_to_find), len(search.keys) - 1))
             self._exchange_to_find = 0
         if search.is_done and not search.keys:
-            rows.placeholder = "  nothing matches; Esc widens"
+            rows.placeholder = "  nothing matches; Esc widens the list"
             self._selection.clear()
         self._titles.update()
 

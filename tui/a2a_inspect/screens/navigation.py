@@ -46,7 +46,7 @@ class Navigation(MainController):
         start = self._current_position(by)
         place = await self._reader.ask("task", lambda recording: next_frame_of_task(recording, start, by), None)
         if place is None or await self._filter.list_index(place[0]) is None:
-            self.show_message("no more of this task")
+            self.show_message("no more frames of this task")
         else:
             self._go_to_position(place)
 
@@ -62,7 +62,11 @@ class Navigation(MainController):
 
         place = await self._reader.ask("finding", lambda recording: next_finding(recording, start, by, is_listed), None)
         if place is None:
-            self.show_message(f"no more findings {'after this: E' if by > 0 else 'before this: e'} goes the other way")
+            self.show_message(
+                "no later finding; E goes to the previous one"
+                if by > 0
+                else "no earlier finding; e goes to the next one"
+            )
         else:
             self._go_to_position(place)
             self._widgets.detail.action_tab(TABS.index("Findings"))
@@ -113,7 +117,7 @@ class Navigation(MainController):
         for step in range(len(search.keys)):
             at = start + step * by
             if at in (-1, len(search.keys)):
-                self.show_message("from the beginning" if by > 0 else "from the end")
+                self.show_message("continued from the beginning" if by > 0 else "continued from the end")
             found = search.keys[at % len(search.keys)]
             if listed is None or listed.is_match(found):
                 return found

@@ -45,10 +45,10 @@ class ClockBar(Widget):
     def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
         """Return the line."""
         width = self.size.width
-        known = self.clock.last
+        last = self.clock.last
         words = (
             clock_line(self.clock, time.monotonic_ns(), self.frames, width - 2)
-            if known
+            if last
             else "reading the times of the frames"
         )
         return Strip([Segment(fit_text(f" {words}", width), self.rich_style)])
@@ -91,11 +91,11 @@ class ReplayScreen(MainScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "play", "Play", id="replay.play", tooltip="play, or pause"),
-        Binding("full_stop", "step(1)", "Next", key_display=".", id="replay.next", tooltip="to the next frame"),
-        Binding("comma", "step(-1)", "Before", key_display=",", id="replay.before", tooltip="to the frame before"),
+        Binding("full_stop", "step(1)", "Next", key_display=".", id="replay.next", tooltip="next frame"),
+        Binding("comma", "step(-1)", "Previous", key_display=",", id="replay.before", tooltip="previous frame"),
         Binding("greater_than_sign", "speed(1)", "Faster", key_display=">", id="replay.faster"),
         Binding("less_than_sign", "speed(-1)", "Slower", key_display="<", id="replay.slower"),
-        Binding("at", "jump", "Jump", key_display="@", id="replay.jump", tooltip="to a time that is typed"),
+        Binding("at", "jump", "Jump", key_display="@", id="replay.jump", tooltip="jump to a time"),
     ]
 
     FIRST_KEYS: ClassVar[tuple[str, ...]] = (

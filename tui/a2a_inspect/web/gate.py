@@ -38,16 +38,16 @@ class RequestGate:
         """Return the reason why a request is refused, as a sentence; empty if it is accepted. `path` is as sent."""
         host = headers.get("Host", "").lower()
         if host not in self.hosts:
-            return f"This server answers to the name {self.hosts[0]} only."
+            return f"This server accepts only requests to {self.hosts[0]}."
         origin = headers.get("Origin")
         if origin is None and websocket:
-            return "A websocket must say which page opened it."
+            return "The request for a websocket has no Origin."
         if origin is not None and origin.lower() != f"http://{host}":
-            return "Pages of another origin may not use this server."
+            return "Requests from pages of another origin are refused."
         if headers.get("Sec-Fetch-Site", "none") not in _OWN_SITE:
-            return "Pages of another site may not use this server."
+            return "Requests from pages of another site are refused."
         if not hmac.compare_digest(_first_segment(path).encode(), self._token):
-            return "The address is not the one that a2a-inspect printed: it lacks the secret of this run."
+            return "The address lacks the secret of this run: open the address that a2a-inspect printed."
         return ""
 
 

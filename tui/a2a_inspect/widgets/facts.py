@@ -58,8 +58,8 @@ def fact_lines(stream: ExchangeStream, frame: Frame | None) -> list[str]:
 
 def section_lines(title: str, facts: Iterator[Fact]) -> list[str]:
     """Return a title and its facts, without empty ones."""
-    told = [(name, str(value)) for name, value in facts if value not in (None, "", 0, b"", ())]
-    return [title.upper(), *(f"{name:{_NAME_CELLS}}{make_visible(value)}" for name, value in told), ""]
+    shown_facts = [(name, str(value)) for name, value in facts if value not in (None, "", 0, b"", ())]
+    return [title.upper(), *(f"{name:{_NAME_CELLS}}{make_visible(value)}" for name, value in shown_facts), ""]
 
 
 def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
@@ -74,10 +74,10 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
     if frame.direction is Direction.TO_CLIENT and exchange.request_ended and not exchange.live_payload:
         yield "after the request", "+" + text.format_duration(max(frame.at - exchange.request_ended, 0))
     yield "span", f"bytes {frame.start} to {frame.end} of this direction, {frame.end - frame.start} with framing"
-    kept = f", the first {text.format_count(len(frame.payload), 'byte')} kept" if frame.truncated else ""
-    yield "payload", text.format_count(frame.size, "byte") + kept
+    kept_words = f", the first {text.format_count(len(frame.payload), 'byte')} kept" if frame.truncated else ""
+    yield "payload", text.format_count(frame.size, "byte") + kept_words
     yield "sha-256", frame.sha256.hex()
-    yield "read as", frame.schema
+    yield "decoded as", frame.schema
     sized = frame.framing.replace("\1", str(frame.size))
     yield "framing", sized.replace("\0", "…").replace("\r\n", "␍␊").replace("\n", "␊")
     yield "task", frame.task_id
@@ -90,7 +90,7 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
     yield "rpc id", frame.rpc_id
     yield "error code", frame.error_code
     yield "note", frame.note
-    yield "made by", "the proxy, not the peer" if frame.ours else ""
+    yield "created by", "the proxy, not the peer" if frame.ours else ""
     yield "redacted", ", ".join(frame.redacted)
 
 
@@ -122,7 +122,7 @@ def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
     yield "context", exchange.context_id
     yield "states", " > ".join(exchange.states)
     yield "traceparent", exchange.traceparent
-    yield "sent on as", exchange.sent_traceparent
+    yield "forwarded as", exchange.sent_traceparent
     yield "redacted", ", ".join(exchange.redacted)
 
 
@@ -135,7 +135,7 @@ def _connection_facts(connection: Connection) -> Iterator[Fact]:
     yield "closed", f"{text.format_utc(connection.closed)}, {connection.how}" if connection.closed else "still open"
     yield "bytes", f"{connection.bytes_to_agent} to the agent, {connection.bytes_to_client} to the client"
     yield "not captured", text.format_count(connection.lost_bytes, "byte") if connection.lost_bytes else ""
-    yield "counted", ", ".join(f"{name} {count}" for name, count in connection.counters.items())
+    yield "counters", ", ".join(f"{name} {count}" for name, count in connection.counters.items())
 
 
 def format_moment(at: int, exchange: Exchange) -> str:

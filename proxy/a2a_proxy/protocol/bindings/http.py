@@ -77,6 +77,8 @@ class HttpCall(HttpStreamCall, HttpExchange):
         self._bodies = [_BodyInlet(exchange.request_headers), _BodyInlet(())]
         self._events: SseSplitter | None = None
         self._is_bound = False
+        self._posted_call = b""
+        """JSON-RPC call in the body of a request to the path of a REST operation."""
 
     def bind_by_request_line(self) -> None:
         """Set the binding if the request line alone determines it."""
@@ -94,6 +96,8 @@ class HttpCall(HttpStreamCall, HttpExchange):
     def bind_by_body(self, body: ByteSpan) -> None:
         """Set the binding from the request body, if the request line did not determine it."""
         if self._is_bound:
+            if self.exchange.binding is Binding.REST and jsonrpc.is_posted_call(body.data):
+                self._posted_call = body.data
             return
         self._is_bound = True
         if jsonrpc.is_request(body.data):
@@ -103,9 +107,16 @@ class HttpCall(HttpStreamCall, HttpExchange):
 
     def bind_by_response(self, data: bytes) -> None:
         """Set the binding from the response, if the request did not determine it: an agent card at any URL, or JSON-RPC
-        whose request has not ended yet or is not a call (`{`, `[]`).
+        whose request has not ended yet or is not a call (`{`, `[]`). A call and a response of JSON-RPC at the path of a
+        REST operation are JSON-RPC: some frameworks give each method a path of its own.
         """
         exchange = self.exchange
+        if self._posted_call:
+            if jsonrpc.is_response(data):
+                exchange.binding = Binding.JSONRPC
+                jsonrpc.name_posted_call(self, self._posted_call)
+            self._posted_call = b""
+            return
         if exchange.binding is not _OTHER_BINDING:
             return
         if jsonrpc.is_response(data):
@@ -170,7 +181,10 @@ class HttpCall(HttpStreamCall, HttpExchange):
             self._report_undecoded(direction, span, out)
         elif direction == TO_AGENT:
             self.bind_by_body(span)
-            _READERS[self.exchange.binding].request(self, span, out)
+            if self._posted_call:
+                jsonrpc.read_posted_call(self, span, out)
+            else:
+                _READERS[self.exchange.binding].request(self, span, out)
         else:
             self.bind_by_response(span.data)
             _READERS[self.exchange.binding].response(self, span, out)
@@ -227,6 +241,7 @@ class HttpCall(HttpStreamCall, HttpExchange):
         return {
             "guessed": self.guessed,
             "settled": self._is_bound,
+            "posted": self._posted_call,
             "calls": dict(self.calls),
             "heads": msgspec.to_builtins(self.heads, builtin_types=(bytes,)),
             "bodies": [inlet.save() for inlet in self._bodies],
@@ -240,6 +255,7 @@ class HttpCall(HttpStreamCall, HttpExchange):
             self.path = match_request_line(exchange.method, exchange.target.encode("latin-1"))
         self.guessed = state["guessed"]
         self._is_bound = state["settled"]
+        self._posted_call = state.get("posted", b"")
         self.calls = dict(state["calls"])
         self.heads = msgspec.convert(state["heads"], list[SpanPiece | None], builtin_types=(bytes,))
         self._bodies = [_BodyInlet.restore(saved) for saved in state["bodies"]]

@@ -110,22 +110,39 @@ def _span_of_item(body: ByteSpan, data: bytes) -> SpanPiece:
     return SpanPiece(body.began, body.at, body.start, body.end, data, len(data))
 
 
-def read_one_request(call: RpcExchange, body: ByteSpan, out: Out, note: str = "", framing: str = "") -> None:
-    """Emit one call."""
+def is_posted_call(data: bytes) -> bool:
+    """Whether the body of a request to the path of a REST operation is one JSON-RPC call."""
+    return b'"jsonrpc"' in data and data[:64].lstrip()[:1] == b"{" and is_request(data)
+
+
+def read_posted_call(call: RpcExchange, body: ByteSpan, out: Out) -> None:
+    """Emit a call that was posted to the path of a REST operation. The exchange is named by `name_posted_call`, if the
+    response is JSON-RPC too."""
+    read_one_request(call, body, out, names=False)
+
+
+def name_posted_call(call: RpcExchange, data: bytes) -> None:
+    """Set what the call in `data` determines of its exchange."""
+    shape = _decode_call(data)
+    _name_exchange(call, shape, _decode_request_params(shape.params))
+
+
+def read_one_request(
+    call: RpcExchange, body: ByteSpan, out: Out, note: str = "", framing: str = "", *, names: bool = True
+) -> None:
+    """Emit one call; the first one names the exchange, unless `names` is false."""
     try:
         shape = _decode_call(body.data)
     except UNREADABLE_ERRORS:
         call.emit(out, TO_AGENT, FrameKind.UNDECODABLE, body, JSON, NO_SUMMARY, ("", 0, "not a JSON-RPC call", framing))
         return
     rpc_id = text_of_id(shape.id)
-    operation, proof = JSONRPC_METHODS.get(shape.method or "", (None, Dialect.UNKNOWN))
+    operation, _ = JSONRPC_METHODS.get(shape.method or "", _NO_METHOD)
     if operation is not None:
         call.calls[rpc_id] = operation.name
     params = _decode_request_params(shape.params)
-    if not call.exchange.requests:
-        _name_exchange(call, shape, operation, proof, rpc_id)
-        call.exchange.tenant = params.tenant or ""
-        call.exchange.set_expected_generations(*expected_generations(params))
+    if names and not call.exchange.requests:
+        _name_exchange(call, shape, params)
     call.link.shared.learn_push_url(push_url_of(params))
     summary = summarise_params(params) if operation is not None else NO_SUMMARY
     if summary[6]:
@@ -133,13 +150,22 @@ def read_one_request(call: RpcExchange, body: ByteSpan, out: Out, note: str = ""
     call.emit(out, TO_AGENT, FrameKind.REQUEST, body, JSON, summary, (rpc_id, 0, note, framing))
 
 
-def _name_exchange(
-    call: RpcExchange, shape: _CallShape, operation: Operation | None, proof: Dialect, rpc_id: str
-) -> None:
+_NO_METHOD: tuple[Operation | None, Dialect] = (None, Dialect.UNKNOWN)
+
+
+def _name_exchange(call: RpcExchange, shape: _CallShape, params: ParamsShape) -> None:
+    """Set what the first call determines of the exchange."""
+    _set_operation(call, shape)
+    call.exchange.tenant = params.tenant or ""
+    call.exchange.set_expected_generations(*expected_generations(params))
+
+
+def _set_operation(call: RpcExchange, shape: _CallShape) -> None:
     """Set the exchange's method, operation and dialect."""
+    operation, proof = JSONRPC_METHODS.get(shape.method or "", _NO_METHOD)
     exchange = call.exchange
     exchange.method = shape.method or ""
-    exchange.rpc_id = rpc_id
+    exchange.rpc_id = text_of_id(shape.id)
     if operation is None:
         return
     exchange.operation = operation.name

@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.call import (
@@ -20,10 +20,17 @@ from a2a_proxy.protocol.call import (
     make_detail,
 )
 from a2a_proxy.protocol.errors import error_line, header_value, parse_rest_error
+from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import BYTES, JSON, TEXT
+from a2a_proxy.protocol.session_facts import CardFacts
 from a2a_proxy.protocol.summary import NO_SUMMARY
 from a2a_proxy.wire.sse import SseEvent
+
+_A2A_SUFFIXES = (":send", ":stream", ":cancel", ":subscribe", "/extendedAgentCard", "/authenticatedExtendedCard")
+"""Path endings that only A2A has; other services too have `/tasks` and `/tasks/{id}`."""
+_EXPECTED_FORMATS = {Binding.JSONRPC: "JSON-RPC", Binding.REST: "JSON", Binding.CARD: "JSON"}
 
 
 def is_json(headers: Headers) -> bool:
@@ -52,6 +59,30 @@ def schema_for(headers: Headers, span: ByteSpan) -> str:
     return JSON if is_json(headers) else TEXT if is_text(headers) else BYTES
 
 
+def is_certain_call(exchange: ExchangeState | Exchange, card: CardFacts) -> bool:
+    """Whether the request is certainly an A2A call, and not one of another service with the same path or method.
+
+    `card` are the facts of the agent's card, empty if none was seen.
+    """
+    headers = exchange.request_headers
+    if exchange.binding is Binding.JSONRPC:
+        # The Model Context Protocol has methods such as `tasks/get` too.
+        is_mcp = header_value(headers, b"mcp-protocol-version") or header_value(headers, b"mcp-session-id")
+        return bool(exchange.operation) and not is_mcp
+    if exchange.binding is not Binding.REST:
+        return exchange.binding is Binding.CARD
+    path = exchange.target.partition("?")[0]
+    media_types = header_value(headers, b"accept") + header_value(headers, b"content-type")
+    return bool(
+        exchange.version_header
+        or exchange.extensions
+        or b"a2a+json" in media_types.lower()
+        or path.endswith(_A2A_SUFFIXES)
+        or "/pushNotificationConfigs" in path
+        or card.interfaces
+    )
+
+
 def read_request(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
     """Emit a request that is not A2A."""
     schema = schema_for(call.exchange.request_headers, body)
@@ -59,12 +90,15 @@ def read_request(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
 
 
 def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
-    """Emit a response that is not A2A; it is an error if it answers an A2A call with an error status."""
+    """Emit a response that is not A2A. It is an error if it answers an A2A call with an error status, or with a body in
+    place of a result."""
     exchange = call.exchange
     schema = schema_for(exchange.response_headers, body)
     failed = exchange.status >= 400
     if failed:
         call.fail(exchange.status, _error_message(exchange.status, body, schema))
+    elif body.size and exchange.status // 100 == 2 and _has_result(call):
+        call.fail(exchange.status, f"HTTP {exchange.status} instead of {_EXPECTED_FORMATS[exchange.binding]}")
     if exchange.binding is Binding.OTHER:
         call.emit(out, TO_CLIENT, FrameKind.OTHER, body, schema, NO_SUMMARY)
     elif failed:
@@ -73,6 +107,16 @@ def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
         kind = FrameKind.OTHER if body.size else FrameKind.RESPONSE
         detail = NO_DETAIL if body.size else make_detail(note=f"status {exchange.status}")
         call.emit(out, TO_CLIENT, kind, body, schema, NO_SUMMARY, detail)
+
+
+def _has_result(call: ExchangeDecoder) -> bool:
+    """Whether the exchange is an A2A call whose answer has content: no notification, and no delete."""
+    exchange = call.exchange
+    operation = OPERATION_BY_NAME.get(exchange.operation)
+    if exchange.binding not in _EXPECTED_FORMATS or operation is None or operation.answer is ResponseKind.EMPTY:
+        return False
+    is_notification = exchange.binding is Binding.JSONRPC and not exchange.rpc_id
+    return not is_notification and is_certain_call(exchange, call.link.shared.card(call.link.facts.upstream))
 
 
 def _error_message(status: int, body: ByteSpan, schema: str) -> str:

@@ -7,17 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from a2a_proxy.model.exchange import Binding
+from a2a_proxy.protocol.security_schemes import SCHEME_TYPES, SCHEME_WRAPPERS
 from a2a_proxy.replay.convert.form import Json, without_members
-
-_SCHEME_FIELDS = {
-    "apiKey": "apiKeySecurityScheme",
-    "http": "httpAuthSecurityScheme",
-    "oauth2": "oauth2SecurityScheme",
-    "openIdConnect": "openIdConnectSecurityScheme",
-    "mutualTLS": "mtlsSecurityScheme",
-}
-"""From `type` to the member that wraps such a scheme in protobuf."""
-_SCHEME_TYPES = {member: kind for kind, member in _SCHEME_FIELDS.items()}
 
 
 def convert_card(value: Json, binding: Binding) -> Json:
@@ -45,7 +36,7 @@ def _convert_security(value: Json, scheme: Callable[[Json], Json], requirement: 
 
 
 def _wrap_scheme(value: Json) -> Json:
-    member = _SCHEME_FIELDS.get(str(value.get("type")))
+    member = SCHEME_WRAPPERS.get(str(value.get("type")))
     if member is None:
         return value
     inner = without_members(value, "type", "in")
@@ -53,10 +44,10 @@ def _wrap_scheme(value: Json) -> Json:
 
 
 def _unwrap_scheme(value: Json) -> Json:
-    member = next((name for name in value if name in _SCHEME_TYPES), None)
+    member = next((name for name in value if name in SCHEME_TYPES), None)
     if member is None or not isinstance(value[member], dict):
         return value
-    inner: Json = {"type": _SCHEME_TYPES[member], **without_members(value[member], "location")}
+    inner: Json = {"type": SCHEME_TYPES[member], **without_members(value[member], "location")}
     return inner | {"in": value[member]["location"]} if "location" in value[member] else inner
 
 

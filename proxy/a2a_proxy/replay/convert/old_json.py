@@ -22,7 +22,7 @@ class OldJson:
 
     def convert_task(self, value: Json) -> Json:
         """Convert a task."""
-        converted = without_members(value, "status", "artifacts", "history")
+        converted = without_members(value, "status", "artifacts", "history", "timeline")
         if isinstance(value.get("status"), dict):
             converted["status"] = self.convert_status(value["status"])
         converted |= convert_each(value, "artifacts", self.convert_artifact)

@@ -23,6 +23,8 @@ class PendingPoll(msgspec.Struct, frozen=True, kw_only=True):
     """For a long poll: the answer waits for a generation later than this one."""
     history: int | None = None
     """Maximum number of messages of its history."""
+    timeline: int | None = None
+    """Maximum number of entries of its timeline."""
 
 
 class RunningCall(Protocol):

@@ -102,7 +102,12 @@ class TaskProgressPlayer:
             return None
         at = call.began + next((line.at for line in call.agent_lines), 0)
         return PendingPoll(
-            task=task, at=at, policy=policy, beyond=beyond, history=_parse_int64(members.get("historyLength"))
+            task=task,
+            at=at,
+            policy=policy,
+            beyond=beyond,
+            history=_parse_int64(members.get("historyLength")),
+            timeline=_parse_int64(members.get("timelineLength")),
         )
 
     def is_poll_waiting(self, poll: PendingPoll, plays: Sequence[RunningCall]) -> bool:
@@ -126,7 +131,8 @@ class TaskProgressPlayer:
         if poll.beyond is not None:
             return {"task": timeline.task_snapshot(task)} if timeline.sent_generation(task) > poll.beyond else recorded
         if poll.policy is RepeatPolicy.BY_PROGRESS:
-            return {"task": _shorten_history(timeline.task_snapshot(task) or {}, poll.history)}
+            shown = _shorten_list(timeline.task_snapshot(task) or {}, "history", poll.history)
+            return {"task": _shorten_list(shown, "timeline", poll.timeline)}
         before = timeline.last_event_before(task, poll.at)
         then, reached = before[0] + 1 if before is not None else 0, timeline.sent_count(task)
         recorded_task = recorded.get("task") if isinstance(recorded, dict) else None
@@ -182,13 +188,13 @@ _END_LINE = ScriptLine(number=1, side=ScriptSide.AGENT, what=LineKind.END, statu
 _TASK_LINE = ScriptLine(number=0, side=ScriptSide.AGENT, what=LineKind.MESSAGE)
 
 
-def _shorten_history(task: dict[str, Any], most: int | None) -> dict[str, Any]:
-    """Return a task with only the last messages of its history, if the client limits it."""
-    history = task.get("history")
-    if most is None or not isinstance(history, list) or len(history) <= most:
+def _shorten_list(task: dict[str, Any], name: str, most: int | None) -> dict[str, Any]:
+    """Return a task with only the last items of its history or timeline, if the client limits it."""
+    items = task.get(name)
+    if most is None or not isinstance(items, list) or len(items) <= most:
         return task
-    rest = {name: item for name, item in task.items() if name != "history"}
-    return {**rest, "history": history[len(history) - most :]} if most > 0 else rest
+    rest = {key: item for key, item in task.items() if key != name}
+    return {**rest, name: items[len(items) - most :]} if most > 0 else rest
 
 
 def _parse_int64(value: Any) -> int | None:

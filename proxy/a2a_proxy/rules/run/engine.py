@@ -540,6 +540,8 @@ class Engine:
             evidence["frame"] = place
         if count > 1:
             evidence["count"] = str(count)
+        if (section := rule.section_for(context.exchange.dialect)) != rule.section:
+            evidence["section"] = section
         sure = finding.is_sure and not (
             rule.scope is EvidenceScope.LIVE and context.task is not None and not context.task.created_by
         )

@@ -10,7 +10,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.event import decode_payload
-from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind, message_names
+from a2a_proxy.protocol.operations import OPERATION_BY_NAME, SENDING_OPERATIONS, ResponseKind, message_names
 from a2a_proxy.protocol.schema import is_protobuf, split_schema
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import RuleFinding
@@ -155,11 +155,7 @@ def _rest_request_faults(context: RuleContext, family: Family | None) -> list[Sc
     if family is not Family.NEW:
         shapes = {Family.OLD: json_0_3(), Family.OLDEST: json_0_1()}.get(family or Family.NEW, grammar("0.3", False))
         name = "SendMessageRequest" if shapes.family is Family.OLD_PROTO else "SendParams"
-        sends = (
-            isinstance(body, dict)
-            and operation.answer in (ResponseKind.SEND, ResponseKind.STREAM)
-            and family is not None
-        )
+        sends = isinstance(body, dict) and operation.name in SENDING_OPERATIONS and family is not None
         return _walk_shape(shapes, name, body, "user") if sends and family is not Family.CANDIDATE else []
     name = message_names(operation, Dialect.V1_0)[0]
     shape = json_1_0().shapes.get(name)

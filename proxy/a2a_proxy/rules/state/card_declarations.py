@@ -12,19 +12,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.protocol.security_schemes import SCHEME_TYPES
 
 Json = dict[str, Any]
 
 _BINDING_NAMES = {Binding.JSONRPC: "JSONRPC", Binding.REST: "HTTP+JSON", Binding.GRPC: "GRPC"}
 """Name of each binding in a card."""
-SCHEME_MEMBERS = {
-    "apiKeySecurityScheme": "apiKey",
-    "httpAuthSecurityScheme": "http",
-    "oauth2SecurityScheme": "oauth2",
-    "openIdConnectSecurityScheme": "openIdConnect",
-    "mtlsSecurityScheme": "mutualTLS",
-}
-"""Maps a 1.0 wrapper member to the `type` of 0.x."""
 
 
 class OfferedInterface(msgspec.Struct, frozen=True):
@@ -185,9 +178,9 @@ def read_schemes(card: Json) -> dict[str, Scheme]:
     found = {}
     for name, value in object_member(card, "securitySchemes").items():
         if isinstance(value, dict):
-            wrapper = next((each for each in SCHEME_MEMBERS if isinstance(value.get(each), dict)), "")
+            wrapper = next((each for each in SCHEME_TYPES if isinstance(value.get(each), dict)), "")
             inner = value[wrapper] if wrapper else value
-            kind = SCHEME_MEMBERS.get(wrapper) or string_member(value, "type")
+            kind = SCHEME_TYPES.get(wrapper) or string_member(value, "type")
             label = string_member(inner, "scheme").lower() if kind == "http" else string_member(inner, "name")
             found[name] = Scheme(kind, label, string_member(inner, "location") or string_member(inner, "in"))
     return found

@@ -16,6 +16,7 @@ from a2a_inspect.commands.check import junit as junit_format
 from a2a_inspect.commands.check import sarif, text_format
 from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, CheckReport
 from a2a_inspect.commands.check.sarif import fingerprint
+from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.present.junit import MAX_LINES
 from a2a_proxy.rules.define.catalogue import all_rules
@@ -29,6 +30,7 @@ from support_rules import record
 SARIF = Path(__file__).parents[4] / ".peers/js/node_modules/@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json"
 LOSSY = Path(__file__).parents[4] / "recordings/lossy.a2a.jsonl"
 RULE, OTHER = all_rules()["A2A-RPC-002"], all_rules()["A2A-GEN-001"]
+SECTION = RULE.section_for(Dialect.V1_0)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +59,7 @@ def test_a_finding_as_text(flagged: Path, tmp_path: Path) -> None:
     assert (done.code, done.err) == (1, "")
     head = f"error   A2A-RPC-002 {RULE.title}  #1.0 (client's request) GetTask  must act: client\n"
     assert f"  {head}          no member `jsonrpc`" in done.out
-    assert f"          {RULE.section}; at jsonrpc\n" in done.out
+    assert f"          {SECTION}; at jsonrpc\n" in done.out
     assert "found: 1 error, 0 warnings, 0 infos" in done.out
     assert "explain a rule: a2a-inspect rules A2A-RPC-002" in done.out
 
@@ -122,7 +124,7 @@ def test_junit(flagged: Path, tmp_path: Path) -> None:
     assert failure.type == "error"
     assert failure.message.startswith("no member `jsonrpc` in the request")
     assert "error #1.0 GetTask: no member" in failure.text
-    assert f"({RULE.title}; {RULE.section}; must act: client; at jsonrpc)" in failure.text
+    assert f"({RULE.title}; {SECTION}; must act: client; at jsonrpc)" in failure.text
     quiet = JUnitXml.fromstring(junit(flagged, tmp_path, "--fail-on", "never"))
     assert quiet.failures == 0
     assert "error #1.0 GetTask: no member" in case_of(quiet, RULE.id).system_out
@@ -187,7 +189,7 @@ def test_sarif_is_valid(flagged: Path, clean: Path, tmp_path: Path) -> None:
         document = json.loads(check(tmp_path, *words, "--format", "sarif").out)
         jsonschema.validate(document, schema)
     (result,) = document["runs"][0]["results"]
-    assert result["message"]["text"].endswith(f"; {RULE.section}; must act: client; at jsonrpc")
+    assert result["message"]["text"].endswith(f"; {SECTION}; must act: client; at jsonrpc")
     assert result["ruleId"] == "A2A-RPC-002"
     assert result["suppressions"] == [{"kind": "external", "justification": "an old client"}]
     assert document["runs"][0]["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "A2A-RPC-002"
@@ -388,5 +390,5 @@ def test_a_missing_event_is_named_by_another_stream(tmp_path: Path) -> None:
     out = check(tmp_path, path, "--select", "GEN-001").out
     assert "must act: something between\n" in out
     assert 'generation 3 (artifact update "a1") is missing on this stream' in out
-    assert "          generation 3: artifact a1" in out
+    assert '          generation 3: artifact result "a"' in out
     assert " on #1." in out

@@ -35,7 +35,7 @@ async def test_the_screen_shows_several_recordings_as_one(tmp_path: Path, size: 
             ]
             assert shown == ["first", "second", "first", "second", "first"]
             await person.types("semicolon")
-            await person.told("a note needs one of them opened alone")
+            await person.told("open a single one for a note")
     assert not folder.exists()
 
 

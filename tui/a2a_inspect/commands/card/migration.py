@@ -9,9 +9,9 @@ import msgspec
 from a2a_proxy.model.finding import Actor, Finding, Severity
 from a2a_proxy.present.text import format_count
 from a2a_proxy.protocol.dialect import dialect_of_version
+from a2a_proxy.protocol.security_schemes import SCHEME_WRAPPERS
 from a2a_proxy.protocol.session_facts import card_facts
 from a2a_proxy.rules.state.card_declarations import (
-    SCHEME_MEMBERS,
     Json,
     indexed_objects,
     is_v1,
@@ -25,7 +25,6 @@ _INTERFACE_MEMBERS = {
     "preferredTransport": "supportedInterfaces[].protocolBinding",
     "additionalInterfaces": "supportedInterfaces[]` with `protocolBinding` for `transport",
 }
-_WRAPPERS = {kind: member for member, kind in SCHEME_MEMBERS.items()}
 _REQUIREMENT_FORM = 'securityRequirements`, each entry as `{"schemes": {NAME: {"list": [SCOPE]}}}'
 
 
@@ -103,10 +102,10 @@ def _old_schemes(card: Json) -> Iterator[_OldMember]:
     """Yield one member for each type of security scheme."""
     by_type: dict[str, list[tuple[str, Json]]] = {}
     for name, scheme in object_member(card, "securitySchemes").items():
-        if isinstance(scheme, dict) and (kind := string_member(scheme, "type")) in _WRAPPERS:
+        if isinstance(scheme, dict) and (kind := string_member(scheme, "type")) in SCHEME_WRAPPERS:
             by_type.setdefault(kind, []).append((name, scheme))
     for kind, schemes in by_type.items():
-        wrapper = _WRAPPERS[kind]
+        wrapper = SCHEME_WRAPPERS[kind]
         form = f"securitySchemes.*.{wrapper}" + ("` with `location` for `in" if kind == "apiKey" else "")
         has_new = all(wrapper in scheme for _, scheme in schemes)
         yield _OldMember(f"securitySchemes.{schemes[0][0]}.type", form, has_new, count=len(schemes), noun="scheme")

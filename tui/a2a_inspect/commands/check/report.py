@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from a2a_inspect.commands.check.suppressions import Suppression
-from a2a_inspect.commands.session import evidence_words
+from a2a_inspect.commands.session import evidence_words, finding_section
 from a2a_inspect.data.generation_gaps import describe_missed
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Finding, Severity
@@ -131,9 +131,8 @@ def expand_rule_id(word: str) -> str:
 
 
 def evidence_facts(finding: Finding, omitted: Collection[str] = ()) -> list[str]:
-    """Return the section of a finding's rule and the evidence in words, except the `omitted` names."""
-    rule = all_rules().get(finding.rule)
-    return ([rule.section] if rule is not None else []) + evidence_words(finding, omitted)
+    """Return the section that a finding cites and the evidence in words, except the `omitted` names."""
+    return ([section] if (section := finding_section(finding)) else []) + evidence_words(finding, omitted)
 
 
 def check_recording(

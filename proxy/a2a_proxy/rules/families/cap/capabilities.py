@@ -203,7 +203,7 @@ def _repeat_script(count: int, script: Script) -> Script:
     "A client repeats an unsupported call",
     Severity.INFO,
     actor=Actor.CLIENT,
-    section="1.0 3.3.4",
+    section="1.0 3.3.4; 0.3 8.2",
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.ERROR,
     operations=STREAMING | PUSH | {EXTENDED},

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Actor, Severity
-from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.protocol.bindings.other import is_certain_call
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.rules.context import RuleContext, strip_parameters
 from a2a_proxy.rules.define.conditions import (
@@ -15,7 +18,6 @@ from a2a_proxy.rules.define.conditions import (
     JSONRPC,
     REST,
     WEBHOOK,
-    Dialects,
     EvidenceScope,
     FrameFlag,
     HookPoint,
@@ -27,6 +29,10 @@ from a2a_proxy.rules.facts.json_text import find_bad_member
 
 _TASK_PARAMS = {"id": "t1"}
 _A2A_TYPE, _JSON_TYPE, _EVENT_STREAM_TYPE = "application/a2a+json", "application/json", "text/event-stream"
+
+
+_GATEWAY_STATUSES = frozenset({401, 403, 404, 405, 407, 413, 429, 502, 503, 504})
+"""HTTP statuses that gateways, access control and routing answer themselves, without the agent."""
 
 
 def content_types(context: RuleContext) -> tuple[str, str]:
@@ -42,12 +48,39 @@ def format_media_type(kind: str) -> str:
     return f"`{kind[:80]}`" if kind else "missing"
 
 
+def _check_foreign_answer(context: RuleContext, expected: str) -> Iterator[RuleFinding]:
+    """Report an answer to a certain A2A call that is not JSON and not declared as JSON, for example an HTML page."""
+    status = context.exchange.status
+    if status in _GATEWAY_STATUSES or not (status // 100 == 2 or status >= 400) or not _is_foreign(context.frame):
+        return
+    if is_certain_call(context.exchange, context.session.facts.card(context.record.upstream)):
+        kind = strip_parameters(content_types(context)[1])
+        told = (
+            f"the answer to {context.operation} is not A2A: HTTP {status} with content type {format_media_type(kind)}"
+        )
+        severity = Severity.WARNING if status >= 400 else Severity.ERROR
+        yield RuleFinding(summary=f"{told}, expected {expected}", value=kind, severity=severity)
+
+
+def _is_foreign(frame: Frame) -> bool:
+    """Whether the frame is a body that is not JSON."""
+    if frame.kind not in (FrameKind.OTHER, FrameKind.ERROR) or not frame.size:
+        return False
+    if frame.payload.lstrip()[:1] not in (b"{", b"["):
+        return True
+    try:
+        msgspec.json.decode(frame.payload)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return not frame.truncated
+    return False
+
+
 @rule(
     "A2A-HTTP-001",
     "Content type of a JSON-RPC request is not application/json",
     Severity.ERROR,
     actor=Actor.CLIENT,
-    section="1.0 9.1",
+    section="1.0 9.1; 0.3 3.2.1",
     hook_points=HookPoint.HEADS,
     bindings=JSONRPC,
     flagged=rpc("GetTask", _TASK_PARAMS, task(), headers={"Content-Type": "text/plain"}),
@@ -70,7 +103,7 @@ def type_of_call(context: RuleContext) -> Iterator[RuleFinding]:
     "Content type of a JSON-RPC response is not application/json",
     Severity.ERROR,
     actor=Actor.AGENT,
-    section="1.0 9.1",
+    section="1.0 9.1; 0.3 3.2.1",
     hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
     scope=EvidenceScope.EXCHANGE,
     bindings=JSONRPC,
@@ -79,10 +112,14 @@ def type_of_call(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc("GetTask", _TASK_PARAMS, task()),
 )
 def type_of_response(context: RuleContext) -> Iterator[RuleFinding]:
-    """A JSON-RPC response that is not a stream has a content type other than `application/json`, or none.
+    """A JSON-RPC response that is not a stream has a content type other than `application/json`, or none. If it is not
+    JSON either, for example an HTML page, it is a warning for an HTTP status of 400 or above. Not judged are
+    statuses with which gateways answer (401, 403, 404, 405, 407, 413, 429, 502, 503, 504), and the success of a
+    streaming call (A2A-HTTP-003).
 
-    Clients that check the content type first take the response for the error page of a proxy. The agent, or a proxy
-    that changes the field, must send `Content-Type: application/json`.
+    Clients that check the content type first take the response for the error page of a proxy; of a page they can only
+    tell that the call failed. The agent, or a proxy that changes the response, must send JSON-RPC with `Content-Type:
+    application/json`.
     """
     if context.frame_or_none is None:
         kind = strip_parameters(content_types(context)[1])
@@ -90,9 +127,13 @@ def type_of_response(context: RuleContext) -> Iterator[RuleFinding]:
             context.record.writable_notes()["other type"] = kind
         return
     notes = context.record.notes
-    if notes is None or "other type" not in notes or context.frame.kind is FrameKind.OTHER:
+    if notes is None or "other type" not in notes:
         return
-    if isinstance(context.value, dict) and "jsonrpc" in context.value:
+    if _is_foreign(context.frame):
+        asked, is_streaming = context.request, context.operation in STREAMING_OPERATIONS
+        if asked is not None and asked.rpc_id and not (is_streaming and context.exchange.status // 100 == 2):
+            yield from _check_foreign_answer(context, "JSON-RPC")
+    elif context.frame.kind is not FrameKind.OTHER and isinstance(context.value, dict) and "jsonrpc" in context.value:
         kind = notes["other type"]
         yield RuleFinding(
             summary=f"the content type of the JSON-RPC response is {format_media_type(kind)}, it must be "
@@ -101,45 +142,41 @@ def type_of_response(context: RuleContext) -> Iterator[RuleFinding]:
         )
 
 
-def _has_body(context: RuleContext) -> bool:
-    """Return whether the response has a body, according to its status and header fields."""
-    return (
-        context.exchange.status // 100 == 2
-        and context.exchange.status != 204
-        and context.response_header("content-length") != "0"
-    )
-
-
 @rule(
     "A2A-HTTP-008",
     "REST body is neither application/a2a+json nor application/json",
     Severity.WARNING,
-    actor=Actor.EITHER,
     section="1.0 11.1",
-    hook_points=HookPoint.HEADS,
-    dialects=Dialects.V1,
+    hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
     bindings=REST,
+    trigger_flags=FrameFlag.FIRST,
     flagged=rest("POST", "/message:send", send(), snapshot("COMPLETED"), headers={"Content-Type": "text/json"}),
     clean=rest("POST", "/message:send", send(), snapshot("COMPLETED")),
 )
 def type_of_rest(context: RuleContext) -> Iterator[RuleFinding]:
     """The body of a REST request, or of a successful response that is not a stream, has a content type other than
     `application/a2a+json` and `application/json`. `application/json`, which was correct in 1.0.0, is reported once for
-    each agent and each client as information: since 1.0.1 `application/a2a+json` should be used.
+    each agent and each client as information: since 1.0.1 `application/a2a+json` should be used. In every version: an
+    answer is not JSON, for example an HTML page. It is an error, and a warning if its HTTP status is 400 or above. Not
+    judged are statuses with which gateways answer (401, 403, 404, 405, 407, 413, 429, 502, 503, 504), and the success
+    of a streaming call (A2A-HTTP-003).
 
     The receiver may not know how to read the body; `application/a2a+json` also lets gateways distinguish A2A from other
     JSON. The sender must set it: the client for requests, the agent for responses.
     """
-    asked = context.request
-    if asked is not None and asked.size:
-        kind = strip_parameters(content_types(context)[0])
-        yield from _check_json_type(kind, "request", context.session.client_notes(context.record.client), asked.seq)
-    kind = strip_parameters(content_types(context)[1])
-    if (
-        kind not in (_A2A_TYPE, _EVENT_STREAM_TYPE)
-        and context.operation not in STREAMING_OPERATIONS
-        and _has_body(context)
-    ):
+    if context.frame_or_none is None:
+        asked = context.request
+        if asked is not None and asked.size and context.is_v1:
+            kind = strip_parameters(content_types(context)[0])
+            yield from _check_json_type(kind, "request", context.session.client_notes(context.record.client), asked.seq)
+        return
+    kind, is_success = strip_parameters(content_types(context)[1]), context.exchange.status // 100 == 2
+    if kind in (_A2A_TYPE, _EVENT_STREAM_TYPE) or (is_success and context.operation in STREAMING_OPERATIONS):
+        return
+    if _is_foreign(context.frame):
+        if kind != _JSON_TYPE and not kind.endswith("+json"):
+            yield from _check_foreign_answer(context, "JSON")
+    elif is_success and context.frame.size and context.is_v1:
         yield from _check_json_type(kind, "response", context.agent.notes, -1)
 
 
@@ -164,7 +201,7 @@ def _check_json_type(kind: str, side: str, notes: dict[str, Any], seq: int) -> I
     "A2A-HTTP-009",
     "JSON-RPC error with an HTTP status other than 200",
     Severity.INFO,
-    section="1.0 9.5",
+    section="1.0 9.5; 0.3 8",
     scope=EvidenceScope.EXCHANGE,
     bindings=JSONRPC,
     trigger_flags=FrameFlag.ERROR,

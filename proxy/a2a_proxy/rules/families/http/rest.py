@@ -35,7 +35,7 @@ _A2A_PATHS = (
     "Wrong HTTP method for a REST operation",
     Severity.ERROR,
     actor=Actor.CLIENT,
-    section="1.0 5.3, 11.3",
+    section="1.0 5.3, 11.3; 0.3 3.2.3",
     hook_points=HookPoint.HEADS,
     bindings=REST | {Binding.OTHER},
     flagged=http("GET", "/message:send", status=405, reply_headers={"Allow": "POST"}),

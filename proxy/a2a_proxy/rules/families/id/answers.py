@@ -11,7 +11,7 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error, rpc_stream
-from a2a_proxy.rules.examples.objects import agent_reply, input_required, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import input_required, send, snapshot, state, status, task
 from a2a_proxy.rules.facts.naming import are_different, event_phrase, object_prefix
 from a2a_proxy.rules.state.records import RequestSnapshot
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
@@ -21,7 +21,6 @@ _TASK_PARAMS = {"id": "t1"}
 _UNKNOWN_TASK = rpc("SendMessage", send(taskId="mine-1"), error=rpc_error(-32001, "TASK_NOT_FOUND", "no such task"))
 _QUESTION = rpc("SendMessage", send(), snapshot("INPUT_REQUIRED", status=input_required()))
 _IMMEDIATE_CONFIGURATION = {"returnImmediately": True}
-_TEXT_PART = {"text": "done"}
 
 
 def _answered_request(context: RuleContext) -> RequestSnapshot | None:
@@ -33,7 +32,7 @@ def _answered_request(context: RuleContext) -> RequestSnapshot | None:
     "A2A-ID-001",
     "Task id made up by the client is accepted",
     Severity.ERROR,
-    section="1.0 3.4.2",
+    section="1.0 3.4.2; 0.3 6.4",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.FIRST,
@@ -65,7 +64,7 @@ def made_up(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-ID-002",
     "Answer is about another task than the message",
     Severity.ERROR,
-    section="1.0 3.4.2",
+    section="1.0 3.4.2; 0.3 7.1",
     scope=EvidenceScope.EXCHANGE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.FIRST,
@@ -95,7 +94,7 @@ def _id_path(context: RuleContext, of_task: str, of_other: str) -> str:
     "A2A-ID-003",
     "Message with a context that is not the task's is accepted",
     Severity.ERROR,
-    section="1.0 3.4.3",
+    section="1.0 3.4.3; 0.3 6.4",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.FIRST,
@@ -126,7 +125,7 @@ def wrong_context(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-ID-005",
     "Agent replaced the client's context",
     Severity.ERROR,
-    section="1.0 3.4.1",
+    section="1.0 3.4.1; 0.3 6.4",
     scope=EvidenceScope.EXCHANGE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.FIRST,
@@ -153,22 +152,18 @@ def replaced_context(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-ID-006",
     "Answer has no contextId",
     Severity.ERROR,
-    section="1.0 3.4.1, 4.1.4",
+    section="1.0 3.4.1, 4.1.4; 0.3 6.1",
     scope=EvidenceScope.EXCHANGE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.FIRST,
     operations=SENDING_OPERATIONS,
-    flagged=rpc(
-        "SendMessage",
-        send(contextId="c1"),
-        {"message": {"messageId": "r1", "role": "ROLE_AGENT", "parts": [_TEXT_PART]}},
-    ),
-    clean=rpc("SendMessage", send(contextId="c1"), agent_reply()),
+    flagged=rpc("SendMessage", send(contextId="c1"), {"task": {"id": "t1", "status": state("COMPLETED")}}),
+    clean=rpc("SendMessage", send(contextId="c1"), snapshot("COMPLETED")),
 )
 def no_context(context: RuleContext) -> Iterator[RuleFinding]:
-    """The answer to a message is a Message, or a new Task, without `contextId`. Reported as a warning if the client's
-    message had none either, because the agent may not have created a context; as information for a Message in 0.2 and
-    0.3, where the member is optional.
+    """The answer to a message is a new Task, or a Message, without `contextId`. Reported as a warning if the client's
+    message had none either, because the agent may not have created a context; as information for a Message, where the
+    member is optional.
 
     The client cannot continue the conversation: its next message has no context to name. The agent must send the
     `contextId`, its own or the client's.
@@ -177,15 +172,15 @@ def no_context(context: RuleContext) -> Iterator[RuleFinding]:
     if asked is None or frame.context_id or frame.truncated:
         return
     if frame.event is EventKind.MESSAGE:
-        severity = Severity.WARNING if context.is_v1 else Severity.INFO
+        severity = Severity.INFO
     elif frame.event is EventKind.TASK and not asked.task_id:
-        severity = Severity.WARNING
+        severity = Severity.ERROR if asked.context_id else Severity.WARNING
     else:
         return
     yield RuleFinding(
         summary=f"the agent answers with {event_phrase(frame)} without `contextId`",
         path=_id_path(context, "contextId", "contextId"),
-        severity=None if asked.context_id and severity is Severity.WARNING else severity,
+        severity=severity,
     )
 
 
@@ -193,7 +188,7 @@ def no_context(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-ID-011",
     "One task id for two tasks",
     Severity.ERROR,
-    section="1.0 3.4.2",
+    section="1.0 3.4.2; 0.3 6.1",
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.FIRST,
     operations=SENDING_OPERATIONS,
@@ -225,7 +220,7 @@ def issued_twice(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-ID-014",
     "Answer is about another task than requested",
     Severity.ERROR,
-    section="1.0 3.1.3, 3.1.5",
+    section="1.0 3.1.3, 3.1.5; 0.3 7.3, 7.4",
     scope=EvidenceScope.EXCHANGE,
     trigger_flags=FrameFlag.TASK,
     operations=("GetTask", "CancelTask"),

@@ -218,7 +218,7 @@ def waiting(context: RuleContext) -> Iterator[RuleFinding]:
     "Stream is closed late",
     Severity.INFO,
     actor=Actor.AGENT,
-    section="1.0 3.1.2",
+    section="1.0 3.1.2; 0.3 7.2",
     bindings=NETWORK,
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,

@@ -16,14 +16,14 @@ from a2a_proxy.rules.families.rpc.reading import json_kind, read_envelope, short
 
 _TASK_PARAMS = {"id": "t1"}
 _METHOD_NOT_FOUND = -32601
-_MAX_PATHS = 32
+_MAX_PATHS = _MAX_METHODS = 32
 
 
 @rule(
     "A2A-RPC-009",
     "Malformed JSON-RPC error object",
     Severity.ERROR,
-    section="1.0 9.5; JSON-RPC 2.0",
+    section="1.0 9.5; 0.3 8; JSON-RPC 2.0",
     bindings=ENVELOPE,
     trigger_flags=FrameFlag.UNCLEAN,
     flagged=rpc("SendMessage", send(), answer={"jsonrpc": "2.0", "id": 1, "error": "boom"}),
@@ -88,7 +88,7 @@ def untyped_data(context: RuleContext) -> Iterator[RuleFinding]:
     "Unknown JSON-RPC method answered with success",
     Severity.ERROR,
     actor=Actor.AGENT,
-    section="1.0 9.5; JSON-RPC 2.0",
+    section="1.0 9.5; 0.3 8.1; JSON-RPC 2.0",
     hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
     scope=EvidenceScope.EXCHANGE,
     bindings=ENVELOPE,
@@ -99,8 +99,8 @@ def untyped_data(context: RuleContext) -> Iterator[RuleFinding]:
 )
 def unknown_method(context: RuleContext) -> Iterator[RuleFinding]:
     """A request calls a method that no version of A2A defines, and the agent answers with a result. An error -32602 or
-    -32603 in place of -32601 is a warning. Judged only on paths that have served A2A calls, and not if the client or
-    the agent uses extensions, which may define methods of their own.
+    -32603 in place of -32601 is a warning. Reported once for each method of an agent. Judged only on paths that have
+    served A2A calls, and not if the client or the agent uses extensions, which may define methods of their own.
 
     A client with a misspelled or newer method takes the answer for success and never learns that it was not understood.
     The agent must answer -32601 (method not found).
@@ -114,13 +114,25 @@ def unknown_method(context: RuleContext) -> Iterator[RuleFinding]:
     value = read_envelope(context)
     if "jsonrpc" not in value or not exchange.method or not _is_a2a_path(context) or _has_extensions(context):
         return
-    told = f"`{exchange.method[:60]}` is not a method of A2A"
+    told = f"`{exchange.method[:60]}` is not a method of A2A; the agent must answer error -32601 but sent"
     if "result" in value:
-        yield RuleFinding(summary=f"{told}; the agent must answer error -32601 but sent a result", path="result")
-    elif context.frame.error_code in (-32602, -32603):
-        code = context.frame.error_code
-        told = f"{told}; the agent must answer error -32601 but sent {code}"
-        yield RuleFinding(summary=told, path="error.code", value=str(code), severity=Severity.WARNING)
+        if _is_new_answer(context, "a result"):
+            yield RuleFinding(summary=f"{told} a result", path="result")
+    elif (code := context.frame.error_code) in (-32602, -32603) and _is_new_answer(context, str(code)):
+        yield RuleFinding(summary=f"{told} {code}", path="error.code", value=str(code), severity=Severity.WARNING)
+
+
+def _is_new_answer(context: RuleContext, answer: str) -> bool:
+    """Whether the agent answers this method in this way for the first time; later methods than the first 32 count as
+    new.
+    """
+    answers = context.agent.notes.setdefault("unknown methods", [])
+    key = f"{context.exchange.method[:60]} {answer}"
+    if key in answers:
+        return False
+    if len(answers) < _MAX_METHODS:
+        answers.append(key)
+    return True
 
 
 def _remember_path(context: RuleContext) -> None:

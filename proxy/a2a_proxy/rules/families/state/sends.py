@@ -83,7 +83,7 @@ def _returns_immediately(context: RuleContext) -> bool | None:
     "A2A-STATE-014",
     "Blocking SendMessage answered before the task stopped",
     Severity.ERROR,
-    section="1.0 3.2.2",
+    section="1.0 3.2.2; 0.3 7.1.2",
     scope=EvidenceScope.EXCHANGE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.TASK,
@@ -93,7 +93,8 @@ def _returns_immediately(context: RuleContext) -> bool | None:
 )
 def early(context: RuleContext) -> Iterator[RuleFinding]:
     """SendMessage without `returnImmediately` is answered with a task that is SUBMITTED or WORKING. Before 1.0, where
-    the agent may choose, this is judged only with `blocking: true`.
+    the agent may choose, this is judged only with `blocking: true`. Not judged if the answer has the form of another
+    version than the request (A2A-VER-007).
 
     A client that does not poll takes this answer for the result, which it does not contain. The agent must answer only
     when the task has ended or needs input from the client.
@@ -101,8 +102,10 @@ def early(context: RuleContext) -> Iterator[RuleFinding]:
     frame = context.frame
     if frame.state not in ACTIVE or frame.kind is FrameKind.EVENT:  # A2A-HTTP-005 judges a stream in place of an answer
         return
+    if context.is_v1 and request_dialect(context) in (Family.OLD, Family.OLDEST):
+        return
     wanted = _returns_immediately(context)
-    if wanted is False or (wanted is None and context.is_v1 and request_dialect(context) is not Family.OLD):
+    if wanted is False or (wanted is None and context.is_v1):
         asked = "`returnImmediately` is not set" if context.is_v1 else "`blocking` is true"
         told = f"the answer is task {frame.task_id} in state {state_label(frame.state)}, although {asked}"
         path = f"{context.root}{object_prefix(frame, context.is_v1, context.operation)}status.state"
@@ -117,7 +120,7 @@ def early(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STATE-015",
     "SendMessage with `returnImmediately` answered late",
     Severity.WARNING,
-    section="1.0 3.2.2",
+    section="1.0 3.2.2; 0.3 7.1.2",
     scope=EvidenceScope.EXCHANGE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.TASK,
@@ -149,7 +152,7 @@ def waited(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STATE-016",
     "Message to a task answered without the task",
     Severity.WARNING,
-    section='1.0 topic "Life of a Task"',
+    section='1.0 topic "Life of a Task"; 0.3 topic "Life of a Task"',
     scope=EvidenceScope.LIVE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.MESSAGE,

@@ -42,7 +42,7 @@ _FINAL_UPDATE_0_3 = {"kind": "status-update", "taskId": "t1", "contextId": "c1",
     "Stream not closed after the terminal event",
     Severity.ERROR,
     actor=Actor.AGENT,
-    section="1.0 3.1.2, 3.1.6",
+    section="1.0 3.1.2, 3.1.6; 0.3 7.2, 7.9",
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
     scope=EvidenceScope.EXCHANGE,
     trigger_flags=FrameFlag.TERMINAL,
@@ -91,7 +91,7 @@ def check_still_open(context: RuleContext) -> Iterator[RuleFinding]:
     "Agent ended the stream while the task was active",
     Severity.ERROR,
     actor=Actor.AGENT,
-    section="1.0 3.1.2",
+    section="1.0 3.1.2; 0.3 7.2",
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
     operations=STREAMS,
@@ -153,7 +153,7 @@ def ended_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
     "Stream without any event",
     Severity.ERROR,
     actor=Actor.AGENT,
-    section="1.0 3.1.2",
+    section="1.0 3.1.2; 0.3 7.2",
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
     operations=STREAMS,
@@ -222,7 +222,7 @@ def final_wrong(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-022",
     "Stream ended with an error while the task was active",
     Severity.WARNING,
-    section="1.0 3.1.2",
+    section="1.0 3.1.2; 0.3 7.2",
     scope=EvidenceScope.EXCHANGE,
     trigger_flags=FrameFlag.ERROR,
     operations=WITH_LIVE,
@@ -254,7 +254,7 @@ def failed(context: RuleContext) -> Iterator[RuleFinding]:
     "Client left the stream of an active task",
     Severity.INFO,
     actor=Actor.CLIENT,
-    section="1.0 3.1.2, 3.1.6",
+    section="1.0 3.1.2, 3.1.6; 0.3 7.2, 7.9",
     bindings=NETWORK,
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.LIVE,
@@ -269,7 +269,7 @@ def failed(context: RuleContext) -> Iterator[RuleFinding]:
 )
 def left(context: RuleContext) -> Iterator[RuleFinding]:
     """A client leaves the stream of an active task, and for 30 s no client requests that task and no connection
-    delivers news of it.
+    delivers news of it. Not reported if an error had ended the stream, which is A2A-STREAM-022.
 
     Leaving a stream does not cancel the task: it continues, may cost money, and its result is not fetched. The client
     should call CancelTask, or return with SubscribeToTask or GetTask.
@@ -278,6 +278,7 @@ def left(context: RuleContext) -> Iterator[RuleFinding]:
     if (
         context.exchange.how in CLIENT_LEFT
         and record.state in ACTIVE
+        and not record.errors
         and context.task is not None
         and not context.task.terminal
     ):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.widgets import Input
 
-from a2a_inspect.data.text_search import TextSearch, split_at_spans
+from a2a_inspect.widgets.text_view import TextSearch, split_at_spans
 from support_inspect import sample
 from support_screen import LARGE, looking
 
@@ -56,6 +56,6 @@ async def test_a_word_is_searched_in_a_frame(tmp_path: Path) -> None:
         await person.types("slash")
         await person.until(lambda: isinstance(person.app.focused, Input))
         await person.types(*["backspace"] * 4, *"zyx", "enter")
-        await person.told("not in this text: zyx")
+        await person.told("not found: zyx")
         await person.types("2", "slash")
         await person.sees("op:SendMessage slow:>2s")
