@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from a2a_inspect.data.notes import note_counts
 from a2a_proxy.capture import file_layout
@@ -101,10 +101,26 @@ def finding_section(finding: Finding) -> str:
     return finding.evidence.get("section", rule.section) if rule is not None else ""
 
 
-def evidence_words(finding: Finding) -> list[str]:
-    """Return the known evidence in words: the path in the payload, the value there, and the count."""
-    forms = {"path": "at {}", "value": "value: {}", "count": "number {} of its kind"}
-    return [form.format(finding.evidence[name]) for name, form in forms.items() if name in finding.evidence]
+_EVIDENCE_FORMS = {
+    "actor": "must act: {}",
+    "path": "at {}",
+    "value": "found: {}",
+    "expected": "expected: {}",
+    "count": "number {} of its kind",
+    "follows": "follows from {}",
+}
+
+
+def evidence_words(finding: Finding, omitted: Collection[str] = ()) -> list[str]:
+    """Return the known evidence in words: who must act, the path in the payload, the value there, and so on, except the
+    `omitted` names.
+    """
+    evidence = finding.evidence
+    if "value" in evidence and "expected" in evidence:
+        evidence = {**evidence, "value": f"{evidence['value']}, expected: {evidence['expected']}"}
+        omitted = {*omitted, "expected"}
+    forms = ((name, form) for name, form in _EVIDENCE_FORMS.items() if name not in omitted)
+    return [form.format(evidence[name]) for name, form in forms if name in evidence]
 
 
 class RuleMeanings:

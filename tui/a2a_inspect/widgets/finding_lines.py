@@ -41,7 +41,8 @@ def _lines_of_finding(
     from a2a_inspect.commands.session import evidence_words, finding_section
     from a2a_proxy.rules.define.catalogue import all_rules
 
-    place = f"frame {finding.seq}: " if finding.seq >= 0 else ""
+    frame = make_visible(finding.evidence.get("frame", ""))
+    place = f"frame {finding.seq}{f' ({frame})' if frame else ''}: " if finding.seq >= 0 else ""
     yield f"{finding.severity.name.lower()} {finding.rule} {place}{make_visible(finding.summary)}"
     if gap := gaps.get((finding.task_id, finding.at)):
         yield _GAP_PREFIX + gap

@@ -13,11 +13,14 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import RPC, Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.state.records import ExchangeRecord
+
+SENDERS = {"request": Actor.CLIENT, "response": Actor.AGENT}
+"""Who must act on a fault in the head or body of a request or response."""
 
 
 class RuleFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +32,12 @@ class RuleFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Place in the payload, dotted from its root: `result.status.state`. A finding at a redacted place is dropped."""
     value: str = ""
     """The value at `path`, shortened."""
+    expected: str = ""
+    """The value that was expected instead of `value`, if there is one."""
+    follows: str = ""
+    """The finding that this one follows from, as rule and exchange: `A2A-GEN-001 #8`."""
+    actor: Actor | None = None
+    """Who must act, if it is not the actor of the rule."""
     severity: Severity | None = None
     """Set if a variant of the rule has another severity than the rule."""
     is_sure: bool = True
@@ -66,6 +75,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     rationale: str
     flagged: Script
     clean: Script
+    actor: Actor | None = None
+    """Who must act; None: the sender of the frame."""
     also_broken: tuple[str, ...] = ()
     """Other rules that the flagged example also breaks."""
     trigger_flags: FrameFlag | None = None
@@ -89,6 +100,14 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     def family(self) -> str:
         """The family: `GEN` for `A2A-GEN-001`."""
         return self.id.split("-")[1]
+
+    def actor_of(self, sender: Actor | None) -> Actor:
+        """Return who must act on a finding about a frame of `sender`; None: the finding is about no frame."""
+        if (known := self.actor or sender) is not None:
+            return known
+        if self.hook_points == {HookPoint.ANSWER}:
+            return Actor.AGENT
+        return Actor.CLIENT if self.hook_points == {HookPoint.REQUEST} else Actor.EITHER
 
     def section_for(self, dialect: Dialect) -> str:
         """Return the sections without those of other A2A versions than the dialect's; all of them if the dialect is
@@ -120,6 +139,7 @@ def rule(
     title: str,
     severity: Severity,
     *,
+    actor: Actor | None = None,
     section: str,
     flagged: Script,
     clean: Script,
@@ -157,6 +177,7 @@ def rule(
             rationale=" ".join(why.split()),
             flagged=flagged,
             clean=clean,
+            actor=actor,
             also_broken=also_broken,
             trigger_flags=trigger_flags,
             required_flags=required_flags,

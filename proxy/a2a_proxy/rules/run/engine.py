@@ -27,6 +27,7 @@ from a2a_proxy.rules.define.conditions import EXCHANGE_FLAGS, EvidenceScope, Fra
 from a2a_proxy.rules.define.rule import Judge, Rule, RuleFinding
 from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary
 from a2a_proxy.rules.run.deadlines import Deadline, DeadlineQueue
+from a2a_proxy.rules.run.frame_sender import frame_phrase, frame_sender
 from a2a_proxy.rules.run.gate import Checks, check_payload, checks_for
 from a2a_proxy.rules.run.missing_payload import MissingPayload
 from a2a_proxy.rules.run.repeat_limit import RepeatLimit
@@ -245,10 +246,12 @@ class Engine:
             rule = self._rules.get(due.rule)
             if rule is not None and rule.settled_at_end:
                 self._run_deadline(due, at, out)
-        for (ident, severity, agent, _, operation), count, told in self._repeat_limit.suppressed_counts():
+        for kind, count, told, (first, last) in self._repeat_limit.suppressed_counts():
+            ident, severity, agent, _, operation = kind
             where = f" in {operation}" if operation else ""
+            where += f", from #{first} to #{last}" if first else ""
             summary = f"found {count} times in total{where}; {told} of them are listed"
-            evidence = {"count": str(count), "agent": agent}
+            evidence = {"count": str(count), "agent": agent, "first": first, "last": last}
             out.append(Finding(ident, Severity(severity), at, summary, evidence=evidence))
 
     def load(self, tasks: list[Task]) -> None:
@@ -520,21 +523,30 @@ class Engine:
         record = finding.track or context.record
         severity = finding.severity or rule.severity
         side = int(frame.direction) if frame is not None else -1
+        seq = finding.seq if finding.seq is not None else frame.seq if frame is not None else -1
         count = self._repeat_limit.count_finding(
-            (rule.id, int(severity), record.agent, side, record.operation), record.finding_counts
+            (rule.id, int(severity), record.agent, side, record.operation), record.finding_counts, (record.id, seq)
         )
         if not count:
             return
         evidence = {
             name: value
-            for name, value in (("path", finding.path), ("value", finding.value[:_MAX_VALUE_LENGTH]))
+            for name, value in (
+                ("path", finding.path),
+                ("value", finding.value[:_MAX_VALUE_LENGTH]),
+                ("expected", finding.expected),
+                ("follows", finding.follows),
+            )
             if value
         } | finding.evidence
+        sender = frame_sender(frame, record.binding) if frame is not None and record is context.record else None
+        evidence["actor"] = (finding.actor or rule.actor_of(sender)).value
+        if place := _phrase_of_frame(seq, record, frame):
+            evidence["frame"] = place
         if count > 1:
             evidence["count"] = str(count)
         if (section := rule.section_for(context.exchange.dialect)) != rule.section:
             evidence["section"] = section
-        seq = finding.seq if finding.seq is not None else frame.seq if frame is not None else -1
         sure = finding.is_sure and (finding.is_final or not context.is_early)
         sure = sure and not (
             rule.scope is EvidenceScope.LIVE and context.task is not None and not context.task.created_by
@@ -577,6 +589,13 @@ class Engine:
         engine._closed_exchanges = {each.id: each for each in ends}
         engine._now = state["now"]
         return engine
+
+
+def _phrase_of_frame(seq: int, record: ExchangeRecord, *frames: Frame | None) -> str:
+    """Return the frame of a finding in words, if it is one of `frames` or the request."""
+    known = (*frames, record.request)
+    found = (each for each in known if each is not None and (each.exchange, each.seq) == (record.id, seq))
+    return next((frame_phrase(each, record.binding) for each in found), "")
 
 
 def _applies_to(rule: Rule, key: tuple[HookPoint, Binding, Dialect, str]) -> bool:

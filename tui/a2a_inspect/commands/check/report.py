@@ -9,23 +9,19 @@ import msgspec
 
 from a2a_inspect.commands.check.suppressions import Suppression
 from a2a_inspect.commands.session import evidence_words, finding_section
+from a2a_inspect.data.generation_gaps import describe_missed
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, make_key
 from a2a_proxy.recording.tools.recheck import recheck_session
 from a2a_proxy.rules.define.catalogue import all_rules
+from a2a_proxy.rules.define.other_findings import OTHER_FINDINGS
 from a2a_proxy.rules.define.rule import Rule
 
-DECODER_FINDINGS = {
-    "UNDECODABLE": "Bytes that cannot be read",
-    "RECORDER": "The capture or the recorder was disturbed",
-}
+DECODER_FINDINGS = {ident: OTHER_FINDINGS[ident].title for ident in ("UNDECODABLE", "RECORDER")}
 """Findings that no rule reports. They can be selected like rules."""
-CARD_FINDINGS = {
-    "MIGRATION": "A member of a card that has another form in 1.0",
-    "PROBE": "A declared interface that does not answer as declared",
-}
+CARD_FINDINGS = {ident: OTHER_FINDINGS[ident].title for ident in ("MIGRATION", "PROBE")}
 """The same for a card that is checked by itself."""
 
 
@@ -35,6 +31,8 @@ class CheckFinding(msgspec.Struct):
     finding: Finding
     operation: str = ""
     """Operation of the finding's exchange; empty if the finding has no exchange."""
+    missed: str = ""
+    """What the events missing by a gap were and how the gap was closed, as far as the recording shows."""
     suppressed: str = ""
     """Reason why the finding is ignored; empty if it counts."""
 
@@ -132,9 +130,9 @@ def expand_rule_id(word: str) -> str:
     return word if word.startswith("A2A-") or word == "A2A" else f"A2A-{word}"
 
 
-def evidence_facts(finding: Finding) -> list[str]:
-    """Return the evidence of a finding in words: the section of its rule, the path, the value there, and the count."""
-    return ([section] if (section := finding_section(finding)) else []) + evidence_words(finding)
+def evidence_facts(finding: Finding, omitted: Collection[str] = ()) -> list[str]:
+    """Return the section that a finding cites and the evidence in words, except the `omitted` names."""
+    return ([section] if (section := finding_section(finding)) else []) + evidence_words(finding, omitted)
 
 
 def check_recording(
@@ -152,7 +150,12 @@ def check_recording(
         told = (each for each in recheck_session(recording, session, asked, quiet) if each.rule not in unwanted)
         if keys is not None:
             told = (each for each in told if make_key(session.id, each.exchange) in keys)
-        found = [CheckFinding(each, _finding_operation(recording, session, each)) for each in told]
+        found = [
+            CheckFinding(
+                each, _finding_operation(recording, session, each), describe_missed(recording, session.id, each)
+            )
+            for each in told
+        ]
         size = counts.exchanges, counts.frames
         began = session.facts.started
         yield CheckedSession(str(path), session.id, *size, _incomplete_reason(session), found, sorted(quiet), began)

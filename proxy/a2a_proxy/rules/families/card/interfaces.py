@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.protocol.session_facts import address_of
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import CARD, NETWORK, RPC, FrameFlag
@@ -199,6 +199,7 @@ def old_transports(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-CARD-009",
     "An undeclared interface is used",
     Severity.WARNING,
+    actor=Actor.EITHER,
     section="1.0 5.2, 8.3.1; 0.3 5.6",
     bindings=NETWORK,
     trigger_flags=FrameFlag.FIRST,

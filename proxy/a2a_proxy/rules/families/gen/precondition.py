@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.protocol.summary import generation_number
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ANY_EVENT, Dialects, EvidenceScope, FrameFlag
@@ -182,6 +182,7 @@ def unasked(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-GEN-019",
     "ifGenerationMatch ignored",
     Severity.WARNING,
+    actor=Actor.EITHER,
     section="1.1 draft 3.2.2",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.DRAFT_1_1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
@@ -26,6 +26,7 @@ _SECOND_SEND = rpc("SendMessage", send("good bye"), agent_reply(id="r2"))
     "A2A-ID-009",
     "Client reused a messageId",
     Severity.WARNING,
+    actor=Actor.CLIENT,
     section="1.0 3.3.1, 4.1.4; 0.3 6.4",
     hook_points=(HookPoint.REQUEST, HookPoint.CLOSED),
     scope=EvidenceScope.LIVE,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import NETWORK, EvidenceScope, FrameFlag, HookPoint
@@ -135,6 +135,7 @@ def storm(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-LAT-010",
     "Events lost while no stream was open",
     Severity.INFO,
+    actor=Actor.EITHER,
     section="1.0 3.5.1",
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.TASK,

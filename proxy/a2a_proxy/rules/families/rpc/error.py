@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.protocol.errors import RPC_REASONS, RPC_REASONS_0_1
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ENVELOPE, Dialects, EvidenceScope, FrameFlag, HookPoint
@@ -87,6 +87,7 @@ def untyped_data(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-RPC-011",
     "Unknown JSON-RPC method answered with success",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="1.0 9.5; 0.3 8.1; JSON-RPC 2.0",
     hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
     scope=EvidenceScope.EXCHANGE,

@@ -15,6 +15,7 @@ from a2a_proxy.rules.define.conditions import ENVELOPE, HTTP, JSON_TEXT, STDIO, 
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import http, json_text, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send, snapshot, task
+from a2a_proxy.rules.facts.json_text import find_bad_member, is_utf8
 from a2a_proxy.rules.families.rpc.reading import find_json_error, is_from_client, is_whole_text
 
 _TASK_PARAMS = {"id": "t1"}
@@ -56,7 +57,11 @@ def not_json(context: RuleContext) -> Iterator[RuleFinding]:
         if place >= 0:
             what = "request" if is_from_client(context) else "response"
             text = frame.payload.decode("utf-8", "backslashreplace")
-            yield RuleFinding(summary=f"the {what} is not valid JSON from character {place} on", value=text[:120])
+            told = f"the {what} is not valid JSON from character {place} on"
+            if not is_utf8(frame.payload):
+                member = find_bad_member(frame.payload)
+                told = f"the {what} is not valid UTF-8 at byte {place}{f', in `{member}`' if member else ''}"
+            yield RuleFinding(summary=told, value=text[:120])
 
 
 def _is_body_missing(context: RuleContext) -> bool:

@@ -14,7 +14,8 @@ from a2a_proxy.rules.define.conditions import HTTP, JSONRPC, REST, Dialects, Evi
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import RawBytes, json_text, rest_error, rest_stream, rpc_stream
 from a2a_proxy.rules.examples.objects import Json, send, snapshot, status
-from a2a_proxy.rules.families.sse.blocks import field_values, is_terminated, is_utf8
+from a2a_proxy.rules.facts.json_text import is_utf8
+from a2a_proxy.rules.families.sse.blocks import field_values, is_terminated
 from a2a_proxy.rules.schema.check import findings_of_kinds
 from a2a_proxy.rules.schema.fault import FaultKind
 from a2a_proxy.rules.state.session_state import rule_dialect

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.rules.context import RuleContext
@@ -44,6 +44,7 @@ _END_WORDS = {
     "A2A-SSE-011",
     "Stream cut off on the agent's side",
     Severity.WARNING,
+    actor=Actor.AGENT,
     section="RFC 9112 8; RFC 9113 8.1",
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
@@ -98,6 +99,7 @@ def _intermediary_field(headers: Headers) -> str:
     "A2A-SSE-013",
     "Event stream may be cached",
     Severity.INFO,
+    actor=Actor.AGENT,
     section="RFC 9111 5.2.2; HTML 9.2.7",
     hook_points=HookPoint.HEADS,
     bindings=HTTP,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
@@ -42,6 +42,7 @@ _FINAL_UPDATE_0_3 = {"kind": "status-update", "taskId": "t1", "contextId": "c1",
     "A2A-STREAM-006",
     "Stream not closed after the terminal event",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="1.0 3.1.2, 3.1.6; 0.3 7.2, 7.9",
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
     scope=EvidenceScope.EXCHANGE,
@@ -90,6 +91,7 @@ def check_still_open(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-007",
     "Agent ended the stream while the task was active",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="1.0 3.1.2; 0.3 7.2",
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
@@ -118,6 +120,7 @@ def ended_early(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-008",
     "Agent ended the stream at an interrupted state",
     Severity.INFO,
+    actor=Actor.AGENT,
     section="1.0 3.1.2, 11.7, 7.6.1",
     bindings=NETWORK,
     hook_points=HookPoint.CLOSED,
@@ -150,6 +153,7 @@ def ended_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-009",
     "Stream without any event",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="1.0 3.1.2; 0.3 7.2",
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
@@ -175,6 +179,7 @@ def empty(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-017",
     "`final` is missing or wrong on a 0.x stream",
     Severity.WARNING,
+    actor=Actor.AGENT,
     section="0.3 7.2.2, 9.3",
     bindings=NETWORK,
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
@@ -249,6 +254,7 @@ def failed(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-023",
     "Client left the stream of an active task",
     Severity.INFO,
+    actor=Actor.CLIENT,
     section="1.0 3.1.2, 3.1.6; 0.3 7.2, 7.9",
     bindings=NETWORK,
     hook_points=HookPoint.CLOSED,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ANY_EVENT, NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
@@ -70,6 +70,7 @@ def message_in_task(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-004",
     "Task in the middle of a stream",
     Severity.WARNING,
+    actor=Actor.AGENT,
     section="1.0 11.7",
     scope=EvidenceScope.EXCHANGE,
     dialects=Dialects.SINCE_0_2,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ANY_EVENT, NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
@@ -60,6 +60,7 @@ def first_of_send(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-002",
     "Events after the Message on a message-only stream",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="1.0 3.1.2; 0.3 7.2",
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import NETWORK, WEBHOOK, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -195,6 +195,7 @@ def check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-015",
     "Client's departure from one stream ended another",
     Severity.WARNING,
+    actor=Actor.AGENT,
     section="1.0 3.5.2",
     bindings=NETWORK,
     hook_points=HookPoint.CLOSED,
