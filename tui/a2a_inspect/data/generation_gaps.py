@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import EventKind
-from a2a_proxy.model.task import MissedGenerations, Task
+from a2a_proxy.model.task import MissedGenerations
 from a2a_proxy.present import generations, text
-from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 
-_UPDATES = frozenset({EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAGE})
 GapWords = dict[tuple[str, int], str]
 """Words by task id and detection time (ns), the key that the rule uses too."""
 
@@ -32,39 +26,6 @@ def missed_generation_words(recording: Recording, session: int, gap: MissedGener
     if not gap.healed:
         return words
     return f"{words}, {generations.healed_label(gap, lambda number: operation_of(recording, session, number))}"
-
-
-def describe_missed(recording: Recording, session: int, finding: Finding) -> str:
-    """Return what the events that a finding misses were, and how the gap was closed: `generation 4: artifact "plan" on
-    #7.3; healed by #9 GetTask at 6`. Empty if the finding misses nothing, or nothing is known.
-    """
-    missing = finding.evidence.get("missing")
-    if not missing or not finding.task_id:
-        return ""
-    first, _, last = missing.partition("-")
-    numbers = range(int(first), int(last or first) + 1)
-    words: list[str] = []
-    for each in recording.task(finding.task_id, session=session):
-        words += _events_elsewhere(recording, session, each.task, finding.exchange, numbers)
-        for gap in each.task.gaps:
-            if gap.healed and (gap.exchange, gap.at) == (finding.exchange, finding.at):
-                words.append(generations.healed_label(gap, lambda number: operation_of(recording, session, number)))
-    return f"generation {missing}: {'; '.join(words)}" if words else ""
-
-
-def _events_elsewhere(recording: Recording, session: int, task: Task, exchange: int, numbers: range) -> Iterator[str]:
-    """Yield each missing event as another exchange of the task shows it."""
-    wanted = set(numbers)
-    for number in task.exchanges:
-        if number == exchange or not wanted:
-            continue
-        row = recording.exchange(make_key(session, number))
-        for each in recording.frames(make_key(session, number)) if row is not None else ():
-            frame = each.frame
-            if frame.generation in wanted and frame.task_id == task.task_id and frame.event in _UPDATES and row:
-                wanted.discard(frame.generation)
-                told = describe_frame(frame, frame.payload, row.exchange.operation, row.exchange.dialect)
-                yield f"{told} on #{number}.{frame.seq}"
 
 
 def read_gaps(recording: Recording, row: ExchangeRow, until: int = 0) -> GapWords:

@@ -25,9 +25,9 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.conditions import EXCHANGE_FLAGS, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import Judge, Rule, RuleFinding
+from a2a_proxy.rules.facts.naming import frame_phrase, frame_sender
 from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary
 from a2a_proxy.rules.run.deadlines import Deadline, DeadlineQueue
-from a2a_proxy.rules.run.frame_sender import frame_phrase, frame_sender
 from a2a_proxy.rules.run.gate import Checks, check_payload, checks_for
 from a2a_proxy.rules.run.missing_payload import MissingPayload
 from a2a_proxy.rules.run.repeat_limit import RepeatLimit

@@ -9,9 +9,13 @@ import msgspec
 
 from a2a_inspect.commands.check.suppressions import Suppression
 from a2a_inspect.commands.session import evidence_words, finding_section
-from a2a_inspect.data.generation_gaps import describe_missed
+from a2a_inspect.data.generation_gaps import operation_of
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.task import Task
+from a2a_proxy.present import generations
+from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, make_key
 from a2a_proxy.recording.tools.recheck import recheck_session
@@ -23,6 +27,8 @@ DECODER_FINDINGS = {ident: OTHER_FINDINGS[ident].title for ident in ("UNDECODABL
 """Findings that no rule reports. They can be selected like rules."""
 CARD_FINDINGS = {ident: OTHER_FINDINGS[ident].title for ident in ("MIGRATION", "PROBE")}
 """The same for a card that is checked by itself."""
+
+_UPDATES = frozenset({EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAGE})
 
 
 class CheckFinding(msgspec.Struct):
@@ -150,15 +156,48 @@ def check_recording(
         told = (each for each in recheck_session(recording, session, asked, quiet) if each.rule not in unwanted)
         if keys is not None:
             told = (each for each in told if make_key(session.id, each.exchange) in keys)
-        found = [
-            CheckFinding(
-                each, _finding_operation(recording, session, each), describe_missed(recording, session.id, each)
-            )
-            for each in told
-        ]
+        found = [_make_finding(recording, session, each) for each in told]
         size = counts.exchanges, counts.frames
         began = session.facts.started
         yield CheckedSession(str(path), session.id, *size, _incomplete_reason(session), found, sorted(quiet), began)
+
+
+def _make_finding(recording: Recording, session: SessionRow, finding: Finding) -> CheckFinding:
+    missed = _describe_missed(recording, session.id, finding)
+    return CheckFinding(finding, _finding_operation(recording, session, finding), missed)
+
+
+def _describe_missed(recording: Recording, session: int, finding: Finding) -> str:
+    """Return what the events that a finding misses were, and how the gap was closed: `generation 4: artifact "plan" on
+    #7.3; healed by #9 GetTask at 6`. Empty if the finding misses nothing, or nothing is known.
+    """
+    missing = finding.evidence.get("missing")
+    if not missing or not finding.task_id:
+        return ""
+    first, _, last = missing.partition("-")
+    numbers = range(int(first), int(last or first) + 1)
+    words: list[str] = []
+    for each in recording.task(finding.task_id, session=session):
+        words += _events_elsewhere(recording, session, each.task, finding.exchange, numbers)
+        for gap in each.task.gaps:
+            if gap.healed and (gap.exchange, gap.at) == (finding.exchange, finding.at):
+                words.append(generations.healed_label(gap, lambda number: operation_of(recording, session, number)))
+    return f"generation {missing}: {'; '.join(words)}" if words else ""
+
+
+def _events_elsewhere(recording: Recording, session: int, task: Task, exchange: int, numbers: range) -> Iterator[str]:
+    """Yield each missing event as another exchange of the task shows it."""
+    wanted = set(numbers)
+    for number in task.exchanges:
+        if number == exchange or not wanted:
+            continue
+        row = recording.exchange(make_key(session, number))
+        for each in recording.frames(make_key(session, number)) if row is not None else ():
+            frame = each.frame
+            if frame.generation in wanted and frame.task_id == task.task_id and frame.event in _UPDATES and row:
+                wanted.discard(frame.generation)
+                told = describe_frame(frame, frame.payload, row.exchange.operation, row.exchange.dialect)
+                yield f"{told} on #{number}.{frame.seq}"
 
 
 def _finding_operation(recording: Recording, session: SessionRow, finding: Finding) -> str:
