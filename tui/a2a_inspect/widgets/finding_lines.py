@@ -22,13 +22,13 @@ def finding_lines(
         return ["(no findings about this exchange)"]
     own = [each for each in findings if seq is not None and each.seq == seq]
     rest = [each for each in findings if each not in own]
-    told: set[str] = set()
+    explained: set[str] = set()
     lines: list[str] = []
     for title, some in (("ABOUT THIS FRAME", own), ("ABOUT THE EXCHANGE" if own else "FINDINGS", rest)):
         if some:
             lines.append(title)
             for each in some:
-                lines += ["", *_lines_of_finding(each, told, gaps or {})]
+                lines += ["", *_lines_of_finding(each, explained, gaps or {})]
             lines.append("")
     if total > len(findings):
         lines.append(f"(and {total - len(findings)} more: a2a-inspect show lists all)")
