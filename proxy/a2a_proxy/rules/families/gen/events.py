@@ -47,18 +47,16 @@ _COMPLETE_STREAM = rpc_stream(
     clean=_COMPLETE_STREAM,
 )
 def gap(context: RuleContext) -> Iterator[RuleFinding]:
-    """`generation` counts the changes of a task: status updates, artifact updates, and messages of clients that the
-    agent adds to the task. Messages need not be sent to subscribers. An event's generation is more than one above that
-    of the previous event on the same stream, or a Task sent mid-stream has a higher generation than the event before
-    it, and no client message can have the generations in between: at least one event was not sent on this stream. The
-    finding says whether another stream, a push notification or a timeline shows the event. Reported as a warning if a
-    message that did not pass this proxy may have the generation, or if that Task itself includes the one missing
-    change; as information if the task changed before the first event of a stream.
+    """`generation` counts the changes of a task: status updates, artifact updates, and client messages that the agent
+    adds to the task; messages need not be sent to subscribers. An event's generation is more than one above that of the
+    previous event on the same stream, or a Task sent mid-stream is ahead of the event before it, and no client message
+    can have the generations in between. The finding says where else the missing event was seen. Reported as a warning
+    if a message that did not pass this proxy may have the generation, or if that Task includes the one missing change;
+    as information if the task changed before the first event of a stream.
 
     The client missed at least one change of the task, so its view is stale; it should call GetTask. If no stream
     carried the missing event, the agent (or a proxy in front of it) must send every event. If another stream carried
-    it, the loss is between the agent and this stream: look at the agent's code for several subscribers, and at proxies
-    in between.
+    it, it was lost between the agent and this stream: look at the agent's code for several subscribers, and at proxies.
     """
     for each in generation_verdicts(context):
         missing = format_range(each.first, each.final)
