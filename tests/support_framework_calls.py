@@ -247,3 +247,15 @@ JS03 = (
     rpc("GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard", {}, path=_JS03_RPC),
     rpc("", "NoSuchMethod", {}, path=_JS03_RPC),
 )
+
+BEEAI = (
+    Call("GetAgentCard", CARD),
+    rpc("SendStreamingMessage", "message/stream", said03("hello")),
+    rpc("SendMessage", "message/send", said03("hello")),
+    rpc("SendMessage", "message/send", said03("fail")),
+    rpc("GetTask", "tasks/get", {"id": UNKNOWN}),
+    rpc("CancelTask", "tasks/cancel", {"id": UNKNOWN}),
+    rpc("SubscribeToTask", "tasks/resubscribe", {"id": UNKNOWN}),
+    rpc("", "NoSuchMethod", {}),
+    Call("", "/health"),
+)

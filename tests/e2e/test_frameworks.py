@@ -88,6 +88,8 @@ PAIRS = [
     # Its streams have tasks without the envelope of JSON-RPC.
     Pair("pythona2a", tables.PYTHONA2A, undecodable=4, by_command=True),
     Pair("pythona2a", client="pythona2a", operations=(CARD, SEND, SEND, GET, CANCEL, GET, GET), by_command=True),
+    Pair("beeai", client="beeai", operations=(CARD, STREAM, SEND, SEND, STREAM), by_command=True),
+    Pair("beeai --jsonrpc", tables.BEEAI, by_command=True),
     Pair("langgraph", tables.LANGGRAPH, by_command=True),
     Pair("adk --legacy", tables.ADK, by_command=True),
     Pair("adk --legacy", client="adk --legacy", operations=(CARD, STREAM, STREAM, STREAM), by_command=True),
