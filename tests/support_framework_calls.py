@@ -234,3 +234,16 @@ LANGGRAPH = (
     langgraph("GetTask", "tasks/get", {"id": "$old", "contextId": "$context"}),
     langgraph("CancelTask", "tasks/cancel", {"id": "$old"}),
 )
+
+_JS03_RPC, _JS03_REST = "/a2a/jsonrpc", "/a2a/rest/v1"
+JS03 = (
+    Call("GetAgentCard", CARD),
+    rpc("SendMessage", "message/send", said03("hello"), path=_JS03_RPC, keep={"task": "result.id"}),
+    Call("GetTask", f"{_JS03_REST}/tasks/$task"),
+    Call("SubscribeToTask", f"{_JS03_REST}/tasks/$task:subscribe", method="POST"),
+    Call("CancelTask", f"{_JS03_REST}/tasks/$task:cancel", method="POST"),
+    Call("SendMessage", f"{_JS03_REST}/message:send", said03("direct")),
+    Call("GetExtendedAgentCard", f"{_JS03_REST}/card"),
+    rpc("GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard", {}, path=_JS03_RPC),
+    rpc("", "NoSuchMethod", {}, path=_JS03_RPC),
+)

@@ -29,15 +29,21 @@ from support_proxy import proxy
 
 CARD, SEND, STREAM, GET, CANCEL = "GetAgentCard", "SendMessage", "SendStreamingMessage", "GetTask", "CancelTask"
 NO_OPERATION = ""
-A2AKIT_CLIENT = (
-    *(CARD, NO_OPERATION, STREAM, GET, CANCEL),
+HOOKS = (
     "CreateTaskPushNotificationConfig",
     "GetTaskPushNotificationConfig",
     "ListTaskPushNotificationConfigs",
     "DeleteTaskPushNotificationConfig",
+)
+A2AKIT_CLIENT = (
+    *(CARD, NO_OPERATION, STREAM, GET, CANCEL, *HOOKS),
     *(SEND, SEND, SEND, STREAM, CANCEL, GET),
 )
 """It begins with a call of its own, `health`."""
+JS03_CLIENT = (
+    *(CARD, SEND, GET, CANCEL, "SubscribeToTask", *HOOKS),
+    *(STREAM, SEND, SEND, SEND, STREAM, STREAM, CANCEL, GET, SEND),
+)
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,9 @@ PAIRS = [
     Pair("a2akit --rest", client="a2akit", operations=A2AKIT_CLIENT, by_command=True),
     Pair("agno", tables.AGNO),
     Pair("agno", client="agno", operations=(CARD, SEND, SEND, STREAM, SEND)),
+    Pair("js03", tables.JS03),
+    Pair("js03", client="js03", operations=JS03_CLIENT),
+    Pair("js03", client="js03 --rest", operations=JS03_CLIENT),
     # Its streams have tasks without the envelope of JSON-RPC.
     Pair("pythona2a", tables.PYTHONA2A, undecodable=4, by_command=True),
     Pair("pythona2a", client="pythona2a", operations=(CARD, SEND, SEND, GET, CANCEL, GET, GET), by_command=True),

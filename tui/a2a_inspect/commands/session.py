@@ -91,8 +91,14 @@ def finding_words(finding: Finding, width: int = 0, gap: int = 2) -> str:
 def finding_facts(finding: Finding) -> dict[str, object]:
     """Return a finding as JSON with stable names, with its rule's title if a rule reported it."""
     rule = all_rules().get(finding.rule)
-    about = {"section": rule.section, "title": rule.title} if rule is not None else {}
+    about = {"section": finding_section(finding), "title": rule.title} if rule is not None else {}
     return {**finding_object(finding), **about}
+
+
+def finding_section(finding: Finding) -> str:
+    """Return the section that the finding cites, which is of the version of its traffic; empty without a rule."""
+    rule = all_rules().get(finding.rule)
+    return finding.evidence.get("section", rule.section) if rule is not None else ""
 
 
 def evidence_words(finding: Finding) -> list[str]:
@@ -113,7 +119,7 @@ class RuleMeanings:
         if rule is None or rule.id in self._explained_rules:
             return ""
         self._explained_rules.add(rule.id)
-        return f"{rule.description} ({rule.section})"
+        return f"{rule.description} ({finding_section(finding)})"
 
     def evidence_lines(self, finding: Finding) -> list[str]:
         """Return the evidence of a finding, then the meaning of its rule, wrapped."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import RPC, Dialects, EvidenceScope, FrameFlag, HookPoint
@@ -55,7 +55,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     hook_points: frozenset[HookPoint]
     scope: EvidenceScope
     section: str
-    """Section of the specification that requires it."""
+    """Sections of the specifications that require it, separated by semicolons: `1.0 5.6.1; 0.3 6.2; RFC 3339`."""
     dialects: Dialects
     bindings: frozenset[Binding]
     description: str
@@ -84,7 +84,28 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         """The family: `GEN` for `A2A-GEN-001`."""
         return self.id.split("-")[1]
 
+    def section_for(self, dialect: Dialect) -> str:
+        """Return the sections without those of other A2A versions than the dialect's; all of them if the dialect is
+        unknown, or if the rule has no section for its version.
+        """
+        version = _SECTION_VERSIONS.get(dialect, "")
+        sections = self.section.split("; ")
+        if not any(each.startswith(version) for each in sections):
+            return self.section
+        others = tuple(name for name in _A2A_VERSIONS if name != version)
+        return "; ".join(each for each in sections if not (version and each.startswith(others)))
 
+
+_A2A_VERSIONS = ("0.1 ", "0.3 ", "1.0 ")
+"""Beginnings of sections of the A2A specification; the sections of drafts have no counterpart."""
+_SECTION_VERSIONS = {
+    Dialect.V0_1: "0.1 ",
+    Dialect.V0_2: "0.3 ",
+    Dialect.V0_3: "0.3 ",
+    Dialect.RC: "1.0 ",
+    Dialect.V1_0: "1.0 ",
+    Dialect.V1_1: "1.0 ",
+}
 _CATALOGUE: dict[str, Rule] = {}
 
 

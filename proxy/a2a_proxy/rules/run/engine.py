@@ -527,6 +527,8 @@ class Engine:
         } | finding.evidence
         if count > 1:
             evidence["count"] = str(count)
+        if (section := rule.section_for(context.exchange.dialect)) != rule.section:
+            evidence["section"] = section
         seq = finding.seq if finding.seq is not None else frame.seq if frame is not None else -1
         sure = finding.is_sure and not (
             rule.scope is EvidenceScope.LIVE and context.task is not None and not context.task.created_by

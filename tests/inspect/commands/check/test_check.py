@@ -16,6 +16,7 @@ from a2a_inspect.commands.check import junit as junit_format
 from a2a_inspect.commands.check import sarif, text_format
 from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, CheckReport
 from a2a_inspect.commands.check.sarif import fingerprint
+from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.present.junit import MAX_LINES
 from a2a_proxy.rules.define.catalogue import all_rules
@@ -24,6 +25,7 @@ from support_rules import record
 
 SARIF = Path(__file__).parents[4] / ".peers/js/node_modules/@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json"
 RULE, OTHER = all_rules()["A2A-RPC-002"], all_rules()["A2A-GEN-001"]
+SECTION = RULE.section_for(Dialect.V1_0)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +53,7 @@ def test_a_finding_as_text(flagged: Path, tmp_path: Path) -> None:
     done = check(tmp_path, flagged)
     assert (done.code, done.err) == (1, "")
     assert "error   A2A-RPC-002     #1.0     no member `jsonrpc`" in done.out
-    assert f"{RULE.section}; at jsonrpc" in done.out
+    assert f"{SECTION}; at jsonrpc" in done.out
     assert "found: 1 error, 0 warnings, 0 infos" in done.out
     assert "explain a rule: a2a-inspect rules A2A-RPC-002" in done.out
 
@@ -116,7 +118,7 @@ def test_junit(flagged: Path, tmp_path: Path) -> None:
     assert failure.type == "error"
     assert failure.message.startswith("no member `jsonrpc` in the request")
     assert "error #1.0 GetTask: no member" in failure.text
-    assert f"({RULE.title}; {RULE.section}; at jsonrpc)" in failure.text
+    assert f"({RULE.title}; {SECTION}; at jsonrpc)" in failure.text
     quiet = JUnitXml.fromstring(junit(flagged, tmp_path, "--fail-on", "never"))
     assert quiet.failures == 0
     assert "error #1.0 GetTask: no member" in case_of(quiet, RULE.id).system_out
@@ -181,7 +183,7 @@ def test_sarif_is_valid(flagged: Path, clean: Path, tmp_path: Path) -> None:
         document = json.loads(check(tmp_path, *words, "--format", "sarif").out)
         jsonschema.validate(document, schema)
     (result,) = document["runs"][0]["results"]
-    assert result["message"]["text"].endswith(f"; {RULE.section}; at jsonrpc")
+    assert result["message"]["text"].endswith(f"; {SECTION}; at jsonrpc")
     assert result["ruleId"] == "A2A-RPC-002"
     assert result["suppressions"] == [{"kind": "external", "justification": "an old client"}]
     assert document["runs"][0]["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "A2A-RPC-002"

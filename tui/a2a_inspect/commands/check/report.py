@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from a2a_inspect.commands.check.suppressions import Suppression
-from a2a_inspect.commands.session import evidence_words
+from a2a_inspect.commands.session import evidence_words, finding_section
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.recording.read.reader import Recording
@@ -134,8 +134,7 @@ def expand_rule_id(word: str) -> str:
 
 def evidence_facts(finding: Finding) -> list[str]:
     """Return the evidence of a finding in words: the section of its rule, the path, the value there, and the count."""
-    rule = all_rules().get(finding.rule)
-    return ([rule.section] if rule is not None else []) + evidence_words(finding)
+    return ([section] if (section := finding_section(finding)) else []) + evidence_words(finding)
 
 
 def check_recording(

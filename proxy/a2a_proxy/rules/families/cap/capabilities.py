@@ -201,7 +201,7 @@ def _repeat_script(count: int, script: Script) -> Script:
     "A2A-CAP-006",
     "A client repeats an unsupported call",
     Severity.INFO,
-    section="1.0 3.3.4",
+    section="1.0 3.3.4; 0.3 8.2",
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.ERROR,
     operations=STREAMING | PUSH | {EXTENDED},

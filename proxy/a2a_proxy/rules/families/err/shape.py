@@ -189,7 +189,7 @@ _LEAK_PATTERNS = re.compile(
     "A2A-ERR-010",
     "An error reveals internal details",
     Severity.INFO,
-    section="1.0 3.3.2",
+    section="1.0 3.3.2; 0.3 8",
     trigger_flags=FrameFlag.ERROR,
     flagged=rpc("SendMessage", send(), error=rpc_error(-32603, "INTERNAL_ERROR", _LEAKING_BODY)),
     clean=rpc("SendMessage", send(), error=rpc_error(-32603, "INTERNAL_ERROR", "it failed")),

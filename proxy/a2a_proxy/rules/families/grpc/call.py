@@ -33,7 +33,7 @@ _SERVICE_PARAMETERS = frozenset({b"a2a-version", b"a2a-extensions", b"x-a2a-exte
     "A2A-GRPC-001",
     "Content type is not application/grpc",
     Severity.ERROR,
-    section="1.0 10.1; gRPC over HTTP/2",
+    section="1.0 10.1; 0.3 3.2.2; gRPC over HTTP/2",
     hook_points=HookPoint.HEADS,
     bindings=GRPC,
     flagged=grpc("GetTask", _TASK_PARAMS, task(), reply_headers={"content-type": "application/grpc+json"}),

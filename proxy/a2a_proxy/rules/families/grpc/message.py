@@ -103,7 +103,7 @@ def compression(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-GRPC-007",
     "Message cannot be decoded",
     Severity.ERROR,
-    section="1.0 10.1",
+    section="1.0 10.1; 0.3 3.2.2",
     hook_points=_MESSAGE_HOOKS,
     bindings=GRPC,
     trigger_flags=FrameFlag.OTHER,

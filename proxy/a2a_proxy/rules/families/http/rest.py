@@ -34,7 +34,7 @@ _A2A_PATHS = (
     "A2A-HTTP-007",
     "Wrong HTTP method for a REST operation",
     Severity.ERROR,
-    section="1.0 5.3, 11.3",
+    section="1.0 5.3, 11.3; 0.3 3.2.3",
     hook_points=HookPoint.HEADS,
     bindings=REST | {Binding.OTHER},
     flagged=http("GET", "/message:send", status=405, reply_headers={"Allow": "POST"}),

@@ -215,7 +215,7 @@ def waiting(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-LAT-006",
     "Stream is closed late",
     Severity.INFO,
-    section="1.0 3.1.2",
+    section="1.0 3.1.2; 0.3 7.2",
     bindings=NETWORK,
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,

@@ -30,7 +30,7 @@ def _parse_error_response(id: Any) -> str:
     "A2A-RPC-007",
     "The id of a response differs from the id of its request",
     Severity.ERROR,
-    section="1.0 9.4.2; JSON-RPC 2.0",
+    section="1.0 9.4.2; 0.3 6.11.2; JSON-RPC 2.0",
     scope=EvidenceScope.EXCHANGE,
     bindings=ENVELOPE,
     trigger_flags=FrameFlag.UNCLEAN,
