@@ -283,6 +283,21 @@ def test_echoed_secrets_are_redacted(echo: str, others: int) -> None:
     assert_gone(redactor.text(f"cannot reach {echo}"))
 
 
+def test_headers_that_were_clean_are_redacted_once_their_secret_is_known() -> None:
+    redactor = Redactor(KEY)
+    echo = exchange(request_headers=((b"x-echo", PLAIN.encode()),))
+    assert redactor.exchange(echo) is echo
+    redactor.exchange(exchange(request_headers=((b"x-api-key", PLAIN.encode()),)))
+    assert_gone(redactor.exchange(echo), PLAIN)
+    assert_gone(redactor.exchange(exchange(response_headers=echo.request_headers)), PLAIN)
+
+
+@pytest.mark.parametrize("side", ["request_headers", "response_headers", "trailers"])
+def test_a_header_that_echoes_a_secret_of_a_later_header_is_redacted(side: str) -> None:
+    fields = ((b"x-echo", PLAIN.encode()), (b"x-api-key", PLAIN.encode()))
+    assert_gone(Redactor(KEY).exchange(exchange(**{side: fields})), PLAIN)
+
+
 def test_secrets_of_the_request_target_are_redacted_in_the_payload() -> None:
     """They are learned before the payload that repeats them, even if no header has them and the exchange is open."""
     head = exchange(target=f"/rpc?api_key={PLAIN}")
