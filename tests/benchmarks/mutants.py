@@ -173,8 +173,10 @@ def draw(places: list[list[Mutant]], count: int, seed: int) -> Iterator[tuple[Mu
 
 
 def _is_without_effect(node: Any) -> bool:
-    """Whether a node is in a block for type checkers, the size of a cache, the number of a constant that is a limit, or
-    one of `_CONFIGURATION`."""
+    """Whether a node is in a block for type checkers, the size of a cache, the number of a constant that is a limit, a
+    length in the table of key formats, which are facts that a test could only repeat, or one of `_CONFIGURATION`."""
+    if node.type == "number" and node.parent.type == "arglist" and "KeyFormat" in node.parent.parent.parent.get_code():
+        return True
     while node is not None:
         if node.type == "argument" and node.children[0].get_code().strip() in _CONFIGURATION:
             return True
