@@ -200,3 +200,62 @@ AGNO = (
     rpc("GetTask", "tasks/get", {"id": UNKNOWN, "contextId": "$context"}, path=f"{_AGNO}/v1/tasks:get"),
     Call("SendMessage", "/a2a/agents/none/v1/message:send", said03("hello")),
 )
+
+
+_ASSISTANT = "f6656b99-8bed-5a18-803c-1fe67bf265ce"
+"""LangGraph makes it of the name of the graph."""
+
+
+def langgraph(operation: str, method: str, params: Any, **more: Any) -> Call:
+    """A call to the assistant."""
+    return rpc(operation, method, params, path=f"/a2a/{_ASSISTANT}", **more)
+
+
+def langgraph1(method: str, params: Any, **more: Any) -> Call:
+    """A call of 1.0 to the assistant."""
+    return langgraph(method, method, params, headers=VERSION, **more)
+
+
+LANGGRAPH = (
+    Call("GetAgentCard", f"{CARD}?assistant_id={_ASSISTANT}"),
+    langgraph1("SendStreamingMessage", message1(HELLO1), keep=TASK),
+    langgraph1("SendMessage", message1(HELLO1), keep=TASK),
+    langgraph1("GetTask", {"id": "$task", "contextId": "$context"}),
+    langgraph1("SendMessage", message1({"text": "again"}, contextId="$context")),
+    langgraph1("SendMessage", message1({"text": "fail"})),
+    langgraph1("SendStreamingMessage", message1({"text": "fail"})),
+    langgraph1("CancelTask", {"id": "$task"}),
+    langgraph1("ListTasks", {"contextId": "$context"}),
+    langgraph1("GetTask", {"id": f"{UNKNOWN}:{UNKNOWN}"}),
+    langgraph1("GetExtendedAgentCard", {}),
+    langgraph("", "NoSuchMethod", {}),
+    langgraph("SendStreamingMessage", "message/stream", said03("hello")),
+    langgraph("SendMessage", "message/send", said03("hello"), keep={"old": "result.id", "context": "result.contextId"}),
+    langgraph("GetTask", "tasks/get", {"id": "$old", "contextId": "$context"}),
+    langgraph("CancelTask", "tasks/cancel", {"id": "$old"}),
+)
+
+_JS03_RPC, _JS03_REST = "/a2a/jsonrpc", "/a2a/rest/v1"
+JS03 = (
+    Call("GetAgentCard", CARD),
+    rpc("SendMessage", "message/send", said03("hello"), path=_JS03_RPC, keep={"task": "result.id"}),
+    Call("GetTask", f"{_JS03_REST}/tasks/$task"),
+    Call("SubscribeToTask", f"{_JS03_REST}/tasks/$task:subscribe", method="POST"),
+    Call("CancelTask", f"{_JS03_REST}/tasks/$task:cancel", method="POST"),
+    Call("SendMessage", f"{_JS03_REST}/message:send", said03("direct")),
+    Call("GetExtendedAgentCard", f"{_JS03_REST}/card"),
+    rpc("GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard", {}, path=_JS03_RPC),
+    rpc("", "NoSuchMethod", {}, path=_JS03_RPC),
+)
+
+BEEAI = (
+    Call("GetAgentCard", CARD),
+    rpc("SendStreamingMessage", "message/stream", said03("hello")),
+    rpc("SendMessage", "message/send", said03("hello")),
+    rpc("SendMessage", "message/send", said03("fail")),
+    rpc("GetTask", "tasks/get", {"id": UNKNOWN}),
+    rpc("CancelTask", "tasks/cancel", {"id": UNKNOWN}),
+    rpc("SubscribeToTask", "tasks/resubscribe", {"id": UNKNOWN}),
+    rpc("", "NoSuchMethod", {}),
+    Call("", "/health"),
+)

@@ -25,7 +25,7 @@ ENVIRONMENTS = PEERS.parent.parent / ".peers"
 SDK = {"sdk1", "sdk03", "js"}
 OLD_SDK = {"sdk1.0": "sdk1", "sdk1.1": "sdk1"}
 """Environments of older SDKs, each with the kind whose programs run in it."""
-FRAMEWORKS = {"fasta2a", "adk", "a2akit", "agno", "pythona2a"}
+FRAMEWORKS = {"fasta2a", "adk", "a2akit", "agno", "pythona2a", "langgraph", "beeai", "js03"}
 SOAK = {"phoenix", "mlflow", "traced", "chdb", "spark", *OLD_SDK}
 """Environments that are installed only on request."""
 OLD = {"0_1", "0_2", "vendor"}
@@ -39,7 +39,7 @@ def missing(*kinds: str) -> str | None:
     for kind in kinds:
         if kind in SDK | FRAMEWORKS | SOAK and not (ENVIRONMENTS / f"{kind}.stamp").is_file():
             return f"the {kind} environment is missing: run `python tests/peers/setup.py {kind}`"
-        if kind == "js" and shutil.which("node") is None:
+        if kind in ("js", "js03") and shutil.which("node") is None:
             return "node is not on PATH"
         if kind == "spark" and shutil.which("java") is None:
             return "java is not on PATH: Spark wants Java 17 or newer"
@@ -54,6 +54,8 @@ def command(role: str, kind: str) -> list[str]:
         return [sys.executable, str(PEERS / "generations" / f"{role}.py")]
     if kind == "js":
         return ["node", "--preserve-symlinks-main", str(ENVIRONMENTS / "js" / "js_client.mjs")]
+    if kind == "js03":
+        return ["node", "--preserve-symlinks-main", str(ENVIRONMENTS / "js03" / f"js03_{role}.mjs")]
     if role == "rows":
         return [str(ENVIRONMENTS / kind / "bin" / "python"), str(PEERS / "engines" / f"{kind}_rows.py")]
     if kind == "traced":

@@ -18,6 +18,7 @@ from a2a_proto.errors import ParseError, RenderError
 from a2a_proto.schema_sets import SCHEMA_SETS, SchemaSet
 
 if TYPE_CHECKING:
+    from a2a_proto.bad_text import find_bad_text
     from a2a_proto.dialect import choose_a2a_v1
     from a2a_proto.live import LivePayload, detect_live, proves_bidi
     from a2a_proto.pools import message_class, parse, pool
@@ -31,6 +32,7 @@ __all__ = [
     "SchemaSet",
     "choose_a2a_v1",
     "detect_live",
+    "find_bad_text",
     "from_dict",
     "message_class",
     "parse",
@@ -45,6 +47,7 @@ _MODULE_OF_NAME = {
     "LivePayload": "live",
     "choose_a2a_v1": "dialect",
     "detect_live": "live",
+    "find_bad_text": "bad_text",
     "from_dict": "render",
     "message_class": "pools",
     "parse": "pools",

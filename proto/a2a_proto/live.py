@@ -147,15 +147,15 @@ def _parse_fields(data: bytes) -> _Fields | None:
     fields: _Fields = {}
     at = 0
     while at < len(data):
-        key, at = _read_varint(data, at)
+        key, at = read_varint(data, at)
         kind, number = key & 7, key >> 3
         if at < 0 or not number or kind not in (_VARINT, 1, _LENGTH_DELIMITED, 5):
             return None
         value, content = 0, b""
         if kind == _VARINT:
-            value, at = _read_varint(data, at)
+            value, at = read_varint(data, at)
         elif kind == _LENGTH_DELIMITED:
-            size, at = _read_varint(data, at)
+            size, at = read_varint(data, at)
             content, at = data[at : at + size], at + size if at >= 0 else at
         else:
             at += 8 if kind == 1 else 4
@@ -165,7 +165,7 @@ def _parse_fields(data: bytes) -> _Fields | None:
     return fields
 
 
-def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
     """Return a base-128 number and the offset after it, or the offset -1 if it does not end within ten bytes."""
     value = 0
     for shift in range(0, 70, 7):

@@ -66,3 +66,28 @@ def test_a_deleted_folder_is_created_again(tmp_path: Path) -> None:
     assert segments.write([b"head", b"data", b"tail"]) == 3
     assert (tmp_path / "j").stat().st_mode & 0o777 == 0o700
     segments.close()
+
+
+def test_long_records_follow_each_other_in_one_segment(tmp_path: Path) -> None:
+    """A new segment begins only when this one is full."""
+    segments = JournalFiles(tmp_path, JournalLimits(segment_bytes=10_000, keep_free=0))
+    record = [bytes(4), bytes(20), bytes(3_000)]
+    for _ in range(4):
+        assert segments.write(record) == 3
+    assert segment_numbers(tmp_path) == [1]
+    assert segments.write(record) == 3
+    assert segment_numbers(tmp_path) == [1, 2]
+    segments.close()
+
+
+def test_space_of_deleted_segments_is_used_again(tmp_path: Path) -> None:
+    """The folder is measured again before the limit is reported."""
+    segments = JournalFiles(tmp_path, JournalLimits(segment_bytes=600, max_bytes=1000, keep_free=0))
+    assert segments.write([b"", b"", bytes(600)]) == 3
+    assert segments.write([b"", b"", bytes(200)]) == 3
+    assert segment_numbers(tmp_path) == [1, 2]
+    (tmp_path / "000001.a2aj").unlink()
+    assert segments.write([b"", b"", bytes(200)]) == 3
+    assert segments.write([b"", b"", bytes(800)]) == 0
+    assert segments.reason == "it has reached its limit of 1000 bytes"
+    segments.close()

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_proxy.capture.record_format import (
     RECORD_HEADER,
     SEGMENT_HEADER,
+    bytes_after,
     pack_record,
     previous_segment_end,
     scan_records,
     segment_header,
+    segment_path,
     unpack_head,
 )
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
@@ -102,3 +106,12 @@ def test_a_segment_header_of_another_version_is_refused() -> None:
     assert previous_segment_end(b"X" + good[1:]) is None
     assert previous_segment_end(good[:8] + b"\2" + good[9:]) is None
     assert len(good) == SEGMENT_HEADER.size
+
+
+def test_bytes_after_a_position_are_of_its_segment_and_later_ones(tmp_path: Path) -> None:
+    """A deleted segment has none; a position beyond the end is not negative."""
+    for number, size in ((1, 50), (2, 300), (3, 7)):
+        segment_path(tmp_path, number).write_bytes(bytes(size))
+    assert [bytes_after(tmp_path, at) for at in ((1, 50), (2, 100), (3, 7), (3, 9), (4, 5))] == [307, 207, 0, 0, 0]
+    segment_path(tmp_path, 1).unlink()
+    assert bytes_after(tmp_path, (1, 50)) == 307

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.present.objects import finding_object
 from a2a_proxy.recording.read.reader import Recording
@@ -88,7 +89,7 @@ def test_a_finding_is_a_json_line(proxy: Start, agent: Agent, tmp_path: Path) ->
     assert console["operation"] == checked["operation"] == "SendMessage"
     for each in (shown, checked):
         assert (each["section"], each["title"]) == (
-            all_rules()["A2A-RPC-002"].section,
+            all_rules()["A2A-RPC-002"].section_for(Dialect.V1_0),
             all_rules()["A2A-RPC-002"].title,
         )
 

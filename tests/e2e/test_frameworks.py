@@ -29,15 +29,21 @@ from support_proxy import proxy
 
 CARD, SEND, STREAM, GET, CANCEL = "GetAgentCard", "SendMessage", "SendStreamingMessage", "GetTask", "CancelTask"
 NO_OPERATION = ""
-A2AKIT_CLIENT = (
-    *(CARD, NO_OPERATION, STREAM, GET, CANCEL),
+HOOKS = (
     "CreateTaskPushNotificationConfig",
     "GetTaskPushNotificationConfig",
     "ListTaskPushNotificationConfigs",
     "DeleteTaskPushNotificationConfig",
+)
+A2AKIT_CLIENT = (
+    *(CARD, NO_OPERATION, STREAM, GET, CANCEL, *HOOKS),
     *(SEND, SEND, SEND, STREAM, CANCEL, GET),
 )
 """It begins with a call of its own, `health`."""
+JS03_CLIENT = (
+    *(CARD, SEND, GET, CANCEL, "SubscribeToTask", *HOOKS),
+    *(STREAM, SEND, SEND, SEND, STREAM, STREAM, CANCEL, GET, SEND),
+)
 
 
 @dataclass(frozen=True)
@@ -76,9 +82,15 @@ PAIRS = [
     Pair("a2akit --rest", client="a2akit", operations=A2AKIT_CLIENT, by_command=True),
     Pair("agno", tables.AGNO),
     Pair("agno", client="agno", operations=(CARD, SEND, SEND, STREAM, SEND)),
+    Pair("js03", tables.JS03),
+    Pair("js03", client="js03", operations=JS03_CLIENT),
+    Pair("js03", client="js03 --rest", operations=JS03_CLIENT),
     # Its streams have tasks without the envelope of JSON-RPC.
     Pair("pythona2a", tables.PYTHONA2A, undecodable=4, by_command=True),
     Pair("pythona2a", client="pythona2a", operations=(CARD, SEND, SEND, GET, CANCEL, GET, GET), by_command=True),
+    Pair("beeai", client="beeai", operations=(CARD, STREAM, SEND, SEND, STREAM), by_command=True),
+    Pair("beeai --jsonrpc", tables.BEEAI, by_command=True),
+    Pair("langgraph", tables.LANGGRAPH, by_command=True),
     Pair("adk --legacy", tables.ADK, by_command=True),
     Pair("adk --legacy", client="adk --legacy", operations=(CARD, STREAM, STREAM, STREAM), by_command=True),
 ]
@@ -150,9 +162,9 @@ def test_the_recording_is_whole(talk: Talk) -> None:
 
 @pytest.mark.peers
 def test_answers_and_events_are_recorded_as_they_were_sent(talk: Talk) -> None:
-    """Each once and in order; the card apart, whose addresses the proxy rewrites for the client."""
+    """Each once and in order; cards apart, whose addresses the proxy rewrites for the client."""
     for answer, row in zip(talk.answers, talk.recording.exchanges(), strict=bool(talk.answers)):
-        if row.exchange.binding is Binding.CARD:
+        if row.exchange.operation.endswith("AgentCard"):
             continue
         frames = [each.frame for each in talk.recording.frames(row.key)]
         said = [each.payload for each in frames if each.direction is Direction.TO_CLIENT and each.payload]

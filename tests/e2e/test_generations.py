@@ -79,7 +79,7 @@ def best_delay(talk: Talk, event: str, tmp_path: Path) -> float:
 
 def test_a_gap_is_reported_at_once_as_one(talk: Talk, tmp_path: Path) -> None:
     found = [each for each in talk.told("finding") if each["rule"] == "A2A-GEN-001"]
-    assert [each["summary"] for each in found] == ["generation 4 is missing: 3 is followed by 5 (agent)"]
+    assert [each["summary"] for each in found] == ["generation 4 is missing: 3 is followed by 5"]
     delay = best_delay(talk, "finding", tmp_path)
     print(f"a gap was on the console {delay * 1000:.0f} ms after the client had the event after it")
     assert delay < PROMPT
@@ -147,7 +147,7 @@ def test_the_console_describes_generations(tmp_path: Path) -> None:
     gap, healed = (
         next(number for number, line in enumerate(running.out) if word in line)
         for word in (
-            "A2A-GEN-001  #1.4 SendStreamingMessage  generation 4 is missing: 3 is followed by 5 (agent)",
+            "A2A-GEN-001 Generation gap  #1.4 (agent's event) SendStreamingMessage  must act: agent  generation 4 is",
             "  healed  task ",
         )
     )

@@ -40,6 +40,8 @@ SOAK_VENVS = {
     "sdk1.0": ("a2a-sdk[grpc,http-server]==1.0.3", "uvicorn>=0.30"),
     "sdk1.1": ("a2a-sdk[grpc,http-server]==1.1.5", "uvicorn>=0.30"),
     "pythona2a": ("python-a2a==0.5.10",),
+    "beeai": ("beeai-framework[a2a]==0.1.85", "uvicorn>=0.30"),
+    "langgraph": ("langgraph-cli[inmem]==0.4.40",),
     "phoenix": ("arize-phoenix==20.26.*",),
     "mlflow": ("mlflow==3.17.*",),
     "traced": (
@@ -55,6 +57,9 @@ SOAK_VENVS = {
 """Older SDKs for `tests/e2e/test_real_peers.py`; frameworks for `tests/e2e/test_frameworks.py`; tracing backends and
 agents that send spans of their own for `tests/e2e/test_backends.py`; an S3 server for `tests/benchmarks/lake.py`;
 ClickHouse in a process, and Spark, which needs Java 17 or newer, for `tests/archive/test_engines.py`."""
+
+JS03 = ("@a2a-js/sdk@0.3.13", "express@5.2.1")
+"""The JavaScript SDK 0.3 and the HTTP server that it runs in."""
 
 MERMAID = "mermaid@11.17.2"
 """For `tests/inspect/formats/test_mermaid_in_chromium.py` only."""
@@ -106,6 +111,14 @@ def make_js(folder: Path) -> None:
     (folder / "js_client.mjs").symlink_to(os.path.relpath(HERE / "clients" / "js_client.mjs", folder))
 
 
+def make_js03(folder: Path) -> None:
+    """The JavaScript SDK 0.3, with links to the programs that run with it."""
+    folder.mkdir(parents=True)
+    npm_install(folder, *JS03)
+    for program in (HERE / "frameworks").glob("js03_*.mjs"):
+        (folder / program.name).symlink_to(os.path.relpath(program, folder))
+
+
 def make_programs(check: bool) -> None:
     """Fetch the Debian programs of some tests; if one cannot be fetched, the message says so and its tests are
     skipped."""
@@ -129,6 +142,7 @@ def makers(*, soak: bool) -> dict[str, tuple[str, Callable[[Path], None]]]:
         wanted[name] = f"python {version}\n" + "\n".join(requirements), partial(make_venv, requirements)
     package = hashlib.sha256((HERE / "js" / "package.json").read_bytes()).hexdigest()
     wanted["js"] = f"package.json {package}", make_js
+    wanted["js03"] = " ".join(JS03), make_js03
     if soak:
         wanted["mermaid"] = MERMAID, make_mermaid
     return wanted

@@ -6,6 +6,7 @@ import gc
 
 from a2a_proto import from_dict
 from a2a_proxy.model.frame import EventKind
+from a2a_proxy.protocol.proto_summary import bare_id
 from a2a_proxy.protocol.schema import decoder_for
 
 
@@ -16,3 +17,7 @@ def test_readers_outlive_the_classes_of_nested_messages() -> None:
     decoder_for.cache_clear()
     made = decoder_for("lf.a2a.v1.StreamResponse")
     assert made.summarise(made.parse(data))[:3] == (EventKind.TASK, "t", "c")
+
+
+def test_the_task_id_is_read_from_a_resource_name() -> None:
+    assert bare_id("tasks/t1") == bare_id("tasks/t1/pushNotificationConfigs/c1") == bare_id("t1") == "t1"

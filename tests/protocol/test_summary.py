@@ -3,7 +3,15 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.protocol.summary import STATE_LABELS, generation_number, state_number
+from a2a_proxy.model.frame import EventKind
+from a2a_proxy.protocol.summary import (
+    STATE_LABELS,
+    generation_number,
+    generation_or_none,
+    int64,
+    make_summary,
+    state_number,
+)
 
 
 @pytest.mark.parametrize(
@@ -58,3 +66,17 @@ def test_labels() -> None:
 def test_generations(value: object, number: int) -> None:
     """int64 comes as a string or a number (Q-31)."""
     assert generation_number(value) == number
+
+
+@pytest.mark.parametrize("value", [-(2**63), -(2**62), 2**63 - 1])
+def test_every_64_bit_number_is_kept(value: int) -> None:
+    assert int64(value) == generation_or_none(value) == generation_or_none(str(value)) == value
+
+
+@pytest.mark.parametrize("value", [-(2**63) - 1, 2**63, "7", None])
+def test_a_value_that_is_not_a_64_bit_number_counts_as_0(value: object) -> None:
+    assert int64(value) == 0
+
+
+def test_a_summary_without_further_facts_has_no_generation() -> None:
+    assert generation_number(make_summary(EventKind.TASK, "t")[6]) == 0

@@ -291,3 +291,12 @@ def test_hostile_payloads_take_linear_time(unit: str) -> None:
     for start in ("", '["jwt",'):
         Redactor(KEY).frame(frame((start + text).encode()), None)
         Redactor(KEY).frame(frame((start + text).encode(), STREAM), None)
+
+
+def test_only_the_secret_part_of_a_form_is_replaced() -> None:
+    """The part ends at the next boundary."""
+    head = "Content-Disposition: form-data; name="
+    form = f'--b{CRLF}{head}"password"{CRLF * 2}{SECRET}{CRLF}--b{CRLF}{head}"city"{CRLF * 2}Paris{CRLF}--b--'
+    clean = Redactor(KEY).text(form)
+    assert SECRET not in clean
+    assert clean.endswith(form.partition(SECRET)[2])

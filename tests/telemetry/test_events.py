@@ -25,8 +25,9 @@ def test_state_changes_are_events() -> None:
 
 def test_a_gap_event_has_the_expected_generations() -> None:
     passage = CallEvents()
-    missing = "generations 4 to 6 are missing: 3 is followed by 7 (agent)"
-    passage.add_finding(Finding("A2A-GEN-001", Severity.ERROR, 5, missing, task_id=TASK))
+    missing = "generations 4 to 6 are missing: 3 is followed by 7"
+    evidence = {"missing": "4-6"}
+    passage.add_finding(Finding("A2A-GEN-001", Severity.ERROR, 5, missing, task_id=TASK, evidence=evidence))
     passage.add_finding(Finding("A2A-SSE-001", Severity.WARNING, 4, "no event"))
     events, _ = passage.events()
     assert [each.name for each in events] == ["a2a_proxy.finding", "a2a_proxy.finding", "a2a_proxy.generation_gap"]

@@ -182,3 +182,22 @@ def test_brotli_is_used_if_installed(monkeypatch):
     assert decoder.problem == "broken"
     monkeypatch.setitem(sys.modules, "brotli", None)
     assert ContentDecoder(b"br").problem == "no decoder for content coding br"
+
+
+def test_the_limit_in_a_problem_is_the_number_of_decoded_bytes():
+    """Of all pieces up to the limit, not of the last piece."""
+    wire = gzip.compress(bytes(content.RATIO_SLACK * 3))
+    decoder, out = ContentDecoder(b"gzip"), 0
+    for start in range(0, len(wire), 100):
+        out += len(decoder.feed(wire[start : start + 100]))
+        if decoder.problem:
+            break
+    assert decoder.problem.endswith(f" become more than {out}")
+
+
+def test_deflate_without_header_is_recognised_by_the_method_in_the_first_byte():
+    """The first two bytes are divisible by 31, as those of a header, but the method is not 8."""
+    plain = b"twenty-one characters"
+    wire = b"\x09\x15\x00\xea\xff" + plain
+    assert int.from_bytes(wire[:2], "big") % 31 == 0
+    assert ContentDecoder(b"deflate").feed(wire) == plain

@@ -21,6 +21,7 @@ HELLO = bytes.fromhex("1603010200010001fc0303")
         (b"\r\n\r\nM-SEARCH * HTTP/1.1\r\n", ProtocolKind.HTTP1),
         (HELLO, ProtocolKind.TLS),
         (b"\x16\x03\x01\x00\x04\x02...", ProtocolKind.OPAQUE),
+        (b"\x16\x03\x01\x00\x04\x00...", ProtocolKind.OPAQUE),
         (b"\x16\x02", ProtocolKind.OPAQUE),
         (b"SSH-2.0-OpenSSH_9.6 x\r\n", ProtocolKind.OPAQUE),
         (b"*1\r\n$4\r\nPING\r\n", ProtocolKind.OPAQUE),

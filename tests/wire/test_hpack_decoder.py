@@ -108,3 +108,15 @@ def test_each_kind_of_error_is_named(block):
     """Index 0, index beyond the table, cut integer, long integer, late update, large update, cut string."""
     with pytest.raises(HpackError):
         HpackDecoder().decode(block)
+
+
+def test_a_table_keeps_as_many_entries_as_its_size_allows():
+    """A table of 100 bytes holds an entry of 100 bytes, or two of 50; older entries are no longer addressable."""
+    decoder = ours()
+    size_100, indexed_62, indexed_64 = b"\x3f\x45", b"\xbe", b"\xc0"
+    assert decoder.decode(size_100 + b"\x40\x01a\x43" + b"v" * 67 + indexed_62) == [(b"a", b"v" * 67)] * 2
+    for number in range(5):
+        decoder.decode(b"\x40\x01%d\x11" % number + b"v" * 17)
+    assert decoder.decode(b"\xbe\xbf") == [(b"4", b"v" * 17), (b"3", b"v" * 17)]
+    with pytest.raises(HpackError):
+        decoder.decode(indexed_64)

@@ -471,3 +471,8 @@ def test_raw_binary_metadata_reaches_the_head():
     value = b"\0" + base64.b64decode("/+7dzA==")
     _, out = decode([(UP, frame(1, 4, 1, BLOCK + literal(b"x-bin", value)))], start=upstream())
     assert out[-1].headers[-1] == (b"x-bin", value)
+
+
+def test_padding_beyond_the_frame_is_reported_with_both_sizes():
+    _, out = decode([(UP, frame(0, 8, 1, b"\x05abc"))], start=upstream())
+    assert out[-1].got == "4 bytes, padding 5"

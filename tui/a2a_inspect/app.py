@@ -106,7 +106,7 @@ class InspectApp(ThemedApp):
         here = {found.binding.id for found in self.screen.active_bindings.values() if found.binding.id}
         self.push_screen(Help(list_actions(KEY_SCOPES, self._user_keymap), here))
 
-    def run(self, *given: Any, **options: Any) -> int | None:
+    def run(self, *arguments: Any, **options: Any) -> int | None:
         """Run the application, with modules that are loaded by now exempt from garbage collection.
 
         Collecting them delayed keys by 60 ms. Threads also switch more often: see `_THREAD_SWITCH_INTERVAL`.
@@ -114,7 +114,7 @@ class InspectApp(ThemedApp):
         gc.freeze()
         self._signals = end_signals()
         sys.setswitchinterval(_THREAD_SWITCH_INTERVAL)
-        return super().run(*given, **options)
+        return super().run(*arguments, **options)
 
     def _end(self, number: int) -> None:
         """End as after Ctrl-C. After SIGHUP the terminal is gone, so its streams are discarded first."""

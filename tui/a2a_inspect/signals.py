@@ -17,13 +17,13 @@ def interrupt_on_signals() -> Iterator[None]:
     For commands, in the main thread.
     """
     before = {number: signal.getsignal(number) for number in _SIGNALS}
-    heard = [number for number, handler in before.items() if handler is signal.SIG_DFL]
-    for number in heard:
+    numbers = [number for number, handler in before.items() if handler is signal.SIG_DFL]
+    for number in numbers:
         signal.signal(number, _raise_interrupt)
     try:
         yield
     finally:
-        for number in heard:
+        for number in numbers:
             signal.signal(number, signal.SIG_DFL)
 
 

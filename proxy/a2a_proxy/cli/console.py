@@ -236,9 +236,12 @@ class TextConsole:
 
 def _finding_line(status: FindingStatus) -> str:
     finding = status.finding
-    first = f"{text.format_time(finding.at)}  {finding.severity.name.lower():8}{finding.rule}"
-    where = " ".join(filter(None, (text.finding_location(finding), make_visible(status.operation))))
-    return "  ".join(filter(None, (first, where, make_visible(finding.summary))))
+    severity = finding.severity.name.lower()
+    first = f"{text.format_time(finding.at)}  {severity:8}{finding.rule} {make_visible(status.title)}".rstrip()
+    where = " ".join(filter(None, (text.finding_place(finding), make_visible(status.operation))))
+    actor = finding.evidence.get("actor", "")
+    who = f"must act: {make_visible(actor)}" if actor else ""
+    return "  ".join(filter(None, (first, where, who, make_visible(finding.summary))))
 
 
 def _healed_line(status: GapClosedStatus) -> str:
@@ -281,7 +284,9 @@ class JsonConsole:
                     "exchange", live=status.live, upstream=status.upstream, **exchange_object(status.exchange)
                 )
         elif isinstance(status, FindingStatus):
-            self._print_event("finding", operation=status.operation, **finding_object(status.finding))
+            self._print_event(
+                "finding", operation=status.operation, title=status.title, **finding_object(status.finding)
+            )
         elif isinstance(status, GapClosedStatus):
             self._print_event("healed", **healed_object(status))
         elif isinstance(status, LinesSkipped):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 
 import msgspec
 
@@ -13,6 +13,16 @@ class Severity(IntEnum):
     INFO = 1
     WARNING = 2
     ERROR = 3
+
+
+class Actor(StrEnum):
+    """The party that must act on a finding, as recorded in its evidence under `actor`."""
+
+    AGENT = "agent"
+    CLIENT = "client"
+    EITHER = "client or agent"
+    BETWEEN = "something between"
+    """A proxy, gateway or connection between client and agent."""
 
 
 class Finding(msgspec.Struct, frozen=True):

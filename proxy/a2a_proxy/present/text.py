@@ -78,6 +78,15 @@ def finding_location(finding: Finding) -> str:
     return f"#{finding.exchange}" + (f".{finding.seq}" if finding.seq >= 0 else "")
 
 
+def finding_place(finding: Finding) -> str:
+    """Return the place of a finding for people: `#1.3 (agent's event)`, `#1 (whole exchange)` or `connection 2`."""
+    location = finding_location(finding)
+    if not location:
+        return f"connection {finding.connection}" if finding.connection else ""
+    words = finding.evidence.get("frame", "") if finding.seq >= 0 else "whole exchange"
+    return f"{location} ({words})" if words else location
+
+
 def outcome_label(exchange: Exchange) -> str:
     """Return the outcome as shown to the user: a long poll that the agent holds `waits`."""
     return "waits" if exchange.waits else outcome_of(exchange)

@@ -9,7 +9,7 @@ import msgspec
 
 from a2a_proxy.model.chunk import ConnectionFacts, Direction
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.finding import Actor, Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, HeadRole, Undecodable
 from a2a_proxy.protocol.errors import header_value
@@ -330,7 +330,8 @@ def unread_note(event: Undecodable) -> str:
 
 def unread_finding(event: Undecodable, connection: int, exchange: int = 0, seq: int = -1) -> Finding:
     """Return the finding about bytes that cannot be decoded."""
-    evidence = {"offset": str(event.offset)}
+    sender = Actor.CLIENT if event.direction == TO_AGENT else Actor.AGENT
+    evidence = {"offset": str(event.offset), "actor": sender.value}
     return Finding(
         "UNDECODABLE", Severity.ERROR, event.at, unread_note(event), connection, exchange, seq, evidence=evidence
     )

@@ -113,6 +113,8 @@ class _Event(msgspec.Struct, gc=False, array_like=True):
     state: int
     is_change: bool
     """Whether the event is known to be a counted change: an artifact, or a state other than the previous one."""
+    artifact_id: str = ""
+    """The artifact of an artifact update."""
 
 
 class _Gap(msgspec.Struct):
@@ -160,6 +162,7 @@ class GenerationReport(msgspec.Struct, frozen=True, gc=False):
     content: str = ""
     """Digest of an event's content, equal on all bindings; empty if events of different streams are not compared."""
     state: int = 0
+    artifact_id: str = ""
     audience: str = ""
     """Version that the client speaks: agents need not send generations to older clients."""
     progress: bool = False
@@ -428,7 +431,9 @@ class TaskGenerations(msgspec.Struct):
 
     def _compare_event(self, report: GenerationReport, found: list[Verdict]) -> None:
         """Remember the event, and compare it with the event of the same number in another exchange."""
-        here = _Event(report.content, report.exchange, int(report.event), report.state, report.change)
+        here = _Event(
+            report.content, report.exchange, int(report.event), report.state, report.change, report.artifact_id
+        )
         known = self.events.get(report.number)
         if known is None or (here.is_change and not known.is_change):
             _put_bounded(self.events, report.number, here, MAX_KNOWN_EVENTS)

@@ -51,6 +51,7 @@ from a2a_proxy.recorder.status_writer import SendStatus
 from a2a_proxy.recording.errors import PositionConflict, RecordingError
 from a2a_proxy.redaction import Redactor, redactor
 from a2a_proxy.redaction.policy import policy_of
+from a2a_proxy.rules.define.other_findings import finding_title
 
 _COMMIT_INTERVAL = 100_000_000
 """ns between commits: a viewer sees a frame at most this long after it was relayed."""
@@ -305,7 +306,7 @@ class _RecorderLoop:
         operations = {exchange.id: exchange.operation for exchange in changes.exchanges}
         for finding in sorted(findings, key=lambda each: each.severity, reverse=True):
             operation = operations.get(finding.exchange) or self._open_exchanges.operation_of(finding.exchange)
-            self._send_status(FindingStatus(finding, operation), now)
+            self._send_status(FindingStatus(finding, operation, finding_title(finding.rule)), now)
         for task_id, missed in changes.healed:
             self._send_status(
                 GapClosedStatus(

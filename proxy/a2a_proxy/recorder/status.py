@@ -43,6 +43,8 @@ class FindingStatus(msgspec.Struct, frozen=True, tag="found"):
     finding: Finding
     operation: str = ""
     """Operation of its exchange; empty if that has ended, or has none."""
+    title: str = ""
+    """Title of its rule."""
 
 
 class GapClosedStatus(msgspec.Struct, frozen=True, tag="healed"):

@@ -55,6 +55,8 @@ class RuleContext:
     """Sequence number of the frame at which the rule scheduled this deadline."""
     due_note = ""
     """The note passed to `schedule_due`."""
+    due_at = 0
+    """Time of the deadline, ns."""
     _agent: AgentRecord | None = None
     _cache: dict[str, Any] | None = None
     _request_header_map: dict[str, bytes] | None = None
@@ -302,8 +304,14 @@ class RuleContext:
 
     # --- time ---------------------------------------------------------------------------------------------------
 
+    @property
+    def is_early(self) -> bool:
+        """Whether the session ended before the deadline, which is settled now."""
+        return self.at < self.due_at
+
     def schedule_due(self, seconds: float, note: str = "", record: ExchangeRecord | None = None) -> None:
-        """Call the rule's `due` after `seconds` for this exchange or for `record`; `note` becomes `due_note`.
+        """Call the rule's `due` after `seconds` for this exchange or for `record`; `note` becomes `due_note`. If the
+        session ends first, `Rule.settled_at_end` decides.
 
         The delay is at least 1 ns, so a rule that keeps rescheduling itself for a remaining time terminates however
         small the remainder is.

@@ -54,7 +54,12 @@ def test_the_manual_page_equals_the_generated_one(tmp_path: Path) -> None:
 
 def test_an_unknown_rule_is_an_error(tmp_path: Path) -> None:
     """It says so, instead of naming a rule that has nothing to do with it."""
-    assert "UNDECODABLE is not a rule: bytes that cannot be read" in say(tmp_path, "undecodable").err
+    for ident in ("UNDECODABLE", "recorder", "RULES", "MIGRATION", "PROBE"):
+        out = say(tmp_path, ident).out
+        assert out.startswith(f"{ident.upper()}  ")
+        assert "\nnot a rule\n" in out
+    assert json.loads(say(tmp_path, "undecodable", "--json").out)["title"] == "Bytes that cannot be decoded"
+    assert "UNDECODABLE is not a rule" in say(tmp_path, "undecodable", "--markdown").err
 
 
 def test_one_rule_as_markdown(tmp_path: Path) -> None:

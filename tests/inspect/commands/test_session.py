@@ -199,6 +199,6 @@ def test_rules_are_explained_once_and_findings_have_evidence(tmp_path: Path) -> 
     made.finish(STARTED)
     out = [line.strip() for line in said(path, "show", path)]
     what = all_rules()["A2A-SCH-001"].description[:40]
-    assert [line for line in out if line.startswith("at ")] == ["at id; value: null", "at id␛"]
+    assert [line for line in out if line.startswith("at ")] == ["at id; found: null", "at id␛"]
     (meant,) = (index for index, line in enumerate(out) if line.startswith(what))
-    assert out[meant - 1] == "at id; value: null"
+    assert out[meant - 1] == "at id; found: null"

@@ -16,7 +16,7 @@ from a2a_inspect.data.frame_summary import flatten_line_ends
 from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.mermaid import write
 from a2a_inspect.lanes.mermaid import diagram_lines
-from a2a_inspect.lanes.model import LaneRow, PartyLane, PartyRole, RowKind
+from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane, PartyRole
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
@@ -83,7 +83,7 @@ async def test_payload_text_is_not_interpreted(tmp_path: Path) -> None:
     async with program(tmp_path) as page:
         for word in HOSTILE:
             lanes = [PartyLane("client", PartyRole.CLIENT), PartyLane(word, PartyRole.AGENT)]
-            rows = [_message(word), LaneRow(RowKind.FINDING, 0, 0, 0, 1, 1, word, 1, 1, 1)]
+            rows = [_message(word), LaneRow(LaneRowKind.FINDING, 0, 0, 0, 1, 1, word, 1, 1, 1)]
             texts = await drawn(page, "\n".join(diagram_lines(lanes, rows, len(rows))))
             said = [each.split() for each in texts]
             assert said.count(flatten_line_ends(make_visible(word)).split()) == 4, (
@@ -105,4 +105,4 @@ async def test_the_longest_diagram_is_drawn(tmp_path: Path) -> None:
 
 
 def _message(text: str) -> LaneRow:
-    return LaneRow(RowKind.FRAME, 0, 0, 0, 0, 1, text, 1, 1, 0, 5, FrameKind.REQUEST)
+    return LaneRow(LaneRowKind.FRAME, 0, 0, 0, 0, 1, text, 1, 1, 0, 5, FrameKind.REQUEST)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from a2a_inspect.lanes.layout import MARGIN, MIN_LANE_WIDTH, format_elapsed, lane_head, make_geometry, paint_row
-from a2a_inspect.lanes.model import LaneRow, PartyLane, PartyRole, RowKind
+from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane, PartyRole
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 
@@ -18,7 +18,12 @@ LANES = [PartyLane("client", PartyRole.CLIENT), *(PartyLane(f"agent:{n}", PartyR
 
 
 def row(source: int = 0, target: int = 1, text: str = "hello", **more: Any) -> LaneRow:
-    values: dict[str, Any] = {"what": RowKind.FRAME, "at": 0, "since_start": 1_500_000_000, "since_before": 12_000_000}
+    values: dict[str, Any] = {
+        "what": LaneRowKind.FRAME,
+        "at": 0,
+        "since_start": 1_500_000_000,
+        "since_before": 12_000_000,
+    }
     values |= {"source": source, "target": target, "text": text, "session": 1, "exchange": 1, "seq": 0}
     return LaneRow(**{**values, "kind": FrameKind.EVENT, **more})
 
@@ -59,12 +64,12 @@ def test_lanes_that_do_not_fit_share_the_last_column() -> None:
 
 def test_marks_are_drawn_between_the_lanes() -> None:
     """With a sign in the margin and on the lane that they are about."""
-    found = row(1, 1, "error  A2A-GEN-001", what=RowKind.FINDING, severity=Severity.ERROR, kind=None)
+    found = row(1, 1, "error  A2A-GEN-001", what=LaneRowKind.FINDING, severity=Severity.ERROR, kind=None)
     painted = paint_row(found, make_geometry(61, LANES[:2]))
     assert ("error  A2A-GEN-001", "list--bad") in painted
     line = "".join(said for said, _ in painted)
     assert line.split() == ["!", "│", "error", "A2A-GEN-001", "!"]
-    assert drawn(61, 2, row(what=RowKind.PAUSE, since_before=4_200_000_000, text="")).split() == [
+    assert drawn(61, 2, row(what=LaneRowKind.PAUSE, since_before=4_200_000_000, text="")).split() == [
         "┊",
         *["4.2", "s", "of", "silence"],
         "┊",
@@ -80,7 +85,7 @@ def test_the_times_of_a_row() -> None:
     assert format_elapsed(36_000_000_000_000) == "+10:00:00"
 
 
-@pytest.mark.parametrize("what", list(RowKind))
+@pytest.mark.parametrize("what", list(LaneRowKind))
 @given(
     width=st.integers(0, 200),
     count=st.integers(1, 7),
@@ -89,7 +94,7 @@ def test_the_times_of_a_row() -> None:
     kind=st.sampled_from(FrameKind),
 )
 def test_every_row_has_the_same_width(
-    what: RowKind, width: int, count: int, ends: tuple[int, int], text: str, kind: FrameKind
+    what: LaneRowKind, width: int, count: int, ends: tuple[int, int], text: str, kind: FrameKind
 ) -> None:
     """Whatever it says, in any script, between any lanes; and nothing that could act on a terminal gets through."""
     places = make_geometry(width, LANES[:count])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_inspect.lanes.mermaid import diagram_lines
-from a2a_inspect.lanes.model import LaneRow, PartyLane, PartyRole, RowKind
+from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane, PartyRole
 from a2a_proxy.model.frame import FrameKind
 
 LANES = [PartyLane("client", PartyRole.CLIENT), PartyLane("agent:1; drop", PartyRole.AGENT)]
@@ -14,11 +14,11 @@ LANES = [PartyLane("client", PartyRole.CLIENT), PartyLane("agent:1; drop", Party
 def test_a_diagram() -> None:
     """Messages, a broken stream, notes; nothing that a peer says is read as the language's own."""
     rows = [
-        LaneRow(RowKind.FRAME, 0, 0, 0, 0, 1, "ask #1;\x1b\n<b> $$x$$\n", 1, 1, 0, 5, FrameKind.REQUEST),
-        LaneRow(RowKind.PAUSE, 0, 0, 2_000_000_000, 0, 0, "", 1, 0, -1),
-        LaneRow(RowKind.FRAME, 0, 0, 0, 1, 0, "", 1, 1, 1, 6, FrameKind.EVENT),
-        LaneRow(RowKind.FINDING, 0, 0, 0, 1, 1, "error  A2A-X-001", 1, 1, 1),
-        LaneRow(RowKind.FRAME, 0, 0, 0, 1, 0, "agent broke off", 1, 1, 2, 7, FrameKind.CUT),
+        LaneRow(LaneRowKind.FRAME, 0, 0, 0, 0, 1, "ask #1;\x1b\n<b> $$x$$\n", 1, 1, 0, 5, FrameKind.REQUEST),
+        LaneRow(LaneRowKind.PAUSE, 0, 0, 2_000_000_000, 0, 0, "", 1, 0, -1),
+        LaneRow(LaneRowKind.FRAME, 0, 0, 0, 1, 0, "", 1, 1, 1, 6, FrameKind.EVENT),
+        LaneRow(LaneRowKind.FINDING, 0, 0, 0, 1, 1, "error  A2A-X-001", 1, 1, 1),
+        LaneRow(LaneRowKind.FRAME, 0, 0, 0, 1, 0, "agent broke off", 1, 1, 2, 7, FrameKind.CUT),
     ]
     assert list(diagram_lines(LANES, rows, len(rows))) == [
         "sequenceDiagram",
@@ -35,13 +35,13 @@ def test_a_diagram() -> None:
 @pytest.mark.parametrize("word", ["wrap", "nowrap"])
 def test_wrap_commands_in_text_are_escaped(word: str) -> None:
     """The language takes `wrap:` at its beginning as a command, and away."""
-    rows = [LaneRow(RowKind.FRAME, 0, 0, 0, 0, 1, f"{word}: it", 1, 1, 0, 5, FrameKind.REQUEST)]
+    rows = [LaneRow(LaneRowKind.FRAME, 0, 0, 0, 0, 1, f"{word}: it", 1, 1, 0, 5, FrameKind.REQUEST)]
     assert list(diagram_lines(LANES, rows, len(rows)))[-1] == f"    L0->>L1: {word}#58; it"
 
 
 def test_long_texts_are_broken_into_lines() -> None:
     """Lines of 48 characters, three at most: a diagram as wide as its longest text cannot be read."""
-    rows = [LaneRow(RowKind.FRAME, 0, 0, 0, 0, 1, "word; " * 40, 1, 1, 0, 5, FrameKind.REQUEST)]
+    rows = [LaneRow(LaneRowKind.FRAME, 0, 0, 0, 0, 1, "word; " * 40, 1, 1, 0, 5, FrameKind.REQUEST)]
     (line,) = list(diagram_lines(LANES, rows, 1))[3:]
     lines = line.partition(": ")[2].replace("#59;", ";").split("<br/>")
     assert [len(each) <= 48 for each in lines] == [True] * 3
@@ -51,7 +51,7 @@ def test_long_texts_are_broken_into_lines() -> None:
 def test_the_length_of_a_diagram_is_limited() -> None:
     """50,000 UTF-16 units; how many rows are left out stands at its end."""
     rows = [
-        LaneRow(RowKind.FRAME, 0, 0, 0, 0, 1, f"{number} " + "😀" * 20, 1, 1, number, 5, FrameKind.EVENT)
+        LaneRow(LaneRowKind.FRAME, 0, 0, 0, 0, 1, f"{number} " + "😀" * 20, 1, 1, number, 5, FrameKind.EVENT)
         for number in range(2000)
     ]
     lines = list(diagram_lines(LANES, rows, 2000))

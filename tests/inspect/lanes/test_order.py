@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_inspect.lanes.model import LaneMark, RowKind
+from a2a_inspect.lanes.model import LaneMark, LaneRowKind
 from a2a_inspect.lanes.order import PAUSE_ENTRY, FrameKey, RowOrder, TurnEffect
 from support_inspect import MS
 
@@ -51,11 +51,11 @@ def test_a_second_without_a_frame_is_a_pause() -> None:
 def test_marks_follow_their_frames_and_turns_precede_them() -> None:
     """A pause before a turn precedes its heading; marks without a frame are placed by time, or at the end."""
     marks = [
-        LaneMark(RowKind.TURN, 0, 1, 2, "turn 2"),
-        LaneMark(RowKind.FINDING, 0, 1, 2, "found"),
-        LaneMark(RowKind.MISSED, 1 * MS, 1, -1, "missed"),
-        LaneMark(RowKind.FINDING, 7 * MS, 1, 77, "of a frame that is not there"),
-        LaneMark(RowKind.FINDING, 9000 * MS, 1, -1, "late"),
+        LaneMark(LaneRowKind.TURN, 0, 1, 2, "turn 2"),
+        LaneMark(LaneRowKind.FINDING, 0, 1, 2, "found"),
+        LaneMark(LaneRowKind.MISSED, 1 * MS, 1, -1, "missed"),
+        LaneMark(LaneRowKind.FINDING, 7 * MS, 1, 77, "of a frame that is not there"),
+        LaneMark(LaneRowKind.FINDING, 9000 * MS, 1, -1, "late"),
     ]
     made = order([seen(1, 1), seen(2, 3000), seen(3, 3001)], *marks)
     assert laid(made) == [
@@ -84,12 +84,14 @@ def test_client_waits_are_measured(asks: TurnEffect, words: str) -> None:
 
 
 def test_marks_are_visited_in_order() -> None:
-    made = order([seen(1, 0), seen(2, 1), seen(3, 2)], *(LaneMark(RowKind.FINDING, 0, 1, n, f"f{n}") for n in (1, 3)))
-    assert made.next_mark(0, 1, (RowKind.FINDING,)) == 1
-    assert made.next_mark(1, 1, (RowKind.FINDING,)) == 4
-    assert made.next_mark(4, 1, (RowKind.FINDING,)) is None
-    assert made.next_mark(4, -1, (RowKind.FINDING,)) == 1
-    assert made.next_mark(0, 1, (RowKind.WAIT,)) is None
+    made = order(
+        [seen(1, 0), seen(2, 1), seen(3, 2)], *(LaneMark(LaneRowKind.FINDING, 0, 1, n, f"f{n}") for n in (1, 3))
+    )
+    assert made.next_mark(0, 1, (LaneRowKind.FINDING,)) == 1
+    assert made.next_mark(1, 1, (LaneRowKind.FINDING,)) == 4
+    assert made.next_mark(4, 1, (LaneRowKind.FINDING,)) is None
+    assert made.next_mark(4, -1, (LaneRowKind.FINDING,)) == 1
+    assert made.next_mark(0, 1, (LaneRowKind.WAIT,)) is None
     assert (made.index_of(3), made.index_of(77)) == (3, None)
 
 
@@ -103,7 +105,7 @@ def test_nothing_is_lost_and_time_goes_down(gaps: list[int], marks: list[tuple[i
     for number, gap in enumerate(gaps, 1):
         at += gap
         frames.append(seen(number, at))
-    given_marks = [LaneMark(RowKind.FINDING, when * MS, 1, seq, f"m{n}") for n, (seq, when) in enumerate(marks)]
+    given_marks = [LaneMark(LaneRowKind.FINDING, when * MS, 1, seq, f"m{n}") for n, (seq, when) in enumerate(marks)]
     made = order(frames, *given_marks)
     assert [entry for entry in made.entries if entry > 0] == [frame.id for frame in frames]
     assert sorted(mark.text for mark in made.marks) == sorted(mark.text for mark in given_marks)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from a2a_inspect.data.positions import PAGE
-from a2a_inspect.lanes.model import RowKind
+from a2a_inspect.lanes.model import LaneRowKind
 from a2a_inspect.lanes.read import LaneConversation
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.finding import Finding, Severity
@@ -46,7 +46,7 @@ def test_every_frame_of_a_conversation_has_a_row(cassette: Path) -> None:
             conversation = LaneConversation(recording, row.key)
             seen |= conversation.exchanges
             rows = conversation.rows(0, len(conversation.order))
-            frames = [each for each in rows if each.what is RowKind.FRAME]
+            frames = [each for each in rows if each.what is LaneRowKind.FRAME]
             there = [
                 each for number in conversation.exchanges for each in recording.frames(make_key(row.session, number))
             ]
@@ -55,7 +55,7 @@ def test_every_frame_of_a_conversation_has_a_row(cassette: Path) -> None:
             found = sum(
                 1 for n in conversation.exchanges for _ in recording.findings(exchange=make_key(row.session, n))
             )
-            assert sum(each.what is RowKind.FINDING for each in rows) == found
+            assert sum(each.what is LaneRowKind.FINDING for each in rows) == found
             assert all(0 <= each.source < len(conversation.lanes) > each.target >= 0 for each in rows)
         assert len(seen) == recording.counts().exchanges
 
@@ -190,9 +190,9 @@ def test_a_conversation_at_an_earlier_time(tmp_path: Path) -> None:
     with Recording(two_agents(tmp_path / "r.db")) as recording:
         then = LaneConversation(recording, make_key(1, 1), until=STARTED + 1100 * MS)
         rows = then.rows(0, len(then.order))
-        assert [row.what for row in rows if row.what is not RowKind.PAUSE] == [
-            RowKind.FRAME,
-            RowKind.FRAME,
-            RowKind.FINDING,
-            RowKind.MISSED,
+        assert [row.what for row in rows if row.what is not LaneRowKind.PAUSE] == [
+            LaneRowKind.FRAME,
+            LaneRowKind.FRAME,
+            LaneRowKind.FINDING,
+            LaneRowKind.MISSED,
         ]

@@ -9,10 +9,9 @@ from rich.cells import cell_len
 
 from a2a_inspect.data.source import ExchangeStream
 from a2a_inspect.widgets.columns import ListColumn, columns_for_width, fit_text
-from a2a_inspect.widgets.detail import FIRST_BYTES, _decode_payload_lines
+from a2a_inspect.widgets.detail import FIRST_BYTES, _decode_payload_lines, paint_json
 from a2a_inspect.widgets.facts import fact_lines, header_lines, paint_artifact, paint_facts
 from a2a_inspect.widgets.finding_lines import finding_lines
-from a2a_inspect.widgets.json_paint import paint_json
 from a2a_inspect.widgets.text_view import _wrap_line
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.finding import Finding, Severity

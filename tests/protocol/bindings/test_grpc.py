@@ -263,6 +263,17 @@ def test_wrong_bytes() -> None:
     assert played.frames[3].state == 2
 
 
+def test_bytes_that_are_not_utf8() -> None:
+    """The finding and the frame name the field."""
+    script = Grpc().open(_STREAM).send(v1("SendMessageRequest", ask())).respond()
+    played = play(script.give(b"\x0a\x04\x0a\x02\xc3\x28").trailers())
+    assert played.frames[2].note == "not a StreamResponse: field task.id is not valid UTF-8"
+    (found,) = played.findings
+    why = "field task.id is not valid UTF-8"
+    assert found.summary == f"expected a StreamResponse, got 6 bytes that do not parse as one: {why}"
+    assert found.evidence["actor"] == "agent"
+
+
 def test_wrong_bytes_are_found_once_a_direction() -> None:
     """Messages that no class reads, and framing that is none, are one finding per direction, which names the place."""
     script = Grpc().open(_STREAM).send(b"\xff\xff", end=False).send(b"\xff\xff").respond()

@@ -212,3 +212,9 @@ def test_any_json_changes_only_where_a_card_has_urls(value: object, indent: int 
         if isinstance(entry, dict) and isinstance(entry.get("url"), str):
             entry["url"] = "NEW"
     assert changed == expected
+
+
+def test_a_url_of_the_provider_stays_even_if_it_equals_one_of_the_agent() -> None:
+    card = b'{"url":"http://a/","provider":{"url":"http://a/"},"skills":[{"url":"http://a/"}]}'
+    changed = write_card(card, "json", {"http://a/": "http://p/"})
+    assert changed == card.replace(b'{"url":"http://a/"', b'{"url":"http://p/"', 1)

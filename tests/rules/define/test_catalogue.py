@@ -7,6 +7,7 @@ import unicodedata
 
 import pytest
 
+from a2a_proxy.model.finding import Actor
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
 from support_rules import findings, told
@@ -49,3 +50,28 @@ def test_examples_are_readable(rule: Rule) -> None:
     for line in flagged + clean:
         assert not any(unicodedata.category(each) == "Cc" for each in line), repr(line)
         assert not re.search(r"\b(Raw|Joined|Filled)\(|\bb'", line), line
+
+
+@RULES
+def test_findings_name_who_must_act(rule: Rule) -> None:
+    """Derived from the rule or the sender of the frame; a rule that judges no frame declares it or names the sender."""
+    found = [each for each in findings(rule.flagged) if each.rule == rule.id]
+    assert {each.evidence["actor"] for each in found} <= {each.value for each in Actor}
+
+
+@pytest.mark.parametrize(
+    ("ident", "actor"),
+    [
+        ("GEN-001", "agent"),
+        ("GEN-018", "client"),
+        ("SCH-001", "client"),
+        ("STATE-005", "client"),
+        ("VER-001", "client"),
+        ("HTTP-016", "agent"),
+        ("GRPC-002", "something between"),
+        ("CARD-009", "client or agent"),
+    ],
+)
+def test_who_must_act(ident: str, actor: str) -> None:
+    rule = all_rules()[f"A2A-{ident}"]
+    assert {each.evidence["actor"] for each in findings(rule.flagged) if each.rule == rule.id} == {actor}

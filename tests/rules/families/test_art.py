@@ -264,3 +264,14 @@ def test_an_artifact_that_no_event_carried(before: Script, expected: list[str]) 
 def test_an_artifact_that_no_event_carried_is_reported_once() -> None:
     read = rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1, artifacts=[artifact()]))
     assert len([each for each in findings(WHOLE + read + read) if each.rule == "A2A-ART-006"]) == 1
+
+
+@EVERY
+def test_the_full_text_after_its_chunks(binding: str) -> None:
+    """Appended, it is there twice; in place of the chunks it is right; short texts may repeat by chance."""
+    parts = chunk("It rains "), chunk("in Oslo", append=True)
+    full = "It rains in Oslo"
+    assert numbers(stream(binding, *parts, chunk(full, append=True, lastChunk=True))) == {"009"}
+    assert numbers(stream(binding, *parts, chunk(full, lastChunk=True))) == {"004"}
+    assert not numbers(stream(binding, *parts, chunk(" today, heavily.", append=True, lastChunk=True)))
+    assert not numbers(stream(binding, chunk("ha"), chunk("ha", append=True), chunk("haha", **LAST)))

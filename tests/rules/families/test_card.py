@@ -293,6 +293,31 @@ class TestTrust:
         assert said(fetch_card(poor) + call, "019") == []
 
 
+class TestReach:
+    """020."""
+
+    @pytest.mark.parametrize(
+        ("url", "client", "upstream", "found"),
+        [
+            ("http://localhost:8000/", "192.0.2.7", "http://agent.example.com", ["WARNING"]),
+            ("http://0.0.0.0:8000/", "10.0.0.7", "http://agent.example.com", ["WARNING"]),
+            ("http://[::]:8000/", "[2001:db8::7]", "http://agent.example.com", ["WARNING"]),
+            ("http://localhost:8000/", "192.0.2.7", "http://127.0.0.1:8000", ["INFO"]),
+            ("http://localhost:8000/", "127.0.0.1", "http://agent.example.com", []),
+            ("http://localhost:8000/", "[::1]", "http://agent.example.com", []),
+            ("http://weather:8000/", "1.1.1.1", "http://agent.example.com", ["WARNING"]),
+            ("http://weather:8000/", "1.1.1.1", "http://weather:8000", ["INFO"]),
+            ("http://weather:8000/", "172.18.0.3", "http://agent.example.com", []),
+            ("https://agent.example.com/", "1.1.1.1", "http://agent.example.com", []),
+            ("http://10.0.0.5/", "1.1.1.1", "http://agent.example.com", []),
+        ],
+    )
+    def test_urls_of_another_machine(self, url: str, client: str, upstream: str, found: list[str]) -> None:
+        """A name without a dot may be known in the network of the client, a loopback address is never."""
+        offer = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+        assert said(fetch_card(offering(offer), client=client, upstream=upstream), "020") == found
+
+
 def _json(value: dict[str, Any]) -> str:
     """A card as it is, with its empty members; `card` and `fetch_card` are for those of 1.0."""
     return msgspec.json.encode(value).decode()

@@ -45,15 +45,17 @@ class TestGaps:
         events = (chunk("a", generation="3"), chunk("b", id="a2", generation="4"), done(5))
         whole = stream(FIRST, SECOND, EventPause(0.5), *events)
         gap = over("grpc", snapshot("WORKING", generation="2"), EventPause(1), *events[1:], subscribes=True)
-        elsewhere = "generation 3 is missing on this stream: 2 is followed by 4; it arrived elsewhere"
+        missing = 'generation 3 (artifact update "a1") is missing on this stream'
+        elsewhere = f"{missing}: 2 is followed by 4; it arrived elsewhere"
         assert words(run_together(whole, gap, after=45 * MS), "001") == elsewhere
         alone = stream(FIRST, SECOND, *events[1:])
-        assert words(alone, "001") == "generation 3 is missing: 2 is followed by 4 (agent)"
+        assert words(alone, "001") == "generation 3 is missing: 2 is followed by 4"
 
     def test_a_push_has_told_it(self) -> None:
         lost = chunk("a", generation="3")
         pushed = run_together(stream(FIRST, SECOND, EventPause(1), done(4)), push(lost), after=300 * MS)
-        elsewhere = "generation 3 is missing on this stream: 2 is followed by 4; it arrived elsewhere"
+        missing = 'generation 3 (artifact update "a1") is missing on this stream'
+        elsewhere = f"{missing}: 2 is followed by 4; it arrived elsewhere"
         assert words(pushed, "001") == elsewhere
 
     def test_a_snapshot_that_brings_what_it_leaves_out(self) -> None:

@@ -273,7 +273,7 @@ class TestExamples:
             after=500 * MS,
         )
         assert verdicts(script, "001") == ["WARNING?"]
-        assert "either an event is lost (agent), or the agent counts" in words(script, "001")
+        assert "either the agent did not send an event, or it counts" in words(script, "001")
 
     def test_an_agent_with_a_timeline_may_not_repeat_a_number(self, binding: str) -> None:
         entries = [{"status": state("WORKING"), "generation": "2"}]

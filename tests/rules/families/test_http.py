@@ -99,9 +99,15 @@ def test_character_sets(script: Script, expected: list[str]) -> None:
 
 
 def test_bytes_that_are_no_utf_8() -> None:
-    body = json_text(send("caf_")).encode().replace(b"_", b"\xe9")
+    body = json_text(send("caf#")).encode().replace(b"#", b"\xe9")
     answer = json_text(snapshot("COMPLETED"))
     assert told(http("POST", "/message:send", body, answer=answer, media=A2A), "015") == ["warning"]
+    (found,) = (
+        each
+        for each in findings(http("POST", "/message:send", body, answer=answer, media=A2A))
+        if each.rule == "A2A-HTTP-015"
+    )
+    assert found.summary.endswith(" of the JSON text is not valid UTF-8, in `message.parts[0].text`")
     said = json_text({"jsonrpc": "2.0", "id": 1, "result": status("WORKING")}).encode("utf-16-le")
     assert told(stream(snapshot(), RawBytes(b"data: \xff\xfe" + said + b"\n\n"), DONE), "015") == ["warning"]
 

@@ -69,6 +69,13 @@ def test_invalid_json_is_flagged(script: Script) -> None:
     assert told(script, "RPC-001") == ["error"]
 
 
+def test_the_member_that_is_not_utf8_is_named() -> None:
+    script = post(b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"\xff"}}')
+    assert [each.summary for each in of(script, "RPC-001")] == [
+        "the request is not valid UTF-8 at byte 59, in `params.id`"
+    ]
+
+
 @pytest.mark.parametrize(
     ("body", "place"),
     [

@@ -7,6 +7,7 @@ import pytest
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.conversation import (
     Event,
+    EventPause,
     RawBytes,
     json_text,
     rest_error,
@@ -198,9 +199,21 @@ def test_a_cut_names_the_events_before_it() -> None:
     ]
 
 
-def findings_of_cut(*events: Event) -> str:
+@pytest.mark.parametrize("field", ["Via: 1.1 google", "Server: nginx/1.27.0"])
+def test_a_cut_names_the_proxy_and_the_silence(field: str) -> None:
+    """Either side of that proxy may have ended the stream; the server of the agent itself is not named."""
+    name, _, value = field.partition(": ")
+    assert findings_of_cut(WORKING, EventPause(60), reply_headers={name: value}) == (
+        "the agent's side resets the connection in state WORKING, 60.0 s after its last event, without ending the "
+        f"stream; a proxy in front of the agent (`{field}`) or the agent itself did so"
+    )
+    assert "proxy" not in findings_of_cut(WORKING, EventPause(60), reply_headers={"Server": "uvicorn"})
+
+
+def findings_of_cut(*events: Event, **options: object) -> str:
     """What A2A-SSE-011 says of a stream that is cut after these."""
-    (found,) = [each.summary for each in findings(rest(*events, finish="cut")) if each.rule == "A2A-SSE-011"]
+    script = rest(*events, finish="cut", **options)
+    (found,) = [each.summary for each in findings(script) if each.rule == "A2A-SSE-011"]
     return found
 
 

@@ -474,3 +474,58 @@ def test_a_list_shows_an_ended_task_in_another_state(answers: list[Script], expe
     for each in answers:
         script += each
     assert [f"{each.rule} {each.severity.name.lower()}" for each in findings(script)] == expected
+
+
+# --- repetition ---------------------------------------------------------------------------------------------------
+
+
+@EVERY
+def test_a_result_in_an_artifact_and_in_a_message(binding: str) -> None:
+    """Of one chunk, of two, and in one Task; not if only a part of it is repeated."""
+    text = "It rains in Oslo"
+    done = status("COMPLETED", second=1, message=reply(text, taskId="t1"))
+    chunks = (chunk("It rains "), chunk("in Oslo", append=True, lastChunk=True))
+    assert verdicts(stream(binding, snapshot(), chunk(text), done), "019") == ["INFO"]
+    assert verdicts(stream(binding, snapshot(), *chunks, done), "019") == ["INFO"]
+    assert not verdicts(stream(binding, snapshot(), chunks[0], done), "019")
+    assert not verdicts(stream(binding, snapshot(), *chunks, status("COMPLETED", second=1)), "019")
+    whole = snapshot(artifacts=[artifact(text)], status=state("COMPLETED", message=reply(text, taskId="t1")))
+    assert verdicts(rpc("SendMessage", send(), whole), "019") == ["INFO"]
+    more = [{"text": text}, {"url": "https://example.com/a.png"}]
+    other = status("COMPLETED", second=1, message=reply(taskId="t1", parts=more))
+    assert not verdicts(stream(binding, snapshot(), chunk(text), other), "019")
+
+
+@EVERY
+def test_a_question_that_is_asked_twice(binding: str) -> None:
+    """On one stream; after an answer it may be asked again, and its bytes are another rule's."""
+
+    def asks(text: str, second: int) -> Json:
+        return status("INPUT_REQUIRED", second=second, message=reply(text, id=f"q{second}", taskId="t1"))
+
+    twice = stream(binding, snapshot(), asks("which one?", 1), asks("which one?", 2))
+    assert verdicts(twice, "020") == ["INFO"]
+    assert not verdicts(stream(binding, snapshot(), asks("which one?", 1), asks("why?", 2)), "020")
+    assert not verdicts(stream(binding, snapshot(), asks("which one?", 1), asks("which one?", 1)), "020")
+    between = run_together(
+        stream(binding, snapshot(), asks("which one?", 1), EventPause(2), asks("which one?", 3)),
+        rpc("SendMessage", FOLLOW_UP, snapshot("WORKING", second=2)),
+        after=SECOND,
+    )
+    assert not verdicts(between, "020")
+
+
+def test_a_cancelled_task_that_goes_on_to_its_end() -> None:
+    """Later than a cancellation that came too late explains; a client may change its mind."""
+
+    def canceled(seconds: float, end: str = "COMPLETED", *more: Script) -> Script:
+        script = BEGUN + rpc("CancelTask", GET, task("WORKING"))
+        for each in more:
+            script = script + each
+        ended = rpc("GetTask", GET, task(end, second=int(seconds)))
+        return script.then(ended, int(seconds * SECOND)).then(rpc("GetTask", GET, task(end)), 40 * SECOND)
+
+    assert verdicts(canceled(12), "011") == ["INFO"]
+    assert not verdicts(canceled(2), "011")
+    assert not verdicts(canceled(12, "CANCELED"), "011")
+    assert not verdicts(canceled(12, "COMPLETED", rpc("SendMessage", FOLLOW_UP, snapshot("WORKING"))), "011")

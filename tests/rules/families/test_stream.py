@@ -223,6 +223,12 @@ class TestEnd:
         assert verdicts(gone.then(fetch_card(), 40_000 * MS), "023") == ["INFO"]
         assert not verdicts(back.then(fetch_card(), 40_000 * MS), "023")
 
+    def test_how_a_client_left(self) -> None:
+        """A reset connection of HTTP/1.1, which carries one call."""
+        gone = rpc_stream(SEND, send(), *WORKING, finish="leave").then(fetch_card(), 40_000 * MS)
+        (summary,) = [each.summary for each in findings(gone) if each.rule == "A2A-STREAM-023"]
+        assert summary == "the client closed its connection in state working and did not return within 30 s"
+
     def test_a_client_that_leaves_after_an_error(self) -> None:
         """The error had ended the stream."""
         failed = rpc_stream(SEND, send(), *WORKING, {"error": rpc_error(-32603)}, finish="leave")

@@ -20,6 +20,7 @@ from a2a_proxy.rules.families.stream.delivery import (
     MissingEvent,
     is_progress,
     is_task_end,
+    learn_end,
     learn_event,
     stream_delivery,
 )
@@ -35,6 +36,9 @@ _SECOND = 1_000_000_000
 
 def _ask_each(see: RuleContext) -> Iterator[RuleFinding]:
     """Every other stream, open or over, gets a deadline of its own."""
+    if see.frame_or_none is None:
+        learn_end(see)
+        return
     key, task = learn_event(see), see.task
     if key and task is not None:
         about = f"{see.record.id} {see.frame.seq} {int(is_progress(see))} {int(is_task_end(see))} {see.at} {key}"
@@ -59,8 +63,13 @@ def _due_each(see: RuleContext) -> Iterator[RuleFinding]:
     told = f"event #{exchange}.{seq} is missing on this stream"
     if found.is_passed_over:
         severity = None if found.is_due else Severity.WARNING
-        yield RuleFinding(summary=f"{told}, but later ones were delivered", is_sure=found.is_due, severity=severity)
-    elif see.record.started and see.record.closed_exchange is None and end == "0":
+        yield RuleFinding(
+            summary=f"{told}, but later ones were delivered",
+            is_sure=found.is_due,
+            is_final=lost.is_over,
+            severity=severity,
+        )
+    elif not see.is_early and see.record.started and see.record.closed_exchange is None and end == "0":
         yield RuleFinding(
             summary=f"{told} after {DELIVERY_GRACE} s, and no later event was delivered",
             is_sure=False,

@@ -189,6 +189,13 @@ def test_a_result_in_another_dialect_has_no_schema_findings() -> None:
     assert rules_of(rpc("SendMessage", send(), OLD_TASK)) == ["VER-007"]
 
 
+def test_a_task_of_1_0_with_a_kind_is_no_task_of_0_3() -> None:
+    """As LangGraph writes it: the states and roles are those of 1.0, only the member is of 0.3."""
+    hybrid = {"kind": "task", **snapshot("COMPLETED")["task"]}
+    assert of(rpc("GetTask", GET, hybrid)) == ["VER-009"]
+    assert "VER-007" not in of(rpc("SendMessage", send(), hybrid))
+
+
 def test_an_event_in_another_dialect_has_no_missing_members() -> None:
     old = {"kind": "status-update", "taskId": "t1", "contextId": "c1", "status": {"state": "working"}}
     events = (snapshot(), old, status("COMPLETED", second=1))

@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.chunk import Chunk
+from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction import Redactor
+from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.examples.conversation import rpc_stream
 from a2a_proxy.rules.examples.objects import send, snapshot, status
 from a2a_proxy.rules.run import engine, status_fast_path
+from a2a_proxy.rules.state.records import ExchangeRecord
 from support_mutations import SAMPLES, chunks, loaded
 
 
@@ -54,3 +57,12 @@ def test_long_streams_are_judged_alike_without_the_fast_path(monkeypatch: pytest
     assert len(taken) >= len(texts)
     monkeypatch.setattr(engine, "is_repeated_status", lambda *_: False)
     assert judged(script.chunks()) == short
+
+
+def test_a_payload_is_a_repetition_while_the_stream_remembers_it() -> None:
+    """The last 32 payloads."""
+    record = ExchangeRecord(1, 1, "agent", Binding.JSONRPC, "SendStreamingMessage", 0)
+    payloads = [b"%d" % number for number in range(33)]
+    assert {status_fast_path.repeat_flag(record, each) for each in payloads} == {0}
+    assert status_fast_path.repeat_flag(record, payloads[1]) == FrameFlag.REPEAT
+    assert status_fast_path.repeat_flag(record, payloads[0]) == 0

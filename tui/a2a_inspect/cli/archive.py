@@ -27,8 +27,8 @@ _QUERY_OPTIONS = (
 
 def _add_query_options(command: Any) -> Any:
     """Add the options that select exchanges to a command."""
-    for name, metavar, told in reversed(_QUERY_OPTIONS):
-        command = click.option(name, default="", metavar=metavar, help=told)(command)
+    for name, metavar, help_text in reversed(_QUERY_OPTIONS):
+        command = click.option(name, default="", metavar=metavar, help=help_text)(command)
     return command
 
 

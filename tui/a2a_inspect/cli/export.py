@@ -1,4 +1,4 @@
-"""Options and arguments of `a2a-inspect export`, with one command for each format of the registry."""
+"""Options and arguments of `a2a-inspect export`, with one command for each format of the registry and one for spans."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from a2a_inspect.arguments import is_recording_path
 from a2a_inspect.formats.registry import DEFAULT_FORMAT, FORMATS, ExportFormat
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.redaction_options import add_redaction_options
+from a2a_proxy.cli.span_options import add_span_options
 
 _HELP = """Write a recording, or the exchanges that match, in a FORMAT to a file or to standard output.
 
@@ -79,3 +80,35 @@ def _add_format_command(form: ExportFormat) -> None:
 
 for _each in FORMATS.values():
     _add_format_command(_each)
+
+
+@export.command("otlp", short_help="OpenTelemetry spans, to a backend or a file")
+@click.argument("recordings", nargs=-1, metavar="[RECORDING]...", type=click.Path(path_type=Path))
+@add_selection_options
+@click.option(
+    "--endpoint", default="", metavar="URL", help="The backend: http://localhost:4318 (default: from OTEL_*)."
+)
+@click.option("--protocol", type=click.Choice(["grpc", "http/protobuf"]), help="Default: from OTEL_* or the port.")
+@click.option(
+    "--to", "-o", "--output", "output", type=click.Path(path_type=Path), metavar="FILE", help="Write OTLP JSON to FILE."
+)
+@click.option(
+    "--span-kind",
+    type=click.Choice(["internal", "server"]),
+    default="internal",
+    show_default=True,
+    help="Use server if neither clients nor agents send their own spans.",
+)
+@click.option("--unsent", is_flag=True, help="Send only what a2a-proxy --otlp has not sent.")
+@click.option("--frames", is_flag=True, help="Send a log record for each frame as well.")
+@add_span_options("--")
+def otlp(recordings: tuple[Path, ...], **typed: Any) -> None:
+    """Send the calls of a recording as spans with recorded times, or write them as OTLP JSON.
+
+    Each call is one span, whose events are the events of the call. Ids are derived from the recording, so sending it
+    twice yields the same spans. Several recordings of one conversation are linked with each other. Without --endpoint
+    and --to, the backend is taken from OTEL_EXPORTER_OTLP_ENDPOINT.
+    """
+    from a2a_inspect.commands.otlp import OtlpExportOptions, export_otlp
+
+    export_otlp(OtlpExportOptions(recording=next(iter(recordings), None), others=recordings[1:], **typed))

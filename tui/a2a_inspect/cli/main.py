@@ -14,7 +14,6 @@ from a2a_inspect.cli.archive import archive
 from a2a_inspect.cli.card import card
 from a2a_inspect.cli.cassette import cassette
 from a2a_inspect.cli.export import export
-from a2a_inspect.cli.otlp import otlp
 from a2a_inspect.cli.report_options import add_report_options
 from a2a_proxy import __version__
 from a2a_proxy.cli.help_sections import SectionedGroup
@@ -167,16 +166,16 @@ def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **
     from a2a_inspect.commands.show_selection import ShowSelection
     from a2a_inspect.data.recording_choice import open_recording, split_words
 
-    path, chosen = split_words(words)
+    path, places = split_words(words)
     if form is not None and (where or as_json or any(detail.values())):
         raise click.UsageError("--as cannot be combined with other options")
     with open_recording(path) as source:
         if form is not None:
             from a2a_inspect.commands.show_as import show_as
 
-            show_as(source, chosen, form)
+            show_as(source, places, form)
             return
-        show_conversation(source, ShowSelection(chosen, where=where, **detail), as_json=as_json)
+        show_conversation(source, ShowSelection(places, where=where, **detail), as_json=as_json)
 
 
 @cli.command("tail")
@@ -185,14 +184,14 @@ def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **
 @click.option("--count", "-n", type=click.IntRange(min=0), default=20, show_default=True, help="Number of past frames.")
 @click.option("--filter", "where", default="", metavar="EXPR", help="Only frames that match: 'task:b2a4 err'.")
 @_json_option
-def show_tail(recordings: tuple[Path, ...], **wanted: Any) -> None:
+def show_tail(recordings: tuple[Path, ...], **options: Any) -> None:
     """Print the newest frames of all exchanges in order, and with -f each new one.
 
     Several RECORDINGS are followed as one. With -f, a RECORDING need not exist yet.
     """
     from a2a_inspect.commands.tail import TailOptions, print_tail
 
-    print_tail(recordings, TailOptions(**wanted))
+    print_tail(recordings, TailOptions(**options))
 
 
 @cli.command("diff")
@@ -225,13 +224,13 @@ def show_difference(words: tuple[str, ...], everything: bool, on_screen: bool, w
 @_filter_option
 @click.option("--histogram", is_flag=True, help="Also print frames, bytes, exchanges and findings over time.")
 @_json_option
-def show_stats(recordings: tuple[Path, ...], **wanted: Any) -> None:
+def show_stats(recordings: tuple[Path, ...], **options: Any) -> None:
     """Print statistics of recordings: calls of each kind, latencies, errors and findings."""
     from a2a_inspect.commands.stats import StatsOptions, show_statistics
     from a2a_inspect.data.recording_choice import open_recordings
 
     with open_recordings(recordings) as several:
-        show_statistics(several, StatsOptions(**wanted))
+        show_statistics(several, StatsOptions(**options))
 
 
 @cli.command("segments")
@@ -246,9 +245,9 @@ def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> No
     from a2a_inspect.commands.segments.run import SegmentsOptions, show_segments
     from a2a_inspect.data.recording_choice import open_recording, split_words
 
-    path, chosen = split_words(words)
+    path, places = split_words(words)
     with open_recording(path) as source:
-        show_segments(source, SegmentsOptions(chosen, as_json, media))
+        show_segments(source, SegmentsOptions(places, as_json, media))
 
 
 @cli.command("lanes")
@@ -267,9 +266,9 @@ def show_swimlane(words: tuple[str, ...], **drawing: Any) -> None:
     from a2a_inspect.commands.lanes import LaneOptions, show_lanes
     from a2a_inspect.data.recording_choice import open_recording, split_words
 
-    path, chosen = split_words(words)
+    path, places = split_words(words)
     with open_recording(path) as source:
-        show_lanes(source, LaneOptions(chosen, **drawing))
+        show_lanes(source, LaneOptions(places, **drawing))
 
 
 @cli.command("note")
@@ -357,7 +356,6 @@ cli.add_command(archive)
 cli.add_command(card)
 cli.add_command(cassette)
 cli.add_command(export)
-export.add_command(otlp)
 
 
 @cli.command("check")

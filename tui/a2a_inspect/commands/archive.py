@@ -64,11 +64,11 @@ def upload_recording(path: Path, url: str, options: ArchiveOptions) -> None:
             frames += keeper.put_segments(include_rest=True, on_segment=put_ones.append)
             if keeper.missing_frames:
                 uuid = make_visible(session.facts.uuid)
-                told = (
+                message = (
                     f"{make_visible(url)} has session {uuid} of a recording that had {keeper.missing_frames:,} "
                     "fewer frames"
                 )
-                raise UserError(told, "store it separately: use another --archive-id")
+                raise UserError(message, "store it separately: use another --archive-id")
         if options.as_json:
             for each in put_ones:
                 print(json.dumps(_segment_object(each)))
@@ -76,9 +76,9 @@ def upload_recording(path: Path, url: str, options: ArchiveOptions) -> None:
         if not put_ones:
             print(f"{make_visible(url)} already has all of {make_visible(str(path))}")
             return
-        sent = text.format_size(place.traffic.put)
-        told = f"{text.format_count(frames, 'frame')} in {text.format_count(len(put_ones), 'segment')}, {sent}"
-        print(f"put {told} as proxy {proxy} into {make_visible(url)}")
+        size = text.format_size(place.traffic.put)
+        summary = f"{text.format_count(frames, 'frame')} in {text.format_count(len(put_ones), 'segment')}, {size}"
+        print(f"put {summary} as proxy {proxy} into {make_visible(url)}")
 
 
 def list_segments(url: str, words: dict[str, str], options: ArchiveOptions) -> int:
@@ -103,11 +103,11 @@ def list_segments(url: str, words: dict[str, str], options: ArchiveOptions) -> i
     if not options.as_json:
         frames = sum(each.frames.rows for each in found)
         data = sum(each.frames.byte_count + each.facts.byte_count for each in found)
-        told = (
+        summary = (
             f"{text.format_count(len(found), 'segment')}, {text.format_count(frames, 'frame')}, "
             f"{text.format_size(data)}"
         )
-        print(told + (", all match their manifests" if options.verify and not faults else ""))
+        print(summary + (", all match their manifests" if options.verify and not faults else ""))
         if lost:
             many = text.format_count(len(lost), "segment")
             print(f"{many} with missing files, perhaps deleted by a lifecycle rule of the bucket")
@@ -121,13 +121,13 @@ def download_recording(url: str, words: dict[str, str], target: Path, options: A
     Raises:
         UserError: no filter was given, nothing matches it, or a file cannot be read or written.
     """
-    given = {name: word for name, word in words.items() if word}
-    if not given:
+    named_words = {name: word for name, word in words.items() if word}
+    if not named_words:
         raise UserError(
             "no filter given for the exchanges to fetch",
             f"for example: a2a-inspect archive fetch {url} --task ID --to F",
         )
-    what = ", ".join(f"{name} {word}" for name, word in sorted(given.items()))
+    what = ", ".join(f"{name} {word}" for name, word in sorted(named_words.items()))
     with _open_archive(url, options) as place:
         from a2a_proxy.archive.restore import restore_recording
 
@@ -148,10 +148,9 @@ def download_recording(url: str, words: dict[str, str], target: Path, options: A
 
 def _request_counts(store: ArchiveStore) -> str:
     """Return the number of requests and bytes in words."""
-    made = store.traffic
-    return (
-        f"{text.format_count(made.lists, 'list')}, {text.format_count(made.gets, 'GET')}, {text.format_size(made.got)}"
-    )
+    traffic = store.traffic
+    requests = f"{text.format_count(traffic.lists, 'list')}, {text.format_count(traffic.gets, 'GET')}"
+    return f"{requests}, {text.format_size(traffic.got)}"
 
 
 def _join_keys(keys: tuple[str, ...]) -> str:

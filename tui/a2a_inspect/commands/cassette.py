@@ -41,9 +41,9 @@ def format_files(paths: tuple[Path, ...], *, blobs: bool | None, check: bool) ->
     """
 
     def format_one(path: Path) -> bool:
-        made = _rewrite_cassette(path, blobs=blobs, edited=True, check=check)
-        print(f"{make_visible(str(path))}: {_format_result_words(made, check=check)}")
-        return check and made.changed
+        result = _rewrite_cassette(path, blobs=blobs, edited=True, check=check)
+        print(f"{make_visible(str(path))}: {_format_result_words(result, check=check)}")
+        return check and result.changed
 
     return process_files(paths, format_one)
 
@@ -52,9 +52,9 @@ def migrate_files(paths: tuple[Path, ...], *, check: bool) -> int:
     """Convert valid cassettes to the newest format and return the exit code, as `format_files` does."""
 
     def migrate_one(path: Path) -> bool:
-        made = _rewrite_cassette(path, check=check)
-        print(f"{make_visible(str(path))}: {_migrate_result_words(made, check=check)}")
-        return check and made.changed
+        result = _rewrite_cassette(path, check=check)
+        print(f"{make_visible(str(path))}: {_migrate_result_words(result, check=check)}")
+        return check and result.changed
 
     return process_files(paths, migrate_one)
 

@@ -36,8 +36,8 @@ def print_diff(options: DiffOptions) -> int:
     if options.where and not found.matches:
         print_no_match(options.where)
     if options.as_json:
-        for told in difference_objects(_side_names(left), _side_names(right), found, options.everything):
-            print(json.dumps(told))
+        for difference in difference_objects(_side_names(left), _side_names(right), found, options.everything):
+            print(json.dumps(difference))
     else:
         for side, name in ((left, "left "), (right, "right")):
             print(f"{name}  {make_visible(str(side.path))}{f' {side.place}' if side.place else ''}")

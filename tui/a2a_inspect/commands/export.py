@@ -37,12 +37,12 @@ def export_recording(export_options: ExportOptions, target: Path | None, form: s
     Raises:
         UserError: a file cannot be read or written, the filter or a policy is not valid, or nothing matches the filter.
     """
-    with interrupt_on_signals(), open_selection(export_options) as taken:
+    with interrupt_on_signals(), open_selection(export_options) as export:
         if target is None or target == STDOUT:
             sys.stdout.flush()
-            export_selection(taken, sys.stdout.buffer, form, **options)
+            export_selection(export, sys.stdout.buffer, form, **options)
             return
-        count = export_selection(taken, target, form, **options)
+        count = export_selection(export, target, form, **options)
     print(f"{text.format_count(count, 'exchange')} written to {make_visible(str(target))}", file=sys.stderr)
 
 
@@ -61,10 +61,10 @@ def open_selection(export_options: ExportOptions) -> Iterator[ExportSelection]:
         if keys is not None and not keys:
             listing = shell_line("a2a-inspect", "ls", recording.path)
             raise UserError(f"nothing matches {make_visible(export_options.where)}", f"list the exchanges: {listing}")
-        with open_redacted_view(recording, keys, export_options.redaction) as (clean, kept):
+        with open_redacted_view(recording, keys, export_options.redaction) as (clean, kept_keys):
             words = (
                 export_options.redaction.redact_choice(f"what matches {export_options.where}")
                 if export_options.where
                 else ""
             )
-            yield ExportSelection(clean, None if kept is None else frozenset(kept), words)
+            yield ExportSelection(clean, None if kept_keys is None else frozenset(kept_keys), words)

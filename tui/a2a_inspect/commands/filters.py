@@ -19,20 +19,24 @@ def explain_filter(recording: Recording, where: str) -> None:
 
 def explain_lines(recording: Recording, where: str | Node) -> list[str]:
     """Return the lines that `explain_filter` prints."""
-    told = recording.queryable().explain(where, Rows.EXCHANGES)
-    lines = [f"filter  {told.text or 'none'}", f"sql     {told.sql}", f"values  {', '.join(map(repr, told.params))}"]
-    return lines + [f"{'' if number else 'plan':8}{line}" for number, line in enumerate(told.plan)]
+    explanation = recording.queryable().explain(where, Rows.EXCHANGES)
+    lines = [
+        f"filter  {explanation.text or 'none'}",
+        f"sql     {explanation.sql}",
+        f"values  {', '.join(map(repr, explanation.params))}",
+    ]
+    return lines + [f"{'' if number else 'plan':8}{line}" for number, line in enumerate(explanation.plan)]
 
 
 def matching_frames(recording: Recording, session: int, where: str) -> dict[int, set[int]] | None:
     """Return keys of exchanges with the numbers of their matching frames; None without a filter."""
     if not where:
         return None
-    kept: dict[int, set[int]] = {}
+    frame_numbers: dict[int, set[int]] = {}
     for row in recording.find_frames(where, session, payloads=False):
         if row.frame.exchange:
-            kept.setdefault(row.exchange_key, set()).add(row.frame.seq)
-    return kept
+            frame_numbers.setdefault(row.exchange_key, set()).add(row.frame.seq)
+    return frame_numbers
 
 
 def matching_tasks(recording: Recording, rows: Iterable[TaskRow], where: str) -> list[TaskRow]:

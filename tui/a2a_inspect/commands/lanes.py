@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import msgspec
@@ -13,8 +13,7 @@ from a2a_inspect.data.positions import PAGE
 from a2a_inspect.data.references import is_task_prefix, no_such_place, resolve_places
 from a2a_inspect.lanes.layout import MARGIN, MIN_LANE_WIDTH, lane_head, make_geometry, paint_row
 from a2a_inspect.lanes.mermaid import diagram_lines
-from a2a_inspect.lanes.model import LaneRow
-from a2a_inspect.lanes.objects import lanes_object, row_object
+from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane
 from a2a_inspect.lanes.read import LaneConversation
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
@@ -48,9 +47,9 @@ def show_lanes(recording: Recording, options: LaneOptions) -> None:
         raise UserError("--json and --mermaid cannot be combined", "choose one")
     conversation = LaneConversation(recording, _find_conversation(recording, options.words))
     if options.as_json:
-        print(json.dumps(lanes_object(conversation.session, conversation.title, conversation.lanes)))
+        print(json.dumps(_lanes_object(conversation.session, conversation.title, conversation.lanes)))
         for row in iterate_rows(conversation):
-            print(json.dumps(row_object(row, conversation.lanes)))
+            print(json.dumps(_row_object(row, conversation.lanes)))
         return
     for line in (
         diagram_lines(conversation.lanes, iterate_rows(conversation), len(conversation.order))
@@ -67,7 +66,40 @@ def _swimlane_lines(conversation: LaneConversation, options: LaneOptions) -> Ite
     yield f"session {conversation.session}  {conversation.title}  {began}"
     yield lane_head(places).rstrip()
     for row in iterate_rows(conversation):
-        yield "".join(said for said, _ in paint_row(row, places)).rstrip()
+        yield "".join(words for words, _ in paint_row(row, places)).rstrip()
+
+
+def _lanes_object(session: int, title: str, lanes: Sequence[PartyLane]) -> dict[str, object]:
+    """Return the first line: the parties."""
+    parties = [{"name": lane.name, "part": str(lane.role)} for lane in lanes]
+    return {"what": "lanes", "session": session, "title": title, "lanes": parties}
+
+
+def _row_object(row: LaneRow, lanes: Sequence[PartyLane]) -> dict[str, object]:
+    """Return one row as JSON with stable names: times in UTC, durations in ns, without unknown members.
+
+    `from` and `to` are names of lanes; `about` is the lane of a row that is not a message.
+    """
+    facts: dict[str, object] = {"what": str(row.what), "session": row.session, "at": text.format_utc(row.at)}
+    facts["since_start_ns"] = row.since_start
+    if row.what is LaneRowKind.PAUSE:
+        return {**facts, "length_ns": row.since_before}
+    if row.exchange:
+        facts["exchange"] = row.exchange
+    if row.seq >= 0:
+        facts["seq"] = row.seq
+    if row.what is LaneRowKind.FRAME:
+        facts |= {
+            "since_before_ns": row.since_before,
+            "kind": row.kind.name.lower() if row.kind is not None else None,
+            "from": lanes[row.source].name,
+            "to": lanes[row.target].name,
+        }
+    else:
+        facts["about"] = lanes[row.source].name
+    if row.severity is not None:
+        facts["severity"] = row.severity.name.lower()
+    return {**facts, "text": row.text}
 
 
 def iterate_rows(conversation: LaneConversation) -> Iterator[LaneRow]:

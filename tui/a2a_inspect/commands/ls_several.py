@@ -40,8 +40,8 @@ def list_exchanges(several: MultiReader, *, as_json: bool, where: str = "") -> N
     found = itertools.chain(() if first is None else (first,), rows)
     if as_json:
         for member, row in found:
-            told = {"file": member.recording.path, "session": row.session, **exchange_object(row.exchange)}
-            print(json.dumps(told))
+            facts = {"file": member.recording.path, "session": row.session, **exchange_object(row.exchange)}
+            print(json.dumps(facts))
         return
     for line in _exchange_lines(several, found):
         print(line)
@@ -82,7 +82,9 @@ def list_tasks(several: MultiReader, *, as_json: bool, where: str = "") -> None:
     if as_json:
         for group in groups:
             print(
-                json.dumps({"task_id": group[0].row.task.task_id, "seen": [_sighting_object(seen) for seen in group]})
+                json.dumps(
+                    {"task_id": group[0].row.task.task_id, "seen": [_sighting_object(sighting) for sighting in group]}
+                )
             )
         return
     width = terminal_width()
@@ -98,8 +100,8 @@ def _matching_groups(
 ) -> Iterator[list[TaskSighting]]:
     keys = [set(member.recording.queryable().ids(where, Rows.EXCHANGES)) for member in several.members]
     for group in groups:
-        touched = ((seen, number) for seen in group for number in seen.row.task.exchanges)
-        if any(make_key(seen.row.session, number) in keys[seen.member.number] for seen, number in touched):
+        calls = ((sighting, number) for sighting in group for number in sighting.row.task.exchanges)
+        if any(make_key(sighting.row.session, number) in keys[sighting.member.number] for sighting, number in calls):
             yield group
 
 
@@ -109,24 +111,29 @@ def _sighting_object(sighting: TaskSighting) -> dict[str, object]:
 
 def _task_group_cells(group: list[TaskSighting], several_sessions: set[int]) -> tuple[str, ...]:
     """Return the cells of a task: its state from the session with the latest news, completed by the other sessions."""
-    last = max((seen.row.task for seen in group), key=lambda task: task.last)
-    changes = sorted({change for seen in group for change in seen.row.task.states})
-    passed = [state for state, _ in itertools.groupby(state for _, state in changes)]
-    names = {artifact.name or artifact.artifact_id: None for seen in group for artifact in seen.row.task.artifacts}
+    last = max((sighting.row.task for sighting in group), key=lambda task: task.last)
+    changes = sorted({change for sighting in group for change in sighting.row.task.states})
+    states = [state for state, _ in itertools.groupby(state for _, state in changes)]
+    names = {
+        artifact.name or artifact.artifact_id: None for sighting in group for artifact in sighting.row.task.artifacts
+    }
     marks = (
-        f"{seen.member.name}#{f'{seen.row.session}:' if seen.member.number in several_sessions else ''}{number}"
-        for seen in group
-        for number in seen.row.task.exchanges
+        f"{sighting.member.name}#"
+        f"{f'{sighting.row.session}:' if sighting.member.number in several_sessions else ''}{number}"
+        for sighting in group
+        for number in sighting.row.task.exchanges
     )
     return (
         make_visible(last.task_id),
-        make_visible(", ".join(dict.fromkeys(seen.member.name for seen in group))),
+        make_visible(", ".join(dict.fromkeys(sighting.member.name for sighting in group))),
         state_name(last.state),
         make_visible(
-            text.shorten_id(next((seen.row.task.context_id for seen in group if seen.row.task.context_id), ""))
+            text.shorten_id(
+                next((sighting.row.task.context_id for sighting in group if sighting.row.task.context_id), "")
+            )
         ),
-        make_visible(", ".join(dict.fromkeys(seen.row.task.agent for seen in group))),
-        " > ".join(state_name(state) for state in passed),
+        make_visible(", ".join(dict.fromkeys(sighting.row.task.agent for sighting in group))),
+        " > ".join(state_name(state) for state in states),
         ", ".join(map(make_visible, names)),
         make_visible(" ".join(marks)),
     )

@@ -62,11 +62,11 @@ def merge_cassettes(target: Path, recordings: tuple[Path, ...], options: MergeOp
 
 def _merge_as_cassette(several: MultiReader, target: Path, *, overwrite: bool) -> list[MergedSession]:
     with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / "merged.a2a.db"
-        taken = merge_sessions(several, made)
-        with Recording(made) as recording:
+        database = Path(folder) / "merged.a2a.db"
+        sessions = merge_sessions(several, database)
+        with Recording(database) as recording:
             write_cassette(recording, target, overwrite=overwrite)
-    return taken
+    return sessions
 
 
 class _MergeCommand(Protocol):
@@ -84,13 +84,13 @@ def _merge_files(
                 check_merge_target(several, target, overwrite=options.overwrite)
             else:
                 check_not_source(several, target)
-            taken, left = plan_merge(several)
+            sessions, skipped_sessions = plan_merge(several)
             if not options.dry_run:
-                taken = merge_function(several, target, overwrite=options.overwrite)
+                sessions = merge_function(several, target, overwrite=options.overwrite)
             if options.as_json:
-                _print_merge_objects(taken, left, done=not options.dry_run)
+                _print_merge_objects(sessions, skipped_sessions, done=not options.dry_run)
             else:
-                _print_merge(target, taken, left, "would merge" if options.dry_run else "merged")
+                _print_merge(target, sessions, skipped_sessions, "would merge" if options.dry_run else "merged")
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
     except OSError as wrong:

@@ -47,12 +47,12 @@ def edit_notes(path: Path | None, options: NoteOptions, now: int) -> None:
     with open_recording(file) as recording:
         place = resolve_place(recording, options.words[0])
     text_now = "" if options.delete else text or None
-    marked = False if options.delete else options.bookmark
+    bookmark = False if options.delete else options.bookmark
     try:
-        written = annotate(file, place, now, text=text_now, bookmark=marked)
+        note = annotate(file, place, now, text=text_now, bookmark=bookmark)
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
-    _print_notes([] if written is None else [(place.session, written)], place, as_json=options.as_json)
+    _print_notes([] if note is None else [(place.session, note)], place, as_json=options.as_json)
 
 
 def _list_notes(path: Path | None, options: NoteOptions) -> None:

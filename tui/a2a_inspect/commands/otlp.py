@@ -71,18 +71,18 @@ def export_otlp(options: OtlpExportOptions) -> None:
         _send_unsent(options)
         return
     shape = options.span_options
-    done = ExportTotals()
+    totals = ExportTotals()
     with interrupt_on_signals(), _open_exports(options) as parts, _open_sink(options) as (sink, where):
         try:
             for part in parts:
                 export = RecordingExport(
-                    part.recording, sink, shape=shape, frames=options.frames, beyond=part.links_beyond, done=done
+                    part.recording, sink, shape=shape, frames=options.frames, beyond=part.links_beyond, done=totals
                 )
                 export.run(part.keys, part.sessions)
         except TelemetryError as wrong:
-            sent = f" ({text.format_count(done.spans, 'span')} sent before)" if done.spans else ""
-            raise UserError(make_visible(wrong.message) + sent, wrong.hint) from wrong
-    print(_summary_words(done, where), file=sys.stderr)
+            sent_words = f" ({text.format_count(totals.spans, 'span')} sent before)" if totals.spans else ""
+            raise UserError(make_visible(wrong.message) + sent_words, wrong.hint) from wrong
+    print(_summary_words(totals, where), file=sys.stderr)
 
 
 class _RecordingExport(msgspec.Struct, frozen=True):
@@ -104,8 +104,8 @@ def _open_exports(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]
     """
     wish = RedactionOptions(options.redact, options.redact_policy)
     if not options.others:
-        with open_selection(ExportOptions(options.recording, options.where, wish)) as taken:
-            yield [_RecordingExport(taken.recording, None if taken.keys is None else set(taken.keys))]
+        with open_selection(ExportOptions(options.recording, options.where, wish)) as selection:
+            yield [_RecordingExport(selection.recording, None if selection.keys is None else set(selection.keys))]
         return
     from a2a_proxy.telemetry.cross_recording import open_recording_links  # needed only to join several recordings
 
@@ -137,17 +137,19 @@ def _send_unsent(options: OtlpExportOptions) -> None:
     where = _endpoint_target(options)
     settings = OtlpSettings(where, options.span_options, options.frames, metrics=False)
     path = chosen_path(options.recording)
-    sent = refused = 0
+    sent_calls = refused_calls = 0
     with open_recording(path) as recording:
         sessions = [row.facts.uuid for row in recording.sessions()]
     try:
         with convert_recording_errors(), state_directory_errors():
             for count in filter(None, (send_unsent(str(path.absolute()), each, settings) for each in sessions)):
-                sent, refused = sent + count.calls, refused + count.errors
+                sent_calls, refused_calls = sent_calls + count.calls, refused_calls + count.errors
     except TelemetryError as wrong:
         raise UserError(make_visible(wrong.message), wrong.hint) from wrong
-    told = f", {refused:,} refused" if refused else ""
-    print(f"{text.format_count(sent, 'call')} sent to {make_visible(where.shown)}{told}", file=sys.stderr)
+    refused_words = f", {refused_calls:,} refused" if refused_calls else ""
+    print(
+        f"{text.format_count(sent_calls, 'call')} sent to {make_visible(where.shown)}{refused_words}", file=sys.stderr
+    )
 
 
 def _summary_words(totals: ExportTotals, where: str) -> str:

@@ -68,21 +68,23 @@ def prune(paths: tuple[Path, ...], limits: PruneLimits, now: int, *, dry_run: bo
             "no limit given for the sessions to keep", "for example: a2a-inspect prune --older-than 30d --dry-run"
         )
     # Each file is listed once even if it is named twice. A symbolic link to itself is reported when it is opened.
-    named = {os.path.realpath(path): path for path in reversed(paths)}
-    stored = _stored_sessions(tuple(named.values()) or tuple(_state_directory_recordings()))
-    chosen = _sessions_to_delete(stored, limits, now)
-    for path in dict.fromkeys(each.path for each in chosen):
-        gone = [each for each in chosen if each.path == path]
+    paths_by_file = {os.path.realpath(path): path for path in reversed(paths)}
+    stored = _stored_sessions(tuple(paths_by_file.values()) or tuple(_state_directory_recordings()))
+    to_delete = _sessions_to_delete(stored, limits, now)
+    for path in dict.fromkeys(each.path for each in to_delete):
+        sessions = [each for each in to_delete if each.path == path]
         if not dry_run:
             _delete_sessions(
-                path, [each.id for each in gone], delete_file=len(gone) == sum(each.path == path for each in stored)
+                path,
+                [each.id for each in sessions],
+                delete_file=len(sessions) == sum(each.path == path for each in stored),
             )
-        for each in gone:
+        for each in sessions:
             print(_session_object(each, dry_run) if as_json else f"{_deleted_words(dry_run)} {each.description()}")
-    size = sum(each.size for each in chosen)
+    size = sum(each.size for each in to_delete)
     if not as_json:
         print(
-            f"{_deleted_words(dry_run)} {text.format_count(len(chosen), 'session')} of {len(stored)}, about "
+            f"{_deleted_words(dry_run)} {text.format_count(len(to_delete), 'session')} of {len(stored)}, about "
             f"{text.format_size(size)}"
         )
 
@@ -144,15 +146,15 @@ def _has_journal(session: SessionRow) -> bool:
 def _sessions_to_delete(sessions: list[_StoredSession], limits: PruneLimits, now: int) -> list[_StoredSession]:
     """Return the sessions to delete, oldest first."""
     size = sum(each.size for each in sessions)
-    chosen: list[_StoredSession] = []
+    to_delete: list[_StoredSession] = []
     for place, each in enumerate(sessions):
         old = limits.older_than is not None and now - each.last > limits.older_than
         many = limits.keep is not None and len(sessions) - place > limits.keep
         large = limits.max_size is not None and size > limits.max_size
         if not each.is_recording and (old or many or large):
-            chosen.append(each)
+            to_delete.append(each)
             size -= each.size
-    return chosen
+    return to_delete
 
 
 def _delete_sessions(path: Path, sessions: list[int], *, delete_file: bool) -> None:

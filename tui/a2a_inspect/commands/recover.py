@@ -18,10 +18,10 @@ def recover_all() -> int:
         UserError: the state directory cannot be read.
     """
     with state_directory_errors():
-        left = file_layout.find_leftovers()
-    if not left:
+        leftovers = file_layout.find_leftovers()
+    if not leftovers:
         print("nothing to recover")
-    return max((_recover_journal(journal) for journal in left), default=0)
+    return max((_recover_journal(journal) for journal in leftovers), default=0)
 
 
 def _recover_journal(journal: Leftover) -> int:

@@ -6,22 +6,28 @@ import difflib
 import json
 from collections.abc import Iterator
 
-from a2a_inspect.commands.check.report import CARD_FINDINGS, DECODER_FINDINGS, expand_rule_id
+from a2a_inspect.commands.check.report import expand_rule_id
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.rules.define import manual_page
 from a2a_proxy.rules.define.catalogue import all_rules, family_subjects, omitted_rules
+from a2a_proxy.rules.define.other_findings import OTHER_FINDINGS
 from a2a_proxy.rules.define.rule import Rule
 
 
 def show_rules(word: str, *, as_json: bool, as_markdown: bool) -> None:
-    """Print one rule, the rules that begin with `word`, or all.
+    """Print one rule, the rules that begin with `word`, or all; or explain findings that no rule reports.
 
     Raises:
         UserError: no rule matches, or both output formats are requested.
     """
     if as_json and as_markdown:
         raise UserError("--json and --markdown cannot be combined", "leave one of them out")
+    if word.upper() in OTHER_FINDINGS and not as_markdown:
+        other = OTHER_FINDINGS[word.upper()]
+        for line in [json.dumps(other.facts())] if as_json else other.lines():
+            print(line)
+        return
     ident = expand_rule_id(word) if word else ""
     found = [rule for rule in all_rules().values() if rule.id.startswith(ident)]
     if not found:
@@ -58,8 +64,8 @@ def _unknown_rule_error(word: str, ident: str) -> UserError:
     see = "list the rules: a2a-inspect rules"
     if ident in omitted_rules():
         return UserError(f"{ident} is not checked: {omitted_rules()[ident]}", see)
-    if description := {**DECODER_FINDINGS, **CARD_FINDINGS}.get(word):
-        return UserError(f"{word} is not a rule: {description[0].lower()}{description[1:]}", see)
+    if word in OTHER_FINDINGS:
+        return UserError(f"{word} is not a rule", f"explain it without --markdown: a2a-inspect rules {word}")
     near = difflib.get_close_matches(ident, all_rules(), 1)
     return UserError(
         f"there is no rule {ident}", f"did you mean {near[0]}?" if near else "list the rules: a2a-inspect rules"

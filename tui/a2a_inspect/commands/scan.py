@@ -53,9 +53,9 @@ def scan_files(paths: tuple[Path, ...], options: ScanOptions) -> int:
 
     def look(path: Path) -> bool:
         with open_recording(path) as recording:
-            seen = _scan_recording(recording, policy, path)
-        (_print_secret_objects if options.as_json else _print_secrets)(path, seen)
-        return bool(seen.secrets)
+            result = _scan_recording(recording, policy, path)
+        (_print_secret_objects if options.as_json else _print_secrets)(path, result)
+        return bool(result.secrets)
 
     return process_files(paths, look)
 
@@ -69,15 +69,15 @@ def preview_redaction(path: Path | None, options: ScanOptions) -> None:
     policy = options.redaction.policy or DEFAULT
     name = resolve_recording(path)
     with open_recording(name) as recording:
-        seen = _scan_recording(recording, policy, None, random=False) if not policy.none else ScanResult([], 0, 0)
+        result = _scan_recording(recording, policy, None, random=False) if not policy.none else ScanResult([], 0, 0)
         counts = recording.counts()
         applied = {row.id: row.facts.redaction for row in recording.sessions()}
-    rows = _group_by_path(seen.secrets)
+    rows = _group_by_path(result.secrets)
     if options.as_json:
         for row in rows:
             print(json.dumps({"kind": "place", **row}))
         facts = {"recording": str(name), "policy": list(policy.words), "frames": counts.frames}
-        print(json.dumps({"kind": "summary", **facts, "taken": len(seen.secrets), "labels": seen.labels}))
+        print(json.dumps({"kind": "summary", **facts, "taken": len(result.secrets), "labels": result.labels}))
         return
     for session, words in applied.items():
         if words:
@@ -90,7 +90,7 @@ def preview_redaction(path: Path | None, options: ScanOptions) -> None:
         print(
             f"all payloads would be removed: {text.format_count(counts.frames, 'frame')}; error texts and headers too"
         )
-    print(f"policy: {make_visible(' '.join(policy.words)) or 'default'}; {_preview_words(seen, policy)}")
+    print(f"policy: {make_visible(' '.join(policy.words)) or 'default'}; {_preview_words(result, policy)}")
 
 
 def _preview_words(result: ScanResult, policy: RedactionPolicy) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from a2a_inspect.data.notes import note_counts
 from a2a_proxy.capture import file_layout
@@ -91,14 +91,36 @@ def finding_words(finding: Finding, width: int = 0, gap: int = 2) -> str:
 def finding_facts(finding: Finding) -> dict[str, object]:
     """Return a finding as JSON with stable names, with its rule's title if a rule reported it."""
     rule = all_rules().get(finding.rule)
-    about = {"section": rule.section, "title": rule.title} if rule is not None else {}
+    about = {"section": finding_section(finding), "title": rule.title} if rule is not None else {}
     return {**finding_object(finding), **about}
 
 
-def evidence_words(finding: Finding) -> list[str]:
-    """Return the known evidence in words: the path in the payload, the value there, and the count."""
-    forms = {"path": "at {}", "value": "value: {}", "count": "number {} of its kind"}
-    return [form.format(finding.evidence[name]) for name, form in forms.items() if name in finding.evidence]
+def finding_section(finding: Finding) -> str:
+    """Return the section that the finding cites, which is of the version of its traffic; empty without a rule."""
+    rule = all_rules().get(finding.rule)
+    return finding.evidence.get("section", rule.section) if rule is not None else ""
+
+
+_EVIDENCE_FORMS = {
+    "actor": "must act: {}",
+    "path": "at {}",
+    "value": "found: {}",
+    "expected": "expected: {}",
+    "count": "number {} of its kind",
+    "follows": "follows from {}",
+}
+
+
+def evidence_words(finding: Finding, omitted: Collection[str] = ()) -> list[str]:
+    """Return the known evidence in words: who must act, the path in the payload, the value there, and so on, except the
+    `omitted` names.
+    """
+    evidence = finding.evidence
+    if "value" in evidence and "expected" in evidence:
+        evidence = {**evidence, "value": f"{evidence['value']}, expected: {evidence['expected']}"}
+        omitted = {*omitted, "expected"}
+    forms = ((name, form) for name, form in _EVIDENCE_FORMS.items() if name not in omitted)
+    return [form.format(evidence[name]) for name, form in forms if name in evidence]
 
 
 class RuleMeanings:
@@ -113,7 +135,7 @@ class RuleMeanings:
         if rule is None or rule.id in self._explained_rules:
             return ""
         self._explained_rules.add(rule.id)
-        return f"{rule.description} ({rule.section})"
+        return f"{rule.description} ({finding_section(finding)})"
 
     def evidence_lines(self, finding: Finding) -> list[str]:
         """Return the evidence of a finding, then the meaning of its rule, wrapped."""

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.ls import state_name
-from a2a_inspect.commands.process import process_lines, process_objects
 from a2a_inspect.commands.segments.marks import SegmentMarks
 from a2a_inspect.commands.session import (
     RuleMeanings,
@@ -22,7 +21,7 @@ from a2a_inspect.data.generation_gaps import operation_of
 from a2a_inspect.data.notes import SessionNotes
 from a2a_inspect.data.payload_lines import decoded_lines, part_text, raw_lines
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
@@ -33,7 +32,7 @@ from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.artifacts import artifacts_of
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow
+from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
 
 ARROWS = {Direction.TO_AGENT: "-->", Direction.TO_CLIENT: "<--"}
 
@@ -48,13 +47,13 @@ def show_conversation(recording: Recording, selection: ShowSelection, *, as_json
     found = False
     meanings = RuleMeanings()
     for session in recording.sessions():
-        rows, kept = selection.rows(recording, session.id)
+        rows, frame_numbers = selection.rows(recording, session.id)
         found = found or bool(rows)
         if as_json:
-            for told in _session_objects(recording, session, rows, selection, kept):
-                print(json.dumps(told))
+            for facts in _session_objects(recording, session, rows, selection, frame_numbers):
+                print(json.dumps(facts))
         elif rows or selection.is_session_selected(session.id):
-            for line in _session_tree_lines(recording, session, rows, selection, meanings, kept):
+            for line in _session_tree_lines(recording, session, rows, selection, meanings, frame_numbers):
                 print(line)
     if selection.where and not found:
         print_no_match(selection.where)
@@ -96,7 +95,7 @@ def _session_tree_lines(
                     )
                 )
     if everything:
-        yield from ("  " + line for line in process_lines(recording, session))
+        yield from ("  " + line for line in _process_lines(recording, session))
 
 
 _ExchangesByTask = dict[str, list[ExchangeRow]]
@@ -112,8 +111,8 @@ def _group_by_context(rows: list[ExchangeRow], tasks: dict[str, Task]) -> list[t
     homes: dict[tuple[str, str], _ExchangesByTask] = {}
     for row in rows:
         task_id = row.exchange.task_id
-        known = tasks.get(task_id)
-        context = row.exchange.context_id or (known.context_id if known is not None else "")
+        task = tasks.get(task_id)
+        context = row.exchange.context_id or (task.context_id if task is not None else "")
         home = (context, "" if context else task_id)
         if home == ("", "") or home not in homes:
             if context or not groups or groups[-1][0]:
@@ -126,19 +125,19 @@ def _group_by_context(rows: list[ExchangeRow], tasks: dict[str, Task]) -> list[t
 def _task_line(task_id: str, task: Task | None) -> str:
     if task is None:
         return f"task {make_visible(task_id)}"
-    passed = " > ".join(state_name(state) for _, state in task.states)
+    states = " > ".join(state_name(state) for _, state in task.states)
     artifacts = "".join(
         f"  artifact {make_visible(a.name or a.artifact_id)} ({text.format_count(max(a.chunks, 1), 'chunk')}, "
         f"{text.format_size(a.size)})"
         for a in task.artifacts
     )
-    return f"task {make_visible(task_id)}  {passed}{artifacts}"
+    return f"task {make_visible(task_id)}  {states}{artifacts}"
 
 
 def _generation_lines(recording: Recording, session: int, task: Task) -> Iterator[str]:
-    told = generations.generations_line(task, lambda number: operation_of(recording, session, number))
-    if told:
-        yield f"      {told}"
+    line = generations.generations_line(task, lambda number: operation_of(recording, session, number))
+    if line:
+        yield f"      {line}"
 
 
 def _artifact_lines(recording: Recording, session: int, task: Task) -> Iterator[str]:
@@ -180,13 +179,13 @@ def _exchange_lines(
     found = _findings_by_frame(recording, row)
     for frame_row in recording.frames(row.key):
         frame = frame_row.frame
-        told, noted = found.pop(frame.seq, []), notes.line_at(exchange.id, frame.seq)
+        findings, note_lines = found.pop(frame.seq, []), notes.line_at(exchange.id, frame.seq)
         if frame_numbers is not None and frame.seq not in frame_numbers:
             continue
         if (
             frame_numbers is None
             and _is_implied_end(frame, exchange)
-            and not (selection.raw or selection.payloads or told or noted)
+            and not (selection.raw or selection.payloads or findings or note_lines)
         ):
             continue
         what = describe_frame(frame, frame.payload, exchange.operation, exchange.dialect)
@@ -195,10 +194,10 @@ def _exchange_lines(
             yield from (" " * 20 + line for line in raw_lines(frame))
         elif selection.payloads:
             yield from (" " * 20 + line for line in decoded_lines(frame, exchange))
-        yield from _finding_lines(told, meanings)
-        yield from (f"{'':21}{words}" for words in (*marks.lines_at(exchange.id, frame.seq), *noted))
-    for told in found.values():
-        yield from _finding_lines(told, meanings)
+        yield from _finding_lines(findings, meanings)
+        yield from (f"{'':21}{words}" for words in (*marks.lines_at(exchange.id, frame.seq), *note_lines))
+    for findings in found.values():
+        yield from _finding_lines(findings, meanings)
 
 
 def _findings_by_frame(recording: Recording, row: ExchangeRow) -> dict[int, list[Finding]]:
@@ -260,14 +259,18 @@ def _session_objects(
     tasks = {row.task.task_id: row.task for row in recording.tasks(session.id)}
     marks, notes = SegmentMarks(recording, session.id), SessionNotes(recording, session.id)
     for row in rows:
-        task, shown = tasks.get(row.exchange.task_id), frame_numbers.get(row.key)
-        noted = {"notes": notes.objects(row.exchange.id)}
-        yield {**_exchange_object(recording, row, task, shown), **marks.exchange_object(row.exchange.id), **noted}
+        task, numbers = tasks.get(row.exchange.task_id), frame_numbers.get(row.key)
+        note_objects = {"notes": notes.objects(row.exchange.id)}
+        yield {
+            **_exchange_object(recording, row, task, numbers),
+            **marks.exchange_object(row.exchange.id),
+            **note_objects,
+        }
     if selection.is_session_selected(session.id):
         yield from ({"session": session.id, "note": note} for note in notes.objects(0))
         for finding in connection_findings(recording, session):
             yield {"session": session.id, "finding": finding_facts(finding.finding)}
-        yield from process_objects(recording, session)
+        yield from _process_objects(recording, session)
 
 
 def _exchange_object(
@@ -322,3 +325,38 @@ def frame_object(frame: Frame, exchange: Exchange) -> dict[str, object]:
         "payload": readable_payload(frame, exchange),
     }
     return {name: value for name, value in facts.items() if value not in (None, "")}
+
+
+def _stdio_processes(recording: Recording, session: SessionRow) -> Iterator[Connection]:
+    return (row.connection for row in recording.connections(session.id) if row.connection.facts.transport == "stdio")
+
+
+def _process_frames(recording: Recording, session: SessionRow, process: Connection) -> Iterator[Frame]:
+    return (row.frame for row in recording.connection_frames(make_key(session.id, process.id)))
+
+
+def _process_lines(recording: Recording, session: SessionRow) -> Iterator[str]:
+    """Yield `process 4711  npx run my-agent  client eof, then agent exited with code 0`, then frames without a call."""
+    for process in _stdio_processes(recording, session):
+        who = process.peer.removeprefix("pid ")
+        yield f"process {make_visible(who)}  {make_visible(process.upstream)}  {make_visible(process.how) or 'runs'}"
+        for frame in _process_frames(recording, session, process):
+            yield f"    {text.format_time(frame.at):>14} {ARROWS[frame.direction]} {describe_frame(frame)}"
+
+
+def _process_objects(recording: Recording, session: SessionRow) -> Iterator[dict[str, object]]:
+    """Yield the same data as JSON with stable names."""
+    for process in _stdio_processes(recording, session):
+        frames = [
+            {
+                "at": text.format_utc(frame.at),
+                "direction": frame.direction.name.lower(),
+                "kind": frame.kind.name.lower(),
+                "note": frame.note,
+                "framing": frame.framing,
+                "text": frame.payload.decode("utf-8", "replace"),
+            }
+            for frame in _process_frames(recording, session, process)
+        ]
+        facts = {"id": process.id, "process": process.peer, "command": process.upstream, "how": process.how}
+        yield {"session": session.id, "agent_process": {**facts, "frames": frames}}

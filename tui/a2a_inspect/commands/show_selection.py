@@ -34,20 +34,22 @@ class ShowSelection(msgspec.Struct, frozen=True):
     def is_session_selected(self, session: int) -> bool:
         """Return whether the whole session is selected, including connections without exchanges."""
         points = [point for word in self.words if (point := parse_reference(word))]
-        named = any(not point.exchange and point.is_in_exchange(session, 0) for point in points)
-        return not self.where and (not self.words or named)
+        is_session_named = any(not point.exchange and point.is_in_exchange(session, 0) for point in points)
+        return not self.where and (not self.words or is_session_named)
 
     def rows(self, recording: Recording, session: int) -> tuple[list[ExchangeRow], FrameNumbers]:
         """Return the selected exchanges of this session and their selected frames."""
-        kept = self._selected_frames(session)
+        frame_numbers = self._selected_frames(session)
         matching = matching_frames(recording, session, self.where)
         rows = [row for row in recording.exchanges(session) if self.is_selected(row)]
         if matching is None:
-            return rows, kept
-        kept = {
-            row.key: matching[row.key] & kept.get(row.key, matching[row.key]) for row in rows if row.key in matching
+            return rows, frame_numbers
+        frame_numbers = {
+            row.key: matching[row.key] & frame_numbers.get(row.key, matching[row.key])
+            for row in rows
+            if row.key in matching
         }
-        return [row for row in rows if kept.get(row.key)], kept
+        return [row for row in rows if frame_numbers.get(row.key)], frame_numbers
 
     def check(self, recording: Recording) -> None:
         """Check that each word names a place.
@@ -57,19 +59,19 @@ class ShowSelection(msgspec.Struct, frozen=True):
         """
         missing = [word for word in self.words if not resolve_places(recording, word)]
         if missing:
-            known = {row.exchange.task_id for row in recording.exchanges()}
-            missing = [word for word in missing if not any(is_task_prefix(word, task) for task in known)]
+            task_ids = {row.exchange.task_id for row in recording.exchanges()}
+            missing = [word for word in missing if not any(is_task_prefix(word, task) for task in task_ids)]
         if missing:
             raise no_such_place(recording, *missing)
 
     def _selected_frames(self, session: int) -> FrameNumbers:
         """Return the frame numbers of exchanges of which only single frames were named."""
-        kept: FrameNumbers = {}
+        frame_numbers: FrameNumbers = {}
         points = [point for word in self.words if (point := parse_reference(word)) and point.session in (None, session)]
         for point in points:
             if not any(other.seq < 0 and other.is_in_exchange(session, point.exchange) for other in points):
-                kept.setdefault(make_key(session, point.exchange), set()).add(point.seq)
-        return kept
+                frame_numbers.setdefault(make_key(session, point.exchange), set()).add(point.seq)
+        return frame_numbers
 
 
 def _is_exchange_named(word: str, row: ExchangeRow) -> bool:

@@ -36,16 +36,16 @@ class StatsOptions(msgspec.Struct, frozen=True):
 def show_statistics(several: MultiReader, options: StatsOptions) -> None:
     """Print the statistics; as JSON in one object."""
     parts = distinct_parts(several)
-    known, tasks = compute_totals(parts, options.where), count_task_states(several, options.where)
+    totals, tasks = compute_totals(parts, options.where), count_task_states(several, options.where)
     over = read_histogram(parts, options.where, MAX_STEPS) if options.histogram else None
     if options.as_json:
         when = {"histogram": histogram_object(over)} if options.histogram else {}
-        print(json.dumps({**_statistics_object(several, known, tasks), **when}))
+        print(json.dumps({**_statistics_object(several, totals, tasks), **when}))
         return
-    if options.where and not known.calls and not known.frames:
+    if options.where and not totals.calls and not totals.frames:
         print_no_match(options.where)
         return
-    for line in _statistics_lines(several, known, tasks):
+    for line in _statistics_lines(several, totals, tasks):
         print(line)
     if over is not None:
         print()

@@ -43,10 +43,10 @@ def table_lines(head: Sequence[str], rows: Iterable[Sequence[str]], limits: Tabl
     widths = {title: max(len(row[index]) for row in [head, *first]) for index, title in enumerate(head)}
     if limits is not None:
         widths = _fit_widths(widths, limits)
-    kept = [(index, widths[title]) for index, title in enumerate(head) if title in widths]
+    visible_columns = [(index, widths[title]) for index, title in enumerate(head) if title in widths]
     tails = {head.index(title) for title in limits.keep_end_columns} if limits is not None else set()
     for row in itertools.chain((head, *first), source):
-        yield _table_row(row, kept) if limits is None else _fitted_row(row, kept, tails)
+        yield _table_row(row, visible_columns) if limits is None else _fitted_row(row, visible_columns, tails)
 
 
 def _fit_widths(widths: dict[str, int], limits: TableLimits) -> dict[str, int]:

@@ -63,20 +63,20 @@ def print_tail(paths: Sequence[Path], options: TailOptions, sleep: Callable[[flo
         _tail(paths, options, sleep)
 
 
-def _tail(paths: Sequence[Path], wanted: TailOptions, sleep: Callable[[float], None]) -> None:
-    if wanted.follow:
+def _tail(paths: Sequence[Path], options: TailOptions, sleep: Callable[[float], None]) -> None:
+    if options.follow:
         for path in paths:
             if not _wait_for_file(path, sleep):
                 return
-    with open_recordings(paths, settled=not wanted.follow) as several:
+    with open_recordings(paths, settled=not options.follow) as several:
         names = [member.name if len(several.members) > 1 else "" for member in several.members]
         width = max(map(len, names))
         followers = [
-            _Follower(member.recording, wanted, make_visible(name).ljust(width), own)
+            _Follower(member.recording, options, make_visible(name).ljust(width), own)
             for name, (member, own) in zip(names, several.own_sessions(), strict=True)
         ]
-        _print_entries(_entries_from_frame(_merge_by_time(each.read_past() for each in followers), wanted.count))
-        while wanted.follow:
+        _print_entries(_entries_from_frame(_merge_by_time(each.read_past() for each in followers), options.count))
+        while options.follow:
             sleep(POLL_INTERVAL)
             if is_reader_gone():
                 return
@@ -93,19 +93,19 @@ class TailEntry(NamedTuple):
 
 
 def _merge_by_time(entry_groups: Iterable[Iterable[TailEntry]]) -> Iterator[TailEntry]:
-    return heapq.merge(*entry_groups, key=lambda said: said.at)
+    return heapq.merge(*entry_groups, key=lambda entry: entry.at)
 
 
 def _entries_from_frame(entries: Iterable[TailEntry], count: int) -> list[TailEntry]:
     """Yield the entries from the `count`th last frame on."""
-    kept = list(entries)
-    frames = [place for place, said in enumerate(kept) if said.is_frame]
-    return kept[frames[-count] :] if 0 < count < len(frames) else kept
+    entry_list = list(entries)
+    frames = [place for place, entry in enumerate(entry_list) if entry.is_frame]
+    return entry_list[frames[-count] :] if 0 < count < len(frames) else entry_list
 
 
 def _print_entries(entries: Iterable[TailEntry]) -> None:
-    for said in entries:
-        for line in said.lines:
+    for entry in entries:
+        for line in entry.lines:
             print(line, flush=True)
 
 
@@ -155,13 +155,13 @@ class _Follower:
 
     def _first_frame(self, newest: int) -> int:
         """Return the id of the `count`th last matching frame, searching from the end; 0 if there is none."""
-        first, left, window = 0, self._options.count, max(self._options.count, _FRAMES_PER_QUERY)
+        first, rest, window = 0, self._options.count, max(self._options.count, _FRAMES_PER_QUERY)
         last = newest
-        while left > 0:
+        while rest > 0:
             query = "SELECT id FROM frame WHERE id <= ? ORDER BY id DESC LIMIT ?"
             ids = [row[0] for row in self._recording.db.execute(query, (last, window))]
-            kept = self._matching_frames(ids)[-left:]
-            first, left = (kept[0] if kept else first), left - len(kept)
+            numbers = self._matching_frames(ids)[-rest:]
+            first, rest = (numbers[0] if numbers else first), rest - len(numbers)
             if len(ids) < window:
                 break
             last = ids[-1] - 1
@@ -212,10 +212,10 @@ class _Follower:
         """Yield each new frame and whether it matches. Each row is read once; payloads only for matches."""
         after = self._frame_cursor.begin_look()
         while rows := list(self._recording.frames_after(after, _FRAMES_PER_QUERY, payloads=False)):
-            kept = set(self._matching_frames([row.id for row in rows]))
+            matching = set(self._matching_frames([row.id for row in rows]))
             for row in rows:
                 self._frame_cursor.advance(row.id, row.session)
-                if row.id not in kept:
+                if row.id not in matching:
                     yield row, False
                     continue
                 payload = self._recording.payload(row)

@@ -52,14 +52,14 @@ def trim_to_cassette(recording: Recording, options: TrimOptions) -> None:
     check_replaceable(options.target, overwrite=True)
     chosen = _selected_keys(recording, options)
     besides = {} if options.exact else needed_calls(recording, chosen)
-    picked = " ".join((*options.words, options.where)).strip()
-    keys = chosen | besides.keys() if picked else None
-    with open_redacted_view(recording, keys, options.redaction) as (clean, kept):
-        remark = f"{SELECTION_PREFIX}{options.redaction.redact_choice(picked)} and what that needs"
-        selection = Selection(clean, kept, remark) if kept is not None else None
+    selection_words = " ".join((*options.words, options.where)).strip()
+    keys = chosen | besides.keys() if selection_words else None
+    with open_redacted_view(recording, keys, options.redaction) as (clean, kept_keys):
+        remark = f"{SELECTION_PREFIX}{options.redaction.redact_choice(selection_words)} and what that needs"
+        selection = Selection(clean, kept_keys, remark) if kept_keys is not None else None
         write_cassette(clean, options.target, selection=selection, overwrite=options.overwrite)
-    with open_recording_or_cassette(options.target) as made:
-        before, after = recording.counts(), made.counts()
+    with open_recording_or_cassette(options.target) as trimmed:
+        before, after = recording.counts(), trimmed.counts()
     several = len(recording.sessions()) > 1
     reasons = [(_exchange_name(number, several), reason) for number, reason in sorted(besides.items())]
     if options.as_json:
@@ -73,9 +73,9 @@ def trim_to_cassette(recording: Recording, options: TrimOptions) -> None:
 
 
 def _selected_keys(recording: Recording, options: TrimOptions) -> set[int]:
-    wanted = ShowSelection(options.words)
-    wanted.check(recording)
-    keys = {row.key for row in recording.exchanges() if wanted.is_selected(row)}
+    selection = ShowSelection(options.words)
+    selection.check(recording)
+    keys = {row.key for row in recording.exchanges() if selection.is_selected(row)}
     if options.where:
         keys &= set(recording.queryable().ids(options.where, Rows.EXCHANGES))
     if not keys:
@@ -94,7 +94,7 @@ def _exchange_name(number: int, several: bool) -> str:
 def _missing_counts(before: Counts, after: Counts) -> dict[str, int]:
     """Return the number of rows of each kind that are not in the cassette."""
     names = ("exchanges", "frames", "tasks", "findings", "connections")
-    return {name: gone for name in names if (gone := getattr(before, name) - getattr(after, name))}
+    return {name: difference for name in names if (difference := getattr(before, name) - getattr(after, name))}
 
 
 def _summary_object(

@@ -34,10 +34,10 @@ def artifact_lines(recording: Recording, exchange_key: int, frame: int | None, u
     if row is None or not row.exchange.task_id:
         return ["(this exchange has no task)"]
     lines: list[str] = []
-    for known in recording.task(row.exchange.task_id):
-        if known.session != row.session or row.exchange.id not in known.task.exchanges:
+    for task_row in recording.task(row.exchange.task_id):
+        if task_row.session != row.session or row.exchange.id not in task_row.task.exchanges:
             continue
-        for name, found in artifacts_of(recording, row.session, known.task, until).items():
+        for name, found in artifacts_of(recording, row.session, task_row.task, until).items():
             end = "complete" if found.complete else "not complete"
             lines += ["ARTIFACT", f"name              {make_visible(found.artifact.name or name)}"]
             lines.append(f"id                {make_visible(name)}, {end}")
@@ -117,16 +117,16 @@ def process_lines(recording: Recording, exchange_key: int) -> list[str]:
     from a2a_proxy.protocol.describe import describe_frame
 
     row = recording.exchange(exchange_key)
-    known = recording.connection(make_key(row.session, row.exchange.connection)) if row is not None else None
-    if row is None or known is None or known.connection.facts.transport != "stdio":
+    connection_row = recording.connection(make_key(row.session, row.exchange.connection)) if row is not None else None
+    if row is None or connection_row is None or connection_row.connection.facts.transport != "stdio":
         return []
-    process = known.connection
+    process = connection_row.connection
     lines = ["PROCESS", f"{'command':18}{make_visible(process.upstream)}", f"{'id':18}{make_visible(process.peer)}"]
     lines.append(f"{'end':18}{make_visible(process.how) or 'still runs'}")
-    said = [each.frame for each in recording.connection_frames(known.key)]
-    if len(said) > _MAX_LOG_LINES:
-        lines.append(f"(the last {_MAX_LOG_LINES} of {len(said)} lines: a2a-inspect show has all)")
-    last = said[-_MAX_LOG_LINES:]
+    frames = [each.frame for each in recording.connection_frames(connection_row.key)]
+    if len(frames) > _MAX_LOG_LINES:
+        lines.append(f"(the last {_MAX_LOG_LINES} of {len(frames)} lines: a2a-inspect show has all)")
+    last = frames[-_MAX_LOG_LINES:]
     return [
         *lines,
         *(f"{text.format_time(each.at):18}{_ARROWS[each.direction]} {describe_frame(each)}" for each in last),

@@ -74,10 +74,10 @@ class ExchangeSearch:
         """Replace the results for the changed exchanges: those in `matches` match now, the others do not."""
         for key in sorted(changed):
             at = self.index(key)
-            known = at < len(self.keys) and self.keys[at] == key
-            if key in matches and not known:
+            is_known = at < len(self.keys) and self.keys[at] == key
+            if key in matches and not is_known:
                 self.keys.insert(at, key)
-            elif known and key not in matches:
+            elif is_known and key not in matches:
                 del self.keys[at]
 
 

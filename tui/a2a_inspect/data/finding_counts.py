@@ -58,9 +58,9 @@ def find_findings(recording: Recording, row: ExchangeRow, seq: int | None, until
 def exchange_lines(recording: Recording, rows: Sequence[ExchangeRow], until: int = 0) -> list[ExchangeLine]:
     """Return these exchanges with their findings up to `until`, ns since the epoch; 0: up to now."""
     keys = json.dumps([row.key for row in rows])
-    asked = recording.db.execute(_EXCHANGE_COUNTS, (until, keys)).fetchall() if rows else []
+    count_rows = recording.db.execute(_EXCHANGE_COUNTS, (until, keys)).fetchall() if rows else []
     found = {
-        make_key(session, number): FindingCounts(count, Severity(worst)) for session, number, count, worst in asked
+        make_key(session, number): FindingCounts(count, Severity(worst)) for session, number, count, worst in count_rows
     }
     return [ExchangeLine(row.key, row.session, row.exchange, found.get(row.key)) for row in rows]
 
@@ -70,7 +70,7 @@ def count_by_frame(recording: Recording, rows: Sequence[FrameRow], until: int = 
     if not rows:
         return {}
     session, exchange = split_key(rows[0].exchange_key)
-    asked = recording.db.execute(
+    count_rows = recording.db.execute(
         _FRAME_COUNTS, (until, session, exchange, rows[0].frame.seq, rows[-1].frame.seq)
     ).fetchall()
-    return {seq: FindingCounts(count, Severity(worst)) for seq, count, worst in asked}
+    return {seq: FindingCounts(count, Severity(worst)) for seq, count, worst in count_rows}

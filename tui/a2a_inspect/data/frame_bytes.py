@@ -34,27 +34,27 @@ def wire_bytes(frame: Frame, limit: int) -> FrameBytes:
     lines = frame.payload.split(b"\n") if len(parts) > 2 else [frame.payload]
     if len(lines) != len(parts) - 1 or frame.truncated:
         return FrameBytes(payload, ((0, len(payload)),) if payload else ())
-    out, stretches, left = bytearray(parts[0]), [], limit
+    out, stretches, rest = bytearray(parts[0]), [], limit
     for line, after in zip(lines, parts[1:], strict=True):
-        shown = line[:left]
-        stretches.append((len(out), len(out) + len(shown)))
-        out += shown
-        left -= len(shown)
-        if len(shown) < len(line):
+        visible = line[:rest]
+        stretches.append((len(out), len(out) + len(visible)))
+        out += visible
+        rest -= len(visible)
+        if len(visible) < len(line):
             break
         out += after
     return FrameBytes(bytes(out), tuple(stretches))
 
 
-def byte_range_words(frame: Frame, shown: FrameBytes) -> str:
+def byte_range_words(frame: Frame, data: FrameBytes) -> str:
     """Return the frame's byte range on the wire, and how much of it is shown."""
     way = "to the agent" if frame.direction is Direction.TO_AGENT else "to the client"
     where = f"bytes {frame.start} to {frame.end} {way}"
     if not frame.payload:
         return f"{where}; no payload"
-    marked = ", its payload between [ ]" if any(shown.bounds()) else ""
+    mark_words = ", its payload between [ ]" if any(data.bounds()) else ""
     have = (
-        sum(last - first for first, last in shown.payload_ranges) + len(shown.payload_ranges) - 1
+        sum(last - first for first, last in data.payload_ranges) + len(data.payload_ranges) - 1
     )  # and line ends between payload lines
     part = f", {text.format_size(have)} of {text.format_size(frame.size)}" if have < frame.size else ""
-    return where + marked + part
+    return where + mark_words + part

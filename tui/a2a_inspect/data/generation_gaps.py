@@ -30,11 +30,11 @@ def missed_generation_words(recording: Recording, session: int, gap: MissedGener
 
 def read_gaps(recording: Recording, row: ExchangeRow, until: int = 0) -> GapWords:
     """Return the missed generations of this exchange as known at `until`, ns since the epoch; 0: as known now."""
-    told: GapWords = {}
+    gap_words: GapWords = {}
     for each in recording.task(row.exchange.task_id) if row.exchange.task_id else ():
         for gap in each.task.gaps:
             if each.session == row.session and gap.exchange == row.exchange.id:
                 open_still = not gap.healed or (until and gap.healed > until)
                 words = missed_generation_words(recording, row.session, gap)
-                told[each.task.task_id, gap.at] = f"{words.partition(',')[0]}, not healed" if open_still else words
-    return told
+                gap_words[each.task.task_id, gap.at] = f"{words.partition(',')[0]}, not healed" if open_still else words
+    return gap_words

@@ -46,8 +46,8 @@ def resolve_recording(path: Path | None) -> Path:
 
 def _coming(folder: Path) -> Path | None:
     """Return the newest recording in this folder that a recorder is about to create."""
-    made = (Path(each.session.recording) for each in file_layout.unfinished() if each.is_at_work)
-    return max((path for path in made if path.parent == folder and not path.exists()), default=None)
+    paths = (Path(each.session.recording) for each in file_layout.unfinished() if each.is_at_work)
+    return max((path for path in paths if path.parent == folder and not path.exists()), default=None)
 
 
 def _settled(path: Path | None) -> Path:

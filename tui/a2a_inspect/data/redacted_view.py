@@ -62,5 +62,5 @@ def open_redacted_view(
     if policy is None or policy.none:
         yield recording, keys
         return
-    with open_redacted(recording, policy, label_key()) as made:
-        yield made.recording, None if keys is None else made.keys(keys)
+    with open_redacted(recording, policy, label_key()) as redacted:
+        yield redacted.recording, None if keys is None else redacted.keys(keys)

@@ -44,10 +44,10 @@ def write_views(path: Path, views: dict[str, str]) -> None:
     lines = [f"{_toml_string(name)} = {_toml_string(value)}\n" for name, value in views.items()]
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, made = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.writelines(lines)
-        os.replace(made, path)
+        os.replace(temporary, path)
     except OSError as wrong:
         raise UserError(f"{path} cannot be written: {(wrong.strerror or str(wrong)).lower()}", "") from wrong
 

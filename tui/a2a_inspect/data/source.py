@@ -89,10 +89,10 @@ def _file_identity(path: Path) -> tuple[int, int] | None:
     write it.
     """
     try:
-        known = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return (known.st_dev, known.st_ino) if known.st_size else None
+    return (status.st_dev, status.st_ino) if status.st_size else None
 
 
 class RecordingSource:
@@ -251,8 +251,8 @@ class _RecordingReader:
         if version == self._version:
             return None
         sessions = tuple(self.recording.sessions())
-        known = {session.id for session in sessions}
-        if not known.issuperset(self._positions_by_session):
+        session_ids = {session.id for session in sessions}
+        if not session_ids.issuperset(self._positions_by_session):
             self._positions_by_session.clear()
         lengths = tuple(self._exchange_positions(session.id).grow() for session in sessions)
         highest = max((split_key(positions.last)[1] for positions in self._positions_by_session.values()), default=0)
@@ -281,9 +281,9 @@ class _RecordingReader:
             if skip >= positions.count:
                 skip -= positions.count
                 continue
-            within, left = skip % PAGE, PAGE - len(rows)
+            within, missing = skip % PAGE, PAGE - len(rows)
             after = positions.key_before(skip // PAGE)
-            rows += list(self.recording.exchanges(session, after=after, limit=within + left, headers=False))[within:]
+            rows += list(self.recording.exchanges(session, after=after, limit=within + missing, headers=False))[within:]
             skip = 0
         return exchange_lines(self.recording, rows)
 
@@ -314,12 +314,12 @@ class _RecordingReader:
         from a2a_inspect.data.generation_gaps import operation_of
 
         rows = self.recording.task(row.exchange.task_id) if row.exchange.task_id else []
-        told = (
+        reasons = (
             generations.generations_line(each.task, lambda number: operation_of(self.recording, row.session, number))
             for each in rows
             if each.session == row.session and row.exchange.id in each.task.exchanges
         )
-        return next(filter(None, told), "")
+        return next(filter(None, reasons), "")
 
     def frames(self, exchange: int, page: int) -> list[FrameLine]:
         """Return as `RecordingSource.frames`."""

@@ -66,7 +66,9 @@ class ChooseRecording(ModalScreen[Path | None]):
         self._files = [path for path, _ in recordings]
         self._list.clear_options()
         width = max((cell_len(make_visible(path.name)) for path, _ in recordings), default=0)
-        self._list.add_options([Option(Content(f"{fit_text(path.name, width)}  {said}")) for path, said in recordings])
+        self._list.add_options(
+            [Option(Content(f"{fit_text(path.name, width)}  {words}")) for path, words in recordings]
+        )
         if recordings:
             self._list.highlighted = 0
         else:
@@ -98,4 +100,4 @@ def recordings_beside(path: Path) -> list[tuple[Path, str]]:
                 )
     except OSError:
         pass  # files that cannot be listed are skipped; any file name can be typed
-    return [(file, said) for _, file, said in sorted(found, reverse=True)[:_MAX_LISTED_FILES]]
+    return [(file, words) for _, file, words in sorted(found, reverse=True)[:_MAX_LISTED_FILES]]

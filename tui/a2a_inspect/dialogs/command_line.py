@@ -69,8 +69,8 @@ class CommandLine(ModalScreen[tuple[str, str] | None]):
     @on(Input.Submitted)
     def _submit_command(self, event: Input.Submitted) -> None:
         name, _, argument = event.value.strip().partition(" ")
-        begun = [each for each in self._commands if each.startswith(name)]
-        self.dismiss((begun[0] if len(begun) == 1 else name, argument.strip()))
+        names = [each for each in self._commands if each.startswith(name)]
+        self.dismiss((names[0] if len(names) == 1 else name, argument.strip()))
 
     def action_complete(self) -> None:
         """Insert the suggestion."""

@@ -58,11 +58,11 @@ class Suggestions(Widget):
         index = top + y
         if index >= len(self.found):
             return Strip.blank(self.size.width, self.rich_style)
-        item, chosen = self.found[index], index == self.chosen
-        style = self.get_visual_style("suggestions--chosen").rich_style if chosen else self.rich_style
+        item, is_chosen = self.found[index], index == self.chosen
+        style = self.get_visual_style("suggestions--chosen").rich_style if is_chosen else self.rich_style
         about = item.about or (str(item.count) if item.count >= 0 else "")
         width = max((len(each.text) for each in self.found), default=0)
-        text = f"{'▸' if chosen else ' '} {fit_text(item.text, min(width, 40))}  {about}"
+        text = f"{'▸' if is_chosen else ' '} {fit_text(item.text, min(width, 40))}  {about}"
         return Strip([Segment(fit_text(text, self.size.width), style)])
 
 
@@ -89,20 +89,20 @@ class FilterBox(Vertical):
         Binding("escape", "close", "Cancel", id="filter.cancel", tooltip="restore the list"),
     ]
 
-    class Said(Message):
-        """Posted when a valid expression was typed."""
+    class ExpressionMessage(Message):
+        """Base of the messages with a valid expression."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
             self.text = text
 
-    class Typed(Said):
+    class Typed(ExpressionMessage):
         """Posted after a moment without a key press."""
 
-    class Used(Said):
+    class Used(ExpressionMessage):
         """Posted when the user wants to see only matches."""
 
-    class Sought(Said):
+    class MatchSearch(ExpressionMessage):
         """Posted when the user wants to go to matches."""
 
     class Closed(Message):
@@ -162,11 +162,11 @@ class FilterBox(Vertical):
 
     def _check_expression(self) -> None:
         text = self._input.value
-        told = check_filter(text)
-        self._status_line.update(told.status)
-        self._error_line.update(error_with_caret(told, 2, self.size.width or 80))
+        result = check_filter(text)
+        self._status_line.update(result.status)
+        self._error_line.update(error_with_caret(result, 2, self.size.width or 80))
         self._stop_timers()
-        if told.status == VALID:
+        if result.status == VALID:
             self._delay_timers.append(self.set_timer(_APPLY_DELAY, lambda: self.post_message(self.Typed(text))))
         if not self._ignore_next_change:
             self._suggestions_ready.clear()
@@ -201,10 +201,10 @@ class FilterBox(Vertical):
             return
         before = self._suggestions.chosen
         old = items[before].text if before >= 0 else self._input.value[start:end]
-        chosen = (before + by) % len(items) if before >= 0 or by > 0 else len(items) - 1
+        position = (before + by) % len(items) if before >= 0 or by > 0 else len(items) - 1
         text = self._input.value
-        new = items[chosen].text
-        self._suggestions.chosen = chosen
+        new = items[position].text
+        self._suggestions.chosen = position
         self._set_text(text[:start] + new + text[start + len(old) :], start + len(new))
         if len(items) == 1:
             self._suggestions_ready.clear()
@@ -222,9 +222,9 @@ class FilterBox(Vertical):
 
     def action_find(self) -> None:
         """Go to the next match if the expression is valid."""
-        self._post_expression(self.Sought)
+        self._post_expression(self.MatchSearch)
 
-    def _post_expression(self, message: type[Said]) -> None:
+    def _post_expression(self, message: type[ExpressionMessage]) -> None:
         text = self._input.value.strip()
         if check_filter(text).status != VALID:
             self._check_expression()

@@ -22,8 +22,8 @@ class ActionProvider(Provider):
         """Yield the actions that match the typed text."""
         matcher = self.matcher(query)
         for found, words in self._available_actions():
-            told = f"{words} {found.tooltip}"
-            if (score := matcher.match(told)) > 0:
+            action_words = f"{words} {found.tooltip}"
+            if (score := matcher.match(action_words)) > 0:
                 shown_words = matcher.highlight(words)
                 yield Hit(score, shown_words, partial(self._run_binding, found), text=words, help=found.tooltip or None)
 

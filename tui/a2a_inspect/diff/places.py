@@ -123,8 +123,8 @@ def compute_difference(left: DiffSide, right: DiffSide, where: str = "", watch: 
 
 def _frame_number(word: str) -> int:
     """Return the frame number in a place; -1 if it has none."""
-    named = parse_reference(word)
-    return named.seq if named is not None else -1
+    reference = parse_reference(word)
+    return reference.seq if reference is not None else -1
 
 
 def _resolve_exchange(recording: Recording, word: str) -> ExchangeRow | None:
@@ -133,8 +133,8 @@ def _resolve_exchange(recording: Recording, word: str) -> ExchangeRow | None:
     Raises:
         UserError: no exchange has this number, or several sessions have one.
     """
-    named = parse_reference(word)
-    if named is None or (not named.exchange and named.session is not None):
+    reference = parse_reference(word)
+    if reference is None or (not reference.exchange and reference.session is not None):
         return None
     if word.isdigit() and any(is_task_prefix(word, row.task.task_id) for row in recording.tasks()):
         return None
@@ -148,8 +148,8 @@ def _exchanges_of_side(recording: Recording, side: DiffSide, where: str) -> Iter
     if exchange is not None:
         yield exchange
         return
-    named = parse_reference(side.place)
-    session = resolve_place(recording, side.place).session if named is not None and not named.exchange else None
+    reference = parse_reference(side.place)
+    session = resolve_place(recording, side.place).session if reference is not None and not reference.exchange else None
     task = side.place if session is None else ""
     rows = recording.find_exchanges(where, session) if where else recording.exchanges(session)
     found = False

@@ -56,5 +56,5 @@ def _exchange_entries(selection: ExportSelection, sessions: list[SessionRow]) ->
             connection = recording.connection(make_key(session.id, row.exchange.connection))
             frames = [each.frame for each in recording.frames(row.key)]
             found = [each.finding for each in recording.findings(exchange=row.key)]
-            made = har_entry(row.exchange, connection.connection if connection is not None else None, frames, found)
-            yield {"pageref": page_id(session.id), **made}
+            entry = har_entry(row.exchange, connection.connection if connection is not None else None, frames, found)
+            yield {"pageref": page_id(session.id), **entry}

@@ -79,9 +79,13 @@ def _timings_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, fl
     A stream may be answered before its request has ended.
     """
     last = exchange.closed or max((frame.at for frame in frames), default=exchange.started)
-    answered = exchange.response_started or exchange.first_event or last
-    asked = min(exchange.request_ended or answered, answered)
-    parts = {"send": asked - exchange.started, "wait": answered - asked, "receive": last - answered}
+    response_start = exchange.response_started or exchange.first_event or last
+    request_end = min(exchange.request_ended or response_start, response_start)
+    parts = {
+        "send": request_end - exchange.started,
+        "wait": response_start - request_end,
+        "receive": last - response_start,
+    }
     return {name: max(ns, 0) / _MS for name, ns in parts.items()}
 
 
@@ -113,14 +117,14 @@ def _response_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, A
     headers = _header_objects(exchange.response_headers) + _header_objects(exchange.trailers)
     status, data = exchange.status, _body_size(exchange, frames)
     phrase = HTTPStatus(status).phrase if status in HTTPStatus._value2member_map_ else ""
-    said = {"mimeType": _header_value(exchange.response_headers, b"content-type"), **_body_object(exchange, frames)}
+    content = {"mimeType": _header_value(exchange.response_headers, b"content-type"), **_body_object(exchange, frames)}
     return {
         "status": status,
         "statusText": phrase,
         "httpVersion": _http_version(exchange),
         "cookies": [],
         "headers": headers,
-        "content": {"size": data, **said},
+        "content": {"size": data, **content},
         "redirectURL": _header_value(exchange.response_headers, b"location"),
         "headersSize": -1,
         "bodySize": -1,
@@ -131,8 +135,8 @@ def _response_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, A
 
 def _http_method(exchange: Exchange) -> str:
     """Return the HTTP method; `exchange.method` has the JSON-RPC or gRPC method if there is one."""
-    named = exchange.binding in (Binding.JSONRPC, Binding.GRPC, Binding.STDIO)
-    return "POST" if named else exchange.method
+    is_rpc = exchange.binding in (Binding.JSONRPC, Binding.GRPC, Binding.STDIO)
+    return "POST" if is_rpc else exchange.method
 
 
 def _request_url(exchange: Exchange, connection: Connection | None) -> str:

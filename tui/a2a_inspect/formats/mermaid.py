@@ -20,12 +20,12 @@ _MARKUP = re.compile(r"[<>&`*_\[\]!|\\]")
 def write(selection: ExportSelection, stream: BinaryIO) -> None:
     """Write the complete conversations that have a selected exchange. Raises RecordingError."""
     for session in selection.sessions():
-        drawn: set[int] = set()
+        drawn_exchanges: set[int] = set()
         links = SessionLinks(selection.recording, session.id)
         for number in _first_exchanges(selection, session.id):
-            if number not in drawn:
+            if number not in drawn_exchanges:
                 conversation = LaneConversation(selection.recording, make_key(session.id, number), links=links)
-                drawn |= set(conversation.exchanges)
+                drawn_exchanges |= set(conversation.exchanges)
                 _write_conversation(conversation, stream)
 
 

@@ -47,8 +47,8 @@ def list_actions(scopes: tuple[KeyScope, ...], keymap: Keymap | None = None) -> 
                 continue
             keys = (keymap or {}).get(binding.id, binding.key)
             action = Action(binding.id, _split_keys(keys), binding.description, binding.tooltip, place.title)
-            known = found.setdefault(binding.id, action)
-            if not known.help and action.help:
+            first = found.setdefault(binding.id, action)
+            if not first.help and action.help:
                 found[binding.id] = action
     return [msgspec.structs.replace(each, help=each.help or each.label.lower()) for each in found.values()]
 

@@ -53,11 +53,11 @@ def read_keymap(path: Path, scopes: tuple[KeyScope, ...]) -> dict[str, str]:
         raise UserError(f"{path} is not UTF-8", "save it as UTF-8") from wrong
     except tomllib.TOMLDecodeError as wrong:
         raise UserError(f"{path} is not TOML: {wrong}", 'a line looks like: frame.next = "f2"') from wrong
-    known = {name for place in scopes for name in default_keys(place)}
+    names = {name for place in scopes for name in default_keys(place)}
     keymap = {name: ",".join(_parse_keys(path, name, value)) for name, value in _flatten_names(values)}
     for name in keymap:
-        if name not in known:
-            raise UserError(f'{path}: unknown action "{name}"{suggest_word(name, known)}', _LIST_HINT)
+        if name not in names:
+            raise UserError(f'{path}: unknown action "{name}"{suggest_word(name, names)}', _LIST_HINT)
     _check_clashes(path, scopes, keymap)
     return keymap
 
@@ -77,13 +77,13 @@ def _parse_keys(path: Path, name: str, value: object) -> list[str]:
     if not words or len(words) < len(listed):
         raise UserError(f"{path}: {name} is not a key", f'write {name} = "x", or a list: {name} = ["x", "f2"]')
     keys = [normalize_key(key) for key in words]
-    for key, written in zip(keys, words, strict=True):
+    for key, word in zip(keys, words, strict=True):
         *modifiers, last = key.split("+")
         if not set(modifiers) <= _MODIFIERS or (
             len(last) != 1 and last not in _KEY_NAMES and len(display_key(last)) != 1
         ):
             hint = "a key is a character, or a name like f2, space, pageup; ctrl+, alt+ or shift+ may go before it"
-            raise UserError(f'{path}: {name}: unknown key "{written}"', hint)
+            raise UserError(f'{path}: {name}: unknown key "{word}"', hint)
     return keys
 
 

@@ -11,7 +11,7 @@ import msgspec
 from rich.cells import cell_len
 
 from a2a_inspect.data.finding_counts import SEVERITIES
-from a2a_inspect.lanes.model import LaneRow, PartyLane, RowKind
+from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane
 from a2a_inspect.widgets.columns import fit_text
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.present import text
@@ -39,13 +39,13 @@ _KIND_STYLES = {
 }
 _DIM_KINDS = frozenset({FrameKind.END, FrameKind.COMMENT, FrameKind.CONTROL, FrameKind.LOG})
 _MARK_SIGNS = {
-    RowKind.PAUSE: (_PAUSED_LIFELINE, "list--dim"),
-    RowKind.TURN: ("┼", "list--dim"),
-    RowKind.WAIT: ("?", "list--live"),
-    RowKind.MISSED: ("≠", "list--warn"),
-    RowKind.INTERRUPTION: ("×", "list--warn"),
-    RowKind.HANDOFF: ("»", "list--strong"),
-    RowKind.FINDING: ("!", "list--warn"),
+    LaneRowKind.PAUSE: (_PAUSED_LIFELINE, "list--dim"),
+    LaneRowKind.TURN: ("┼", "list--dim"),
+    LaneRowKind.WAIT: ("?", "list--live"),
+    LaneRowKind.MISSED: ("≠", "list--warn"),
+    LaneRowKind.INTERRUPTION: ("×", "list--warn"),
+    LaneRowKind.HANDOFF: ("»", "list--strong"),
+    LaneRowKind.FINDING: ("!", "list--warn"),
 }
 
 
@@ -114,28 +114,28 @@ def _append_lane_name(line: str, name: str, column: int, number: int, geometry: 
 
 def paint_row(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
     """Return the cells of one row."""
-    if row.what is RowKind.FRAME:
+    if row.what is LaneRowKind.FRAME:
         return [*_time_cells(row, geometry), *(_paint_message(row, geometry))]
     sign, style = _MARK_SIGNS[row.what]
     style = SEVERITIES[row.severity] if row.severity is not None else style
-    line = sign if row.what in (RowKind.PAUSE, RowKind.TURN) else _LIFELINE
+    line = sign if row.what in (LaneRowKind.PAUSE, LaneRowKind.TURN) else _LIFELINE
     lane = _lifelines(geometry, geometry.columns[0], geometry.end, line)
     about = geometry.column(row.source) - geometry.columns[0]
     lane = lane[:about] + sign + lane[about + 1 :]
     room = max(len(lane) - 4, 0)
     words = _row_words(row)
-    said = fit_text(words, min(cell_len(make_visible(words)), room))
-    if row.what in (RowKind.PAUSE, RowKind.TURN):
-        left = (room - cell_len(said)) // 2
-        return [(" " * geometry.margin, ""), *_overlay_label(lane, said, 2 + left, style)]
+    label = fit_text(words, min(cell_len(make_visible(words)), room))
+    if row.what in (LaneRowKind.PAUSE, LaneRowKind.TURN):
+        left = (room - cell_len(label)) // 2
+        return [(" " * geometry.margin, ""), *_overlay_label(lane, label, 2 + left, style)]
     return [
         (f"{sign:>{_START_CELLS}}{' ':{geometry.margin - _START_CELLS}}", style),
-        *_overlay_label(lane, said, 2, style),
+        *_overlay_label(lane, label, 2, style),
     ]
 
 
 def _row_words(row: LaneRow) -> str:
-    if row.what is RowKind.PAUSE:
+    if row.what is LaneRowKind.PAUSE:
         return f"{text.format_duration(row.since_before)} of silence"
     return row.text
 
@@ -143,16 +143,16 @@ def _row_words(row: LaneRow) -> str:
 def _overlay_label(lifelines: str, label: str, column: int, style: str) -> StyledCells:
     """Write the words over the lifelines, which remain visible on both sides."""
     after = lifelines[column + cell_len(label) :]
-    begun = lifelines[: column - 1] + " "
-    return [(begun, "list--dim"), (label, style), (" " + after[1:] if len(after) > 1 else after, "list--dim")]
+    start = lifelines[: column - 1] + " "
+    return [(start, "list--dim"), (label, style), (" " + after[1:] if len(after) > 1 else after, "list--dim")]
 
 
 def _time_cells(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
     before = text.format_duration(row.since_before) if row.since_start else ""
     before = f"+{before}" if before else ""
-    shown = before if len(before) <= _PAUSE_CELLS else ""  # the pause row above shows it
+    pause = before if len(before) <= _PAUSE_CELLS else ""  # the pause row above shows it
     place = fit_text(f"#{row.exchange}.{row.seq}", _PLACE_CELLS - 1) + " " if geometry.margin > MARGIN else ""
-    return [(f"{format_elapsed(row.since_start):>{_START_CELLS}} {shown:>{_PAUSE_CELLS}}  {place}", "list--dim")]
+    return [(f"{format_elapsed(row.since_start):>{_START_CELLS}} {pause:>{_PAUSE_CELLS}}  {place}", "list--dim")]
 
 
 def format_elapsed(ns: int) -> str:
@@ -173,12 +173,12 @@ def _paint_message(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
     low, high = min(a, b), max(a, b)
     span = _arrow_cells(_message_label(row, geometry), high - low - 1, row, rightwards=a < b)
     way = "list--out" if a < b else "list--in"
-    painted: StyledCells = [(_lifelines(geometry, first, low), "list--dim")]
-    painted.append((_arrow_tail(row, a < b) if a < b else "│", "list--dim"))
-    painted += [(piece, style or (way if arrow else "")) for piece, arrow in span]
-    painted.append(("│" if a < b else _arrow_tail(row, a < b), "list--dim"))
-    painted.append((_lifelines(geometry, high + 1, last), "list--dim"))
-    return [each for each in painted if each[0]]
+    cells: StyledCells = [(_lifelines(geometry, first, low), "list--dim")]
+    cells.append((_arrow_tail(row, a < b) if a < b else "│", "list--dim"))
+    cells += [(piece, style or (way if arrow else "")) for piece, arrow in span]
+    cells.append(("│" if a < b else _arrow_tail(row, a < b), "list--dim"))
+    cells.append((_lifelines(geometry, high + 1, last), "list--dim"))
+    return [each for each in cells if each[0]]
 
 
 def _arrow_tail(row: LaneRow, rightwards: bool) -> str:
@@ -192,13 +192,13 @@ def _arrow_cells(label: str, room: int, row: LaneRow, *, rightwards: bool) -> li
     shaft = "╌" if row.kind in _DIM_KINDS else "─"
     head = "✕" if row.kind is FrameKind.CUT else "▶" if rightwards else "◀"
     space = max(room - 5, 0)  # two cells of shaft, two spaces, the head
-    said = fit_text(label, min(cell_len(make_visible(label)), space))
-    if not said:
+    visible_label = fit_text(label, min(cell_len(make_visible(label)), space))
+    if not visible_label:
         return [(shaft * (room - 1) + head if rightwards else head + shaft * (room - 1), True)]
-    rest = shaft * (room - cell_len(said) - 4)
+    rest = shaft * (room - cell_len(visible_label) - 4)
     if rightwards:
-        return [(f"{shaft} ", True), (said, False), (f" {rest}{head}", True)]
-    return [(f"{head}{shaft} ", True), (said, False), (f" {rest}", True)]
+        return [(f"{shaft} ", True), (visible_label, False), (f" {rest}{head}", True)]
+    return [(f"{head}{shaft} ", True), (visible_label, False), (f" {rest}", True)]
 
 
 def _message_label(row: LaneRow, geometry: LaneGeometry) -> str:
@@ -219,12 +219,12 @@ def _paint_self_message(row: LaneRow, geometry: LaneGeometry, style: str) -> Sty
     room = max(at, len(lane) - at - 1) - 2
     if room < 1:
         return [("●", style)]
-    said = fit_text(words, min(cell_len(make_visible(words)), room))
+    label = fit_text(words, min(cell_len(make_visible(words)), room))
     if at < len(lane) - at - 1:
-        after = lane[at + cell_len(said) + 2 :]
-        return [(lane[:at], "list--dim"), ("● ", ""), (said, style), (after, "list--dim")]
-    before = lane[: at - cell_len(said) - 1]
-    return [(before, "list--dim"), (said, style), (" ●", ""), (lane[at + 1 :], "list--dim")]
+        after = lane[at + cell_len(label) + 2 :]
+        return [(lane[:at], "list--dim"), ("● ", ""), (label, style), (after, "list--dim")]
+    before = lane[: at - cell_len(label) - 1]
+    return [(before, "list--dim"), (label, style), (" ●", ""), (lane[at + 1 :], "list--dim")]
 
 
 def _lifelines(geometry: LaneGeometry, begin: int, end: int, sign: str = _LIFELINE) -> str:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 from a2a_inspect.data.frame_summary import flatten_line_ends
-from a2a_inspect.lanes.model import LaneRow, PartyLane, PartyRole, RowKind
+from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane, PartyRole
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
@@ -25,16 +25,16 @@ _MAX_LINE, _MAX_LINES = 48, 3
 def diagram_lines(lanes: Sequence[PartyLane], rows: Iterable[LaneRow], count: int) -> Iterator[str]:
     """Yield the lines of the diagram; if not all `count` rows fit, a last note has the number of omitted rows."""
     yield "sequenceDiagram"
-    left = _MAX_DIAGRAM
+    rest = _MAX_DIAGRAM
     for number, lane in enumerate(lanes):
         part = "actor" if lane.role is PartyRole.CLIENT else "participant"
         line = f"    {part} L{number} as {_escape_label(lane.name)}"
-        left -= _utf16_units(line)
+        rest -= _utf16_units(line)
         yield line
     for number, row in enumerate(rows):
         line = f"    {_row_statement(row, len(lanes))}"
-        left -= _utf16_units(line)
-        if left < 0:
+        rest -= _utf16_units(line)
+        if rest < 0:
             words = f"{count - number} of {count} rows are left out<br/>Mermaid draws no more"
             yield f"    Note over {_lane_range(len(lanes))}: {words}"
             return
@@ -50,11 +50,11 @@ def _lane_range(lanes: int) -> str:
 
 
 def _row_statement(row: LaneRow, lanes: int) -> str:
-    if row.what is RowKind.FRAME:
+    if row.what is LaneRowKind.FRAME:
         back = row.source > row.target
         arrow = "-x" if row.kind is FrameKind.CUT else "-->>" if back else "->>"
         return f"L{row.source}{arrow}L{row.target}: {_escape_label(row.text) or '(nothing)'}"
-    if row.what in (RowKind.PAUSE, RowKind.TURN):
+    if row.what in (LaneRowKind.PAUSE, LaneRowKind.TURN):
         words = row.text or f"{text.format_duration(row.since_before)} of silence"
         return f"Note over {_lane_range(lanes)}: {_escape_label(words)}"
     return f"Note over L{row.source}: {_escape_label(row.text)}"

@@ -27,7 +27,7 @@ class PartyLane(msgspec.Struct, frozen=True):
     role: PartyRole
 
 
-class RowKind(StrEnum):
+class LaneRowKind(StrEnum):
     """Kind of a row. The values are the `what` of the JSON lines."""
 
     FRAME = "frame"
@@ -47,7 +47,7 @@ class RowKind(StrEnum):
 class LaneMark(msgspec.Struct, frozen=True):
     """A remark between two messages."""
 
-    what: RowKind
+    what: LaneRowKind
     at: int
     exchange: int
     """Number of the exchange within the session; 0 if the mark is about no exchange."""
@@ -61,7 +61,7 @@ class LaneMark(msgspec.Struct, frozen=True):
 class LaneRow(msgspec.Struct, frozen=True):
     """One line of a swimlane."""
 
-    what: RowKind
+    what: LaneRowKind
     at: int
     since_start: int
     """ns since the first frame of the conversation."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from a2a_inspect.lanes.model import LaneMark, RowKind
+from a2a_inspect.lanes.model import LaneMark, LaneRowKind
 from a2a_proxy.model.segment import IDLE
 from a2a_proxy.present import text
 
@@ -90,22 +90,22 @@ class RowOrder:
             self._end_waits(frame)
         self._last_time = self._last_time if self.frames else frame.at
         for mark in here:
-            if mark.what is RowKind.TURN:
+            if mark.what is LaneRowKind.TURN:
                 self._append_mark(mark)
         self.entries.append(frame.id)
         self.times.append(frame.at)
         self._last_time = frame.at
         self.frames += 1
         for mark in here:
-            if mark.what is not RowKind.TURN:
+            if mark.what is not LaneRowKind.TURN:
                 self._append_mark(mark)
         if frame.turns in _WAIT_TURNS:
             self._begin_wait(frame)
 
     def finish(self) -> None:
         """Append the marks that belong to no frame."""
-        left = chain(self._free_marks, *self._marks_by_frame.values())
-        for mark in sorted(left, key=lambda each: each.at):
+        unplaced = chain(self._free_marks, *self._marks_by_frame.values())
+        for mark in sorted(unplaced, key=lambda each: each.at):
             self._append_mark(mark)
         self._free_marks.clear()
         self._marks_by_frame.clear()
@@ -119,7 +119,7 @@ class RowOrder:
         after = next(at for at in range(index + 1, len(self.entries)) if self.entries[at] > 0)
         return self.times[after] - self.times[index]
 
-    def next_mark(self, index: int, by: int, whats: Sequence[RowKind]) -> int | None:
+    def next_mark(self, index: int, by: int, whats: Sequence[LaneRowKind]) -> int | None:
         """Return the nearest entry after (`by` 1) or before (-1) this entry whose kind is one of these."""
         after = bisect_right(self._mark_indexes, index) if by > 0 else bisect_left(self._mark_indexes, index) - 1
         numbers = range(after, len(self._mark_indexes)) if by > 0 else range(after, -1, -1)
@@ -147,7 +147,7 @@ class RowOrder:
             return  # repeated, on another stream or in the answer to a poll
         what = "authorisation" if frame.turns is TurnEffect.ASKS_AUTH else "input"
         self._open_waits[frame.task, frame.exchange] = len(self.marks)
-        self._append_mark(LaneMark(RowKind.WAIT, frame.at, frame.exchange, frame.seq, f"waits for {what}"))
+        self._append_mark(LaneMark(LaneRowKind.WAIT, frame.at, frame.exchange, frame.seq, f"waits for {what}"))
 
     def _end_waits(self, frame: FrameKey) -> None:
         for task, exchange in list(self._open_waits):

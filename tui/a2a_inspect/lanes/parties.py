@@ -77,21 +77,21 @@ class Parties:
         return PartyLane(next(of_task, "agent"), PartyRole.AGENT)
 
     def _author_at(self, agent: str, at: int) -> str:
-        said = self._authors.get(agent, [])
-        place = bisect_right(said, at, key=lambda each: each[0]) - 1
-        return said[place][1] if place >= 0 else ""
+        times = self._authors.get(agent, [])
+        place = bisect_right(times, at, key=lambda each: each[0]) - 1
+        return times[place][1] if place >= 0 else ""
 
 
 def _find_callers(calls: Sequence[ExchangeParties], handoffs: Sequence[Handoff]) -> dict[int, str]:
     """Return the calling agent of each exchange that another agent's work caused (a `delegation`)."""
-    made = {each.to_exchange: each for each in handoffs if each.kind == "delegation"}
-    connections = {call.connection: made[call.exchange].agent for call in calls if call.exchange in made}
-    theirs = {(each.to_agent, each.to_task): each.agent for each in made.values() if each.to_task}
+    delegations = {each.to_exchange: each for each in handoffs if each.kind == "delegation"}
+    connections = {call.connection: delegations[call.exchange].agent for call in calls if call.exchange in delegations}
+    theirs = {(each.to_agent, each.to_task): each.agent for each in delegations.values() if each.to_task}
     clients = {call.connection for call in calls if (call.agent, call.task_id) not in theirs}
     callers: dict[int, str] = {}
     for call in calls:
-        if call.exchange in made:
-            callers[call.exchange] = made[call.exchange].agent
+        if call.exchange in delegations:
+            callers[call.exchange] = delegations[call.exchange].agent
         elif call.connection in connections:
             callers[call.exchange] = connections[call.connection]
         elif (call.agent, call.task_id) in theirs and call.connection not in clients:
@@ -105,17 +105,17 @@ _AuthorTimes = dict[str, list[tuple[int, str]]]
 
 def _find_authors(handoffs: Sequence[Handoff], segments: Iterable[Segment]) -> _AuthorTimes:
     """Return the agents that took over within a task. The first author is the agent itself."""
-    taken = {(each.agent, each.to_agent) for each in handoffs if each.kind == "transfer"}
-    said: _AuthorTimes = {}
-    if taken:
+    transfers = {(each.agent, each.to_agent) for each in handoffs if each.kind == "transfer"}
+    times: _AuthorTimes = {}
+    if transfers:
         for each in sorted(segments, key=lambda segment: segment.start):
-            name = each.author if (each.agent, each.author) in taken else ""
-            said.setdefault(each.agent, []).append((each.start, name))
-    return said
+            name = each.author if (each.agent, each.author) in transfers else ""
+            times.setdefault(each.agent, []).append((each.start, name))
+    return times
 
 
 def _author_names(authors: _AuthorTimes) -> list[str]:
-    return list(dict.fromkeys(name for said in authors.values() for _, name in said if name))
+    return list(dict.fromkeys(name for times in authors.values() for _, name in times if name))
 
 
 def _strip_port(address: str) -> str:

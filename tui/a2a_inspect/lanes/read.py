@@ -14,7 +14,7 @@ from a2a_inspect.commands.session import finding_words
 from a2a_inspect.data.frame_summary import summarize_frame
 from a2a_inspect.data.generation_gaps import missed_generation_words
 from a2a_inspect.lanes.links import TaskLinks
-from a2a_inspect.lanes.model import LaneMark, LaneRow, PartyLane, RowKind
+from a2a_inspect.lanes.model import LaneMark, LaneRow, LaneRowKind, PartyLane
 from a2a_inspect.lanes.order import PAUSE_ENTRY, FrameKey, RowOrder, TurnEffect
 from a2a_inspect.lanes.parties import ExchangeParties, Parties
 from a2a_proxy.model.chunk import Direction
@@ -125,7 +125,7 @@ class LaneConversation:
         since = at - order.start
         if entry == PAUSE_ENTRY:
             length = order.pause_length(index)
-            return LaneRow(RowKind.PAUSE, at, since, length, 0, 0, "", self.session, 0, -1)
+            return LaneRow(LaneRowKind.PAUSE, at, since, length, 0, 0, "", self.session, 0, -1)
         if entry < 0:
             mark = order.marks[-1 - entry]
             lane = self._lane_of_mark(mark)
@@ -135,11 +135,11 @@ class LaneConversation:
             self._read_ahead(index)
         row = self.frame(entry)
         if row is None:  # its session was deleted meanwhile
-            return LaneRow(RowKind.FRAME, at, since, 0, 0, 0, "", self.session, 0, -1, entry)
+            return LaneRow(LaneRowKind.FRAME, at, since, 0, 0, 0, "", self.session, 0, -1, entry)
         frame = row.frame
         source, target = self._parties.endpoints(frame.exchange, frame.direction, frame.at)
         where = (source, target, self._frame_label(row), self.session, frame.exchange, frame.seq)
-        return LaneRow(RowKind.FRAME, at, since, at - order.frame_before(index), *where, row.id, frame.kind)
+        return LaneRow(LaneRowKind.FRAME, at, since, at - order.frame_before(index), *where, row.id, frame.kind)
 
     def frame(self, number: int) -> FrameRow | None:
         """Return a frame by its id, without its payload. The frame of the last requested row is not read again."""
@@ -153,17 +153,17 @@ class LaneConversation:
             self._cached_frames = {row.id: row for row in self._recording.frames_of(numbers)}
 
     def _lane_of_mark(self, mark: LaneMark) -> int:
-        asks = mark.what in (RowKind.TURN, RowKind.INTERRUPTION)
-        return self._parties.client_lane(mark.exchange) if asks else self._parties.agent_lane(mark.exchange)
+        is_by_client = mark.what in (LaneRowKind.TURN, LaneRowKind.INTERRUPTION)
+        return self._parties.client_lane(mark.exchange) if is_by_client else self._parties.agent_lane(mark.exchange)
 
     def _frame_label(self, row: FrameRow) -> str:
         exchange = self.exchange(row.frame.exchange)
-        said = summarize_frame(self._recording, row, exchange)
+        summary = summarize_frame(self._recording, row, exchange)
         if exchange is None:
-            return said
+            return summary
         title = text.exchange_title(exchange)
-        names = row.frame.kind is FrameKind.REQUEST and not row.frame.seq and not said.startswith(title)
-        return f"{said}  {make_visible(title)}" if names else said
+        names = row.frame.kind is FrameKind.REQUEST and not row.frame.seq and not summary.startswith(title)
+        return f"{summary}  {make_visible(title)}" if names else summary
 
     def exchange(self, number: int) -> Exchange | None:
         """Return an exchange of the session by its number, as it was when first read."""
@@ -179,8 +179,8 @@ class LaneConversation:
     def _read_exchange_parties(self) -> Iterator[ExchangeParties]:
         owners = {number: row.task for row in self.tasks for number in row.task.exchanges}
         connections: dict[int, tuple[str, str]] = {}
-        wanted = json.dumps([make_key(self.session, number) for number in sorted(self.exchanges)])
-        for row_key, connection, binding in self._recording.db.execute(_EXCHANGES_QUERY, (wanted,)):
+        keys = json.dumps([make_key(self.session, number) for number in sorted(self.exchanges)])
+        for row_key, connection, binding in self._recording.db.execute(_EXCHANGES_QUERY, (keys,)):
             number = split_key(row_key)[1]
             if connection not in connections:
                 found = self._recording.connection(make_key(self.session, connection))
@@ -194,10 +194,10 @@ class LaneConversation:
     def _read_frame_keys(self) -> Iterator[FrameKey]:
         """Yield the frames in order of time."""
         turns = self._turn_effects()
-        wanted = json.dumps(sorted(self.exchanges))
+        numbers = json.dumps(sorted(self.exchanges))
         until = self._until - self._session_start if self._until else _NO_LIMIT
         for number, at, exchange, seq, task, shape in self._recording.db.execute(
-            _FRAMES_QUERY, (self.session, wanted, until)
+            _FRAMES_QUERY, (self.session, numbers, until)
         ):
             yield FrameKey(number, self._session_start + at, exchange, seq, task, turns.get(shape, TurnEffect.NEITHER))
 
@@ -241,14 +241,14 @@ class LaneConversation:
     def _make_marks(self, segments: Sequence[Segment]) -> Iterator[LaneMark]:
         for each in segments:
             if each.speaker == CLIENT and each.turn > 1:
-                yield LaneMark(RowKind.TURN, each.began, each.exchange, each.seq, f"turn {each.turn}")
+                yield LaneMark(LaneRowKind.TURN, each.began, each.exchange, each.seq, f"turn {each.turn}")
         for number in self._segment_row_keys("interruption"):
             for row in self._recording.interruptions(self.session, after=number - 1, limit=1):
                 broken = row.interruption
                 words = interruption_words(broken)
-                yield LaneMark(RowKind.INTERRUPTION, broken.at, broken.exchange, broken.seq, words)
+                yield LaneMark(LaneRowKind.INTERRUPTION, broken.at, broken.exchange, broken.seq, words)
         for handoff in self._handoffs:
-            yield LaneMark(RowKind.HANDOFF, handoff.at, handoff.exchange, handoff.seq, handoff_words(handoff))
+            yield LaneMark(LaneRowKind.HANDOFF, handoff.at, handoff.exchange, handoff.seq, handoff_words(handoff))
         yield from self._missed_generation_marks()
         yield from self._finding_marks()
 
@@ -256,7 +256,7 @@ class LaneConversation:
         for row in self.tasks:
             for gap in row.task.gaps:
                 yield LaneMark(
-                    RowKind.MISSED,
+                    LaneRowKind.MISSED,
                     gap.at,
                     gap.exchange,
                     -1,
@@ -264,17 +264,17 @@ class LaneConversation:
                 )
 
     def _finding_marks(self) -> Iterator[LaneMark]:
-        left = _MAX_FINDINGS
+        rest = _MAX_FINDINGS
         for number in sorted(self.exchanges):
             of = make_key(self.session, number)
-            for row in self._recording.findings(exchange=of, limit=left + 1):
+            for row in self._recording.findings(exchange=of, limit=rest + 1):
                 found = row.finding
-                if not left:
+                if not rest:
                     words = f"more than {_MAX_FINDINGS} findings: those of #{number} and later are not all shown"
-                    yield LaneMark(RowKind.FINDING, found.at, number, found.seq, words, found.severity)
+                    yield LaneMark(LaneRowKind.FINDING, found.at, number, found.seq, words, found.severity)
                     return
-                left -= 1
-                yield LaneMark(RowKind.FINDING, found.at, number, found.seq, finding_words(found), found.severity)
+                rest -= 1
+                yield LaneMark(LaneRowKind.FINDING, found.at, number, found.seq, finding_words(found), found.severity)
 
 
 def _connected_tasks(recording: Recording, exchange: int, links: TaskLinks) -> tuple[list[TaskRow], set[int]]:
@@ -283,11 +283,11 @@ def _connected_tasks(recording: Recording, exchange: int, links: TaskLinks) -> t
     tasks: dict[str, TaskRow] = {}
     exchanges: set[int] = set()
     found = recording.exchange(exchange)
-    wanted = [found.exchange.task_id] if found is not None and found.exchange.task_id else []
+    names = [found.exchange.task_id] if found is not None and found.exchange.task_id else []
     new = {number}
-    while wanted or new - exchanges:
+    while names or new - exchanges:
         exchanges |= new
-        for name in dict.fromkeys(wanted):
+        for name in dict.fromkeys(names):
             for row in recording.task(name):
                 if row.session == session and name not in tasks:
                     tasks[name] = row
@@ -295,10 +295,10 @@ def _connected_tasks(recording: Recording, exchange: int, links: TaskLinks) -> t
                         *links.exchanges_of(row.id),
                         *row.task.exchanges,
                     }  # the task row has only the last 256
-        joined = [h for h in links.handoffs if _is_handoff_connected(h, set(tasks), exchanges)]
-        wanted = [name for h in joined for name in (h.task_id, h.to_task) if name and name not in tasks]
-        wanted = [name for name in wanted if any(row.session == session for row in recording.task(name))]
-        new = {number for h in joined for number in (h.exchange, h.to_exchange) if number}
+        connected = [h for h in links.handoffs if _is_handoff_connected(h, set(tasks), exchanges)]
+        names = [name for h in connected for name in (h.task_id, h.to_task) if name and name not in tasks]
+        names = [name for name in names if any(row.session == session for row in recording.task(name))]
+        new = {number for h in connected for number in (h.exchange, h.to_exchange) if number}
     return sorted(tasks.values(), key=lambda row: row.id), exchanges
 
 

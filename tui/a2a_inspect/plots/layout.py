@@ -91,16 +91,16 @@ def _time_axis(histogram: Histogram, wide: int, width: int) -> str:
 def step_words(histogram: Histogram, cursor: PlotCursor) -> str:
     """Return a description of the selection."""
     first, last = cursor.selected
-    chosen = histogram.buckets[first : last + 1]
+    buckets = histogram.buckets[first : last + 1]
     found: dict[Severity, int] = {}
-    for bucket in chosen:
+    for bucket in buckets:
         for severity, count in bucket.findings.items():
             found[severity] = found.get(severity, 0) + count
     words = [
         " to ".join(step_clock(histogram.scale.at(step), histogram.scale.step) for step in (first, last + 1)),
-        text.format_count(sum(bucket.frames for bucket in chosen), "frame"),
-        text.format_size(sum(bucket.bytes for bucket in chosen)),
-        f"{text.format_count(sum(bucket.exchanges for bucket in chosen), 'exchange')} began",
+        text.format_count(sum(bucket.frames for bucket in buckets), "frame"),
+        text.format_size(sum(bucket.bytes for bucket in buckets)),
+        f"{text.format_count(sum(bucket.exchanges for bucket in buckets), 'exchange')} began",
         f"findings: {findings_words(Bucket(findings=found))}" if found else "",
     ]
     return "  ".join(word for word in words if word)

@@ -142,9 +142,9 @@ def _count_matching_tasks(several: MultiReader, where: str) -> Counter[int]:
         rows = matching_tasks(member.recording, member.recording.tasks(), where)
         kept.update((member.number, row.id) for row in rows)
     return Counter(
-        _latest_task(each.row for each in seen).task.state
-        for seen in several.tasks()
-        if any((each.member.number, each.row.id) in kept for each in seen)
+        _latest_task(each.row for each in sightings).task.state
+        for sightings in several.tasks()
+        if any((each.member.number, each.row.id) in kept for each in sightings)
     )
 
 

@@ -89,22 +89,22 @@ class RowActions(MainController):
         """Let the user type a note on the row under the cursor."""
         place = self._cursor_place()
         if place is not None and not self._is_read_only("a note"):
-            known = self._marks.notes.get(place)
-            self._type_note(place, known.text if known is not None else "")
+            note = self._marks.notes.get(place)
+            self._type_note(place, note.text if note is not None else "")
 
     @background(group="note")
     async def _type_note(self, place: NotePlace, old_text: str) -> None:
-        typed = await self.screen.app.push_screen_wait(NoteBox(format_place(place), old_text))
-        if typed is not None and typed != old_text:
-            await self._write_annotation(place, text=typed)
+        new_text = await self.screen.app.push_screen_wait(NoteBox(format_place(place), old_text))
+        if new_text is not None and new_text != old_text:
+            await self._write_annotation(place, text=new_text)
 
     @background(group="note")
     async def toggle_bookmark(self) -> None:
         """Bookmark the row under the cursor, or remove its bookmark."""
         place = self._cursor_place()
         if place is not None and not self._is_read_only("a bookmark"):
-            known = self._marks.notes.get(place)
-            await self._write_annotation(place, bookmark=known is None or not known.bookmark)
+            note = self._marks.notes.get(place)
+            await self._write_annotation(place, bookmark=note is None or not note.bookmark)
 
     async def _write_annotation(
         self, place: NotePlace, *, text: str | None = None, bookmark: bool | None = None
@@ -137,19 +137,23 @@ class RowActions(MainController):
                 f"{name} of {format_place(place)}, {text.format_size(len(form))}: passed to the browser", markup=False
             )
             return
-        done = await asyncio.to_thread(
+        result = await asyncio.to_thread(
             copy_to_clipboard, form, _SUFFIXES.get(name, f"{name}.txt"), self.screen.app.copy_to_clipboard
         )
         self.screen.notify(
-            f"{name} of {format_place(place)}, {text.format_size(len(form))}: {make_visible(done)}", markup=False
+            f"{name} of {format_place(place)}, {text.format_size(len(form))}: {make_visible(result)}", markup=False
         )
 
     # Exporting.
 
     def _export_sets(self) -> dict[str, str]:
         """Return the sets of exchanges that can be exported now, with their labels."""
-        marked = len({each.exchange for each in self._marks.marked_rows()})
-        sets = {SELECTED: text.format_count(marked, "marked exchange") if marked else "the exchange under the cursor"}
+        marked_count = len({each.exchange for each in self._marks.marked_rows()})
+        sets = {
+            SELECTED: text.format_count(marked_count, "marked exchange")
+            if marked_count
+            else "the exchange under the cursor"
+        }
         if self._filter.current.expression():
             sets[FILTERED] = f"matches of {make_visible(self._filter.current.expression())}"
         return {**sets, ALL: "the whole recording"}
@@ -161,11 +165,11 @@ class RowActions(MainController):
         if place is None or self._is_read_only("an export"):
             return
         sets, folder = self._export_sets(), Path.cwd()
-        chosen = await self.screen.app.push_screen_wait(ExportMenu(sets, make_visible(str(folder))))
-        if chosen is None:
+        choice = await self.screen.app.push_screen_wait(ExportMenu(sets, make_visible(str(folder))))
+        if choice is None:
             return
-        name = chosen[0]
-        form: str | None = chosen[1] or await self.screen.app.push_screen_wait(FormatMenu(sets[name]))
+        name = choice[0]
+        form: str | None = choice[1] or await self.screen.app.push_screen_wait(FormatMenu(sets[name]))
         if form is None:
             return
         keys = list(dict.fromkeys(each.exchange for each in self._marks.marked_rows())) or [

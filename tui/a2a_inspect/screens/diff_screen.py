@@ -77,21 +77,21 @@ class DiffScreen(Screen[None]):
         except ComparisonStopped:
             return
         except UserError as wrong:
-            said = [
+            message_lines = [
                 DifferenceBlock(BlockKind.NOTE, make_visible(line)) for line in (*wrong.message.split("\n"), wrong.hint)
             ]
             if not worker.is_cancelled:
-                self.app.call_from_thread(self._show_blocks, None, said)
+                self.app.call_from_thread(self._show_blocks, None, message_lines)
             return
-        made = difference_blocks(found, everything=self._show_all_fields)
+        blocks = difference_blocks(found, everything=self._show_all_fields)
         if not worker.is_cancelled:
-            self.app.call_from_thread(self._show_blocks, found, made)
+            self.app.call_from_thread(self._show_blocks, found, blocks)
 
     @work(thread=True, exclusive=True, group="diff", exit_on_error=False)
     def _show_again(self, difference: RunDifference) -> None:
-        made = difference_blocks(difference, everything=self._show_all_fields)
+        blocks = difference_blocks(difference, everything=self._show_all_fields)
         if not get_current_worker().is_cancelled:
-            self.app.call_from_thread(self._show_blocks, difference, made)
+            self.app.call_from_thread(self._show_blocks, difference, blocks)
 
     def _show_progress(self, done: int, total: int) -> None:
         self._title.text = f"{self._side_names()}  comparing: {100 * done // max(total, 1)} %"

@@ -16,7 +16,7 @@ from textual.widgets import Static
 from a2a_inspect.data.positions import PAGE
 from a2a_inspect.data.source import RecordingSource
 from a2a_inspect.lanes.layout import format_elapsed
-from a2a_inspect.lanes.model import LaneRow, RowKind
+from a2a_inspect.lanes.model import LaneRow, LaneRowKind
 from a2a_inspect.widgets.key_line import KeyLine
 from a2a_inspect.widgets.lane_list import LaneList
 from a2a_inspect.widgets.lazy_list import LazyList
@@ -34,7 +34,9 @@ _CHECK_INTERVAL = 0.5
 """Seconds between two checks of a recording that may grow."""
 _PAUSE_FACTOR = 4
 """Pause before the next read, in durations of the last one, so that following never takes a whole CPU."""
-_MARK_KINDS = tuple(what for what in RowKind if what not in (RowKind.FRAME, RowKind.PAUSE, RowKind.TURN))
+_MARK_KINDS = tuple(
+    what for what in LaneRowKind if what not in (LaneRowKind.FRAME, LaneRowKind.PAUSE, LaneRowKind.TURN)
+)
 
 _Value = TypeVar("_Value")
 
@@ -147,8 +149,8 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
         if isinstance(row, LaneRow) and conversation is not None:
             self._row_text.update(_full_row_text(row, [lane.name for lane in conversation.lanes]))
 
-    @on(LaneList.Sought)
-    def _select_mark(self, message: LaneList.Sought) -> None:
+    @on(LaneList.MarkSearch)
+    def _select_mark(self, message: LaneList.MarkSearch) -> None:
         if self._conversation is not None:
             found = self._conversation.order.next_mark(self._list.cursor, message.by, _MARK_KINDS)
             if found is None:
@@ -169,10 +171,10 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
 
 def _full_row_text(row: LaneRow, lanes: Sequence[str]) -> str:
     """Return the text of a row without cuts: its place, direction, time and message."""
-    if row.what is RowKind.PAUSE:
+    if row.what is LaneRowKind.PAUSE:
         return f"no traffic for {text.format_duration(row.since_before)}"
     place = f"#{row.exchange}" + (f".{row.seq}" if row.seq >= 0 else "") if row.exchange else ""
-    way = f"{lanes[row.source]} → {lanes[row.target]}" if row.what is RowKind.FRAME else lanes[row.source]
+    way = f"{lanes[row.source]} → {lanes[row.target]}" if row.what is LaneRowKind.FRAME else lanes[row.source]
     about = "  ".join(
         each for each in (place, make_visible(way), text.format_time(row.at), format_elapsed(row.since_start)) if each
     )

@@ -186,8 +186,8 @@ class MainScreen(Screen[None]):
     def _use_filter(self, message: FilterBox.Used) -> None:
         self.filter.use_typed(message.text)
 
-    @on(FilterBox.Sought)
-    def _find_matches(self, message: FilterBox.Sought) -> None:
+    @on(FilterBox.MatchSearch)
+    def _find_matches(self, message: FilterBox.MatchSearch) -> None:
         self.navigation.find_typed(message.text)
 
     @on(FilterBox.Closed)

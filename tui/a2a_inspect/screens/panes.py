@@ -105,9 +105,9 @@ class Panes(MainController):
 
     def switch_classes(self, classes: dict[str, bool]) -> None:
         """Set or remove classes of the screen. Styles are computed once for all: each time takes as long as a paint."""
-        if any(self.screen.has_class(name) != given for name, given in classes.items()):
-            for name, given in classes.items():
-                self.screen.set_class(given, name, update=False)
+        if any(self.screen.has_class(name) != is_set for name, is_set in classes.items()):
+            for name, is_set in classes.items():
+                self.screen.set_class(is_set, name, update=False)
             self.screen.update_node_styles()
 
     def apply_size(self, size: Size) -> None:
@@ -118,8 +118,8 @@ class Panes(MainController):
 
     def _apply_layout(self, width: int) -> None:
         """Show one pane or all, with the tree if the user chose it or there is room for it."""
-        chosen = self._selected_layout or ("tree" if width >= _MIN_WIDTH_WITH_TREE else "plain")
-        layouts = {f"-layout-{name}": name == chosen and not self.is_small for name in LAYOUTS}
+        layout = self._selected_layout or ("tree" if width >= _MIN_WIDTH_WITH_TREE else "plain")
+        layouts = {f"-layout-{name}": name == layout and not self.is_small for name in LAYOUTS}
         self.switch_classes({**layouts, "-single": self.is_small or self.is_zoomed})
         self._titles.update()
 

@@ -78,7 +78,7 @@ class PlotLines(Widget):
         """Return one line."""
         line = self._lines[y] if y < len(self._lines) else []
         styles = {name: self.get_visual_style(name).rich_style for _, name in line if name}
-        segments = [Segment(said, styles.get(name, self.rich_style)) for said, name in line if said]
+        segments = [Segment(words, styles.get(name, self.rich_style)) for words, name in line if words]
         return Strip([Segment(" ", self.rich_style), *segments]).adjust_cell_length(self.size.width, self.rich_style)
 
 
@@ -214,21 +214,21 @@ class PlotScreen(Screen[str]):
         return self._plot_width, max(12, min(self.size.height // 2, 26))
 
     def _draw_plots(self, error: str = "") -> None:
-        shown, title = self._data, self._pane.title
+        data, title = self._data, self._pane.title
         title.text = "Plots" + (f" of {self._where}" if self._where else "")
         if error:
             title.remark = make_visible(error)
-        if shown is None:
+        if data is None:
             return
-        if shown.histogram is None:
+        if data.histogram is None:
             title.remark = "nothing was recorded" if not self._where else "nothing matches"
             return
         if not error:
             shift = "zoomed  " if self._cursor.zooms else ""
-            title.remark = shift + text.format_count(shown.histogram.frames, "frame")
-        self._plot.show(list(plot_lines(shown.histogram, self._cursor, self._plot_size, plain=self._is_plain)))
-        self._step_text.update(make_visible(step_words(shown.histogram, self._cursor)))
-        self._table.show(list(table_lines(shown.totals, self._plot_width, plain=self._is_plain)))
+            title.remark = shift + text.format_count(data.histogram.frames, "frame")
+        self._plot.show(list(plot_lines(data.histogram, self._cursor, self._plot_size, plain=self._is_plain)))
+        self._step_text.update(make_visible(step_words(data.histogram, self._cursor)))
+        self._table.show(list(table_lines(data.totals, self._plot_width, plain=self._is_plain)))
 
     def _set_cursor(self, cursor: PlotCursor) -> None:
         self._cursor = cursor

@@ -45,10 +45,10 @@ class ClockBar(Widget):
     def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
         """Return the line."""
         width = self.size.width
-        known = self.clock.last
+        last = self.clock.last
         words = (
             clock_line(self.clock, time.monotonic_ns(), self.frames, width - 2)
-            if known
+            if last
             else "reading the times of the frames"
         )
         return Strip([Segment(fit_text(f" {words}", width), self.rich_style)])

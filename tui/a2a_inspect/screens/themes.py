@@ -194,8 +194,8 @@ class ThemedApp(KeysInOrder):
 
     def get_key_display(self, binding: Binding) -> str:
         """Return the name of a key in characters that every terminal has."""
-        shown = super().get_key_display(binding)
-        return "enter" if shown == "⏎" else shown
+        display = super().get_key_display(binding)
+        return "enter" if display == "⏎" else display
 
     def action_next_theme(self) -> None:
         """Use the next own theme; the palette offers the themes of Textual too."""

@@ -56,15 +56,15 @@ class PaneTitles(MainController):
 
 def rows_above(earlier: RecordingSnapshot, now: RecordingSnapshot, cursor: int) -> int:
     """Return how many rows were added above the cursor, that is, to sessions before the one under the cursor."""
-    known = {session.id: length for session, length in zip(earlier.sessions, earlier.lengths, strict=True)}
-    added = passed = 0
+    lengths = {session.id: length for session, length in zip(earlier.sessions, earlier.lengths, strict=True)}
+    new_rows = old_rows = 0
     for session, length in zip(now.sessions, now.lengths, strict=True):
-        old = known.get(session.id, 0)
-        if cursor < passed + old:
+        old = lengths.get(session.id, 0)
+        if cursor < old_rows + old:
             break
-        passed += old
-        added += length - old
-    return added if cursor < earlier.exchanges else 0
+        old_rows += old
+        new_rows += length - old
+    return new_rows if cursor < earlier.exchanges else 0
 
 
 def exchange_title(stream: ExchangeStream) -> str:

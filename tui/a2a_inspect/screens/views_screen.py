@@ -116,10 +116,10 @@ class ViewsScreen(ModalScreen[str | None]):
 
     def action_delete(self) -> None:
         """Delete the view under the cursor."""
-        chosen = self._list.highlighted
-        if chosen is not None:
-            gone = self._list.get_option_at_index(chosen).id
-            self._write_views({name: text for name, text in self._views.items() if name != gone})
+        index = self._list.highlighted
+        if index is not None:
+            view_id = self._list.get_option_at_index(index).id
+            self._write_views({name: text for name, text in self._views.items() if name != view_id})
 
     def action_close(self) -> None:
         """Close the screen, or, while a name is typed, the input."""

@@ -125,15 +125,15 @@ def open_listener(port: int) -> socket.socket:
     Raises:
         UserError: the port cannot be used.
     """
-    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        made.bind(("127.0.0.1", port))
+        listener.bind(("127.0.0.1", port))
     except OSError as wrong:
-        made.close()
+        listener.close()
         hint = "choose another port, or leave out --port"
         raise UserError(f"port {port} cannot be used: {(wrong.strerror or str(wrong)).lower()}", hint) from wrong
-    return made
+    return listener
 
 
 def serve(recording: Path, port: int, *, write: bool) -> int:

@@ -36,12 +36,12 @@ class ListColumn(msgspec.Struct, frozen=True):
 
 def columns_for_width(columns: Sequence[ListColumn], width: int) -> list[tuple[ListColumn, int]]:
     """Return the columns that fit into `width` cells, each with its width."""
-    kept = list(columns)
-    while _total_width(kept) > width and any(column.drop for column in kept):
-        kept.remove(max(kept, key=lambda column: column.drop))
-    spare, shares = max(width - _total_width(kept), 0), sum(column.grow for column in kept)
+    visible = list(columns)
+    while _total_width(visible) > width and any(column.drop for column in visible):
+        visible.remove(max(visible, key=lambda column: column.drop))
+    spare, shares = max(width - _total_width(visible), 0), sum(column.grow for column in visible)
     widths = []
-    for column in kept:
+    for column in visible:
         extra = spare * column.grow // shares if shares else 0
         spare, shares = spare - extra, shares - column.grow
         widths.append((column, column.width + extra))
@@ -66,7 +66,7 @@ def fit_text(text: str, width: int, *, right: bool = False, tail: bool = False) 
 
 def _fit_end(text: str, width: int) -> str:
     """Return the last cells of a text that is too long."""
-    kept = text[1 - width :] if width > 1 else ""
-    while cell_len(kept) > width - 1:
-        kept = kept[1:]
-    return set_cell_size("…" + kept, width)
+    end = text[1 - width :] if width > 1 else ""
+    while cell_len(end) > width - 1:
+        end = end[1:]
+    return set_cell_size("…" + end, width)

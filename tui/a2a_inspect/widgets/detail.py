@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from itertools import islice
 from typing import ClassVar
@@ -26,7 +27,6 @@ from a2a_inspect.data.source import ExchangeStream, RecordingSource
 from a2a_inspect.widgets.facts import fact_lines, header_lines, paint_artifact, paint_facts, paint_fields
 from a2a_inspect.widgets.finding_lines import finding_lines, paint_findings
 from a2a_inspect.widgets.hex_view import HexView
-from a2a_inspect.widgets.json_paint import paint_json
 from a2a_inspect.widgets.tab_line import TABS, TabLine
 from a2a_inspect.widgets.text_view import TextView
 from a2a_inspect.widgets.trace_lines import trace_lines
@@ -45,6 +45,8 @@ _GROWTH_FACTOR = 4
 _MAX_DECODED_BYTES = 2 << 20
 """Bytes: of a larger protobuf message the bytes are shown, not the values."""
 _MAX_LINES = 20_000
+_MEMBER_NAME = re.compile(r'( *)("(?:[^"\\]|\\.){0,200}")(: )?')
+_LITERALS = ("true", "false", "null")
 
 
 class Detail(Vertical):
@@ -248,3 +250,25 @@ def _first_payload_lines(frame: Frame, exchange: Exchange, limit: int) -> list[s
             return [*lines, rest]
         lines.append(line)
     return lines
+
+
+def paint_json(line: str) -> list[tuple[int, str]]:
+    """Return where each name, string, number or word of one line of indented JSON begins, with its style.
+
+    The text is never changed; a colour may be wrong for cut JSON.
+    """
+    found = _MEMBER_NAME.match(line)
+    if found is None or not found[3]:
+        begin = len(line) - len(line.lstrip(" "))
+        return [(0, ""), *_paint_value(line, begin)]
+    return [(0, ""), (found.start(2), "text--name"), (found.end(2), ""), *_paint_value(line, found.end())]
+
+
+def _paint_value(line: str, begin: int) -> list[tuple[int, str]]:
+    first = line[begin : begin + 1]
+    if first == '"':
+        end = len(line) - line.endswith(",")
+        return [(begin, "text--string"), (end, "")]
+    if first.isdigit() or first == "-":
+        return [(begin, "text--number"), (len(line) - line.endswith(","), "")]
+    return [(begin, "text--word")] if line.startswith(_LITERALS, begin) else []

@@ -89,9 +89,9 @@ class DiffView(LongView):
 
     @work(thread=True, exclusive=True, group="layout", exit_on_error=False)
     def _make_layout(self, width: int) -> None:
-        made = list(layout_rows(self._blocks, max(width - 3, 20)))
+        rows = list(layout_rows(self._blocks, max(width - 3, 20)))
         if not get_current_worker().is_cancelled:
-            self.app.call_from_thread(self._set_layout, made)
+            self.app.call_from_thread(self._set_layout, rows)
 
     def _set_layout(self, rows: list[LayoutRow]) -> None:
         self._lines = rows

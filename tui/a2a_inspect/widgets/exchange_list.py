@@ -76,8 +76,8 @@ class ExchangeList(LazyList):
 
     def _number_cell(self, row: ExchangeRow) -> str:
         number = f"{row.session}:{row.exchange.id}" if self._session_count > 1 else str(row.exchange.id)
-        noted = self._marks.note_sign(NotePlace(row.session, row.exchange.id))
-        return with_signs(number, self._marks.is_exchange_marked(row.key), noted)
+        note_sign = self._marks.note_sign(NotePlace(row.session, row.exchange.id))
+        return with_signs(number, self._marks.is_exchange_marked(row.key), note_sign)
 
     def _number_style(self, row: ExchangeRow) -> str:
         return "list--strong" if self._marks.is_exchange_marked(row.key) else "list--dim"

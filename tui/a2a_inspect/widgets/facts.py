@@ -58,8 +58,8 @@ def fact_lines(stream: ExchangeStream, frame: Frame | None) -> list[str]:
 
 def section_lines(title: str, facts: Iterator[Fact]) -> list[str]:
     """Return a title and its facts, without empty ones."""
-    told = [(name, str(value)) for name, value in facts if value not in (None, "", 0, b"", ())]
-    return [title.upper(), *(f"{name:{_NAME_CELLS}}{make_visible(value)}" for name, value in told), ""]
+    shown_facts = [(name, str(value)) for name, value in facts if value not in (None, "", 0, b"", ())]
+    return [title.upper(), *(f"{name:{_NAME_CELLS}}{make_visible(value)}" for name, value in shown_facts), ""]
 
 
 def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
@@ -74,8 +74,8 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
     if frame.direction is Direction.TO_CLIENT and exchange.request_ended and not exchange.live_payload:
         yield "after the request", "+" + text.format_duration(max(frame.at - exchange.request_ended, 0))
     yield "span", f"bytes {frame.start} to {frame.end} of this direction, {frame.end - frame.start} with framing"
-    kept = f", the first {text.format_count(len(frame.payload), 'byte')} kept" if frame.truncated else ""
-    yield "payload", text.format_count(frame.size, "byte") + kept
+    kept_words = f", the first {text.format_count(len(frame.payload), 'byte')} kept" if frame.truncated else ""
+    yield "payload", text.format_count(frame.size, "byte") + kept_words
     yield "sha-256", frame.sha256.hex()
     yield "decoded as", frame.schema
     sized = frame.framing.replace("\1", str(frame.size))

@@ -22,13 +22,13 @@ def finding_lines(
         return ["(no findings about this exchange)"]
     own = [each for each in findings if seq is not None and each.seq == seq]
     rest = [each for each in findings if each not in own]
-    told: set[str] = set()
+    explained: set[str] = set()
     lines: list[str] = []
     for title, some in (("ABOUT THIS FRAME", own), ("ABOUT THE EXCHANGE" if own else "FINDINGS", rest)):
         if some:
             lines.append(title)
             for each in some:
-                lines += ["", *_lines_of_finding(each, told, gaps or {})]
+                lines += ["", *_lines_of_finding(each, explained, gaps or {})]
             lines.append("")
     if total > len(findings):
         lines.append(f"(and {total - len(findings)} more: a2a-inspect show lists all)")
@@ -38,10 +38,11 @@ def finding_lines(
 def _lines_of_finding(
     finding: Finding, explained_rules: set[str], gaps: Mapping[tuple[str, int], str]
 ) -> Iterator[str]:
-    from a2a_inspect.commands.session import evidence_words
+    from a2a_inspect.commands.session import evidence_words, finding_section
     from a2a_proxy.rules.define.catalogue import all_rules
 
-    place = f"frame {finding.seq}: " if finding.seq >= 0 else ""
+    frame = make_visible(finding.evidence.get("frame", ""))
+    place = f"frame {finding.seq}{f' ({frame})' if frame else ''}: " if finding.seq >= 0 else ""
     yield f"{finding.severity.name.lower()} {finding.rule} {place}{make_visible(finding.summary)}"
     if gap := gaps.get((finding.task_id, finding.at)):
         yield _GAP_PREFIX + gap
@@ -52,7 +53,7 @@ def _lines_of_finding(
     rule = all_rules().get(finding.rule)
     if rule is not None and rule.id not in explained_rules:
         explained_rules.add(rule.id)
-        yield f"{_INDENT}{rule.title} ({rule.section})"
+        yield f"{_INDENT}{rule.title} ({finding_section(finding)})"
         yield _INDENT + " ".join(rule.description.split())
         yield _INDENT + " ".join(rule.rationale.split())
         yield f"{_INDENT}examples: a2a-inspect rules {rule.id}"

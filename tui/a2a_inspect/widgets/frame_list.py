@@ -76,8 +76,8 @@ class FrameList(LazyList):
 
     def _number_cell(self, line: FrameLine) -> str:
         frame = line.row.frame
-        noted = self._marks.note_sign(NotePlace(line.row.session, frame.exchange, frame.seq))
-        return with_signs(str(frame.seq), self._is_marked(line), noted)
+        note_sign = self._marks.note_sign(NotePlace(line.row.session, frame.exchange, frame.seq))
+        return with_signs(str(frame.seq), self._is_marked(line), note_sign)
 
     def _number_style(self, line: FrameLine) -> str:
         return "list--strong" if self._is_marked(line) else "list--dim"

@@ -44,13 +44,13 @@ class KeyHint(msgspec.Struct, frozen=True):
 def place_hints(hints: tuple[KeyHint, ...], width: int) -> list[tuple[int, KeyHint]]:
     """Return as many hints as fit side by side, each with its first cell; none is cut."""
     at, found, full = 0, list[tuple[int, KeyHint]](), False
-    left = width - sum(hint.width for hint in hints if hint.is_always_shown)
+    rest = width - sum(hint.width for hint in hints if hint.is_always_shown)
     for hint in hints:
-        full = full or (hint.width > left and not hint.is_always_shown)
-        if left >= 0 and (hint.is_always_shown or not full):
+        full = full or (hint.width > rest and not hint.is_always_shown)
+        if rest >= 0 and (hint.is_always_shown or not full):
             found.append((at, hint))
             at += hint.width
-            left -= 0 if hint.is_always_shown else hint.width
+            rest -= 0 if hint.is_always_shown else hint.width
     return found
 
 

@@ -23,7 +23,7 @@ class LaneList(LazyList):
         Binding("E", "mark(-1)", "Previous mark", show=False, id="lanes.previous-mark"),
     ]
 
-    class Sought(Message):
+    class MarkSearch(Message):
         """Posted when the user wants the next mark after the cursor (`by` 1), or the previous one (-1)."""
 
         def __init__(self, by: int) -> None:
@@ -61,9 +61,9 @@ class LaneList(LazyList):
 
     def row_segments(self, row: Any, style: tuple[str, ...]) -> list[Segment]:
         """Return the cells of the row in each lane."""
-        painted = paint_row(row, self._current_geometry)
-        return [Segment(said, self.style(*style, name) if name else self.style(*style)) for said, name in painted]
+        cells = paint_row(row, self._current_geometry)
+        return [Segment(words, self.style(*style, name) if name else self.style(*style)) for words, name in cells]
 
     def action_mark(self, by: int) -> None:
         """Go to the next or previous mark."""
-        self.post_message(self.Sought(by))
+        self.post_message(self.MarkSearch(by))

@@ -80,19 +80,19 @@ class RecordingTree(Tree[TreeBranch | None], inherit_bindings=False):
         """Merge a first page that was read again: update the labels, and append new children unless unread ones precede
         them.
         """
-        known = {each.data.identity: each for each in node.children if each.data is not None}
-        if not {each.identity for each in page.branches} & known.keys():
+        nodes = {each.data.identity: each for each in node.children if each.data is not None}
+        if not {each.identity for each in page.branches} & nodes.keys():
             node.remove_children()
-            known = {}
-        whole = len(node.children) == len(known)
+            nodes = {}
+        whole = len(node.children) == len(nodes)
         for branch in page.branches:
-            old = known.get(branch.identity)
+            old = nodes.get(branch.identity)
             if old is not None:
                 old.data = branch
                 old.set_label(Text(branch.label))
             elif whole:
                 self._add_branch(node, branch)
-        if whole and page.has_more and len(known) <= len(page.branches):
+        if whole and page.has_more and len(nodes) <= len(page.branches):
             self._add_more_leaf(node)
 
     def _add_branch(self, node: _Node, branch: TreeBranch) -> None:

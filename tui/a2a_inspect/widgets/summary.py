@@ -45,13 +45,13 @@ class SummaryLine(Widget):
         width = self.size.width
         words = [(self._file_name, "summary--name"), *self._styled_words()]
         segments = [Segment(" ", self.rich_style)]
-        left = width - 2
+        rest = width - 2
         for word, name in words:
-            if left < 8:
+            if rest < 8:
                 break
-            shown = word if len(word) <= left else fit_text(word, left)
-            segments += [Segment(shown, self._named_style(name)), Segment("   ", self.rich_style)]
-            left -= len(shown) + 3
+            visible = word if len(word) <= rest else fit_text(word, rest)
+            segments += [Segment(visible, self._named_style(name)), Segment("   ", self.rich_style)]
+            rest -= len(visible) + 3
         return Strip(segments).adjust_cell_length(width, self.rich_style)
 
     def _styled_words(self) -> list[tuple[str, str]]:

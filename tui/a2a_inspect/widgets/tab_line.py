@@ -17,10 +17,10 @@ _ALL_TABS = range(len(TABS))
 
 def tab_titles(selected: int, width: int) -> list[str]:
     """Return ` 1 Decoded  [2 Raw]  3 Headers `: the selected tab in brackets, the others as numbers if narrow."""
-    told = [f" [{tab + 1} {TABS[tab]}]" if tab == selected else f"  {tab + 1} {TABS[tab]} " for tab in _ALL_TABS]
-    if sum(map(len, told)) <= width:
-        return told
-    return [told[tab] if tab == selected else f" {tab + 1} " for tab in _ALL_TABS]
+    titles = [f" [{tab + 1} {TABS[tab]}]" if tab == selected else f"  {tab + 1} {TABS[tab]} " for tab in _ALL_TABS]
+    if sum(map(len, titles)) <= width:
+        return titles
+    return [titles[tab] if tab == selected else f" {tab + 1} " for tab in _ALL_TABS]
 
 
 class TabLine(Widget):
@@ -43,9 +43,9 @@ class TabLine(Widget):
 
     def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
         """Render all tabs."""
-        base, chosen = self.rich_style, self.get_visual_style("tab--chosen").rich_style
-        told = tab_titles(self.chosen, self.size.width)
-        parts = [Segment(word, chosen if tab == self.chosen else base) for tab, word in enumerate(told)]
+        base, selected = self.rich_style, self.get_visual_style("tab--chosen").rich_style
+        titles = tab_titles(self.chosen, self.size.width)
+        parts = [Segment(word, selected if tab == self.chosen else base) for tab, word in enumerate(titles)]
         return Strip(parts).adjust_cell_length(self.size.width, base)
 
     def on_click(self, event: events.Click) -> None:

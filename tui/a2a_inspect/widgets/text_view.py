@@ -5,6 +5,7 @@ The lines must have no control characters (`make_visible`); a `Paint` function s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
@@ -14,13 +15,15 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
-from a2a_inspect.data.text_search import TextPosition, TextSearch, split_at_spans
 from a2a_inspect.dialogs.seek_box import SeekBox
 from a2a_inspect.widgets.long_view import LongView
 from a2a_proxy.protocol.text import make_visible
 
 Paint = Callable[[str], list[tuple[int, str]]]
 """Function from a line to the start of each style, ascending: `[(0, ""), (2, "text--name"), ...]`."""
+
+TextPosition = tuple[int, int]
+"""Line and first character."""
 
 _MAX_MEASURED = 65_536
 """Characters: longer lines outside ASCII are wrapped without measuring every character."""
@@ -29,6 +32,31 @@ _MAX_MEASURED = 65_536
 def paint_plain(_line: str) -> list[tuple[int, str]]:
     """Return no styles."""
     return [(0, "")]
+
+
+class TextSearch:
+    """A case-insensitive search for a text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._pattern = re.compile(re.escape(text), re.IGNORECASE)
+
+    def match_spans(self, line: str) -> list[tuple[int, int]]:
+        """Return start and end of each match in the line; empty if the text is empty."""
+        return [found.span() for found in self._pattern.finditer(line)] if self.text else []
+
+    def next_position(self, lines: Sequence[str], start: TextPosition, by: int) -> TextPosition | None:
+        """Return the next match after this position (`by` 1) or before it (-1), wrapping around; None if none."""
+        line, column = start
+        here = [begin for begin, _ in self.match_spans(lines[line])] if line < len(lines) else []
+        for begin in here[::by]:
+            if begin * by > column * by:
+                return line, begin
+        for step in range(1, len(lines) + 1):
+            number = (line + step * by) % len(lines)
+            if found := self.match_spans(lines[number])[::by]:
+                return number, found[0][0]
+        return None
 
 
 class TextView(LongView):
@@ -177,12 +205,12 @@ def _wrap_line(number: int, line: str, width: int) -> Iterator[tuple[int, int, i
         yield number, 0, length, 0
         return
     hang = min(length - len(line.lstrip(" ")) + 2, width // 2)
-    measured = not line.isascii() and length <= _MAX_MEASURED
-    wide = 1 if measured or line.isascii() else 2
+    is_measured = not line.isascii() and length <= _MAX_MEASURED
+    wide = 1 if is_measured or line.isascii() else 2
     first = indent = 0
     while first < length:
         last = min(first + max((width - indent) // wide, 1), length)
-        if measured:
+        if is_measured:
             last = _row_end(line, first, width - indent)
         last = _break_after_word(line, first, last)
         yield number, first, last, indent
@@ -204,3 +232,18 @@ def _break_after_word(line: str, first: int, last: int) -> int:
         return last
     space = line.rfind(" ", (first + last) // 2, last)
     return space + 1 if space >= 0 else last
+
+
+def split_at_spans(begin: int, end: int, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int, bool]]:
+    """Split a piece of a line into the parts inside the spans and the parts between them."""
+    pieces: list[tuple[int, int, bool]] = []
+    if begin >= end:
+        return pieces
+    for first, last in spans:
+        if last <= begin or first >= end:
+            continue
+        if first > begin:
+            pieces.append((begin, first, False))
+        pieces.append((max(first, begin), min(last, end), True))
+        begin = min(last, end)
+    return [*pieces, (begin, end, False)] if begin < end else pieces

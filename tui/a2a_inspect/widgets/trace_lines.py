@@ -24,12 +24,12 @@ def trace_lines(stream: ExchangeStream, frame: Frame | None, timing: list[str]) 
 
 
 def _trace_facts(exchange: Exchange) -> Iterator[Fact]:
-    parts, came = exchange.trace_context.split("-"), exchange.traceparent.split("-")
+    parts, traceparent = exchange.trace_context.split("-"), exchange.traceparent.split("-")
     yield "traceparent", exchange.traceparent or "none sent"
     yield "forwarded as", exchange.sent_traceparent
     if len(parts) >= _TRACEPARENT_PARTS:
         yield "trace id", parts[1]
-        yield "parent span", came[2] if len(came) >= _TRACEPARENT_PARTS else ""
+        yield "parent span", traceparent[2] if len(traceparent) >= _TRACEPARENT_PARTS else ""
         yield "sampled", "yes" if parts[3][-1:] in "13579bdf" else "no"
         yield "filter", f"~~{parts[1][:8]}"
     for name, value in exchange.request_headers:

@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 import msgspec
 from google.protobuf.message import DecodeError
 
-from a2a_proto import choose_a2a_v1, to_dict
+from a2a_proto import choose_a2a_v1, find_bad_text, to_dict
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, HeadRole, Undecodable
@@ -21,7 +21,16 @@ from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.live import LiveReading, detect_payload, live_schema
 from a2a_proxy.protocol.operations import GRPC_METHODS, OPERATION_BY_NAME, Operation, message_names
 from a2a_proxy.protocol.proto_summary import expected_generations
-from a2a_proxy.protocol.schema import BYTES, TEXT, TRAILERS, MessageDecoder, decoder_for, schema_of, schema_set_of
+from a2a_proxy.protocol.schema import (
+    BYTES,
+    TEXT,
+    TRAILERS,
+    MessageDecoder,
+    decoder_for,
+    schema_of,
+    schema_set_of,
+    split_schema,
+)
 from a2a_proxy.protocol.summary import NO_SUMMARY, UNKNOWN_SUMMARY
 from a2a_proxy.wire.body import BodyCollector
 from a2a_proxy.wire.grpc import GrpcMessage, GrpcReassembler
@@ -128,9 +137,12 @@ class GrpcCall(HttpStreamCall):
             return
         name = how.schema.partition("@")[0].rpartition(".")[2]
         other = self._note_of_other_payload(direction, message.data)
-        detail = make_detail(note=other or f"not a {name}")
+        bad_text = "" if other else find_bad_text(*split_schema(how.schema), message.data)  # type: ignore[arg-type]
+        note = f"field {bad_text} is not valid UTF-8" if bad_text else ""
+        detail = make_detail(note=other or ": ".join(filter(None, (f"not a {name}", note))))
         self.emit(out, direction, FrameKind.UNDECODABLE, message, BYTES, NO_SUMMARY, detail)
-        got = f"{message.size} bytes that do not parse as one" + (f": {other}" if other else "")
+        why = other or note
+        got = f"{message.size} bytes that do not parse as one" + (f": {why}" if why else "")
         self.report_unread(Undecodable(direction, message.at, message.start, f"a {name}", got), out)
 
     def _note_of_other_payload(self, direction: Any, data: bytes) -> str:

@@ -204,13 +204,11 @@ class Http2Scanner:
                 if self._block is not None and (kind != CONTINUATION or stream != self._block.stream):
                     raise Violation(self.offset + pos, "CONTINUATION", describe_frame_head(kind, stream, word >> 8))
                 if kind == DATA:
-                    if editor is not None:
-                        kept = editor(flags, stream, word >> 8, self.offset + pos)
-                        if kept is not None:
-                            left -= HANDLER_WORK
-                            out.append(data[begin:pos])
-                            begin = pos = self._hold_frame(kept, data, pos, stop)
-                            continue
+                    if editor is not None and (kept := editor(flags, stream, word >> 8, self.offset + pos)) is not None:
+                        left -= HANDLER_WORK
+                        out.append(data[begin:pos])
+                        begin = pos = self._hold_frame(kept, data, pos, stop)
+                        continue
                     instead = None
                 elif blocks is not None and kind in _BLOCK_KINDS:
                     if stop > total:
@@ -231,13 +229,8 @@ class Http2Scanner:
                 out.append(data[begin:pos])
                 self._keep_remainder(data, pos, FRAME_HEAD_SIZE)
                 raise
-            if self._put:
-                instead = b"".join([data[pos:stop] if instead is None else instead, *self._put])
-                self._put.clear()
-            if instead is not None:
-                if begin < pos:
-                    out.append(data[begin:pos])
-                out.append(instead)
+            if instead is not None or self._put:
+                self._replace_frame(data[begin:pos], data[pos:stop] if instead is None else instead)
                 begin = stop
             if stop > total:
                 self._flow = stop - total
@@ -251,6 +244,15 @@ class Http2Scanner:
             return pos
         self._keep_remainder(data, pos, need)
         return total
+
+    def _replace_frame(self, before: bytes, frame: bytes) -> None:
+        """Send the bytes before a frame, then the frame or what replaces it, then the frames to insert."""
+        if before:
+            self.out.append(before)
+        if self._put:
+            frame = b"".join([frame, *self._put])
+            self._put.clear()
+        self.out.append(frame)
 
     def _continue_frame(self, data: bytes) -> tuple[int, int]:
         """Handle the bytes of the frame in the middle. Return two indexes: of the bytes to send, and of the

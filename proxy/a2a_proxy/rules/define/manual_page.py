@@ -29,6 +29,15 @@ _SCOPE_LABELS = {
 }
 
 
+_AT_END = {
+    True: (
+        "If the recording ends before that time has passed, the rule judges what is known then; the confidence is low "
+        "where later traffic could have changed the verdict."
+    ),
+    False: "Nothing is reported for a time that has not passed when the recording ends.",
+}
+
+
 def binding_names(rule: Rule) -> list[str]:
     """Return the display names of the bindings the rule judges."""
     return [name for binding, name in _BINDING_LABELS.items() if binding in rule.bindings]
@@ -50,7 +59,7 @@ def rule_text(rule: Rule) -> Iterator[str]:
         f"{', '.join(version_names(rule))}"
     )
     yield f"specification: {rule.section}; evidence: {_SCOPE_LABELS[rule.scope]}"
-    for paragraph in (rule.description, rule.rationale):
+    for paragraph in _paragraphs(rule):
         yield ""
         yield from textwrap.wrap(paragraph, _TEXT_WIDTH)
     for word, script in (("flagged", rule.flagged), ("clean", rule.clean)):
@@ -60,6 +69,11 @@ def rule_text(rule: Rule) -> Iterator[str]:
     if rule.also_broken:
         yield ""
         yield f"the flagged example also breaks {', '.join(rule.also_broken)}"
+
+
+def _paragraphs(rule: Rule) -> list[str]:
+    """Return the text of the rule: the flagged behaviour, its consequences, and the end of the recording."""
+    return [rule.description, rule.rationale] + ([_AT_END[rule.settled_at_end]] if rule.due is not None else [])
 
 
 def rule_facts(rule: Rule) -> dict[str, Any]:
@@ -118,7 +132,7 @@ def _rule_section(rule: Rule) -> Iterator[str]:
         f" evidence: {_SCOPE_LABELS[rule.scope]}; {rule.section}*"
     )
     yield ""
-    yield f"{rule.description} {rule.rationale}"
+    yield " ".join(_paragraphs(rule))
     yield ""
     yield from _example_lines("Flagged", rule.flagged)
     yield from _example_lines("Clean", rule.clean)

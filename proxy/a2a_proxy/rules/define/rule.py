@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import RPC, Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.state.records import ExchangeRecord
+
+SENDERS = {"request": Actor.CLIENT, "response": Actor.AGENT}
+"""Who must act on a fault in the head or body of a request or response."""
 
 
 class RuleFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,10 +32,20 @@ class RuleFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Place in the payload, dotted from its root: `result.status.state`. A finding at a redacted place is dropped."""
     value: str = ""
     """The value at `path`, shortened."""
+    expected: str = ""
+    """The value that was expected instead of `value`, if there is one."""
+    follows: str = ""
+    """The finding that this one follows from, as rule and exchange: `A2A-GEN-001 #8`."""
+    actor: Actor | None = None
+    """Who must act, if it is not the actor of the rule."""
     severity: Severity | None = None
     """Set if a variant of the rule has another severity than the rule."""
     is_sure: bool = True
     """False lowers the confidence."""
+    is_final: bool = False
+    """Whether later traffic could not change the verdict. Other findings have low confidence if the deadline is settled
+    at the end of the session.
+    """
     seq: int | None = None
     """The frame of the finding if it is not the current one; -1 for the exchange as a whole."""
     track: ExchangeRecord | None = None
@@ -55,13 +68,15 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     hook_points: frozenset[HookPoint]
     scope: EvidenceScope
     section: str
-    """Section of the specification that requires it."""
+    """Sections of the specifications that require it, separated by semicolons: `1.0 5.6.1; 0.3 6.2; RFC 3339`."""
     dialects: Dialects
     bindings: frozenset[Binding]
     description: str
     rationale: str
     flagged: Script
     clean: Script
+    actor: Actor | None = None
+    """Who must act; None: the sender of the frame."""
     also_broken: tuple[str, ...] = ()
     """Other rules that the flagged example also breaks."""
     trigger_flags: FrameFlag | None = None
@@ -77,6 +92,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     judge: Judge
     due: DueJudge | None = None
     """Called at the time that `judge` requested with `RuleContext.schedule_due`."""
+    settled_at_end: bool = False
+    """Whether `due` is called at the end of the session for deadlines that it precedes; otherwise these are dropped."""
     module: str = ""
 
     @property
@@ -84,7 +101,36 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         """The family: `GEN` for `A2A-GEN-001`."""
         return self.id.split("-")[1]
 
+    def actor_of(self, sender: Actor | None) -> Actor:
+        """Return who must act on a finding about a frame of `sender`; None: the finding is about no frame."""
+        if (known := self.actor or sender) is not None:
+            return known
+        if self.hook_points == {HookPoint.ANSWER}:
+            return Actor.AGENT
+        return Actor.CLIENT if self.hook_points == {HookPoint.REQUEST} else Actor.EITHER
 
+    def section_for(self, dialect: Dialect) -> str:
+        """Return the sections without those of other A2A versions than the dialect's; all of them if the dialect is
+        unknown, or if the rule has no section for its version.
+        """
+        version = _SECTION_VERSIONS.get(dialect, "")
+        sections = self.section.split("; ")
+        if not any(each.startswith(version) for each in sections):
+            return self.section
+        others = tuple(name for name in _A2A_VERSIONS if name != version)
+        return "; ".join(each for each in sections if not (version and each.startswith(others)))
+
+
+_A2A_VERSIONS = ("0.1 ", "0.3 ", "1.0 ")
+"""Beginnings of sections of the A2A specification; the sections of drafts have no counterpart."""
+_SECTION_VERSIONS = {
+    Dialect.V0_1: "0.1 ",
+    Dialect.V0_2: "0.3 ",
+    Dialect.V0_3: "0.3 ",
+    Dialect.RC: "1.0 ",
+    Dialect.V1_0: "1.0 ",
+    Dialect.V1_1: "1.0 ",
+}
 _CATALOGUE: dict[str, Rule] = {}
 
 
@@ -93,6 +139,7 @@ def rule(
     title: str,
     severity: Severity,
     *,
+    actor: Actor | None = None,
     section: str,
     flagged: Script,
     clean: Script,
@@ -106,6 +153,7 @@ def rule(
     also_broken: tuple[str, ...] = (),
     draft: bool = False,
     due: DueJudge | None = None,
+    settled_at_end: bool = False,
 ) -> Callable[[Judge], Judge]:
     """Register the decorated function as a rule. `operations` are 1.0 names; see `Rule` for the other arguments.
 
@@ -129,6 +177,7 @@ def rule(
             rationale=" ".join(why.split()),
             flagged=flagged,
             clean=clean,
+            actor=actor,
             also_broken=also_broken,
             trigger_flags=trigger_flags,
             required_flags=required_flags,
@@ -136,6 +185,7 @@ def rule(
             draft=draft,
             judge=judge,
             due=due,
+            settled_at_end=settled_at_end,
             module=judge.__module__,
         )
         return judge

@@ -40,6 +40,15 @@ def host_reach(host: str) -> HostReach:
     return HostReach.PUBLIC if address.is_global else HostReach.PRIVATE
 
 
+def is_address(host: str) -> bool:
+    """Whether `host` is an IP address, with or without brackets."""
+    try:
+        ipaddress.ip_address(host.strip("[]").partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
 def _reach_of_name(name: str) -> HostReach:
     if name == "localhost" or name.endswith(".localhost"):
         return HostReach.LOOPBACK

@@ -73,6 +73,12 @@ class DeadlineQueue:
         self._set_next()
         return taken
 
+    def take_all(self) -> list[Deadline]:
+        """Remove all actions and return them in order."""
+        taken, self._queue = sorted(self._queue), []
+        self._set_next()
+        return taken
+
     def _push(self, deadline: Deadline) -> None:
         heapq.heappush(self._queue, deadline)
         self._set_next()

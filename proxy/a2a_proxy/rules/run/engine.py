@@ -1,7 +1,8 @@
 """Runs the rules over redacted frames and exchanges and emits findings, live and for recordings.
 
 Time advances with frames and with `tick`. Work that is due before a frame (an ended exchange, a deadline) runs before
-that frame, so the order of findings depends only on the traffic, not on when `tick` is called.
+that frame, so the order of findings depends only on the traffic, not on when `tick` is called. `end` settles or drops
+the deadlines that are still to come (`Rule.settled_at_end`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.conditions import EXCHANGE_FLAGS, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import Judge, Rule, RuleFinding
+from a2a_proxy.rules.facts.naming import frame_phrase, frame_sender
 from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary
 from a2a_proxy.rules.run.deadlines import Deadline, DeadlineQueue
 from a2a_proxy.rules.run.gate import Checks, check_payload, checks_for
@@ -238,12 +240,18 @@ class Engine:
             self._advance_time(at, out)
 
     def end(self, at: int, out: list[Observation]) -> None:
-        """End the session at `at` (ns) and report the findings that were suppressed."""
+        """End the session at `at` (ns), settle the deadlines after it and report the findings that were suppressed."""
         self._advance_time(at + 1, out)
-        for (ident, severity, agent, _, operation), count, told in self._repeat_limit.suppressed_counts():
+        for due in self._deadlines.take_all():
+            rule = self._rules.get(due.rule)
+            if rule is not None and rule.settled_at_end:
+                self._run_deadline(due, at, out)
+        for kind, count, told, (first, last) in self._repeat_limit.suppressed_counts():
+            ident, severity, agent, _, operation = kind
             where = f" in {operation}" if operation else ""
+            where += f", from #{first} to #{last}" if first else ""
             summary = f"found {count} times in total{where}; {told} of them are listed"
-            evidence = {"count": str(count), "agent": agent}
+            evidence = {"count": str(count), "agent": agent, "first": first, "last": last}
             out.append(Finding(ident, Severity(severity), at, summary, evidence=evidence))
 
     def load(self, tasks: list[Task]) -> None:
@@ -438,7 +446,7 @@ class Engine:
             due = deadlines.take_next()
             self._now = max(self._now, due.at)
             if due.rule:
-                self._run_deadline(due, out)
+                self._run_deadline(due, due.at, out)
                 continue
             record = self.session.exchange_records.get(due.exchange)
             if record is not None:
@@ -449,8 +457,8 @@ class Engine:
         assert self._current_rule is not None
         self._deadlines.add_deadline(self._current_rule.id, context, at, note, record)
 
-    def _run_deadline(self, due: Deadline, out: list[Observation]) -> None:
-        """Run the `due` function of a rule. If the exchange has ended, only its number is available."""
+    def _run_deadline(self, due: Deadline, at: int, out: list[Observation]) -> None:
+        """Run the `due` function of a rule at `at`. If the exchange has ended, only its number is available."""
         rule = self._rules.get(due.rule)
         if rule is None or rule.due is None:
             return
@@ -459,9 +467,9 @@ class Engine:
         if record is None:
             record = due.closed_record()
         exchange = exchange or due.closed_exchange()
-        context = RuleContext(self.session, record, exchange, due.at, self._schedule_due)
+        context = RuleContext(self.session, record, exchange, at, self._schedule_due)
         context.task = self.session.task_record(due.agent, due.task_id) if due.task_id else None
-        context.due_seq, context.due_note = due.seq, due.note
+        context.due_seq, context.due_note, context.due_at = due.seq, due.note, due.at
         self._run_judges(((rule, rule.due),), context, out)
 
     # --- rules --------------------------------------------------------------------------------------------------
@@ -515,20 +523,32 @@ class Engine:
         record = finding.track or context.record
         severity = finding.severity or rule.severity
         side = int(frame.direction) if frame is not None else -1
+        seq = finding.seq if finding.seq is not None else frame.seq if frame is not None else -1
         count = self._repeat_limit.count_finding(
-            (rule.id, int(severity), record.agent, side, record.operation), record.finding_counts
+            (rule.id, int(severity), record.agent, side, record.operation), record.finding_counts, (record.id, seq)
         )
         if not count:
             return
         evidence = {
             name: value
-            for name, value in (("path", finding.path), ("value", finding.value[:_MAX_VALUE_LENGTH]))
+            for name, value in (
+                ("path", finding.path),
+                ("value", finding.value[:_MAX_VALUE_LENGTH]),
+                ("expected", finding.expected),
+                ("follows", finding.follows),
+            )
             if value
         } | finding.evidence
+        sender = frame_sender(frame, record.binding) if frame is not None and record is context.record else None
+        evidence["actor"] = (finding.actor or rule.actor_of(sender)).value
+        if place := _phrase_of_frame(seq, record, frame):
+            evidence["frame"] = place
         if count > 1:
             evidence["count"] = str(count)
-        seq = finding.seq if finding.seq is not None else frame.seq if frame is not None else -1
-        sure = finding.is_sure and not (
+        if (section := rule.section_for(context.exchange.dialect)) != rule.section:
+            evidence["section"] = section
+        sure = finding.is_sure and (finding.is_final or not context.is_early)
+        sure = sure and not (
             rule.scope is EvidenceScope.LIVE and context.task is not None and not context.task.created_by
         )
         out.append(
@@ -569,6 +589,13 @@ class Engine:
         engine._closed_exchanges = {each.id: each for each in ends}
         engine._now = state["now"]
         return engine
+
+
+def _phrase_of_frame(seq: int, record: ExchangeRecord, *frames: Frame | None) -> str:
+    """Return the frame of a finding in words, if it is one of `frames` or the request."""
+    known = (*frames, record.request)
+    found = (each for each in known if each is not None and (each.exchange, each.seq) == (record.id, seq))
+    return next((frame_phrase(each, record.binding) for each in found), "")
 
 
 def _applies_to(rule: Rule, key: tuple[HookPoint, Binding, Dialect, str]) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 MAX_PER_EXCHANGE = 3
 """Maximum findings of one kind per exchange; further ones are only counted."""
 MAX_PER_KIND = 100
@@ -15,46 +17,67 @@ FindingKind = tuple[str, int, str, int, str]
 neither hides the other.
 """
 
+FramePlace = tuple[int, int]
+"""Exchange and frame; frame -1 is the exchange as a whole."""
+
+
+class _KindCount(msgspec.Struct, array_like=True):
+    """The findings of one kind."""
+
+    found: int = 0
+    reported: int = 0
+    first: FramePlace = (0, -1)
+    last: FramePlace = (0, -1)
+
 
 class RepeatLimit:
     """Counts findings by kind. The counts of one exchange are kept in its record."""
 
     def __init__(self, max_per_exchange: int | None = None) -> None:
         self._max_per_exchange = MAX_PER_EXCHANGE if max_per_exchange is None else max_per_exchange
-        self._counts: dict[FindingKind, list[int]] = {}
-        """For each kind, the number of findings and the number reported."""
+        self._counts: dict[FindingKind, _KindCount] = {}
 
-    def count_finding(self, kind: FindingKind, exchange_counts: dict[str, int]) -> int:
+    def count_finding(self, kind: FindingKind, exchange_counts: dict[str, int], place: FramePlace) -> int:
         """Return the number of this finding (from 1) if it must be reported, otherwise 0. Updates `exchange_counts`."""
         key = f"{kind[0]} {kind[1]} {kind[3]}"
         here = exchange_counts.get(key, 0) + 1
         exchange_counts[key] = here
-        counts = self._counts.setdefault(kind, [0, 0])
-        counts[0] += 1
-        count = counts[0]
+        counts = self._counts.get(kind)
+        if counts is None:
+            counts = self._counts[kind] = _KindCount(first=place)
+        counts.found += 1
+        counts.last = place
+        count = counts.found
         if (here > self._max_per_exchange and not _is_round(here)) or (count > MAX_PER_KIND and not _is_round(count)):
             return 0
-        counts[1] += 1
+        counts.reported += 1
         return count
 
-    def suppressed_counts(self) -> Iterator[tuple[FindingKind, int, int]]:
-        """Yield each kind with unreported findings once, with its number found and its number reported."""
-        for kind, (count, reported) in self._counts.items():
-            if count > reported:
-                self._counts[kind][1] = count
-                yield kind, count, reported
+    def suppressed_counts(self) -> Iterator[tuple[FindingKind, int, int, tuple[str, str]]]:
+        """Yield each kind with unreported findings once: the number found, the number reported, and the places of the
+        first and the last: `1.3`.
+        """
+        for kind, counts in self._counts.items():
+            if counts.found > counts.reported:
+                yield kind, counts.found, counts.reported, (_format_place(counts.first), _format_place(counts.last))
+                counts.reported = counts.found
 
     def save(self) -> list[Any]:
         """Return the state as plain values."""
-        return [[*kind, *counts] for kind, counts in self._counts.items()]
+        return [[*kind, *msgspec.to_builtins(counts)] for kind, counts in self._counts.items()]
 
     @classmethod
     def restore(cls, state: list[Any]) -> RepeatLimit:
         """Return a limit with the state returned by `save`."""
         limit = cls()
-        for rule, severity, agent, side, operation, count, reported in state:
-            limit._counts[rule, severity, agent, side, operation] = [count, reported]
+        for rule, severity, agent, side, operation, *counts in state:  # older snapshots have no places
+            limit._counts[rule, severity, agent, side, operation] = msgspec.convert(counts, _KindCount)
         return limit
+
+
+def _format_place(place: FramePlace) -> str:
+    exchange, seq = place
+    return f"{exchange}.{seq}" if seq >= 0 else str(exchange or "")
 
 
 def _is_round(count: int) -> bool:

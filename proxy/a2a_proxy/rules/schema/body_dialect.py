@@ -57,16 +57,24 @@ def params_dialect(params: Any) -> Family | None:
 
 
 def answer_dialect(value: Any) -> Family | None:
-    """Return the family of an answer or event: by a wrapper of 1.0, or by `kind`."""
+    """Return the family of an answer or event: by a wrapper of 1.0, or by `kind`. None for a Task with `kind` and a
+    state of 1.0, which is a mixture."""
     if not isinstance(value, dict):
         return None
     if isinstance(value.get("kind"), str) and value["kind"] in EVENTS_0_3:
-        return Family.OLD
+        return None if value["kind"] == "task" and _has_new_state(value) else Family.OLD
     return (
         Family.NEW
         if any(isinstance(value.get(name), dict) for name in _WRAPPER_NAMES) and not _is_bare_object(value)
         else None
     )
+
+
+def _has_new_state(value: dict[str, Any]) -> bool:
+    """Whether the task's state is written as in 1.0."""
+    status = value.get("status")
+    state = status.get("state") if isinstance(status, dict) else None
+    return isinstance(state, str) and state.startswith("TASK_STATE_")
 
 
 def _is_bare_object(value: dict[str, Any]) -> bool:

@@ -179,10 +179,7 @@ class SessionState:
                 flags |= more
             else:
                 task = None
-                if event is _TASKS_EVENT:
-                    self._apply_task_list(record, frame)
-                elif event in _TASK_EVENTS:
-                    self._note_unreadable(record, frame)
+                self._apply_other_event(record, frame, event)
             record.last = event
         if record.operation in STREAMING_OPERATIONS and frame.payload:
             flags |= status_fast_path.repeat_flag(record, frame.payload)
@@ -217,6 +214,13 @@ class SessionState:
         record.errors += 1
         return first | end | _ERROR_FLAG, self.tasks.get((record.agent, record.task_id))
 
+    def _apply_other_event(self, record: ExchangeRecord, frame: Frame, event: EventKind) -> None:
+        """Apply an event that names no task."""
+        if event is _TASKS_EVENT:
+            self._apply_task_list(record, frame)
+        elif event in _TASK_EVENTS:
+            self._note_unreadable(record, frame)
+
     def _apply_task_event(
         self, record: ExchangeRecord, frame: Frame, event: EventKind, task: TaskRecord | None, gate_result: GateResult
     ) -> tuple[TaskRecord | None, int]:
@@ -235,19 +239,9 @@ class SessionState:
             self._mark_recent(task)
         task.last = at
         if not record.task_id:
-            record.task_id = task_id
-            if record.is_streaming and record.id not in task.streams:
-                task.joined += 1
-                task.streams[record.id] = task.joined
-            if record.request_snapshot is not None and record.request_snapshot.task_id not in ("", task_id):
-                flags |= _FOREIGN
-        if context:
-            if not task.context_id:
-                task.context_id = context
-            elif context != task.context_id:
-                flags |= _FOREIGN
-            if not record.context_id:
-                record.context_id = context
+            flags |= _join_task(record, task)
+        if context and not context == task.context_id == record.context_id:
+            flags |= _apply_context(record, task, context)
         if len(task.streams) > 1 or (task.single_stream_since and at - task.single_stream_since < STREAM_LAG):
             flags |= _SHARED
         if is_stray:
@@ -468,6 +462,23 @@ _STATUS_EVENT, _ARTIFACT_EVENT, _TASKS_EVENT, _PUSH_CONFIG_EVENT = (
     EventKind.PUSH_CONFIG,
 )
 """Module-level aliases, because accessing `EventKind.STATUS` for each frame costs 0.1 us (CPython 3.11)."""
+
+
+def _join_task(record: ExchangeRecord, task: TaskRecord) -> int:
+    """Bind an exchange to the first task that it shows; return the flag if its request named another task."""
+    record.task_id = task.task_id
+    if record.is_streaming and record.id not in task.streams:
+        task.joined += 1
+        task.streams[record.id] = task.joined
+    snapshot = record.request_snapshot
+    return _FOREIGN if snapshot is not None and snapshot.task_id not in ("", task.task_id) else 0
+
+
+def _apply_context(record: ExchangeRecord, task: TaskRecord, context: str) -> int:
+    """Record the context of an event where none is known; return the flag if the task has another one."""
+    task.context_id = task.context_id or context
+    record.context_id = record.context_id or context
+    return _FOREIGN if context != task.context_id else 0
 
 
 def _hash_task_key(agent: str, task_id: str) -> int:

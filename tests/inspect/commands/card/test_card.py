@@ -182,7 +182,7 @@ def test_a_0_3_card_is_valid_and_can_be_migrated(tmp_path: Path) -> None:
     done = check_value(tmp_path, OLD_CARD)
     assert done.code == 0
     assert "A2A 0.3.0, 1 interface" in done.lines[0]
-    assert "info    MIGRATION                `url` is the 0.3 form; in 1.0: `supportedInterfaces[].url`" in done.out
+    assert "          `url` is the 0.3 form; in 1.0: `supportedInterfaces[].url`" in done.out
     assert check_value(tmp_path, OLD_CARD, "--fail-on", "info").code == 1
     assert check_value(tmp_path, OLD_CARD, "--fail-on", "info", "--ignore", "migration", "--ignore", "CARD").code == 0
 

@@ -16,14 +16,21 @@ from a2a_inspect.commands.check import junit as junit_format
 from a2a_inspect.commands.check import sarif, text_format
 from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, CheckReport
 from a2a_inspect.commands.check.sarif import fingerprint
+from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.present.junit import MAX_LINES
 from a2a_proxy.rules.define.catalogue import all_rules
+from a2a_proxy.rules.examples.conversation import EventPause
+from a2a_proxy.rules.examples.objects import chunk, snapshot
+from a2a_proxy.rules.examples.script import MS, run_together
 from support_cli import Ran, run_here
+from support_numbered import FIRST, SECOND, done, over, stream
 from support_rules import record
 
 SARIF = Path(__file__).parents[4] / ".peers/js/node_modules/@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json"
+LOSSY = Path(__file__).parents[4] / "recordings/lossy.a2a.jsonl"
 RULE, OTHER = all_rules()["A2A-RPC-002"], all_rules()["A2A-GEN-001"]
+SECTION = RULE.section_for(Dialect.V1_0)
 
 
 @pytest.fixture(scope="module")
@@ -50,8 +57,9 @@ def test_a_finding_as_text(flagged: Path, tmp_path: Path) -> None:
     """Rule, place, what was found, section and path; exit code 1."""
     done = check(tmp_path, flagged)
     assert (done.code, done.err) == (1, "")
-    assert "error   A2A-RPC-002     #1.0     no member `jsonrpc`" in done.out
-    assert f"{RULE.section}; at jsonrpc" in done.out
+    head = f"error   A2A-RPC-002 {RULE.title}  #1.0 (client's request) GetTask  must act: client\n"
+    assert f"  {head}          no member `jsonrpc`" in done.out
+    assert f"          {SECTION}; at jsonrpc\n" in done.out
     assert "found: 1 error, 0 warnings, 0 infos" in done.out
     assert "explain a rule: a2a-inspect rules A2A-RPC-002" in done.out
 
@@ -116,7 +124,7 @@ def test_junit(flagged: Path, tmp_path: Path) -> None:
     assert failure.type == "error"
     assert failure.message.startswith("no member `jsonrpc` in the request")
     assert "error #1.0 GetTask: no member" in failure.text
-    assert f"({RULE.title}; {RULE.section}; at jsonrpc)" in failure.text
+    assert f"({RULE.title}; {SECTION}; must act: client; at jsonrpc)" in failure.text
     quiet = JUnitXml.fromstring(junit(flagged, tmp_path, "--fail-on", "never"))
     assert quiet.failures == 0
     assert "error #1.0 GetTask: no member" in case_of(quiet, RULE.id).system_out
@@ -181,7 +189,7 @@ def test_sarif_is_valid(flagged: Path, clean: Path, tmp_path: Path) -> None:
         document = json.loads(check(tmp_path, *words, "--format", "sarif").out)
         jsonschema.validate(document, schema)
     (result,) = document["runs"][0]["results"]
-    assert result["message"]["text"].endswith(f"; {RULE.section}; at jsonrpc")
+    assert result["message"]["text"].endswith(f"; {SECTION}; must act: client; at jsonrpc")
     assert result["ruleId"] == "A2A-RPC-002"
     assert result["suppressions"] == [{"kind": "external", "justification": "an old client"}]
     assert document["runs"][0]["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == "A2A-RPC-002"
@@ -345,3 +353,42 @@ def test_many_suppressions_without_effect_are_counted(flagged: Path, tmp_path: P
     assert len(notes) == 21
     assert notes[0] == "note: the suppression of A2A-GEN-001 (r) matches no finding"
     assert notes[-1] == "note: 3 more suppressions expired or without a matching finding"
+
+
+def test_a_consequence_stands_below_its_cause(tmp_path: Path) -> None:
+    """With the healing of the gap; each line names who must act."""
+    lines = check(tmp_path, LOSSY).out.splitlines()
+    cause = next(index for index, line in enumerate(lines) if "A2A-GEN-001" in line)
+    assert lines[cause].startswith("  error   A2A-GEN-001 Generation gap  #8.4 (agent's event) SendStreamingMessage")
+    assert lines[cause + 2].endswith("; found: 5, expected: 4")
+    assert lines[cause + 3] == "          generation 4: healed by #9 GetTask at 6"
+    assert lines[cause + 4].startswith("      warning A2A-ART-006 The artifact of a task differs from the streamed one")
+    assert lines[cause + 4].endswith("  #9.1 (agent's response) GetTask  must act: agent")
+    assert lines[cause + 5].endswith("(the missing event of A2A-GEN-001)")
+    assert lines[cause + 6].endswith("; follows from A2A-GEN-001 #8")
+    (alone,) = (line for line in check(tmp_path, LOSSY, "--select", "ART").out.splitlines() if "ART-006 The" in line)
+    assert alone.startswith("  warning "), "without its cause it stands alone"
+
+
+def test_undecodable_bytes_stand_below_the_rule_about_them(tmp_path: Path) -> None:
+    """The rule names the field and the sender."""
+    record(path := tmp_path / "r.db", all_rules()["A2A-GRPC-007"].flagged.chunks())
+    lines = check(tmp_path, path).out.splitlines()
+    (rule,) = (index for index, line in enumerate(lines) if "A2A-GRPC-007 " in line and "ran" not in line)
+    assert "  must act: agent" in lines[rule]
+    assert "field id is not valid UTF-8" in lines[rule + 1]
+    below = next(line for line in lines[rule + 1 :] if "UNDECODABLE" in line)
+    assert below.startswith("      error   UNDECODABLE Bytes that cannot be decoded  #1.")
+
+
+def test_a_missing_event_is_named_by_another_stream(tmp_path: Path) -> None:
+    """With the place where it is."""
+    events = (chunk("a", generation="3"), chunk("b", id="a2", generation="4"), done(5))
+    whole = stream(FIRST, SECOND, EventPause(0.5), *events)
+    gap = over("grpc", snapshot("WORKING", generation="2"), EventPause(1), *events[1:], subscribes=True)
+    record(path := tmp_path / "r.db", run_together(whole, gap, after=45 * MS).chunks())
+    out = check(tmp_path, path, "--select", "GEN-001").out
+    assert "must act: something between\n" in out
+    assert 'generation 3 (artifact update "a1") is missing on this stream' in out
+    assert '          generation 3: artifact result "a"' in out
+    assert " on #1." in out

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.finding import Actor, Finding, Severity
 from a2a_proxy.present.text import format_count
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.protocol.security_schemes import SCHEME_WRAPPERS
@@ -53,7 +53,7 @@ def migration_findings(card: Json, now: int) -> list[Finding]:
             _severity_of(each, mixed),
             now,
             _summary_of(each, each.version or version, mixed),
-            evidence={"path": each.path},
+            evidence={"path": each.path, "actor": Actor.AGENT.value},
         )
         for each in _old_members(card)
     ]

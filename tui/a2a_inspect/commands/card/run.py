@@ -16,7 +16,7 @@ from a2a_inspect.commands.card.migration import migration_findings
 from a2a_inspect.commands.card.source import CardSource, read_source
 from a2a_inspect.commands.check.output import ReportOptions, ReportOutput
 from a2a_inspect.commands.check.report import CARD_FINDINGS, CheckedSession, CheckFinding
-from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.finding import Actor, Finding, Severity
 from a2a_proxy.present.text import format_count
 from a2a_proxy.protocol.operations import CARD_OPERATION
 from a2a_proxy.protocol.session_facts import card_facts
@@ -104,7 +104,8 @@ def _probe_card(card: Json, redactor: Redactor, now: int) -> tuple[list[str], li
         line = redactor.text(f"{each.label}: {each.words}")
         if each.verdict in (Verdict.ODD, Verdict.FAILS):
             severity = Severity.ERROR if each.verdict is Verdict.FAILS else Severity.WARNING
-            findings.append(Finding("PROBE", severity, now, line, evidence={"path": each.interface.path}))
+            evidence = {"path": each.interface.path, "actor": Actor.AGENT.value}
+            findings.append(Finding("PROBE", severity, now, line, evidence=evidence))
         else:
             notes.append(f"probe: {line}")
     if not notes and not findings:

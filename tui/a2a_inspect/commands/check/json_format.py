@@ -42,6 +42,6 @@ def lines(report: CheckReport) -> Iterator[str]:
 
 
 def _finding_line(session: CheckedSession, check_finding: CheckFinding) -> str:
-    told = finding_facts(check_finding.finding)
+    facts = finding_facts(check_finding.finding)
     more = {"operation": check_finding.operation, "suppressed": check_finding.suppressed or None}
-    return json.dumps({"event": "finding", "recording": session.path, "session": session.session, **told, **more})
+    return json.dumps({"event": "finding", "recording": session.path, "session": session.session, **facts, **more})

@@ -28,13 +28,13 @@ def _session_suite(session: CheckedSession, report: CheckReport) -> JunitSuite:
     where = (
         f" ({of})" if len(report.sessions) > 1 else ""
     )  # otherwise services keep only one of several cases with the same name
-    known = {
+    properties = {
         "recording": session.path,
         "session": session.session,
         "exchanges": session.exchanges,
         "frames": session.frames,
     }
-    suite = JunitSuite(of, began=session.started, properties=known)
+    suite = JunitSuite(of, began=session.started, properties=properties)
     for ident, found in by_rule.items():
         name = f"{ident} {titles[ident]}" if ident in titles else ident
         _set_case_result(
@@ -75,8 +75,8 @@ def _finding_line(check_finding: CheckFinding) -> str:
     """Return `error #1.3 SendMessage: there is no member ... (A required member is missing; 5.5; at params)`."""
     finding = check_finding.finding
     rule = all_rules().get(finding.rule)
-    told = [rule.title] if rule is not None else []
+    parts = [rule.title] if rule is not None else []
     where = " ".join(
         filter(None, (finding.severity.name.lower(), text.finding_location(finding), check_finding.operation))
     )
-    return f"{where}: {finding.summary} ({'; '.join(told + evidence_facts(finding))})"
+    return f"{where}: {finding.summary} ({'; '.join(parts + evidence_facts(finding))})"

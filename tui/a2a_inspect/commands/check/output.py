@@ -57,8 +57,8 @@ class ReportOutput:
         """
         self._options = options
         rules = all_rules() if rules is None else rules
-        wanted = select_rules(options.select, options.ignore, other_findings)
-        self.rule_ids = wanted & {*rules, *other_findings}
+        rule_ids = select_rules(options.select, options.ignore, other_findings)
+        self.rule_ids = rule_ids & {*rules, *other_findings}
         """Ids of the selected rules, and of the selected findings that no rule reports."""
         if not self.rule_ids:
             raise UserError("no rule is chosen", "list them: a2a-inspect rules")
@@ -66,7 +66,7 @@ class ReportOutput:
             read_suppressions(options.suppressions, today) if options.suppressions else ([], [])
         )
         fail_on = None if options.fail_on == "never" else Severity[options.fail_on.upper()]
-        self.report = CheckReport([rule for ident, rule in rules.items() if ident in wanted], fail_on)
+        self.report = CheckReport([rule for ident, rule in rules.items() if ident in rule_ids], fail_on)
         self.report.other_findings = other_findings
         self.report.expired_suppressions = expired
 

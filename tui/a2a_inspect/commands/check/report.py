@@ -8,25 +8,27 @@ from pathlib import Path
 import msgspec
 
 from a2a_inspect.commands.check.suppressions import Suppression
-from a2a_inspect.commands.session import evidence_words
+from a2a_inspect.commands.session import evidence_words, finding_section
+from a2a_inspect.data.generation_gaps import operation_of
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.task import Task
+from a2a_proxy.present import generations
+from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, make_key
 from a2a_proxy.recording.tools.recheck import recheck_session
 from a2a_proxy.rules.define.catalogue import all_rules
+from a2a_proxy.rules.define.other_findings import OTHER_FINDINGS
 from a2a_proxy.rules.define.rule import Rule
 
-DECODER_FINDINGS = {
-    "UNDECODABLE": "Bytes that cannot be read",
-    "RECORDER": "The capture or the recorder was disturbed",
-}
+DECODER_FINDINGS = {ident: OTHER_FINDINGS[ident].title for ident in ("UNDECODABLE", "RECORDER")}
 """Findings that no rule reports. They can be selected like rules."""
-CARD_FINDINGS = {
-    "MIGRATION": "A member of a card that has another form in 1.0",
-    "PROBE": "A declared interface that does not answer as declared",
-}
+CARD_FINDINGS = {ident: OTHER_FINDINGS[ident].title for ident in ("MIGRATION", "PROBE")}
 """The same for a card that is checked by itself."""
+
+_UPDATES = frozenset({EventKind.STATUS, EventKind.ARTIFACT, EventKind.MESSAGE})
 
 
 class CheckFinding(msgspec.Struct):
@@ -35,6 +37,8 @@ class CheckFinding(msgspec.Struct):
     finding: Finding
     operation: str = ""
     """Operation of the finding's exchange; empty if the finding has no exchange."""
+    missed: str = ""
+    """What the events missing by a gap were and how the gap was closed, as far as the recording shows."""
     suppressed: str = ""
     """Reason why the finding is ignored; empty if it counts."""
 
@@ -132,10 +136,9 @@ def expand_rule_id(word: str) -> str:
     return word if word.startswith("A2A-") or word == "A2A" else f"A2A-{word}"
 
 
-def evidence_facts(finding: Finding) -> list[str]:
-    """Return the evidence of a finding in words: the section of its rule, the path, the value there, and the count."""
-    rule = all_rules().get(finding.rule)
-    return ([rule.section] if rule is not None else []) + evidence_words(finding)
+def evidence_facts(finding: Finding, omitted: Collection[str] = ()) -> list[str]:
+    """Return the section that a finding cites and the evidence in words, except the `omitted` names."""
+    return ([section] if (section := finding_section(finding)) else []) + evidence_words(finding, omitted)
 
 
 def check_recording(
@@ -153,10 +156,48 @@ def check_recording(
         told = (each for each in recheck_session(recording, session, asked, quiet) if each.rule not in unwanted)
         if keys is not None:
             told = (each for each in told if make_key(session.id, each.exchange) in keys)
-        found = [CheckFinding(each, _finding_operation(recording, session, each)) for each in told]
+        found = [_make_finding(recording, session, each) for each in told]
         size = counts.exchanges, counts.frames
         began = session.facts.started
         yield CheckedSession(str(path), session.id, *size, _incomplete_reason(session), found, sorted(quiet), began)
+
+
+def _make_finding(recording: Recording, session: SessionRow, finding: Finding) -> CheckFinding:
+    missed = _describe_missed(recording, session.id, finding)
+    return CheckFinding(finding, _finding_operation(recording, session, finding), missed)
+
+
+def _describe_missed(recording: Recording, session: int, finding: Finding) -> str:
+    """Return what the events that a finding misses were, and how the gap was closed: `generation 4: artifact "plan" on
+    #7.3; healed by #9 GetTask at 6`. Empty if the finding misses nothing, or nothing is known.
+    """
+    missing = finding.evidence.get("missing")
+    if not missing or not finding.task_id:
+        return ""
+    first, _, last = missing.partition("-")
+    numbers = range(int(first), int(last or first) + 1)
+    words: list[str] = []
+    for each in recording.task(finding.task_id, session=session):
+        words += _events_elsewhere(recording, session, each.task, finding.exchange, numbers)
+        for gap in each.task.gaps:
+            if gap.healed and (gap.exchange, gap.at) == (finding.exchange, finding.at):
+                words.append(generations.healed_label(gap, lambda number: operation_of(recording, session, number)))
+    return f"generation {missing}: {'; '.join(words)}" if words else ""
+
+
+def _events_elsewhere(recording: Recording, session: int, task: Task, exchange: int, numbers: range) -> Iterator[str]:
+    """Yield each missing event as another exchange of the task shows it."""
+    wanted = set(numbers)
+    for number in task.exchanges:
+        if number == exchange or not wanted:
+            continue
+        row = recording.exchange(make_key(session, number))
+        for each in recording.frames(make_key(session, number)) if row is not None else ():
+            frame = each.frame
+            if frame.generation in wanted and frame.task_id == task.task_id and frame.event in _UPDATES and row:
+                wanted.discard(frame.generation)
+                told = describe_frame(frame, frame.payload, row.exchange.operation, row.exchange.dialect)
+                yield f"{told} on #{number}.{frame.seq}"
 
 
 def _finding_operation(recording: Recording, session: SessionRow, finding: Finding) -> str:

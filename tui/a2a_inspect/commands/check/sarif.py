@@ -37,13 +37,13 @@ def lines(report: CheckReport) -> Iterator[str]:
     others = {**report.other_findings, BROKEN_RULE_ID: "A rule cannot judge something"}
     rules += [_builtin_descriptor(ident, text) for ident, text in others.items()]
     positions = {rule["id"]: index for index, rule in enumerate(rules)}
-    kept, left = _most_severe_findings([(one, each) for one in report.sessions for each in one.findings])
+    included, omitted = _most_severe_findings([(one, each) for one in report.sessions for each in one.findings])
     driver = {"name": "a2a-inspect", "version": __version__, "rules": rules}
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": _notifications(report, left)}],
-        "results": [_result_object(one, each, positions) for one, each in kept],
+        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": _notifications(report, omitted)}],
+        "results": [_result_object(one, each, positions) for one, each in included],
     }
     document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
     yield strict_json(document, indent=2)
@@ -59,13 +59,13 @@ def _most_severe_findings(
     if len(findings) <= MAX_RESULTS:
         return findings, 0
     by_weight = sorted(findings, key=lambda each: (bool(each[1].suppressed), -each[1].finding.severity))
-    kept = {id(each) for each in by_weight[:MAX_RESULTS]}
-    return [each for each in findings if id(each) in kept], len(findings) - MAX_RESULTS
+    included = {id(each) for each in by_weight[:MAX_RESULTS]}
+    return [each for each in findings if id(each) in included], len(findings) - MAX_RESULTS
 
 
 def _builtin_descriptor(ident: str, description: str) -> dict[str, Any]:
-    told = {"text": description}
-    return {"id": ident, "shortDescription": told, "fullDescription": told, "help": told}
+    message = {"text": description}
+    return {"id": ident, "shortDescription": message, "fullDescription": message, "help": message}
 
 
 def _rule_descriptor(rule: Rule) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def _result_object(session: CheckedSession, check_finding: CheckFinding, positio
         "logicalLocations": [{"fullyQualifiedName": place, "kind": "member"}],
     }
     same = fingerprint(check_finding)
-    made: dict[str, Any] = {
+    result: dict[str, Any] = {
         "ruleId": finding.rule,
         "level": _LEVELS[finding.severity],
         "message": {"text": "; ".join([finding.summary, *evidence_facts(finding)])},
@@ -117,10 +117,10 @@ def _result_object(session: CheckedSession, check_finding: CheckFinding, positio
         },
     }
     if finding.rule in positions:
-        made["ruleIndex"] = positions[finding.rule]
+        result["ruleIndex"] = positions[finding.rule]
     if check_finding.suppressed:
-        made["suppressions"] = [{"kind": "external", "justification": check_finding.suppressed}]
-    return made
+        result["suppressions"] = [{"kind": "external", "justification": check_finding.suppressed}]
+    return result
 
 
 def _uri_of(path: str) -> str:
@@ -136,14 +136,14 @@ def fingerprint(check_finding: CheckFinding) -> str:
 
 
 def _notifications(report: CheckReport, omitted: int) -> list[dict[str, Any]]:
-    told = [
+    messages = [
         f"{one.path}: the capture is incomplete: {one.incomplete_reason}"
         for one in report.sessions
         if one.incomplete_reason
     ]
     if omitted:
-        told.append(
+        messages.append(
             f"{omitted:,} findings, the least severe ones, are omitted: a run has at most {MAX_RESULTS:,} results"
         )
-    warnings = [{"level": "warning", "message": {"text": each}} for each in told]
+    warnings = [{"level": "warning", "message": {"text": each}} for each in messages]
     return warnings + [{"level": "note", "message": {"text": each}} for one in report.sessions for each in one.notes]

@@ -8,7 +8,11 @@ from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, Chec
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.rules.define.catalogue import all_rules
+from a2a_proxy.rules.define.other_findings import finding_title
 
+_INDENT = " " * 10
+_UNDECODABLE = "UNDECODABLE"
 _MAX_NOTES = 20
 """Suppressions without effect that are listed individually."""
 
@@ -50,21 +54,57 @@ def _session_lines(session: CheckedSession) -> Iterator[str]:
             f"  {text.format_count(len(session.skipped_rules), 'rule')} not run: payloads were not recorded "
             "(metadata only)"
         )
-    for each in session.findings:
-        if not each.suppressed:
-            yield from _finding_lines(each)
+    findings = [each for each in session.findings if not each.suppressed]
+    children = _consequences(findings)
+    followers = {index for some in children.values() for index in some}
+    for index in range(len(findings)):
+        if index not in followers:
+            yield from _finding_tree(findings, children, index, 0)
+
+
+def _consequences(findings: list[CheckFinding]) -> dict[int, list[int]]:
+    """Return the findings that follow from another one, by the position of that one."""
+    positions: dict[tuple[str, int], int] = {}
+    undecodable: dict[tuple[int, int], int] = {}
+    for index, each in enumerate(findings):
+        finding, rule = each.finding, all_rules().get(each.finding.rule)
+        positions.setdefault((finding.rule, finding.exchange), index)
+        if rule is not None and _UNDECODABLE in rule.also_broken:
+            undecodable.setdefault((finding.exchange, finding.seq), index)
+    found: dict[int, list[int]] = {}
+    for index, each in enumerate(findings):
+        finding = each.finding
+        rule_id, _, exchange = finding.evidence.get("follows", "").partition(" #")
+        parent = positions.get((rule_id, int(exchange))) if exchange.isdecimal() else None
+        if finding.rule == _UNDECODABLE and finding.exchange:
+            parent = undecodable.get((finding.exchange, finding.seq))
+        if parent is not None:
+            found.setdefault(parent, []).append(index)
+    return found
+
+
+def _finding_tree(
+    findings: list[CheckFinding], children: dict[int, list[int]], index: int, depth: int
+) -> Iterator[str]:
+    """Yield a finding and, indented, those that follow from it."""
+    yield from ("    " * depth + line for line in _finding_lines(findings[index]))
+    for each in children.get(index, ()):
+        yield from _finding_tree(findings, children, each, depth + 1)
 
 
 def _finding_lines(check_finding: CheckFinding) -> Iterator[str]:
     finding = check_finding.finding
     sure = "" if finding.confidence == "high" else f" ({make_visible(finding.confidence)} confidence)"
-    rule = make_visible(finding.rule)
-    yield (
-        "  "
-        f"{finding.severity.name.lower():8}{rule:16}{text.finding_location(finding):9}{make_visible(finding.summary)}{sure}"
-    )
-    if told := evidence_facts(finding):
-        yield f"  {'':33}{make_visible('; '.join(told))}"
+    name = f"{finding.rule} {finding_title(finding.rule)}".rstrip()
+    place = " ".join(filter(None, (text.finding_place(finding), check_finding.operation)))
+    actor = finding.evidence.get("actor", "")
+    head = "  ".join(filter(None, (name, place, f"must act: {actor}" if actor else "")))
+    yield f"  {finding.severity.name.lower():8}{make_visible(head)}"
+    yield f"{_INDENT}{make_visible(finding.summary)}{sure}"
+    if told := evidence_facts(finding, ("actor",)):
+        yield f"{_INDENT}{make_visible('; '.join(told))}"
+    if check_finding.missed:
+        yield f"{_INDENT}{make_visible(check_finding.missed)}"
 
 
 def _rule_ranges(report: CheckReport) -> str:

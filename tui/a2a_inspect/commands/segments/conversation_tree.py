@@ -142,13 +142,13 @@ def _collect_tool_calls(conversation: ConversationTree, contents: dict[int, Segm
     for turn in conversation.turns:
         for segment in turn.segments:
             content = contents.get(segment.id)
-            for heard in content.heard if content is not None else ():
-                if isinstance(heard.what, ToolEvent):
-                    name = (heard.what.name, heard.what.id)
-                    if heard.what.response:
-                        answers[name].append(heard.at)
+            for event in content.heard if content is not None else ():
+                if isinstance(event.what, ToolEvent):
+                    name = (event.what.name, event.what.id)
+                    if event.what.response:
+                        answers[name].append(event.at)
                     else:
-                        calls.setdefault(name, heard.at)
+                        calls.setdefault(name, event.at)
     over = conversation.turns[-1].segments[-1].reason in _FINAL_STATES
     names = dict.fromkeys((*calls, *answers))
     return [

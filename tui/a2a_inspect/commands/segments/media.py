@@ -32,8 +32,8 @@ class MediaObject(msgspec.Struct):
     def name(self) -> str:
         """File name that no peer can influence: the digest and the extension of the media type."""
         media_type = self.media_type.partition(";")[0].strip().lower()
-        known = _EXTENSIONS.get(media_type) or mimetypes.guess_extension(media_type) or ".bin"
-        return hashlib.sha256(self.data).hexdigest() + known
+        extension = _EXTENSIONS.get(media_type) or mimetypes.guess_extension(media_type) or ".bin"
+        return hashlib.sha256(self.data).hexdigest() + extension
 
 
 def collect_media(conversation: ConversationTree, gathered: SessionConversations) -> list[MediaObject]:
@@ -43,10 +43,10 @@ def collect_media(conversation: ConversationTree, gathered: SessionConversations
     for turn in conversation.turns:
         for segment in turn.segments:
             content = gathered.contents.get(segment.id)
-            for heard in content.heard if content is not None else ():
-                if not isinstance(heard.what, Media) or heard.what.url:
+            for event in content.heard if content is not None else ():
+                if not isinstance(event.what, Media) or event.what.url:
                     continue
-                media = heard.what
+                media = event.what
                 chunk = media.artifact_id if media.path.startswith("artifactUpdate") else ""
                 whole = open_now.get(chunk) if chunk else None
                 if whole is None or whole.media_type != media.media_type:
@@ -56,7 +56,7 @@ def collect_media(conversation: ConversationTree, gathered: SessionConversations
                     found.append(whole)
                     if chunk:
                         open_now[chunk] = whole
-                whole.chunks.append((heard.at, len(whole.data)))
+                whole.chunks.append((event.at, len(whole.data)))
                 whole.data += media.data
     return found
 

@@ -42,11 +42,11 @@ class SegmentsOptions(msgspec.Struct, frozen=True):
 
 def _is_conversation_named(word: str, session: int, conversation: ConversationTree) -> bool:
     """Return whether the word names this conversation."""
-    named = parse_reference(word)
+    reference = parse_reference(word)
     if (
-        named is not None
-        and named.seq < 0
-        and any(named.is_in_exchange(session, number) for number in conversation.exchanges)
+        reference is not None
+        and reference.seq < 0
+        and any(reference.is_in_exchange(session, number) for number in conversation.exchanges)
     ):
         return True
     return is_task_prefix(word, conversation.task_id)
@@ -60,25 +60,25 @@ def show_segments(recording: Recording, options: SegmentsOptions) -> None:
     """
     missing = set(options.words)
     for session in recording.sessions():
-        gathered = build_session_conversations(read_conversations(recording, session))
+        session_talks = build_session_conversations(read_conversations(recording, session))
         missing = {
             word
             for word in missing
-            if not any(_is_conversation_named(word, session.id, talk) for talk in gathered.conversations)
+            if not any(_is_conversation_named(word, session.id, talk) for talk in session_talks.conversations)
         }
-        wanted = [talk for talk in gathered.conversations if options.is_selected(session.id, talk)]
-        if options.words and not wanted:
+        selected = [talk for talk in session_talks.conversations if options.is_selected(session.id, talk)]
+        if options.words and not selected:
             continue
         if options.as_json:
-            _print_objects(session, gathered, wanted)
+            _print_objects(session, session_talks, selected)
         else:
-            _print_lines(session, gathered, wanted)
+            _print_lines(session, session_talks, selected)
         if options.media is not None:
-            _write_media_files(options.media, session.id, gathered, wanted, as_json=options.as_json)
+            _write_media_files(options.media, session.id, session_talks, selected, as_json=options.as_json)
     if missing:
         listing = shell_line("a2a-inspect", "ls", recording.path)
-        named = " or ".join(word for word in options.words if word in missing)
-        raise UserError(f"this recording has no conversation {named}", f"list the conversations: {listing}")
+        missing_words = " or ".join(word for word in options.words if word in missing)
+        raise UserError(f"this recording has no conversation {missing_words}", f"list the conversations: {listing}")
 
 
 def _print_objects(session: SessionRow, gathered: SessionConversations, conversations: list[ConversationTree]) -> None:
@@ -93,12 +93,12 @@ def _print_lines(session: SessionRow, gathered: SessionConversations, conversati
     if not conversations:
         print("  no messages")
         return
-    chosen = {id(talk) for talk in conversations}
+    chosen_ids = {id(talk) for talk in conversations}
     for context, talks in gathered.conversations_by_context():
-        shown = [talk for talk in talks if _is_selected_or_ancestor(talk, chosen)]
-        if shown:
+        visible = [talk for talk in talks if _is_selected_or_ancestor(talk, chosen_ids)]
+        if visible:
             print(f"  context {make_visible(context)}" if context else "  outside any context")
-        for talk in shown:
+        for talk in visible:
             for line in conversation_lines(talk, gathered, 2):
                 print(line)
     for line in summary_lines(MeasureValues(conversations, gathered.contents)):
@@ -116,8 +116,8 @@ def _write_media_files(
     folder: Path, session: int, gathered: SessionConversations, conversations: list[ConversationTree], *, as_json: bool
 ) -> None:
     objects = [each for talk in conversations for each in collect_media(talk, gathered)]
-    for told in write_media(folder, objects):
+    for facts in write_media(folder, objects):
         if as_json:
-            print(json.dumps({"what": "media", "session": session, **told}))
+            print(json.dumps({"what": "media", "session": session, **facts}))
     if not as_json:
         print(f"  {text.format_count(len(objects), 'media object')} written to {folder}")

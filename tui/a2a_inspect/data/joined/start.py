@@ -58,12 +58,12 @@ def _joined_session_facts(paths: Sequence[Path]) -> SessionFacts:
         if not path.exists() and not path.absolute().parent.is_dir():
             raise RecordingError(f"there is no recording {path}: {path.parent} is not a folder", "check the name")
     with MultiReader([path for path in paths if path.exists() and path.stat().st_size]) as several:
-        known = [row.facts for _, row in several.sessions()]
+        facts = [row.facts for _, row in several.sessions()]
     return SessionFacts(
         uuid=str(uuid.uuid4()),
         tool=f"a2a-inspect {__version__}",
-        started=min((each.started for each in known), default=time.time_ns()),
+        started=min((each.started for each in facts), default=time.time_ns()),
         command=("a2a-inspect", *map(str, paths)),
-        listens=tuple(way for each in known for way in each.listens),
-        upstreams=tuple(way for each in known for way in each.upstreams),
+        listens=tuple(way for each in facts for way in each.listens),
+        upstreams=tuple(way for each in facts for way in each.upstreams),
     )

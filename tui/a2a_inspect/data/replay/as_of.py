@@ -97,9 +97,9 @@ class AsOf:
 
     def frames_until(self, all_lines: Sequence[FrameLine], until: int) -> list[FrameLine]:
         """Return the frames that had passed."""
-        passed = [each for each in all_lines if each.row.frame.at <= until]
-        found = count_by_frame(self._recording, [each.row for each in passed], until)
-        return [replace(each, found=found.get(each.row.frame.seq)) for each in passed]
+        lines = [each for each in all_lines if each.row.frame.at <= until]
+        found = count_by_frame(self._recording, [each.row for each in lines], until)
+        return [replace(each, found=found.get(each.row.frame.seq)) for each in lines]
 
     def frame_count(self, row: ExchangeRow, until: int) -> int:
         """Return how many frames of an exchange had passed. Frames are numbered in order of time."""
@@ -129,13 +129,13 @@ class AsOf:
         task = context = False
         query = (*split_key(row.key), self.frame_count(row, until))
         for direction, kind, state, count, _, at, data, tasks, contexts in self._recording.db.execute(_PROGRESS, query):
-            said = count if kind in _MESSAGE_KINDS else 0
+            messages = count if kind in _MESSAGE_KINDS else 0
             task, context = task or bool(tasks), context or bool(contexts)
             if direction == Direction.TO_AGENT:
-                requests, to_agent = requests + said, to_agent + data
+                requests, to_agent = requests + messages, to_agent + data
                 continue
-            events, to_client = events + said, to_client + data
-            last = max(last, at + self._started[row.session]) if said else last
+            events, to_client = events + messages, to_client + data
+            last = max(last, at + self._started[row.session]) if messages else last
             if state and (name := state_name(int(state))):
                 states.append(name)
         return ExchangeProgress(

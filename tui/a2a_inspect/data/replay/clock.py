@@ -86,8 +86,8 @@ def clock_line(clock: ReplayClock, now: int, frames: tuple[int, int], width: int
     room = width - len(left) - len(right) - 6
     if room < 5:
         return f"{left}  {right}"
-    done = (at - clock.first) * room // length
-    return f"{left}  [{'=' * done}{'-' * (room - done)}]  {right}"
+    filled = (at - clock.first) * room // length
+    return f"{left}  [{'=' * filled}{'-' * (room - filled)}]  {right}"
 
 
 __all__ = ["SPEEDS", "InvalidValue", "ReplayClock", "clock_line", "parse_replay_time"]

@@ -31,7 +31,7 @@ def exchange_as_of(exchange: Exchange, until: int, progress: ExchangeProgress) -
     """Return the exchange as it was at `until`, ns since the epoch; unchanged if it was over."""
     if is_exchange_over(exchange, until):
         return exchange
-    answered = 0 < exchange.response_started <= until
+    is_answered = 0 < exchange.response_started <= until
     return replace(
         exchange,
         request_ended=_time_until(exchange.request_ended, until),
@@ -41,11 +41,11 @@ def exchange_as_of(exchange: Exchange, until: int, progress: ExchangeProgress) -
         closed=0,
         how="",
         half_close="",
-        status=exchange.status if answered else 0,
+        status=exchange.status if is_answered else 0,
         grpc_status=-1,
         error_code=0,
         error="",
-        response_headers=exchange.response_headers if answered else (),
+        response_headers=exchange.response_headers if is_answered else (),
         trailers=(),
         task_id=exchange.task_id if progress.task else "",
         context_id=exchange.context_id if progress.context else "",

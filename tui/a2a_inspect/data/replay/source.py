@@ -26,10 +26,10 @@ class ReplaySource(RecordingSource):
     async def time_range(self) -> tuple[int, int]:
         """Return start and end of the shown span, ns since the epoch; zeros without exchanges."""
 
-        def asked(known: AsOf) -> tuple[int, int]:
-            return (known.frame_times[0], known.frame_times[-1]) if known.frame_times else (0, 0)
+        def read(as_of: AsOf) -> tuple[int, int]:
+            return (as_of.frame_times[0], as_of.frame_times[-1]) if as_of.frame_times else (0, 0)
 
-        return await self._ask_as_of(asked, (0, 0))
+        return await self._ask_as_of(read, (0, 0))
 
     async def next_frame_time(self, position: int, by: int) -> int:
         """Return `AsOf.next_frame_time`."""
@@ -67,9 +67,9 @@ class ReplaySource(RecordingSource):
         return await self._ask_as_of(lambda known: len(known.frame_times), 0)
 
     async def _ask_as_of(self, question: Callable[[AsOf], _Value], nothing: _Value) -> _Value:
-        def asked(recording: Recording) -> _Value:
+        def read(recording: Recording) -> _Value:
             if self._as_of is None:
                 self._as_of = AsOf(recording, self._keys)
             return question(self._as_of)
 
-        return await self.ask(asked, nothing)
+        return await self.ask(read, nothing)

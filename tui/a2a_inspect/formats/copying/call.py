@@ -82,13 +82,17 @@ class CopiedCall(msgspec.Struct, frozen=True):
         """
         if self.exchange.binding is Binding.STDIO or not (self.connection.upstream or self.connection.peer):
             raise NotOffered("the agent has no address: it talks over stdin and stdout")
-        named = self.connection.upstream
-        if "://" in named:
-            named = urlsplit(named).netloc
+        authority = self.connection.upstream
+        if "://" in authority:
+            authority = urlsplit(authority).netloc
         peer = self.connection.peer
-        if peer and named.rpartition(":")[2].isdecimal() and named.rpartition(":")[2] != peer.rpartition(":")[2]:
+        if (
+            peer
+            and authority.rpartition(":")[2].isdecimal()
+            and authority.rpartition(":")[2] != peer.rpartition(":")[2]
+        ):
             return peer
-        return named or peer
+        return authority or peer
 
     @property
     def url(self) -> str:
@@ -133,10 +137,10 @@ def load_call(recording: Recording, exchange_key: int) -> CopiedCall | None:
     known = recording.connection(make_key(row.session, row.exchange.connection))
     connection = known.connection if known is not None else Connection(row.exchange.connection, "", "", "", 0)
     frames: list[Frame] = []
-    left = MAX_BYTES
+    rest = MAX_BYTES
     for frame_row in recording.frames(exchange_key, payloads=False):
-        left -= frame_row.frame.size
-        if len(frames) >= MAX_FRAMES or left < 0:
+        rest -= frame_row.frame.size
+        if len(frames) >= MAX_FRAMES or rest < 0:
             return CopiedCall(row.session, row.exchange, connection, tuple(frames), is_complete=False)
         frames.append(msgspec.structs.replace(frame_row.frame, payload=recording.payload(frame_row)))
     return CopiedCall(row.session, row.exchange, connection, tuple(frames))

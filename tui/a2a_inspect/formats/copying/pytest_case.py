@@ -40,8 +40,8 @@ def members(value: Any, name: str) -> Iterator[Any]:
 
 def states(answers: list[Any]) -> list[str]:
     """Return the states of the answers, without consecutive repetitions."""
-    told = [each["state"] for each in members(answers, "status") if isinstance(each, dict) and "state" in each]
-    return [state for at, state in enumerate(told) if at == 0 or told[at - 1] != state]
+    reported = [each["state"] for each in members(answers, "status") if isinstance(each, dict) and "state" in each]
+    return [state for at, state in enumerate(reported) if at == 0 or reported[at - 1] != state]
 
 
 def artifacts(answers: list[Any]) -> list[str]:
@@ -171,7 +171,7 @@ def _grpc_test_parts(call: CopiedCall) -> tuple[str, str, str, list[str]]:
     )
     streams = call.exchange.operation in STREAMING_OPERATIONS
     reader = f"a2a_pb2.{_response_message_name(call)}.FromString" if call.responses else "None"
-    got = "list(answered)" if streams else "[answered]"
+    answer_list = "list(answered)" if streams else "[answered]"
     request = f'''def ask(target: str) -> list[Any]:
     """Every answer as JSON."""
     message = ParseDict(REQUEST, a2a_pb2.{kind}(), ignore_unknown_fields=True)
@@ -180,7 +180,7 @@ def _grpc_test_parts(call: CopiedCall) -> tuple[str, str, str, list[str]]:
             {call.exchange.target!r}, type(message).SerializeToString, {reader}
         )
         answered = method(message, metadata=METADATA, timeout=60)
-        return [MessageToDict(each) for each in {got}]'''
+        return [MessageToDict(each) for each in {answer_list}]'''
     if call.exchange.grpc_status > 0:
         name = GRPC_STATUS_NAMES[call.exchange.grpc_status]
         checks = [

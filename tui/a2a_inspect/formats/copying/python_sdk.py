@@ -6,9 +6,10 @@ from typing import Any
 
 from a2a_inspect.formats.copying.call import CopiedCall, NotOffered
 from a2a_inspect.formats.copying.literal import python_literal
-from a2a_inspect.formats.copying.request import request_parameters, rest_match
 from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.protocol import rest_path
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, STREAMING_OPERATIONS
+from a2a_proxy.protocol.rest_path import RestMatch
 
 _V1_METHODS = {
     "SendMessage": "send_message",
@@ -37,6 +38,13 @@ _TRANSPORTS = {
     Binding.REST: ("rest", "RestTransport"),
     Binding.GRPC: ("grpc", "GrpcTransport"),
 }
+_BOOLEANS = {"true": True, "false": False}
+_TASK_ID_OPERATIONS = (
+    "ListTaskPushNotificationConfigs",
+    "GetTaskPushNotificationConfig",
+    "DeleteTaskPushNotificationConfig",
+)
+"""Operations that name the task as `taskId`, not as `id`."""
 
 
 def python_program(call: CopiedCall) -> str:
@@ -64,28 +72,33 @@ def _v1_request(call: CopiedCall) -> tuple[list[str], Any, str, str]:
     kind = OPERATION_BY_NAME[call.exchange.operation].request
     imports = ["from google.protobuf.json_format import ParseDict", f"from a2a.types.a2a_pb2 import {kind}"]
     if call.exchange.binding is Binding.GRPC:
-        wired = "channel, None"
+        transport_arguments = "channel, None"
     else:
         imports[1] = f"from a2a.types.a2a_pb2 import AgentCard, {kind}"
-        wired = "http, AgentCard(), URL"
-    return imports, request_parameters(call), f"ParseDict(REQUEST, {kind}(), ignore_unknown_fields=True)", wired
+        transport_arguments = "http, AgentCard(), URL"
+    return (
+        imports,
+        _request_parameters(call),
+        f"ParseDict(REQUEST, {kind}(), ignore_unknown_fields=True)",
+        transport_arguments,
+    )
 
 
 def _v03_request(call: CopiedCall) -> tuple[list[str], Any, str, str]:
     """Return as `_v1_request`, for the 0.3 line."""
     _, model, convert, message = _V03_METHODS[call.exchange.operation]
-    wired = "channel, None" if call.exchange.binding is Binding.GRPC else "http, url=URL"
-    value = request_parameters(call)
+    transport_arguments = "channel, None" if call.exchange.binding is Binding.GRPC else "http, url=URL"
+    value = _request_parameters(call)
     sends = model == "MessageSendParams"
     if call.exchange.binding is Binding.JSONRPC or (call.exchange.binding is Binding.REST and not sends):
-        return [f"from a2a.types import {model}"], value, f"{model}.model_validate(REQUEST)", wired
+        return [f"from a2a.types import {model}"], value, f"{model}.model_validate(REQUEST)", transport_arguments
     imports = [
         "from google.protobuf.json_format import ParseDict",
         "from a2a.grpc import a2a_pb2",
         "from a2a.utils.proto_utils import FromProto",
     ]
-    parsed = f"ParseDict(REQUEST, a2a_pb2.{message}(), ignore_unknown_fields=True)"
-    return imports, value, f"FromProto.{convert}({parsed})", wired
+    message_expression = f"ParseDict(REQUEST, a2a_pb2.{message}(), ignore_unknown_fields=True)"
+    return imports, value, f"FromProto.{convert}({message_expression})", transport_arguments
 
 
 def _program_text(
@@ -101,18 +114,20 @@ def _program_text(
     streams = call.exchange.operation in STREAMING_OPERATIONS
     grpc = call.exchange.binding is Binding.GRPC
     library = "grpc" if grpc else "httpx"
-    opened = _channel_expression(call) if grpc else "httpx.AsyncClient(headers=HEADERS, timeout=60) as http"
+    transport_expression = (
+        _channel_expression(call) if grpc else "httpx.AsyncClient(headers=HEADERS, timeout=60) as http"
+    )
     headers = call.extra_headers()
     context = ""
     if grpc and sdk_version == "1.0" and headers:
         context = ", context=ClientCallContext(service_parameters=HEADERS)"
         imports = [*imports, "from a2a.client.client import ClientCallContext"]
-    named = [*imports, f"from a2a.client.transports.{module} import {transport}"]
-    asked = f"agent.{method}(request{context})"
+    all_imports = [*imports, f"from a2a.client.transports.{module} import {transport}"]
+    method_call = f"agent.{method}(request{context})"
     body = (
-        [f"        async for event in {asked}:", "            print(event)"]
+        [f"        async for event in {method_call}:", "            print(event)"]
         if streams
-        else [f"        print(await {asked})"]
+        else [f"        print(await {method_call})"]
     )
     return "\n".join(
         [
@@ -121,7 +136,7 @@ def _program_text(
             "import asyncio",
             "",
             f"import {library}",
-            *sorted(named),
+            *sorted(all_imports),
             "",
             f"URL = {_transport_url(call, sdk_version)!r}",
             *([f"HEADERS = {python_literal(headers)}"] if not grpc or context else []),
@@ -130,7 +145,7 @@ def _program_text(
             "",
             "async def main() -> None:",
             f"    request = {request}",
-            f"    async with {opened}:",
+            f"    async with {transport_expression}:",
             f"        agent = {transport}({transport_arguments})",
             *body,
             "",
@@ -153,5 +168,42 @@ def _transport_url(call: CopiedCall, sdk_version: str) -> str:
         return call.authority
     if call.exchange.binding is Binding.JSONRPC:
         return call.url + call.exchange.target
-    prefix = rest_match(call).prefix
+    prefix = _rest_match(call).prefix
     return call.url + (prefix.removesuffix("/v1") if sdk_version == "0.3" else prefix)
+
+
+def _request_parameters(call: CopiedCall) -> dict[str, Any]:
+    """Return the parameters in the form of the call's own dialect and binding.
+
+    Raises:
+        NotOffered: they were not recorded as sent.
+    """
+    if call.exchange.binding is Binding.REST:
+        return _rest_parameters(call)
+    value = call.request_value() if call.first_request().payload else {}
+    if call.exchange.binding in (Binding.JSONRPC, Binding.STDIO):
+        value = value.get("params", {}) if isinstance(value, dict) else None
+    if not isinstance(value, dict):
+        raise NotOffered("its parameters are not an object")
+    return value
+
+
+def _rest_match(call: CopiedCall) -> RestMatch:
+    """Return the match of the request line; raises NotOffered if it is not a REST operation."""
+    found = rest_path.match_request_line(call.exchange.method, call.exchange.target.encode("latin-1", "replace"))
+    if found is None:
+        raise NotOffered("its path is not an A2A path")
+    return found
+
+
+def _rest_parameters(call: CopiedCall) -> dict[str, Any]:
+    found = _rest_match(call)
+    body = call.request_value() if call.first_request().payload else {}
+    if not isinstance(body, dict):
+        raise NotOffered("its body is not an object")
+    owner = "taskId" if call.exchange.operation in _TASK_ID_OPERATIONS or found.config_id else "id"
+    if call.exchange.operation == "CreateTaskPushNotificationConfig":
+        owner = "taskId"
+    ids = {owner: found.task_id, "id" if owner == "taskId" else "": found.config_id}
+    query: dict[str, Any] = {name: _BOOLEANS.get(value, value) for name, value in found.query}
+    return {**{name: value for name, value in ids.items() if name and value}, **query, **body}

@@ -18,7 +18,7 @@ from a2a_inspect.data.frame_summary import flatten_line_ends
 from a2a_inspect.data.generation_gaps import missed_generation_words, operation_of
 from a2a_inspect.data.references import format_place
 from a2a_inspect.lanes.layout import format_elapsed
-from a2a_inspect.lanes.model import LaneRow, PartyLane, RowKind
+from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
@@ -55,10 +55,10 @@ def row_record(row: LaneRow, exchange: int, detail: int) -> list[object]:
 
     `exchange` and `detail` (its frame or finding) are record numbers, or -1.
     """
-    before = text.format_duration(row.since_before) if row.since_start and row.what is RowKind.FRAME else ""
+    before = text.format_duration(row.since_before) if row.since_start and row.what is LaneRowKind.FRAME else ""
     words = (
         f"{text.format_duration(row.since_before)} of silence"
-        if row.what is RowKind.PAUSE
+        if row.what is LaneRowKind.PAUSE
         else flatten_line_ends(row.text)
     )
     return [
@@ -107,14 +107,14 @@ def _payload_text(value: object) -> tuple[str, str]:
 def exchange_record(row: ExchangeRow, notes: Sequence[str], first: int) -> dict[str, object]:
     """Return an exchange with its header fields; `first` is the number of its first row, or -1."""
     exchange = row.exchange
-    told = {name: value for name, value in exchange_object(exchange).items() if value not in (None, "", [])}
+    facts = {name: value for name, value in exchange_object(exchange).items() if value not in (None, "", [])}
     return {
         "place": format_place(NotePlace(row.session, exchange.id)),
         "title": text.exchange_title(exchange),
         "manner": text.binding_and_dialect(exchange),
         "outcome": text.outcome_label(exchange),
         "took": text.latency_label(exchange),
-        "facts": told,
+        "facts": facts,
         "headers": [
             *_header_rows("request", exchange.request_headers),
             *_header_rows("response", exchange.response_headers),

@@ -11,7 +11,7 @@ from a2a_inspect.data.frame_summary import flatten_line_ends
 from a2a_inspect.data.notes import SessionNotes
 from a2a_inspect.formats.report import records
 from a2a_inspect.formats.report.tables import RecordTables
-from a2a_inspect.lanes.model import LaneRow, RowKind
+from a2a_inspect.lanes.model import LaneRow, LaneRowKind
 from a2a_inspect.lanes.read import LaneConversation
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
@@ -128,10 +128,10 @@ class ReportConversation:
         number = self._tables.count("row")
         exchange = self._record_numbers.get(row.exchange, -1)
         more = -1
-        if row.what is RowKind.FRAME:
+        if row.what is LaneRowKind.FRAME:
             more = self._write_detail(row, number)
             self._first_words = self._first_words or self._frame_words(row)
-        elif row.what is RowKind.FINDING and (waiting := self._unshown_findings.get((row.exchange, row.seq))):
+        elif row.what is LaneRowKind.FINDING and (waiting := self._unshown_findings.get((row.exchange, row.seq))):
             more = waiting.popleft()
             self._finding_rows[more] = number
         self._tables.add("row", records.row_record(row, exchange, more))

@@ -86,15 +86,15 @@ class _ReportWriter:
     def _write_session(self, session: SessionRow) -> None:
         recording, only = self._selection.recording, self._selection.keys
         links, notes = SessionLinks(recording, session.id), SessionNotes(recording, session.id)
-        seen: set[int] = set()
+        exchanges: set[int] = set()
         for row in self._selection.exchanges(session.id):
-            if row.exchange.id in seen:
+            if row.exchange.id in exchanges:
                 continue
             talk = LaneConversation(recording, row.key, only_keys=only, links=links)
-            seen |= talk.exchanges
-            made = ReportConversation(recording, talk, notes, self._tables, self._add_finding)
-            made.write()
-            self._failed_count += made.failed_exchanges
+            exchanges |= talk.exchanges
+            conversation = ReportConversation(recording, talk, notes, self._tables, self._add_finding)
+            conversation.write()
+            self._failed_count += conversation.failed_exchanges
             self._task_count += len(talk.tasks)
             self._frame_count += talk.order.frames
         if only is None:

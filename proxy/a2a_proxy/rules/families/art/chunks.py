@@ -12,7 +12,7 @@ from a2a_proxy.rules.examples.conversation import Event, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.facts.naming import object_prefix
-from a2a_proxy.rules.facts.partial_decode import decode_artifacts
+from a2a_proxy.rules.facts.partial_decode import NO_PARTS, ArtifactSummary, add_parts, decode_artifacts
 from a2a_proxy.rules.state.records import KnownArtifact
 
 
@@ -20,6 +20,8 @@ def _artifact_stream(*events: Event) -> Script:
     return rpc_stream("SendStreamingMessage", send(), snapshot(), *events, status("COMPLETED", second=1))
 
 
+_MIN_REPEATED = 16
+"""Bytes of text from which a chunk that equals all earlier chunks is not taken for a coincidence."""
 _COMPLETE_STREAM = _artifact_stream(chunk("a"), chunk("b", append=True, lastChunk=True))
 
 
@@ -35,7 +37,7 @@ def _known_artifact(context: RuleContext) -> KnownArtifact | None:
     "A2A-ART-001",
     "Append to an unknown artifact",
     Severity.ERROR,
-    section="1.0 4.2.2",
+    section="1.0 4.2.2; 0.3 7.2.3",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.ODD_CHUNK,
@@ -69,7 +71,7 @@ def _count_updates(count: int) -> str:
     "A2A-ART-002",
     "Append after the last chunk",
     Severity.WARNING,
-    section="1.0 4.2.2",
+    section="1.0 4.2.2; 0.3 7.2.3",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.ODD_CHUNK,
@@ -95,7 +97,7 @@ def after_last(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-ART-003",
     "A chunked artifact was never finished",
     Severity.INFO,
-    section="1.0 4.2.2",
+    section="1.0 4.2.2; 0.3 7.2.3",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.TERMINAL,
@@ -126,7 +128,7 @@ def unfinished(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-ART-004",
     "An artifact was replaced",
     Severity.INFO,
-    section="1.0 4.2.2",
+    section="1.0 4.2.2; 0.3 7.2.3",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.ODD_CHUNK,
@@ -153,7 +155,7 @@ def replaced(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-ART-007",
     "The description of an artifact changes between updates",
     Severity.INFO,
-    section="1.0 4.1.7",
+    section="1.0 4.1.7; 0.3 6.7",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.DRIFT,
@@ -190,3 +192,39 @@ def drifts(context: RuleContext) -> Iterator[RuleFinding]:
     if changes:
         path = _member_path(context, "artifact.name" if look.name != found.name else "artifact")
         yield RuleFinding(summary=f"artifact {look.artifact_id}: {', '.join(changes)}", path=path, value=look.name)
+
+
+@rule(
+    "A2A-ART-009",
+    "Full text appended after its chunks",
+    Severity.WARNING,
+    section="1.0 4.2.2; 0.3 7.2.3",
+    scope=EvidenceScope.EXCHANGE,
+    dialects=Dialects.SINCE_0_2,
+    trigger_flags=FrameFlag.APPEND,
+    required_flags=FrameFlag.KNOWN_ARTIFACT,
+    flagged=_artifact_stream(
+        chunk("It rains "), chunk("in Oslo", append=True), chunk("It rains in Oslo", append=True, lastChunk=True)
+    ),
+    clean=_artifact_stream(chunk("It rains "), chunk("in Oslo", append=True, lastChunk=True)),
+)
+def appended_again(context: RuleContext) -> Iterator[RuleFinding]:
+    """An update with `append: true` has as its text exactly the joined text of all earlier updates of the artifact, at
+    least two on this stream, with at least 16 bytes. The same text without `append` replaces the artifact
+    (A2A-ART-004).
+
+    The client appends it, and shows and stores the text twice. The agent must send only new text with `append: true`,
+    or leave `append` out of the update with the full text.
+    """
+    found, frame = _known_artifact(context), context.frame
+    if found is None or found.stream != context.record.id or found.chunks < 2 or found.length < _MIN_REPEATED:
+        return
+    if len(frame.payload) < found.length or not frame.append or frame.redacted or frame.truncated:
+        return
+    gate_result = context.gate_result
+    looks = [gate_result] if isinstance(gate_result, ArtifactSummary) else decode_artifacts(frame)
+    if looks and add_parts(NO_PARTS, looks[0].pieces) == found.content and not context.has_flag(FrameFlag.REPEAT):
+        told = f"artifact {frame.artifact_id} had {found.length} bytes in {_count_updates(found.chunks)}"
+        yield RuleFinding(
+            summary=f"{told}; this one appends the same text again", path=_member_path(context, "append"), value="true"
+        )

@@ -14,6 +14,7 @@ from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status, task
 from a2a_proxy.rules.facts.naming import event_phrase, object_prefix
 from a2a_proxy.rules.facts.partial_decode import NO_PARTS, PartsSummary, add_parts, decode_artifacts
+from a2a_proxy.rules.state.records import TaskRecord
 from a2a_proxy.rules.state.state_sequence import MAX_ARTIFACTS
 
 _TWO_CHUNKS = 3
@@ -33,7 +34,7 @@ _STREAMED_CALL = rpc_stream(
     "A2A-ART-005",
     "Two artifacts of a task have the same id",
     Severity.ERROR,
-    section="1.0 4.1.7",
+    section="1.0 4.1.7; 0.3 6.7",
     dialects=Dialects.SINCE_0_2,
     bindings=ALL_BINDINGS,
     trigger_flags=FrameFlag.TASK | FrameFlag.LIST,
@@ -79,7 +80,7 @@ def _find_duplicate_ids(artifacts: Any, place: str) -> Iterator[RuleFinding]:
     "A2A-ART-006",
     "The artifact of a task differs from the streamed one",
     Severity.WARNING,
-    section="1.0 4.2.2",
+    section="1.0 4.2.2; 0.3 7.2.3",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.TASK,
@@ -123,22 +124,41 @@ def not_streamed(context: RuleContext) -> Iterator[RuleFinding]:
                 f"artifact {name} of task {known.task_id} was streamed ({_describe_content(each.content)}), but "
                 "is missing"
             )
-            yield RuleFinding(summary=f"{told} in {event_phrase(frame)}", path=place, value=name)
+            lost, follows = _missed_event(known, each.stream)
+            told += f" in {event_phrase(frame)}{lost}"
+            yield RuleFinding(summary=told, path=place, value=name, follows=follows)
         elif now != each.content:
+            lost, follows = _missed_event(known, each.stream)
+            crc = now.length == each.content.length
             told = (
-                f"artifact {name}: {_describe_content(each.content)} were streamed, {event_phrase(frame)} has "
-                f"{_describe_content(now)}"
+                f"artifact {name}: {_describe_content(each.content, crc=crc)} were streamed, {event_phrase(frame)} has "
+                f"{_describe_content(now, crc=crc)}{lost}"
             )
-            yield RuleFinding(summary=told, path=place, value=name)
+            yield RuleFinding(summary=told, path=place, value=name, follows=follows)
     if known.is_fully_streamed and not context.record.is_streaming and len(known.artifacts) < MAX_ARTIFACTS:
         for name in shown:
             if name and name not in known.artifacts:
+                lost, follows = _missed_event(known, known.created_by)
                 told = f"artifact {name} of task {known.task_id} is in {event_phrase(frame)}"
-                yield RuleFinding(summary=f"{told}, but in no event of its stream", path=place, value=name)
+                told += f", but in no event of its stream{lost}"
+                yield RuleFinding(summary=told, path=place, value=name, follows=follows)
 
 
-def _describe_content(content: PartsSummary) -> str:
-    told = f"{content.length} bytes of text (CRC {content.digest:08x})"
+def _missed_event(task: TaskRecord, stream: int) -> tuple[str, str]:
+    """Return the first gap of a stream in words and as a reference to its finding; empty texts if it has no gap."""
+    runs = task.numbers.missed_runs() if task.numbers is not None else ()
+    missed = next((each for each in runs if each.exchange == stream and not each.is_explained), None)
+    if missed is None:
+        return "", ""
+    events = "event" if missed.first == missed.last else "events"
+    return f" (the missing {events} of A2A-GEN-001)", f"A2A-GEN-001 #{stream}"
+
+
+def _describe_content(content: PartsSummary, *, crc: bool = True) -> str:
+    """Return the length of the content; `crc` adds a checksum, which distinguishes contents of equal length."""
+    told = f"{content.length} bytes of text"
+    if crc:
+        told += f" (CRC {content.digest:08x})"
     if content.other_parts:
         told += f" and {content.other_parts} other parts with {content.byte_count} bytes of raw content"
     return told

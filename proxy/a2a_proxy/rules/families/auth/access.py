@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import CARD, HTTP, NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -76,6 +76,7 @@ def _is_invisible_scheme(context: RuleContext, name: str) -> bool:
     "A2A-AUTH-003",
     "401 does not say how to authenticate",
     Severity.WARNING,
+    actor=Actor.AGENT,
     section="1.0 3.3.2; 0.3 4.4; RFC 9110 11.6.1",
     hook_points=HookPoint.HEADS,
     scope=EvidenceScope.EXCHANGE,
@@ -184,6 +185,7 @@ def _is_permission_denied(context: RuleContext) -> bool:
     "A2A-AUTH-007",
     "Credentials of an undeclared kind",
     Severity.WARNING,
+    actor=Actor.CLIENT,
     section="1.0 7.3; 0.3 4.3",
     hook_points=HookPoint.HEADS,
     scope=EvidenceScope.LIVE,

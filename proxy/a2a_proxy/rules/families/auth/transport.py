@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (
     CARD,
@@ -34,6 +34,7 @@ _REMOTE_TLS = "https://agent.example.com"
     "A2A-AUTH-001",
     "Credentials in plain text",
     Severity.ERROR,
+    actor=Actor.CLIENT,
     section="1.0 7.1, 13.4; 0.3 4.1",
     hook_points=HookPoint.HEADS,
     bindings=NETWORK | WEBHOOK | CARD,
@@ -64,6 +65,7 @@ def plain_text(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-AUTH-004",
     "A key or token in the URL",
     Severity.WARNING,
+    actor=Actor.CLIENT,
     section="1.0 13.4; 0.3 4.1; RFC 6750 2.3",
     hook_points=HookPoint.HEADS,
     bindings=HTTP | CARD,

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -73,6 +73,7 @@ _PLAYED_STREAM = (snapshot("WORKING"), status("COMPLETED", second=1))
     "A2A-CAP-001",
     "Streaming without the capability",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="1.0 3.3.4, 3.1.2, 3.1.6; 0.3 7.2",
     hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
     scope=EvidenceScope.LIVE,
@@ -201,7 +202,8 @@ def _repeat_script(count: int, script: Script) -> Script:
     "A2A-CAP-006",
     "A client repeats an unsupported call",
     Severity.INFO,
-    section="1.0 3.3.4",
+    actor=Actor.CLIENT,
+    section="1.0 3.3.4; 0.3 8.2",
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.ERROR,
     operations=STREAMING | PUSH | {EXTENDED},

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import CARD, Dialects, EvidenceScope, FrameFlag, HookPoint
@@ -43,7 +43,9 @@ def _check_card_found(context: RuleContext) -> Iterator[RuleFinding]:
             )
     elif is_v1(found) or string_member(found, "protocolVersion").startswith("0.3"):
         yield RuleFinding(
-            summary=f"the agent card is not at {WELL_KNOWN} ({context.due_note}) but at another path", seq=-1
+            summary=f"the agent card is not at {WELL_KNOWN} ({context.due_note}) but at another path",
+            seq=-1,
+            is_final=True,
         )
 
 
@@ -54,12 +56,14 @@ _LOST_CARD = http("GET", WELL_KNOWN, version="", status=404, answer="{}")
     "A2A-CARD-001",
     "The agent card is not at the well-known path",
     Severity.WARNING,
+    actor=Actor.AGENT,
     section="1.0 8.2; 0.3 5.3",
     hook_points=HookPoint.HEADS,
     scope=EvidenceScope.EXCHANGE,
     bindings=CARD,
     operations=("GetAgentCard",),
     due=_check_card_found,
+    settled_at_end=True,
     flagged=(_LOST_CARD + fetch_card(path="/.well-known/agent.json")).then(
         fetch_card(path="/.well-known/agent.json"), 4000 * MS
     ),
@@ -113,6 +117,7 @@ def not_json(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-CARD-010",
     "The agent card has no caching headers",
     Severity.INFO,
+    actor=Actor.AGENT,
     section="1.0 8.6.1",
     hook_points=HookPoint.HEADS,
     scope=EvidenceScope.EXCHANGE,

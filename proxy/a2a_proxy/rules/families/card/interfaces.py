@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.protocol.session_facts import address_of
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import CARD, NETWORK, RPC, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, rpc
 from a2a_proxy.rules.examples.objects import card, task
-from a2a_proxy.rules.facts.hosts import HostReach, host_of, plain_text_reach, scheme_of
+from a2a_proxy.rules.facts.hosts import HostReach, host_of, host_reach, is_address, plain_text_reach, scheme_of
 from a2a_proxy.rules.families.card.reading import read_card
 from a2a_proxy.rules.state.card_declarations import (
     Json,
@@ -199,6 +199,7 @@ def old_transports(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-CARD-009",
     "An undeclared interface is used",
     Severity.WARNING,
+    actor=Actor.EITHER,
     section="1.0 5.2, 8.3.1; 0.3 5.6",
     bindings=NETWORK,
     trigger_flags=FrameFlag.FIRST,
@@ -327,3 +328,56 @@ def live_needs_grpc(context: RuleContext) -> Iterator[RuleFinding]:
             path=f"{context.root}capabilities.bidiStreaming",
             value="true",
         )
+
+
+def _card_with_url(url: str) -> Json:
+    return _card_with_interfaces({"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"})
+
+
+@rule(
+    "A2A-CARD-020",
+    "The client cannot reach an interface of the card",
+    Severity.WARNING,
+    section="1.0 4.4.6; 0.3 5.6",
+    bindings=CARD | RPC,
+    trigger_flags=FrameFlag.CARD,
+    flagged=fetch_card(
+        _card_with_url("http://localhost:8000/"), client="192.0.2.7", upstream="http://agent.example.com"
+    ),
+    clean=fetch_card(
+        _card_with_url("https://agent.example.com/"), client="192.0.2.7", upstream="http://agent.example.com"
+    ),
+)
+def unreachable(context: RuleContext) -> Iterator[RuleFinding]:
+    """The URL of an interface names the agent's own machine (localhost, a loopback address, `0.0.0.0`, `[::]`), but the
+    client that received the card has another address than a loopback one; or it names a host without a dot, and the
+    client has a public address. Reported as information if the proxy reaches the agent under this host: then the proxy
+    replaces the URL (`--rewrite-card`), and only clients without the proxy are concerned.
+
+    The client connects to its own machine, or to nothing. The operator of the agent must configure the URL under which
+    clients reach it.
+    """
+    client = context.record.client
+    if not is_address(client) or host_reach(client) is HostReach.LOOPBACK:
+        return
+    upstream = host_of(context.record.upstream)
+    for offer in read_interfaces(read_card(context)):
+        host = host_of(offer.url)
+        if not host or not _is_out_of_reach(host, client):
+            continue
+        is_local = host_reach(host) is HostReach.LOOPBACK
+        replaced = host == upstream or (is_local and host_reach(upstream) is HostReach.LOOPBACK)
+        yield RuleFinding(
+            summary=f'the card names the {offer.binding} interface "{offer.url[:120]}", which a client on another '
+            f"{'machine' if is_local else 'network'} cannot reach",
+            path=context.root + offer.path,
+            value=offer.url,
+            severity=Severity.INFO if replaced else None,
+        )
+
+
+def _is_out_of_reach(host: str, client: str) -> bool:
+    """Whether a client with a non-loopback address cannot reach the host."""
+    if host_reach(host) is HostReach.LOOPBACK:
+        return True
+    return "." not in host and not is_address(host) and host_reach(client) is HostReach.PUBLIC

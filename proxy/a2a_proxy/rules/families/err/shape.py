@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
 from a2a_proxy.rules.context import RuleContext, strip_parameters
 from a2a_proxy.rules.define.conditions import HTTP, NETWORK, REST, Dialects, EvidenceScope, FrameFlag, HookPoint
@@ -148,6 +148,7 @@ def status_shape(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-ERR-009",
     "problem+json in a 1.0 exchange",
     Severity.WARNING,
+    actor=Actor.AGENT,
     section="1.0 11.6; RFC 9457",
     dialects=Dialects.V1,
     bindings=REST,
@@ -189,7 +190,7 @@ _LEAK_PATTERNS = re.compile(
     "A2A-ERR-010",
     "An error reveals internal details",
     Severity.INFO,
-    section="1.0 3.3.2",
+    section="1.0 3.3.2; 0.3 8",
     trigger_flags=FrameFlag.ERROR,
     flagged=rpc("SendMessage", send(), error=rpc_error(-32603, "INTERNAL_ERROR", _LEAKING_BODY)),
     clean=rpc("SendMessage", send(), error=rpc_error(-32603, "INTERNAL_ERROR", "it failed")),
@@ -209,6 +210,7 @@ def internal_detail(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-ERR-011",
     "An overload error does not say when to retry",
     Severity.INFO,
+    actor=Actor.AGENT,
     section="1.0 3.3.2; RFC 9110 10.2.3",
     bindings=NETWORK,
     hook_points=HookPoint.CLOSED,

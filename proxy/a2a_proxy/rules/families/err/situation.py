@@ -53,7 +53,7 @@ def _is_unknown_task(context: RuleContext) -> bool:
     "A2A-ERR-007",
     "Wrong error for the situation",
     Severity.ERROR,
-    section="1.0 3.1, 3.3.2",
+    section="1.0 3.1, 3.3.2; 0.3 8.2",
     dialects=Dialects.SINCE_0_2,
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.ERROR,

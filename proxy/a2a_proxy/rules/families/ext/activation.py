@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import HTTP, NETWORK, RPC, Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -42,6 +42,7 @@ def _extension_headers(*uris: str) -> Fields:
     "A2A-EXT-001",
     "A call without a required extension is accepted",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="1.0 3.3.4, 4.6.3",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.V1,
@@ -91,6 +92,7 @@ def required(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-EXT-002",
     "A client requests an undeclared extension",
     Severity.INFO,
+    actor=Actor.CLIENT,
     section="1.0 4.6; extensions topic",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.SINCE_0_2,
@@ -130,6 +132,7 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-EXT-003",
     "The agent activates an extension that was not requested",
     Severity.WARNING,
+    actor=Actor.AGENT,
     section="1.0 4.6; extensions topic",
     scope=EvidenceScope.EXCHANGE,
     dialects=Dialects.SINCE_0_2,
@@ -178,6 +181,7 @@ def _find_fallback(uri: str, wanted: list[str]) -> str:
     "A2A-EXT-007",
     "Another version of an extension is activated",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="1.0 4.6.3",
     scope=EvidenceScope.EXCHANGE,
     dialects=Dialects.V1,

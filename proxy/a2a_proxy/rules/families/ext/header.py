@@ -9,7 +9,7 @@ from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import NETWORK, RPC, Dialects, FrameFlag, HookPoint
-from a2a_proxy.rules.define.rule import RuleFinding, rule
+from a2a_proxy.rules.define.rule import SENDERS, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import send, task
 from a2a_proxy.rules.families.ext.reading import HEADER_NAMES, extension_fields, split_uris
@@ -52,10 +52,14 @@ def malformed(context: RuleContext) -> Iterator[RuleFinding]:
     for side, name, values in _extension_headers(context):
         for entry in split_uris(values):
             if not _ABSOLUTE_URI.fullmatch(entry) and _REDACTION_PREFIX not in entry:
-                yield RuleFinding(summary=f"{name} of the {side} lists {entry[:80]!r}, which is not a URI", value=entry)
+                yield RuleFinding(
+                    summary=f"{name} of the {side} lists {entry[:80]!r}, which is not a URI",
+                    value=entry,
+                    actor=SENDERS[side],
+                )
         if len(values) > 1 and context.binding is not Binding.GRPC:
             told = f"the {side} has {len(values)} {name} fields, expected one comma-separated list"
-            yield RuleFinding(summary=told, value="; ".join(values), severity=Severity.INFO)
+            yield RuleFinding(summary=told, value="; ".join(values), severity=Severity.INFO, actor=SENDERS[side])
 
 
 @rule(
@@ -87,4 +91,4 @@ def other_name(context: RuleContext) -> Iterator[RuleFinding]:
     for side in ("request", "response"):
         if (side, other) in there and (side, mine) not in there:
             told = f"the {side} lists its extensions only in {other}, but {dialect} uses {mine}"
-            yield RuleFinding(summary=told, value=other)
+            yield RuleFinding(summary=told, value=other, actor=SENDERS[side])

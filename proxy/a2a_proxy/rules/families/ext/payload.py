@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import RPC, Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -68,4 +68,4 @@ def _check_request(context: RuleContext) -> Iterator[RuleFinding]:
     for path, uri in listed_extensions(root, context.params.get("message")):
         if uri not in wanted:
             told = f"the message uses {uri[:100]}, which its request does not activate"
-            yield RuleFinding(summary=told, path=path, value=uri, seq=request.seq)
+            yield RuleFinding(summary=told, path=path, value=uri, seq=request.seq, actor=Actor.CLIENT)

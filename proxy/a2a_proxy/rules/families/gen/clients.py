@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.protocol.generation import GenerationFault
 from a2a_proxy.rules.context import RuleContext
@@ -47,6 +47,7 @@ _TASK_READ = rpc("GetTask", _TASK_PARAMS, task("WORKING", generation="4"), id=2,
     "A2A-GEN-017",
     "Client uses generations that the agent does not support",
     Severity.ERROR,
+    actor=Actor.CLIENT,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.DRAFT_1_1,
@@ -107,6 +108,7 @@ def _note_informed_client(context: RuleContext) -> None:
     "A2A-GEN-018",
     "Client does not read the task again after a gap",
     Severity.INFO,
+    actor=Actor.CLIENT,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.DRAFT_1_1,
@@ -152,5 +154,6 @@ def _check_reconciled(context: RuleContext) -> Iterator[RuleFinding]:
         if named == task.task_id and other.client == record.client and other.operation in asking:
             return
     yield RuleFinding(
-        summary=f"{format_generations(first, final)} missing for {RECONCILE} s, the client has not read the task again"
+        summary=f"{format_generations(first, final)} missing for {RECONCILE} s, the client has not read the task again",
+        follows=f"A2A-GEN-001 #{record.id}",
     )

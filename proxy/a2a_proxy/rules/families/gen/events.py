@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.protocol.generation import GenerationFault, Verdict
 from a2a_proxy.rules.context import RuleContext
@@ -16,6 +16,8 @@ from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
 from a2a_proxy.rules.families.gen.tracker import generation_verdicts
 from a2a_proxy.rules.families.gen.words import EVERYWHERE, TRACKED, format_generations, format_range, generation_path
 
+_MAX_NAME = 60
+"""Characters of an artifact id in a summary."""
 _SEND_METHOD = "SendStreamingMessage"
 _FIRST_EVENTS = (snapshot(generation="1"), status("WORKING", generation="2"))
 _COMPLETED_EVENT = status("COMPLETED", second=1, generation="5")
@@ -47,18 +49,16 @@ _COMPLETE_STREAM = rpc_stream(
     clean=_COMPLETE_STREAM,
 )
 def gap(context: RuleContext) -> Iterator[RuleFinding]:
-    """`generation` counts the changes of a task: status updates, artifact updates, and messages of clients that the
-    agent adds to the task. Messages need not be sent to subscribers. An event's generation is more than one above that
-    of the previous event on the same stream, or a Task sent mid-stream has a higher generation than the event before
-    it, and no client message can have the generations in between: at least one event was not sent on this stream. The
-    finding says whether another stream, a push notification or a timeline shows the event. Reported as a warning if a
-    message that did not pass this proxy may have the generation, or if that Task itself includes the one missing
-    change; as information if the task changed before the first event of a stream.
+    """`generation` counts the changes of a task: status updates, artifact updates, and client messages that the agent
+    adds to the task; messages need not be sent to subscribers. An event's generation is more than one above that of the
+    previous event on the same stream, or a Task sent mid-stream is ahead of the event before it, and no client message
+    can have the generations in between. The finding says where else the missing event was seen. Reported as a warning
+    if a message that did not pass this proxy may have the generation, or if that Task includes the one missing change;
+    as information if the task changed before the first event of a stream.
 
     The client missed at least one change of the task, so its view is stale; it should call GetTask. If no stream
     carried the missing event, the agent (or a proxy in front of it) must send every event. If another stream carried
-    it, the loss is between the agent and this stream: look at the agent's code for several subscribers, and at proxies
-    in between.
+    it, it was lost between the agent and this stream: look at the agent's code for several subscribers, and at proxies.
     """
     for each in generation_verdicts(context):
         missing = format_range(each.first, each.final)
@@ -68,6 +68,8 @@ def gap(context: RuleContext) -> Iterator[RuleFinding]:
                 summary=_describe_gap(context, each),
                 path=generation_path(context),
                 value=str(context.frame.generation),
+                expected=str(each.first),
+                actor=Actor.BETWEEN if _arrived_elsewhere(each) else None,
                 severity=None if each.is_sure and not is_included else Severity.WARNING,
                 is_sure=each.is_sure,
                 evidence={"missing": missing},
@@ -92,10 +94,11 @@ def _describe_gap(context: RuleContext, each: Verdict) -> str:
     """Return what is missing, between which generations, and where it arrived or who must act, as far as known."""
     one = each.first == each.final
     named = format_generations(each.first, each.final)
+    named += _describe_event(context, each.first) if one and each.lost else ""
     missing = f"no event with {named}" if each.snapshot else f"{named} {'is' if one else 'are'} missing"
     follower = f"a Task with {context.frame.generation}" if each.snapshot else str(context.frame.generation)
     between = f"{each.last} is followed by {follower}"
-    if each.lost and len(each.lost) == each.final - each.first + 1:
+    if _arrived_elsewhere(each):
         return f"{missing} on this stream: {between}; {'it' if one else 'they'} arrived elsewhere"
     if each.lost:
         return f"{missing} on this stream: {between}; {', '.join(map(str, each.lost))} arrived elsewhere"
@@ -103,10 +106,26 @@ def _describe_gap(context: RuleContext, each: Verdict) -> str:
         between += f"; {_name_messages(each)}"
     if not each.is_sure:
         message = "the message that created the task" if each.first == 2 else "a client message that did not pass here"
-        return f"{missing}: {between}; either an event is lost (agent), or the agent counts {message}"
+        return f"{missing}: {between}; either the agent did not send an event, or it counts {message}"
     if context.task is not None and len(context.task.streams) > 1:
-        return f"{missing}: {between}, and so far no other stream had {'it' if one else 'them'} (agent)"
-    return f"{missing}: {between} (agent)"
+        return f"{missing}: {between}, and so far no other stream had {'it' if one else 'them'}"
+    return f"{missing}: {between}"
+
+
+def _describe_event(context: RuleContext, number: int) -> str:
+    """Return the event with a generation as another stream showed it: ` (artifact update "plan")`; empty if unknown."""
+    numbers = context.task.numbers if context.task is not None else None
+    event = numbers.events.get(number) if numbers is not None else None
+    if event is None:
+        return ""
+    if event.event == EventKind.ARTIFACT:
+        return f' (artifact update "{event.artifact_id[:_MAX_NAME]}")'
+    return f" (status update {TaskState(event.state).label})" if event.event == EventKind.STATUS else ""
+
+
+def _arrived_elsewhere(each: Verdict) -> bool:
+    """Whether other streams had all of the missing events."""
+    return len(each.lost) == each.final - each.first + 1
 
 
 def _name_messages(each: Verdict) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -37,6 +37,7 @@ def _poll_call(current: str, generation: str, seconds: float, state: str = "WORK
     "A2A-GEN-009",
     "Long poll held although a newer generation existed",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="1.1 draft 3.2.7",
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
     scope=EvidenceScope.LIVE,

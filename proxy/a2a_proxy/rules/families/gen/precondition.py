@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.protocol.summary import generation_number
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ANY_EVENT, Dialects, EvidenceScope, FrameFlag
@@ -89,6 +89,7 @@ def stale(context: RuleContext) -> Iterator[RuleFinding]:
     operations=SEND_OPERATIONS,
     draft=True,
     due=lambda see: _check_mismatch_later(see),
+    settled_at_end=True,
     flagged=(_FIRST_READ + _conditional_send("5", None, _mismatch_error("5"))).then(_read_task("5", id=3), 3000 * MS),
     clean=_FIRST_READ + _conditional_send("5", None, _mismatch_error("6")) + _read_task("6", id=3),
 )
@@ -181,6 +182,7 @@ def unasked(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-GEN-019",
     "ifGenerationMatch ignored",
     Severity.WARNING,
+    actor=Actor.EITHER,
     section="1.1 draft 3.2.2",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.DRAFT_1_1,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.protocol.generation import GenerationFault
 from a2a_proxy.rules.context import RuleContext
@@ -37,6 +37,7 @@ _COMPLETE_STREAM = rpc_stream(_SEND_METHOD, send(), *_FIRST_EVENTS, _COMPLETED_E
     "A2A-GEN-005",
     "Agent does not support generations",
     Severity.INFO,
+    actor=Actor.EITHER,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.DRAFT_1_1,

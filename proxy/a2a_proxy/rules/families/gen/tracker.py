@@ -73,6 +73,7 @@ def _make_report(context: RuleContext, task: TaskRecord) -> GenerationReport:
         artifacts_digest(context) if frame.generation > 0 and not is_update else content,
         content,
         frame.state,
+        frame.artifact_id,
         # Frames are compared within one version, because agents need not number events for clients of an older one.
         "push" if context.binding is Binding.WEBHOOK else context.exchange.version_header,
         progress=frame.event is EventKind.STATUS and context.has_flag(FrameFlag.SAME),

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.errors import header_value
@@ -33,7 +33,7 @@ _SERVICE_PARAMETERS = frozenset({b"a2a-version", b"a2a-extensions", b"x-a2a-exte
     "A2A-GRPC-001",
     "Content type is not application/grpc",
     Severity.ERROR,
-    section="1.0 10.1; gRPC over HTTP/2",
+    section="1.0 10.1; 0.3 3.2.2; gRPC over HTTP/2",
     hook_points=HookPoint.HEADS,
     bindings=GRPC,
     flagged=grpc("GetTask", _TASK_PARAMS, task(), reply_headers={"content-type": "application/grpc+json"}),
@@ -50,12 +50,18 @@ def content_type(context: RuleContext) -> Iterator[RuleFinding]:
     asked = _content_type(exchange.request_headers)
     if strip_parameters(asked) not in _CONTENT_TYPES:
         yield RuleFinding(
-            summary=f"the content type of the request is {asked!r}, it must be application/grpc", value=asked
+            summary=f"the content type of the request is {asked!r}, it must be application/grpc",
+            value=asked,
+            actor=Actor.CLIENT,
         )
     found = _content_type(exchange.response_headers) if exchange.status == 200 else "application/grpc"
     if strip_parameters(found) not in _CONTENT_TYPES:
         told = f"is {found!r}" if found else "is missing"
-        yield RuleFinding(summary=f"the content type of the response {told}, it must be application/grpc", value=found)
+        yield RuleFinding(
+            summary=f"the content type of the response {told}, it must be application/grpc",
+            value=found,
+            actor=Actor.AGENT,
+        )
 
 
 def _content_type(headers: Headers) -> str:
@@ -66,6 +72,7 @@ def _content_type(headers: Headers) -> str:
     "A2A-GRPC-002",
     "HTTP status of a gRPC call is not 200",
     Severity.ERROR,
+    actor=Actor.BETWEEN,
     section="gRPC over HTTP/2",
     hook_points=HookPoint.HEADS,
     bindings=GRPC,
@@ -113,6 +120,7 @@ def _is_reset_in_mid_stream(context: RuleContext) -> bool:
     "A2A-GRPC-003",
     "Call ends without grpc-status",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="gRPC over HTTP/2",
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
@@ -147,6 +155,7 @@ def no_status(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-GRPC-009",
     "Unknown method of the A2A service",
     Severity.WARNING,
+    actor=Actor.CLIENT,
     section="1.0 10.3",
     hook_points=HookPoint.HEADS,
     bindings=GRPC,
@@ -170,6 +179,7 @@ def unknown_method(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-GRPC-014",
     "Malformed A2A metadata in a gRPC request",
     Severity.WARNING,
+    actor=Actor.CLIENT,
     section="1.0 10.2; RFC 9113 8.2.1",
     hook_points=HookPoint.HEADS,
     bindings=GRPC,
@@ -214,6 +224,7 @@ def metadata(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-GRPC-016",
     "Stream reset by the agent",
     Severity.WARNING,
+    actor=Actor.AGENT,
     section="gRPC over HTTP/2; RFC 9113 6.4, 6.8",
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import GRPC, EvidenceScope, FrameFlag, HookPoint
@@ -67,8 +67,8 @@ def _check_incomplete(context: RuleContext) -> Iterator[RuleFinding]:
     seq, note, direction = (context.record.notes or {}).get("incomplete", (-1, "", 0))
     by_client = direction == Direction.TO_AGENT
     if note and (context.exchange.request_ended if by_client else context.exchange.how == "complete"):
-        side = "the client" if by_client else "the agent"
-        yield RuleFinding(summary=f"{side} ends the stream inside a message: {note}", value=note, seq=seq)
+        side, actor = ("the client", Actor.CLIENT) if by_client else ("the agent", Actor.AGENT)
+        yield RuleFinding(summary=f"{side} ends the stream inside a message: {note}", value=note, seq=seq, actor=actor)
 
 
 @rule(
@@ -103,7 +103,7 @@ def compression(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-GRPC-007",
     "Message cannot be decoded",
     Severity.ERROR,
-    section="1.0 10.1",
+    section="1.0 10.1; 0.3 3.2.2",
     hook_points=_MESSAGE_HOOKS,
     bindings=GRPC,
     trigger_flags=FrameFlag.OTHER,
@@ -156,16 +156,19 @@ def count(context: RuleContext) -> Iterator[RuleFinding]:
     unread = (context.record.notes or {}).get("unread", ())
     asked, answers = exchange.requests, exchange.events
     if exchange.request_ended and asked != 1 and Direction.TO_AGENT not in unread:
-        yield RuleFinding(summary=f"the client sends {asked} request messages, {exchange.method} takes one")
+        yield RuleFinding(
+            summary=f"the client sends {asked} request messages, {exchange.method} takes one", actor=Actor.CLIENT
+        )
     if context.record.is_streaming or exchange.how != "complete" or Direction.TO_CLIENT in unread:
         return
     if exchange.grpc_status == 0 and answers != 1:
         yield RuleFinding(
-            summary=f"{exchange.method} ends with status OK and {answers} response messages, expected one"
+            summary=f"{exchange.method} ends with status OK and {answers} response messages, expected one",
+            actor=Actor.AGENT,
         )
     elif exchange.grpc_status > 0 and answers:
         told = f"{exchange.method} ends with status {exchange.grpc_status} after a response message, which clients drop"
-        yield RuleFinding(summary=told, severity=Severity.WARNING)
+        yield RuleFinding(summary=told, severity=Severity.WARNING, actor=Actor.AGENT)
 
 
 @rule(

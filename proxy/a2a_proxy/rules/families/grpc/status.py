@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
 from a2a_proxy.rules.context import RuleContext
@@ -166,6 +166,7 @@ def contradiction(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-GRPC-017",
     "Deadline exceeded",
     Severity.INFO,
+    actor=Actor.CLIENT,
     section="gRPC deadlines",
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.bindings.other import is_certain_call
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
@@ -22,9 +22,10 @@ from a2a_proxy.rules.define.conditions import (
     FrameFlag,
     HookPoint,
 )
-from a2a_proxy.rules.define.rule import RuleFinding, rule
+from a2a_proxy.rules.define.rule import SENDERS, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rest, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send, snapshot, task
+from a2a_proxy.rules.facts.json_text import find_bad_member
 
 _TASK_PARAMS = {"id": "t1"}
 _A2A_TYPE, _JSON_TYPE, _EVENT_STREAM_TYPE = "application/a2a+json", "application/json", "text/event-stream"
@@ -78,7 +79,8 @@ def _is_foreign(frame: Frame) -> bool:
     "A2A-HTTP-001",
     "Content type of a JSON-RPC request is not application/json",
     Severity.ERROR,
-    section="1.0 9.1",
+    actor=Actor.CLIENT,
+    section="1.0 9.1; 0.3 3.2.1",
     hook_points=HookPoint.HEADS,
     bindings=JSONRPC,
     flagged=rpc("GetTask", _TASK_PARAMS, task(), headers={"Content-Type": "text/plain"}),
@@ -100,7 +102,8 @@ def type_of_call(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-HTTP-002",
     "Content type of a JSON-RPC response is not application/json",
     Severity.ERROR,
-    section="1.0 9.1",
+    actor=Actor.AGENT,
+    section="1.0 9.1; 0.3 3.2.1",
     hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
     scope=EvidenceScope.EXCHANGE,
     bindings=JSONRPC,
@@ -182,11 +185,15 @@ def _check_json_type(kind: str, side: str, notes: dict[str, Any], seq: int) -> I
         return
     told = f"the content type of the {side} is {format_media_type(kind)}"
     if kind != _JSON_TYPE:
-        yield RuleFinding(summary=f"{told}, it should be `{_A2A_TYPE}`", value=kind, seq=seq)
+        yield RuleFinding(summary=f"{told}, it should be `{_A2A_TYPE}`", value=kind, seq=seq, actor=SENDERS[side])
     elif not notes.get("rest as json"):
         notes["rest as json"] = True
         yield RuleFinding(
-            summary=f"{told}, since 1.0.1 it should be `{_A2A_TYPE}`", value=kind, seq=seq, severity=Severity.INFO
+            summary=f"{told}, since 1.0.1 it should be `{_A2A_TYPE}`",
+            value=kind,
+            seq=seq,
+            severity=Severity.INFO,
+            actor=SENDERS[side],
         )
 
 
@@ -194,7 +201,7 @@ def _check_json_type(kind: str, side: str, notes: dict[str, Any], seq: int) -> I
     "A2A-HTTP-009",
     "JSON-RPC error with an HTTP status other than 200",
     Severity.INFO,
-    section="1.0 9.5",
+    section="1.0 9.5; 0.3 8",
     scope=EvidenceScope.EXCHANGE,
     bindings=JSONRPC,
     trigger_flags=FrameFlag.ERROR,
@@ -250,9 +257,9 @@ def not_utf8(context: RuleContext) -> Iterator[RuleFinding]:
         data.decode()
     except UnicodeDecodeError as error:
         byte = f"0x{data[error.start]:02x}"
-        yield RuleFinding(
-            summary=f"byte {byte} at offset {error.start} of the JSON text is not valid UTF-8", value=byte
-        )
+        member = find_bad_member(data)
+        told = f"byte {byte} at offset {error.start} of the JSON text is not valid UTF-8"
+        yield RuleFinding(summary=f"{told}, in `{member}`" if member else told, path=member, value=byte)
         return
     if b"\0" in data[:4]:
         yield RuleFinding(summary="the JSON text is UTF-16 or UTF-32, it must be UTF-8", value=data[:4].hex())
@@ -273,4 +280,4 @@ def _check_charset(field: str, side: str) -> Iterator[RuleFinding]:
     charset = next((value.strip(" \t\"'") for name, _, value in named if name.strip().lower() == "charset"), "")
     if charset.lower() not in _UTF8_NAMES:
         told = f"the content type of the {side} says `{charset[:40]}`, JSON must be UTF-8"
-        yield RuleFinding(summary=told, value=charset, seq=-1)
+        yield RuleFinding(summary=told, value=charset, seq=-1, actor=SENDERS[side])

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import REST, Dialects, HookPoint
@@ -35,6 +35,7 @@ _LIST_PARAMETERS = {"tasks": [task()], "nextPageToken": "", "pageSize": 5, "tota
     "A2A-HTTP-011",
     "Query parameter is not camelCase",
     Severity.ERROR,
+    actor=Actor.CLIENT,
     section="1.0 11.5",
     hook_points=HookPoint.HEADS,
     dialects=Dialects.V1,
@@ -85,6 +86,7 @@ _PARAMETER_TYPES: dict[str, tuple[Callable[[str], object], str]] = {
     "A2A-HTTP-012",
     "Query value of the wrong type",
     Severity.WARNING,
+    actor=Actor.CLIENT,
     section="1.0 11.5",
     hook_points=HookPoint.HEADS,
     dialects=Dialects.V1,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.json_summary import rename_to_camel
 from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
@@ -34,7 +34,8 @@ _A2A_PATHS = (
     "A2A-HTTP-007",
     "Wrong HTTP method for a REST operation",
     Severity.ERROR,
-    section="1.0 5.3, 11.3",
+    actor=Actor.CLIENT,
+    section="1.0 5.3, 11.3; 0.3 3.2.3",
     hook_points=HookPoint.HEADS,
     bindings=REST | {Binding.OTHER},
     flagged=http("GET", "/message:send", status=405, reply_headers={"Allow": "POST"}),
@@ -113,6 +114,7 @@ def _describe_result(value: dict[str, object]) -> str:
     "A2A-HTTP-013",
     "GET or DELETE with a body",
     Severity.WARNING,
+    actor=Actor.CLIENT,
     section="1.0 11.5; RFC 9110 9.3.1",
     hook_points=HookPoint.HEADS,
     bindings=REST,
@@ -216,6 +218,7 @@ _REFUSED_BODY = json_text(rest_error(400, "INVALID_ARGUMENT", "INVALID_REQUEST",
     "A2A-HTTP-020",
     "Path of an operation used as base URL",
     Severity.WARNING,
+    actor=Actor.EITHER,
     section="1.0 8.3.2, 11.3",
     hook_points=HookPoint.REQUEST,
     bindings=REST,

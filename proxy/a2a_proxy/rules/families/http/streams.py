@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.operations import OPERATIONS, STREAMING_OPERATIONS
 from a2a_proxy.rules.context import RuleContext, strip_parameters
@@ -35,7 +35,8 @@ _STREAM_CALL = json_text({"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMes
     "A2A-HTTP-003",
     "Stream is not text/event-stream",
     Severity.ERROR,
-    section="1.0 9.4.2, 11.7",
+    actor=Actor.AGENT,
+    section="1.0 9.4.2, 11.7; 0.3 3.3",
     hook_points=HookPoint.HEADS,
     scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
@@ -72,7 +73,7 @@ def other_type(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-HTTP-004",
     "Streaming call answered with one JSON object",
     Severity.WARNING,
-    section="1.0 3.1.2, 9.4.2",
+    section="1.0 3.1.2, 9.4.2; 0.3 3.3",
     scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
     operations=STREAMING_OPERATIONS,
@@ -111,7 +112,8 @@ def one_object(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-HTTP-005",
     "Event stream in answer to a call that does not stream",
     Severity.ERROR,
-    section="1.0 9.4.1",
+    actor=Actor.AGENT,
+    section="1.0 9.4.1; 0.3 7.1",
     hook_points=HookPoint.HEADS,
     scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
@@ -134,7 +136,8 @@ def stream_for_one(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-HTTP-006",
     "Streaming call does not accept event streams",
     Severity.WARNING,
-    section="1.0 9.4.2; RFC 9110 12.5.1",
+    actor=Actor.CLIENT,
+    section="1.0 9.4.2; 0.3 3.3; RFC 9110 12.5.1",
     hook_points=HookPoint.HEADS,
     bindings=HTTP,
     operations=STREAMING_OPERATIONS,
@@ -181,7 +184,8 @@ _TIMESTAMP = re.compile(rb'"timestamp"\s*:\s*"([^"]{19,40})"')
     "A2A-HTTP-019",
     "Compressed or buffered event stream",
     Severity.WARNING,
-    section="1.0 9.4.2; WHATWG 9.2",
+    actor=Actor.AGENT,
+    section="1.0 9.4.2; 0.3 3.3; WHATWG 9.2",
     hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
     scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,

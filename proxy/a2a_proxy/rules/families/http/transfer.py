@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import HTTP, EvidenceScope, FrameFlag, HookPoint
-from a2a_proxy.rules.define.rule import RuleFinding, rule
+from a2a_proxy.rules.define.rule import SENDERS, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.facts.credentials import credentials
@@ -55,10 +55,12 @@ def ends_early(context: RuleContext) -> Iterator[RuleFinding]:
     else:
         return
     if coding:
-        yield RuleFinding(summary=f"the {side} ends before its last chunk: the body is incomplete")
+        yield RuleFinding(summary=f"the {side} ends before its last chunk: the body is incomplete", actor=SENDERS[side])
     elif length:
         yield RuleFinding(
-            summary=f"the {side} ends before the {length[:20]} bytes of its `Content-Length`", value=length
+            summary=f"the {side} ends before the {length[:20]} bytes of its `Content-Length`",
+            value=length,
+            actor=SENDERS[side],
         )
 
 
@@ -66,6 +68,7 @@ def ends_early(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-HTTP-017",
     "Call with credentials is redirected",
     Severity.WARNING,
+    actor=Actor.AGENT,
     section="1.0 13.4; RFC 9110 15.4",
     hook_points=HookPoint.HEADS,
     scope=EvidenceScope.EXCHANGE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
@@ -26,7 +26,8 @@ _SECOND_SEND = rpc("SendMessage", send("good bye"), agent_reply(id="r2"))
     "A2A-ID-009",
     "Client reused a messageId",
     Severity.WARNING,
-    section="1.0 3.3.1, 4.1.4",
+    actor=Actor.CLIENT,
+    section="1.0 3.3.1, 4.1.4; 0.3 6.4",
     hook_points=(HookPoint.REQUEST, HookPoint.CLOSED),
     scope=EvidenceScope.LIVE,
     dialects=Dialects.SINCE_0_2,
@@ -117,7 +118,7 @@ def _check_retry(context: RuleContext) -> Iterable[RuleFinding]:
     "A2A-ID-012",
     "Referenced task is unknown",
     Severity.INFO,
-    section="1.0 3.4.3",
+    section="1.0 3.4.3; 0.3 6.4",
     hook_points=HookPoint.REQUEST,
     scope=EvidenceScope.LIVE,
     dialects=Dialects.SINCE_0_2,
@@ -151,7 +152,7 @@ def _working_update(text: str, *, id: str, second: int) -> dict[str, Any]:
     "A2A-ID-015",
     "Agent reused a messageId",
     Severity.WARNING,
-    section="1.0 4.1.4",
+    section="1.0 4.1.4; 0.3 6.4",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.REUSED_MESSAGE_ID,

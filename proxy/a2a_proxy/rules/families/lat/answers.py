@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import NETWORK, EvidenceScope, FrameFlag, HookPoint
@@ -151,6 +151,7 @@ def _check_stuck(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-LAT-004",
     "No activity on an active task",
     Severity.INFO,
+    actor=Actor.AGENT,
     section="1.0 4.1.3",
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.LIVE,
@@ -191,6 +192,7 @@ def _check_waiting(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-LAT-005",
     "Client does not answer",
     Severity.INFO,
+    actor=Actor.CLIENT,
     section="1.0 3.4.3",
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.INTERRUPTED,
@@ -215,7 +217,8 @@ def waiting(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-LAT-006",
     "Stream is closed late",
     Severity.INFO,
-    section="1.0 3.1.2",
+    actor=Actor.AGENT,
+    section="1.0 3.1.2; 0.3 7.2",
     bindings=NETWORK,
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import NETWORK, EvidenceScope, FrameFlag, HookPoint
@@ -43,7 +43,7 @@ def _skewed_stream(task_id: str, rpc_id: int) -> Script:
     "A2A-LAT-007",
     "Agent's clock differs from the proxy's",
     Severity.INFO,
-    section="1.0 5.6.1",
+    section="1.0 5.6.1; 0.3 6.2",
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.CHANGED,
     flagged=_skewed_stream("t1", 1) + _skewed_stream("t2", 2),
@@ -103,7 +103,7 @@ def _request_storm(count: int, pause: int) -> Script:
     "A2A-LAT-008",
     "Client opens streams of a task again and again",
     Severity.INFO,
-    section="1.0 3.1.6",
+    section="1.0 3.1.6; 0.3 7.9",
     bindings=NETWORK,
     hook_points=HookPoint.REQUEST,
     scope=EvidenceScope.LIVE,
@@ -135,6 +135,7 @@ def storm(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-LAT-010",
     "Events lost while no stream was open",
     Severity.INFO,
+    actor=Actor.EITHER,
     section="1.0 3.5.1",
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.TASK,

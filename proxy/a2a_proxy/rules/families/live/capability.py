@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import GRPC, HTTP, STDIO, Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -41,6 +41,7 @@ def _is_card_complete(context: RuleContext) -> bool:
     "A2A-LIVE-001",
     "Live stream without the capability",
     Severity.WARNING,
+    actor=Actor.CLIENT,
     section="1.1 draft 3.3.4",
     hook_points=HookPoint.HEADS,
     scope=EvidenceScope.LIVE,
@@ -114,6 +115,7 @@ def not_refused(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-LIVE-003",
     "Live stream on another binding than gRPC",
     Severity.ERROR,
+    actor=Actor.CLIENT,
     section="1.1 draft 3.1, 5.3",
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
     dialects=Dialects.DRAFT_1_1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ANY_EVENT, GRPC, Dialects, EvidenceScope, FrameFlag, HookPoint
@@ -54,6 +54,7 @@ def _is_ended_ok(context: RuleContext) -> bool:
     "A2A-LIVE-004",
     "Live stream ended while the task waits for the client",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="1.1 draft 3.2.7",
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
@@ -82,6 +83,7 @@ def closed_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-LIVE-005",
     "Live stream not ended after the terminal event",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="1.1 draft 3.2.7",
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
     scope=EvidenceScope.EXCHANGE,
@@ -138,6 +140,7 @@ def late_event(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-LIVE-011",
     "Live stream continues after a Message",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="1.1 draft 3.2.7",
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
     scope=EvidenceScope.EXCHANGE,
@@ -184,6 +187,7 @@ def _check_message_open(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-LIVE-017",
     "Agent asks a client that has ended its side",
     Severity.WARNING,
+    actor=Actor.CLIENT,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.DRAFT_1_1,
@@ -222,6 +226,7 @@ def nobody_left(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-LIVE-020",
     "Live stream ended while the task is active",
     Severity.WARNING,
+    actor=Actor.AGENT,
     section="1.1 draft 3.2.7",
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
@@ -248,6 +253,7 @@ def ended_active(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-LIVE-021",
     "Question on a live stream is not answered",
     Severity.INFO,
+    actor=Actor.CLIENT,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.DRAFT_1_1,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from a2a_proto import detect_live
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import GRPC, Dialects, EvidenceScope, FrameFlag
@@ -258,6 +258,7 @@ def wrong_refusal(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-LIVE-022",
     "Client and agent use different live proposals",
     Severity.WARNING,
+    actor=Actor.EITHER,
     section="1.1 draft 3.2.7",
     scope=EvidenceScope.EXCHANGE,
     dialects=Dialects.DRAFT_1_1,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import GRPC, RPC, Dialects, EvidenceScope, FrameFlag
+from a2a_proxy.rules.define.conditions import GRPC, RPC, Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import ClientMessage, EventPause, HalfClosed, grpc
 from a2a_proxy.rules.examples.objects import chunk, message, send, snapshot, status, task
@@ -62,6 +62,7 @@ def second_task(context: RuleContext) -> Iterator[RuleFinding]:
     "Event missing on one of several live streams",
     Severity.ERROR,
     section="1.1 draft 3.2.7; 1.0 3.5.2",
+    hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
     scope=EvidenceScope.LIVE,
     dialects=Dialects.DRAFT_1_1,
     bindings=GRPC,
@@ -69,6 +70,7 @@ def second_task(context: RuleContext) -> Iterator[RuleFinding]:
     operations=LIVE_OPERATIONS,
     draft=True,
     due=lambda see: check_delivered(see),
+    settled_at_end=True,
     flagged=_two_streams((_EVENT_A, _EVENT_C)),
     clean=_two_streams((_EVENT_A, _EVENT_B, _EVENT_C)),
 )

@@ -24,7 +24,7 @@ _RESPONSE_MEMBERS = frozenset({"jsonrpc", "id", "result", "error"})
     "A2A-RPC-002",
     '`jsonrpc` is missing or is not "2.0"',
     Severity.ERROR,
-    section="1.0 9.3; JSON-RPC 2.0",
+    section="1.0 9.3; 0.3 6.11.1; JSON-RPC 2.0",
     hook_points=_MESSAGE_HOOKS,
     bindings=ENVELOPE,
     trigger_flags=FrameFlag.UNCLEAN,

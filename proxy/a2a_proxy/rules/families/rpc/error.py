@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.protocol.errors import RPC_REASONS, RPC_REASONS_0_1
 from a2a_proxy.rules.context import RuleContext
@@ -27,7 +27,7 @@ _MAX_PATHS = _MAX_METHODS = 32
     "A2A-RPC-009",
     "Malformed JSON-RPC error object",
     Severity.ERROR,
-    section="1.0 9.5; JSON-RPC 2.0",
+    section="1.0 9.5; 0.3 8; JSON-RPC 2.0",
     bindings=ENVELOPE,
     trigger_flags=FrameFlag.UNCLEAN,
     flagged=rpc("SendMessage", send(), answer={"jsonrpc": "2.0", "id": 1, "error": "boom"}),
@@ -91,7 +91,8 @@ def untyped_data(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-RPC-011",
     "Unknown JSON-RPC method answered with success",
     Severity.ERROR,
-    section="1.0 9.5; JSON-RPC 2.0",
+    actor=Actor.AGENT,
+    section="1.0 9.5; 0.3 8.1; JSON-RPC 2.0",
     hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
     scope=EvidenceScope.EXCHANGE,
     bindings=ENVELOPE,

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ENVELOPE, EvidenceScope, FrameFlag
@@ -30,7 +30,7 @@ def _parse_error_response(id: Any) -> str:
     "A2A-RPC-007",
     "The id of a response differs from the id of its request",
     Severity.ERROR,
-    section="1.0 9.4.2; JSON-RPC 2.0",
+    section="1.0 9.4.2; 0.3 6.11.2; JSON-RPC 2.0",
     scope=EvidenceScope.EXCHANGE,
     bindings=ENVELOPE,
     trigger_flags=FrameFlag.UNCLEAN,
@@ -105,6 +105,7 @@ def parse_error_with_id(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-RPC-017",
     "Response to a request without an id",
     Severity.INFO,
+    actor=Actor.CLIENT,
     section="JSON-RPC 2.0",
     scope=EvidenceScope.EXCHANGE,
     bindings=ENVELOPE,

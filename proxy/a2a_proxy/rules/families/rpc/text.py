@@ -15,6 +15,7 @@ from a2a_proxy.rules.define.conditions import ENVELOPE, HTTP, JSON_TEXT, STDIO, 
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import http, json_text, rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send, snapshot, task
+from a2a_proxy.rules.facts.json_text import find_bad_member, is_utf8
 from a2a_proxy.rules.families.rpc.reading import find_json_error, is_from_client, is_whole_text
 
 _TASK_PARAMS = {"id": "t1"}
@@ -30,7 +31,7 @@ _MAX_DUPLICATES = 1 << 20
     "A2A-RPC-001",
     "The body is not valid JSON",
     Severity.ERROR,
-    section="1.0 9.1; JSON-RPC 2.0; RFC 8259",
+    section="1.0 9.1; 0.3 3.2.1; JSON-RPC 2.0; RFC 8259",
     hook_points=_MESSAGE_HOOKS,
     bindings=HTTP | STDIO,
     trigger_flags=FrameFlag.UNCLEAN,
@@ -56,7 +57,11 @@ def not_json(context: RuleContext) -> Iterator[RuleFinding]:
         if place >= 0:
             what = "request" if is_from_client(context) else "response"
             text = frame.payload.decode("utf-8", "backslashreplace")
-            yield RuleFinding(summary=f"the {what} is not valid JSON from character {place} on", value=text[:120])
+            told = f"the {what} is not valid JSON from character {place} on"
+            if not is_utf8(frame.payload):
+                member = find_bad_member(frame.payload)
+                told = f"the {what} is not valid UTF-8 at byte {place}{f', in `{member}`' if member else ''}"
+            yield RuleFinding(summary=told, value=text[:120])
 
 
 def _is_body_missing(context: RuleContext) -> bool:
@@ -92,7 +97,7 @@ def _is_unreadable_json(context: RuleContext) -> bool:
     "A2A-RPC-003",
     "Batch of JSON-RPC calls",
     Severity.WARNING,
-    section="1.0 9.3; JSON-RPC 2.0 6",
+    section="1.0 9.3; 0.3 6.11.1; JSON-RPC 2.0 6",
     hook_points=_MESSAGE_HOOKS,
     bindings=ENVELOPE,
     trigger_flags=FrameFlag.UNCLEAN,

@@ -129,7 +129,7 @@ def snake_case(context: RuleContext) -> Iterable[RuleFinding]:
     "A2A-SCH-010",
     "Unknown member",
     Severity.INFO,
-    section="1.0 5.7",
+    section="1.0 5.7; 0.3 6",
     hook_points=_MESSAGE_HOOKS,
     trigger_flags=FrameFlag.UNCLEAN,
     bindings=JSON_TEXT,

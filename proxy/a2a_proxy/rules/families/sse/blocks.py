@@ -50,12 +50,3 @@ def _starts_with_bom(framing: str) -> bool:
     """Whether the block begins with the byte order mark of the stream, which clients skip."""
     first = _LINE_END.split(framing, maxsplit=1)[0]
     return first.startswith(BYTE_ORDER_MARK) and (DATA_MARK in first or not first.startswith(f"{BYTE_ORDER_MARK}data:"))
-
-
-def is_utf8(data: bytes) -> bool:
-    """Return whether the bytes are UTF-8."""
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -14,7 +14,8 @@ from a2a_proxy.rules.define.conditions import HTTP, JSONRPC, REST, Dialects, Evi
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import RawBytes, json_text, rest_error, rest_stream, rpc_stream
 from a2a_proxy.rules.examples.objects import Json, send, snapshot, status
-from a2a_proxy.rules.families.sse.blocks import field_values, is_terminated, is_utf8
+from a2a_proxy.rules.facts.json_text import is_utf8
+from a2a_proxy.rules.families.sse.blocks import field_values, is_terminated
 from a2a_proxy.rules.schema.check import findings_of_kinds
 from a2a_proxy.rules.schema.fault import FaultKind
 from a2a_proxy.rules.state.session_state import rule_dialect
@@ -55,7 +56,7 @@ def _describe_members(value: object) -> str:
     "A2A-SSE-002",
     "Data of a stream event is not JSON",
     Severity.ERROR,
-    section="1.0 9.4.2, 11.7",
+    section="1.0 9.4.2, 11.7; 0.3 3.3",
     bindings=HTTP,
     trigger_flags=FrameFlag.OTHER,
     flagged=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), "hello", status("COMPLETED")),
@@ -81,7 +82,7 @@ def not_json(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-SSE-004",
     "Event of a JSON-RPC stream is not a JSON-RPC response",
     Severity.ERROR,
-    section="1.0 9.4.2",
+    section="1.0 9.4.2; 0.3 3.3",
     bindings=JSONRPC,
     trigger_flags=FrameFlag.UNCLEAN,
     flagged=rpc_stream("SendStreamingMessage", send(), json_text(snapshot("WORKING")), json_text(status("COMPLETED"))),

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import HTTP, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import RawBytes, json_text, rest_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
+from a2a_proxy.rules.facts.json_text import is_utf8
 from a2a_proxy.rules.families.sse.blocks import (
     DATA_MARK,
     NUL_MARK,
@@ -19,7 +20,6 @@ from a2a_proxy.rules.families.sse.blocks import (
     field_values,
     has_misplaced_bom,
     is_terminated,
-    is_utf8,
 )
 
 _KNOWN_FIELDS = frozenset({"data", "event", "id", "retry"})
@@ -84,6 +84,7 @@ def no_data(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-SSE-003",
     "Stream ends without an empty line after the last event",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="HTML 9.2.6; 1.0 9.4.2, 11.7",
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
     scope=EvidenceScope.EXCHANGE,
@@ -157,6 +158,7 @@ def unknown_field(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-SSE-009",
     "Event stream is not UTF-8",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="HTML 9.2.6; RFC 8259 8.1",
     hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
     bindings=HTTP,
@@ -207,6 +209,7 @@ def _check_charset(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-SSE-010",
     "Client resumes by event id, or event ids are unusable",
     Severity.INFO,
+    actor=Actor.EITHER,
     section="1.0 3.1.6; HTML 9.2.6",
     hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
     scope=EvidenceScope.EXCHANGE,
@@ -247,6 +250,7 @@ def event_ids(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-SSE-012",
     "Data of an event spread over several lines",
     Severity.INFO,
+    actor=Actor.EITHER,
     section="HTML 9.2.6",
     bindings=HTTP,
     trigger_flags=FrameFlag.FRAMED,

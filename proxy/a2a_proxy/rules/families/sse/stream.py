@@ -5,19 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.wire import Headers
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import HTTP, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import LargeArtifactUpdate, rest_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
-from a2a_proxy.rules.state.state_sequence import INTERRUPTED, TERMINAL
+from a2a_proxy.rules.state.state_sequence import INTERRUPTED, SECOND_NS, TERMINAL
 
 _STREAM_PATH = "/message:stream"
 _EVENTS_TO_COMPLETED = (snapshot("WORKING"), status("COMPLETED"))
 _LONG_LINE = 10 << 20
 """Longest line that the Go SDK reads, bytes (manual/protocol.md "SDK fingerprints")."""
+_MIN_SILENCE = 5
+"""Seconds without an event before the end from which an idle timeout is a likely cause."""
+_PROXY_WORDS = (
+    "nginx",
+    "envoy",
+    "haproxy",
+    "traefik",
+    "varnish",
+    "cloudflare",
+    "cloudfront",
+    "awselb",
+    "google frontend",
+)
+"""Parts of the `Server` field of proxies and load balancers, in lower case."""
 _END_WORDS = {
     "eof": "closes the connection",
     "reset": "resets the connection",
@@ -29,6 +44,7 @@ _END_WORDS = {
     "A2A-SSE-011",
     "Stream cut off on the agent's side",
     Severity.WARNING,
+    actor=Actor.AGENT,
     section="RFC 9112 8; RFC 9113 8.1",
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
@@ -40,7 +56,9 @@ _END_WORDS = {
 )
 def cut_off(context: RuleContext) -> Iterator[RuleFinding]:
     """The agent's side breaks off an event stream (connection reset or closed before the last chunk, RST_STREAM other
-    than NO_ERROR) although the stream has shown no terminal or interrupted state, no message and no error.
+    than NO_ERROR) although the stream has shown no terminal or interrupted state, no message and no error. The finding
+    names the server in front of the agent if the response shows one (`Via`, `Server`), because that server may have
+    ended the stream, and the silence before the end if it was at least five seconds.
 
     The client does not know the outcome of the task: it must call GetTask or subscribe again. Look for the cause in the
     agent or in a server in front of it, for example a crash or an idle timeout.
@@ -55,13 +73,33 @@ def cut_off(context: RuleContext) -> Iterator[RuleFinding]:
     how = _END_WORDS.get(record.abort_cause, f"sends {record.abort_cause}" if record.abort_cause else "breaks off")
     last = "before any event" if not record.answers else "before any state"
     last = f"in state {TaskState(record.state).name}" if record.state else last
-    yield RuleFinding(summary=f"the agent's side {how} {last}, without ending the stream", value=record.abort_cause)
+    silence = (exchange.closed - record.last_at) / SECOND_NS if record.last_at else 0
+    if silence >= _MIN_SILENCE:
+        last += f", {silence:.1f} s after its last event"
+    told = f"the agent's side {how} {last}, without ending the stream"
+    if server := _intermediary_field(exchange.response_headers):
+        told += f"; a proxy in front of the agent (`{server}`) or the agent itself did so"
+    yield RuleFinding(summary=told, value=record.abort_cause)
+
+
+def _intermediary_field(headers: Headers) -> str:
+    """Return the response header field that shows a proxy in front of the agent: `Via: 1.1 google`; empty if there is
+    none.
+    """
+    for name, value in headers:
+        low, text = name.lower(), value.decode("latin-1").strip()[:60]
+        if low == b"via" and text:
+            return f"Via: {text}"
+        if low == b"server" and any(word in text.lower() for word in _PROXY_WORDS):
+            return f"Server: {text}"
+    return ""
 
 
 @rule(
     "A2A-SSE-013",
     "Event stream may be cached",
     Severity.INFO,
+    actor=Actor.AGENT,
     section="RFC 9111 5.2.2; HTML 9.2.7",
     hook_points=HookPoint.HEADS,
     bindings=HTTP,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.protocol.bindings.stdio import NOTE_AFTER_END
 from a2a_proxy.protocol.json_summary import summarise_leniently
@@ -46,7 +46,8 @@ def _state_path(context: RuleContext) -> str:
     "A2A-STATE-001",
     "Task left a terminal state",
     Severity.ERROR,
-    section='1.0 3.1.1, topic "Task Immutability"',
+    actor=Actor.AGENT,
+    section='1.0 3.1.1, topic "Task Immutability"; 0.3 topic "Life of a Task"',
     hook_points=(HookPoint.ANSWER, HookPoint.CONNECTION),
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.LEFT_TERMINAL | FrameFlag.LIST,
@@ -139,7 +140,7 @@ def _listed_timestamp(context: RuleContext, task_id: str) -> str:
     "A2A-STATE-004",
     "Agent accepts a message to a task that has ended",
     Severity.ERROR,
-    section="1.0 3.1.1",
+    section='1.0 3.1.1; 0.3 topic "Life of a Task"',
     scope=EvidenceScope.LIVE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.FIRST,
@@ -178,7 +179,7 @@ def accepted(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STATE-005",
     "Client sends a message to a task that has ended",
     Severity.WARNING,
-    section="1.0 3.1.1",
+    section='1.0 3.1.1; 0.3 topic "Life of a Task"',
     hook_points=HookPoint.REQUEST,
     scope=EvidenceScope.LIVE,
     dialects=Dialects.SINCE_0_2,
@@ -224,7 +225,7 @@ def written_to(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STATE-009",
     "Agent returns an outdated snapshot of a task",
     Severity.WARNING,
-    section="1.0 3.1.3",
+    section="1.0 3.1.3; 0.3 7.3",
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.TASK | FrameFlag.LIST,
     operations=("GetTask", "ListTasks", "SubscribeToTask"),
@@ -298,7 +299,7 @@ def _check_task_list(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STATE-013",
     "Artifacts of a task changed after its end",
     Severity.ERROR,
-    section='1.0 topic "Task Immutability"',
+    section='1.0 topic "Task Immutability"; 0.3 topic "Life of a Task"',
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.AFTER_TERMINAL,
     also_broken=("A2A-STREAM-005",),
@@ -373,7 +374,7 @@ _CANCELED_CALL = rpc("CancelTask", _TASK_PARAMS, task("CANCELED", second=1))
     "A2A-STATE-018",
     "Task continues after a confirmed cancellation",
     Severity.WARNING,
-    section="1.0 3.1.5",
+    section="1.0 3.1.5; 0.3 7.4",
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.OVERDUE | FrameFlag.TERMINAL,
     flagged=run_together(

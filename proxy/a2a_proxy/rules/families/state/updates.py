@@ -24,7 +24,7 @@ _STARTED_CALL = rpc("SendMessage", send(configuration={"returnImmediately": True
     "A2A-STATE-008",
     "Timestamp of a status goes back",
     Severity.WARNING,
-    section="1.0 3.5.2",
+    section="1.0 3.5.2; 0.3 6.2",
     scope=EvidenceScope.EXCHANGE,
     trigger_flags=FrameFlag.BACKWARDS,
     flagged=rpc_stream(
@@ -53,7 +53,7 @@ def backwards(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STATE-012",
     "Status update without new content",
     Severity.INFO,
-    section="1.0 3.5.2",
+    section="1.0 3.5.2; 0.3 6.2",
     scope=EvidenceScope.EXCHANGE,
     trigger_flags=FrameFlag.IDLE,
     also_broken=("A2A-STREAM-020",),
@@ -103,7 +103,7 @@ _OTHER_CALL = frozenset(
     "A2A-STATE-010",
     "Cancelling a task that has ended is not refused",
     Severity.ERROR,
-    section="1.0 3.1.5",
+    section="1.0 3.1.5; 0.3 7.4",
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.FIRST,
     operations=("CancelTask",),
@@ -134,23 +134,33 @@ def cancelled(context: RuleContext) -> Iterator[RuleFinding]:
 
 _CANCEL_WAIT = 30
 """Seconds within which a cancellation should have an effect."""
+_CANCEL_RACE = 5
+"""Seconds after the answer within which a task may still complete: the cancellation came too late to stop it."""
 
 
 def _check_canceled(context: RuleContext) -> Iterator[RuleFinding]:
     """Report a cancellation that has had no effect."""
-    if context.task is not None and not context.task.terminal:
-        told = (
-            f"CancelTask was answered with state {context.due_note}, but task {context.task.task_id} has not ended "
-            f"{_CANCEL_WAIT} s later"
-        )
-        yield RuleFinding(summary=told, seq=context.due_seq)
+    task, confirmed = context.task, context.at - _CANCEL_WAIT * SECOND_NS
+    if task is None:
+        return
+    after = (task.terminal - confirmed) / SECOND_NS
+    if not task.terminal:
+        told = f"has not ended {_CANCEL_WAIT} s later"
+    elif task.state == TaskState.COMPLETED and after > _CANCEL_RACE and task.client_message_at < confirmed:
+        told = f"continued and was completed {after:.0f} s later"
+    else:
+        return
+    yield RuleFinding(
+        summary=f"CancelTask was answered with state {context.due_note}, but task {task.task_id} {told}",
+        seq=context.due_seq,
+    )
 
 
 @rule(
     "A2A-STATE-011",
     "Cancellation without effect",
     Severity.INFO,
-    section="1.0 3.1.5",
+    section="1.0 3.1.5; 0.3 7.4",
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.TASK,
     operations=("CancelTask",),
@@ -163,7 +173,8 @@ def _check_canceled(context: RuleContext) -> Iterator[RuleFinding]:
 )
 def no_effect(context: RuleContext) -> Iterable[RuleFinding]:
     """CancelTask is answered with success and a task that is not in a terminal state, and within 30 seconds no
-    connection shows it in one. A cancellation may take time, but it should lead to an end.
+    connection shows it in one, or the task is COMPLETED more than five seconds after that answer although no client has
+    sent a message to it. A cancellation may take time, but it should lead to an end.
 
     The user has stopped the task, but it continues to run. The agent should end the task as CANCELED, or refuse the
     cancellation with an error.

@@ -31,7 +31,7 @@ def _status_path(context: RuleContext) -> str:
     "A2A-STATE-002",
     "Task went back to SUBMITTED",
     Severity.WARNING,
-    section="1.0 4.1.3",
+    section="1.0 4.1.3; 0.3 6.3",
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.CHANGED,
     flagged=rpc_stream(
@@ -70,7 +70,7 @@ def back(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STATE-003",
     "Task left INPUT_REQUIRED without input",
     Severity.WARNING,
-    section="1.0 3.4.3",
+    section="1.0 3.4.3; 0.3 9.4",
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.CHANGED,
     flagged=rpc_stream(
@@ -159,7 +159,7 @@ def _is_silent_change(context: RuleContext) -> bool:
     "A2A-STATE-007",
     "INPUT_REQUIRED without a message",
     Severity.INFO,
-    section="1.0 3.4.3",
+    section="1.0 3.4.3; 0.3 9.4",
     bindings=ALL_BINDINGS,
     trigger_flags=FrameFlag.INTERRUPTED,
     flagged=rpc("SendMessage", send(), snapshot("INPUT_REQUIRED")),

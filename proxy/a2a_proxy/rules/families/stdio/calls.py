@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import REASON_BROKE_OFF
 from a2a_proxy.protocol.bindings.stdio import (
@@ -55,6 +55,7 @@ def _is_loose_message(frame: Frame, note: str) -> bool:
     "A2A-STDIO-008",
     "Response with an unknown id",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="JSON-RPC 2.0",
     hook_points=HookPoint.CONNECTION,
     scope=EvidenceScope.SESSION,
@@ -110,6 +111,7 @@ def used_again(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STDIO-010",
     "Message after the end of its stream",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="1.0 3.1.2, 9.4.2",
     hook_points=(HookPoint.REQUEST, HookPoint.CONNECTION),
     scope=EvidenceScope.SESSION,
@@ -138,6 +140,7 @@ def after_the_end(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STDIO-011",
     "Several responses to one unary call",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="JSON-RPC 2.0",
     hook_points=(HookPoint.REQUEST, HookPoint.CONNECTION),
     scope=EvidenceScope.SESSION,
@@ -166,6 +169,7 @@ def second_response(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STDIO-012",
     "Agent ends while calls are open",
     Severity.WARNING,
+    actor=Actor.AGENT,
     section="stdio proposal, lifecycle",
     hook_points=(HookPoint.CLOSED, HookPoint.CONNECTION),
     scope=EvidenceScope.SESSION,
@@ -204,6 +208,7 @@ def pending(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STDIO-013",
     "Agent sends a request or notification of its own",
     Severity.INFO,
+    actor=Actor.AGENT,
     section="JSON-RPC 2.0; stdio proposal",
     hook_points=(HookPoint.ANSWER, HookPoint.CONNECTION),
     scope=EvidenceScope.SESSION,

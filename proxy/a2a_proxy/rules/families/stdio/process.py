@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.stdio_command import is_command, is_stdio
 from a2a_proxy.rules.context import RuleContext
@@ -37,6 +37,7 @@ _SHELL_CHARACTERS = ("$(", "`", "|", ";")
     "A2A-STDIO-016",
     "Client does not fetch the agent card first",
     Severity.INFO,
+    actor=Actor.CLIENT,
     section="stdio proposal, bootstrap",
     hook_points=HookPoint.HEADS,
     scope=EvidenceScope.SESSION,
@@ -112,6 +113,7 @@ def _check_exited(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STDIO-018",
     "Agent process outlives its client",
     Severity.WARNING,
+    actor=Actor.AGENT,
     section="stdio proposal, lifecycle",
     hook_points=HookPoint.CONNECTION,
     scope=EvidenceScope.SESSION,

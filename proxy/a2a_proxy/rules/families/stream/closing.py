@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
@@ -23,6 +23,7 @@ LATE_CLOSE, MAX_CLOSE_DELAY = 2, 10
 """Seconds after the terminal event: after the first the end is late, after the second it counts as missing."""
 RETURN_TIME = 30
 """Seconds within which a client that left a stream is expected to request its task again."""
+_LEAVING_WORDS = {"client cancel": "cancelled the stream", "client gone": "closed its connection"}
 _GRPC_CLIENT = frozenset({1, 4})
 """CANCELLED and DEADLINE_EXCEEDED, which the client causes."""
 
@@ -41,7 +42,8 @@ _FINAL_UPDATE_0_3 = {"kind": "status-update", "taskId": "t1", "contextId": "c1",
     "A2A-STREAM-006",
     "Stream not closed after the terminal event",
     Severity.ERROR,
-    section="1.0 3.1.2, 3.1.6",
+    actor=Actor.AGENT,
+    section="1.0 3.1.2, 3.1.6; 0.3 7.2, 7.9",
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
     scope=EvidenceScope.EXCHANGE,
     trigger_flags=FrameFlag.TERMINAL,
@@ -89,7 +91,8 @@ def check_still_open(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-007",
     "Agent ended the stream while the task was active",
     Severity.ERROR,
-    section="1.0 3.1.2",
+    actor=Actor.AGENT,
+    section="1.0 3.1.2; 0.3 7.2",
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
     operations=STREAMS,
@@ -117,6 +120,7 @@ def ended_early(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-008",
     "Agent ended the stream at an interrupted state",
     Severity.INFO,
+    actor=Actor.AGENT,
     section="1.0 3.1.2, 11.7, 7.6.1",
     bindings=NETWORK,
     hook_points=HookPoint.CLOSED,
@@ -149,7 +153,8 @@ def ended_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-009",
     "Stream without any event",
     Severity.ERROR,
-    section="1.0 3.1.2",
+    actor=Actor.AGENT,
+    section="1.0 3.1.2; 0.3 7.2",
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
     operations=STREAMS,
@@ -174,6 +179,7 @@ def empty(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-017",
     "`final` is missing or wrong on a 0.x stream",
     Severity.WARNING,
+    actor=Actor.AGENT,
     section="0.3 7.2.2, 9.3",
     bindings=NETWORK,
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
@@ -217,7 +223,7 @@ def final_wrong(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-022",
     "Stream ended with an error while the task was active",
     Severity.WARNING,
-    section="1.0 3.1.2",
+    section="1.0 3.1.2; 0.3 7.2",
     scope=EvidenceScope.EXCHANGE,
     trigger_flags=FrameFlag.ERROR,
     operations=WITH_LIVE,
@@ -248,7 +254,8 @@ def failed(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-023",
     "Client left the stream of an active task",
     Severity.INFO,
-    section="1.0 3.1.2, 3.1.6",
+    actor=Actor.CLIENT,
+    section="1.0 3.1.2, 3.1.6; 0.3 7.2, 7.9",
     bindings=NETWORK,
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.LIVE,
@@ -276,15 +283,17 @@ def left(context: RuleContext) -> Iterator[RuleFinding]:
         and context.task is not None
         and not context.task.terminal
     ):
-        context.schedule_due(RETURN_TIME, str(context.exchange.closed))
+        context.schedule_due(RETURN_TIME, f"{context.exchange.closed} {context.exchange.how}")
     yield from ()
 
 
 def _check_returned(context: RuleContext) -> Iterator[RuleFinding]:
     task = context.task
-    if task is not None and task.last <= int(context.due_note) and task.state not in TERMINAL:
+    closed, _, how = context.due_note.partition(" ")
+    if task is not None and task.last <= int(closed) and task.state not in TERMINAL:
+        what = _LEAVING_WORDS.get(how, "left")
         yield RuleFinding(
-            summary=f"the client left in state {state_label(task.state)} and did not return within {RETURN_TIME} s"
+            summary=f"the client {what} in state {state_label(task.state)} and did not return within {RETURN_TIME} s"
         )
 
 

@@ -15,6 +15,7 @@ from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts.event_digest import update_digest
+from a2a_proxy.rules.families.stream.words import CLIENT_LEFT
 from a2a_proxy.rules.state.records import ExchangeRecord, Notes, TaskRecord
 
 MAX_DELIVERED_EVENTS = 256
@@ -50,6 +51,11 @@ class StreamDelivery:
     def joined(self) -> int:
         """Ordinal of the stream among the streams of the task."""
         return int(self._notes["joined"])
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the agent has ended the stream, so that nothing can be delivered on it any more."""
+        return bool(self._notes.get("over"))
 
     @property
     def base_number(self) -> int:
@@ -110,6 +116,14 @@ def learn_event(context: RuleContext) -> str:
     if found is None:
         found = context.cache["delivery"] = _apply_event(context)
     return str(found)
+
+
+def learn_end(context: RuleContext) -> None:
+    """Record the end of an exchange if it was a compared stream and the agent ended it."""
+    task = context.task
+    found = _deliveries(task).get(str(context.record.id)) if task is not None else None
+    if found is not None and context.exchange.how not in CLIENT_LEFT:
+        found["over"] = True
 
 
 def _apply_event(context: RuleContext) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ANY_EVENT, NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
@@ -44,7 +44,7 @@ _CHUNK_UPDATE = {"kind": "artifact-update", **_T1_IDS, "artifact": {"artifactId"
     "A2A-STREAM-003",
     "Message on the stream of a task",
     Severity.ERROR,
-    section="1.0 3.1.2",
+    section="1.0 3.1.2; 0.3 7.2",
     scope=EvidenceScope.EXCHANGE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.MESSAGE,
@@ -70,6 +70,7 @@ def message_in_task(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-004",
     "Task in the middle of a stream",
     Severity.WARNING,
+    actor=Actor.AGENT,
     section="1.0 11.7",
     scope=EvidenceScope.EXCHANGE,
     dialects=Dialects.SINCE_0_2,
@@ -114,7 +115,7 @@ def task_in_the_middle(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-005",
     "Event after the terminal state on the same stream",
     Severity.ERROR,
-    section="1.0 3.1.2, 3.1.6",
+    section="1.0 3.1.2, 3.1.6; 0.3 7.2, 7.9",
     scope=EvidenceScope.EXCHANGE,
     trigger_flags=FrameFlag.TERMINAL | FrameFlag.AFTER_TERMINAL,
     operations=STREAMS,

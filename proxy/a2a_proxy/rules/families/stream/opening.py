@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ANY_EVENT, NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
@@ -29,7 +29,7 @@ _COMPLETED_CALL = rpc("GetTask", _TASK_PARAMS, task("COMPLETED"))
     "A2A-STREAM-001",
     "First event of a send stream is neither Task nor Message",
     Severity.ERROR,
-    section="1.0 3.1.2, 11.7",
+    section="1.0 3.1.2, 11.7; 0.3 7.2",
     scope=EvidenceScope.EXCHANGE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.FIRST,
@@ -60,7 +60,8 @@ def first_of_send(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-002",
     "Events after the Message on a message-only stream",
     Severity.ERROR,
-    section="1.0 3.1.2",
+    actor=Actor.AGENT,
+    section="1.0 3.1.2; 0.3 7.2",
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
     dialects=Dialects.SINCE_0_2,
@@ -135,7 +136,7 @@ def finished(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-012",
     "Subscription to an unknown task not refused",
     Severity.ERROR,
-    section="1.0 3.1.6",
+    section="1.0 3.1.6; 0.3 7.9",
     scope=EvidenceScope.LIVE,
     dialects=Dialects.SINCE_0_2,
     trigger_flags=FrameFlag.FIRST,

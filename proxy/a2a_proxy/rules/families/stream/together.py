@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import NETWORK, WEBHOOK, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -20,6 +20,7 @@ from a2a_proxy.rules.families.stream.delivery import (
     is_in_order,
     is_progress,
     is_task_end,
+    learn_end,
     learn_event,
     live_beside,
     may_be_crossed,
@@ -67,9 +68,11 @@ _EQUAL_STREAMS = _two_streams(
     Severity.ERROR,
     section="1.0 3.5.2",
     bindings=NETWORK,
+    hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.SHARED,
     due=lambda see: _check_crossing(see),
+    settled_at_end=True,
     flagged=_two_streams(
         (_EVENT_A, _EVENT_B, _EVENT_C, EventPause(7), _COMPLETED_EVENT),
         (_EVENT_A, _EVENT_C, _EVENT_B, EventPause(7), _COMPLETED_EVENT),
@@ -78,11 +81,15 @@ _EQUAL_STREAMS = _two_streams(
 )
 def order(context: RuleContext) -> Iterator[RuleFinding]:
     """Two streams of one task, open at the same time, deliver two events in opposite order. If the events have
-    generations, only the stream on which these decrease is reported.
+    generations, only the stream on which these decrease is reported. The rule waits 5 s after the later event, because
+    an event that is delivered twice proves no order.
 
     All streams of a task must have the same order; otherwise two of its clients end with different views of it. The
     agent (or a proxy in front of it) must deliver events in one order.
     """
+    if context.frame_or_none is None:
+        learn_end(context)
+        return
     key, task = learn_event(context), context.task
     if key and task is not None and may_be_crossed(task, context.record.id, key):
         context.schedule_due(DELIVERY_GRACE, key)
@@ -90,11 +97,13 @@ def order(context: RuleContext) -> Iterator[RuleFinding]:
 
 
 def _check_crossing(context: RuleContext) -> Iterator[RuleFinding]:
-    key, task = context.due_note, context.task
-    found = find_crossing(task, context.record.id, key) if task is not None else None
-    if found is not None and not is_in_order(found[1], key):
+    key, task, exchange = context.due_note, context.task, context.record.id
+    found = find_crossing(task, exchange, key) if task is not None else None
+    if task is not None and found is not None and not is_in_order(found[1], key):
         told = f"this event follows another one here, but precedes it in #{found[0]}"
-        yield RuleFinding(summary=told, seq=context.due_seq)
+        crossed = (stream_delivery(task, number) for number in (exchange, found[0]))
+        is_final = all(each is not None and each.is_over for each in crossed)
+        yield RuleFinding(summary=told, seq=context.due_seq, is_final=is_final)
 
 
 @rule(
@@ -103,9 +112,11 @@ def _check_crossing(context: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     section="1.0 3.5.2",
     bindings=NETWORK,
+    hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.SHARED,
     due=lambda see: check_delivered(see),
+    settled_at_end=True,
     flagged=_two_streams(
         (_EVENT_A, _EVENT_B, _EVENT_C, EventPause(7), _COMPLETED_EVENT),
         (_EVENT_A, _EVENT_C, EventPause(7), _COMPLETED_EVENT),
@@ -125,10 +136,14 @@ def missing(context: RuleContext) -> Iterator[RuleFinding]:
 
 
 def watch_other_streams(context: RuleContext, *, live: bool) -> None:
-    """Schedule a check for this event on the other streams: on the live ones for a live stream, or on all others.
+    """Schedule a check for this event on the other streams: on the live ones for a live stream, or on all others. At
+    the end of a stream, record that.
 
     All streams are checked at once, so that the cost of an event does not grow with the streams of its task.
     """
+    if context.frame_or_none is None:
+        learn_end(context)
+        return
     key, task = learn_event(context), context.task
     if not key or task is None:
         return
@@ -142,7 +157,10 @@ def watch_other_streams(context: RuleContext, *, live: bool) -> None:
 
 
 def check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
-    """Report streams without the event that `watch_other_streams` scheduled `DELIVERY_GRACE` seconds ago."""
+    """Report streams without the event that `watch_other_streams` scheduled `DELIVERY_GRACE` seconds ago.
+
+    If the session ends earlier, silence proves nothing: only streams with later events are reported.
+    """
     live, beside, progress, end, joined, key = context.due_note.split(" ", 5)
     task, exchange = context.task, context.record.id
     shown = stream_delivery(task, exchange) if task is not None else None
@@ -153,7 +171,7 @@ def check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
         if lost.joined > int(joined) or (str(number) in beside.split(",")) is not (live == "1"):
             continue
         found = MissingEvent(shown, lost, key, progress=progress == "1")
-        late = not found.has_number and context.at - DELIVERY_GRACE * _SECOND_NS - lost.first_at >= _SECOND_NS
+        late = not found.has_number and context.due_at - DELIVERY_GRACE * _SECOND_NS - lost.first_at >= _SECOND_NS
         if found.has_come or not (found.is_due or late):
             continue
         ended = ExchangeRecord(number, lost.connection, task.agent, Binding.OTHER, "", 0, task_id=task.task_id)
@@ -163,11 +181,12 @@ def check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
             yield RuleFinding(
                 summary=f"{told}, but later ones were delivered",
                 is_sure=found.is_due,
+                is_final=lost.is_over,
                 severity=severity,
                 track=track,
                 seq=-1,
             )
-        elif track.started and track.closed_exchange is None and end == "0":
+        elif not context.is_early and track.started and track.closed_exchange is None and end == "0":
             summary = f"{told} after {DELIVERY_GRACE} s, and no later event was delivered"
             yield RuleFinding(summary=summary, is_sure=False, severity=Severity.WARNING, track=track, seq=-1)
 
@@ -176,6 +195,7 @@ def check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-015",
     "Client's departure from one stream ended another",
     Severity.WARNING,
+    actor=Actor.AGENT,
     section="1.0 3.5.2",
     bindings=NETWORK,
     hook_points=HookPoint.CLOSED,

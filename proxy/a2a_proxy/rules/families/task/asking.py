@@ -37,7 +37,7 @@ def _poll_script(pause: int) -> Script:
     "A2A-TASK-009",
     "Agent does not find a task that it returned before",
     Severity.WARNING,
-    section="1.0 3.1.3",
+    section="1.0 3.1.3; 0.3 7.3",
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.NEW_TASK | FrameFlag.ERROR,
     flagged=_SENT_CALL + rpc("GetTask", {"id": "t1"}, error=rpc_error(-32001, "TASK_NOT_FOUND"), id=2),

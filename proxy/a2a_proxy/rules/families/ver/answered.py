@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import HTTP, NETWORK, Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -89,6 +89,7 @@ def refused(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-VER-006",
     "Request without a version accepted by a 1.0 agent",
     Severity.WARNING,
+    actor=Actor.EITHER,
     section="1.0 3.6.2",
     trigger_flags=FrameFlag.FIRST,
     scope=EvidenceScope.EXCHANGE,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from sys import intern
 
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import (
@@ -42,6 +42,7 @@ def _request_form(exchange: Exchange) -> str:
     "A2A-VER-001",
     "1.0 request without A2A-Version",
     Severity.ERROR,
+    actor=Actor.CLIENT,
     section="1.0 3.6.1",
     hook_points=HookPoint.HEADS,
     dialects=Dialects.V1,
@@ -68,6 +69,7 @@ def absent(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-VER-002",
     "A2A-Version is malformed",
     Severity.ERROR,
+    actor=Actor.CLIENT,
     section="1.0 3.6, 14.2.1",
     hook_points=HookPoint.HEADS,
     dialects=Dialects.V1,
@@ -95,6 +97,7 @@ def malformed(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-VER-003",
     "A2A-Version contradicts the form of the request",
     Severity.ERROR,
+    actor=Actor.CLIENT,
     section="1.0 3.6.2",
     hook_points=HookPoint.HEADS,
     bindings=NETWORK,
@@ -142,6 +145,7 @@ def _proven_dialect(context: RuleContext) -> str:
     "A2A-VER-008",
     "Legacy or vendor dialect",
     Severity.INFO,
+    actor=Actor.EITHER,
     section="0.1 and its JSON schema",
     hook_points=HookPoint.HEADS,
     dialects=Dialects.OLD,
@@ -180,6 +184,7 @@ def _draft_call(version: str, generation: str = "") -> Script:
     "A2A-VER-011",
     "1.1 feature used with an earlier version",
     Severity.INFO,
+    actor=Actor.CLIENT,
     section="1.1 draft 3.2.7",
     hook_points=(HookPoint.REQUEST, HookPoint.ANSWER),
     trigger_flags=FrameFlag.UNCLEAN | FrameFlag.NUMBERED,
@@ -210,6 +215,7 @@ def early(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-VER-013",
     "Client changes the version within a task",
     Severity.INFO,
+    actor=Actor.CLIENT,
     section="1.0 3.6.1",
     hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
     trigger_flags=FrameFlag.UNCLEAN | FrameFlag.NEW_TASK,

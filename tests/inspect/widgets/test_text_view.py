@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.widgets import Input
 
-from a2a_inspect.data.text_search import TextSearch, split_at_spans
+from a2a_inspect.widgets.text_view import TextSearch, split_at_spans
 from support_inspect import sample
 from support_screen import LARGE, looking
 
