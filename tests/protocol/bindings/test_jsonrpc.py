@@ -430,4 +430,5 @@ def test_bare_results_of_a_stream_are_events() -> None:
         ("EVENT", "STATUS", "t1", "without envelope, event: x"),
         ("UNDECODABLE", "NONE", "", "not JSON-RPC"),
     ]
-    assert (played.exchanges[0].events, played.exchanges[0].dialect) == (2, Dialect.V0_3)
+    exchange = played.exchanges[0]
+    assert (exchange.events, exchange.dialect, exchange.error) == (2, Dialect.V0_3, "events without JSON-RPC envelope")

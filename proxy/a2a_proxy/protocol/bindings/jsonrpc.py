@@ -369,7 +369,8 @@ def _emit_without_envelope(
 
 
 def _emit_bare_event(call: RpcExchange, body: ByteSpan, out: Out, note: str, framing: str) -> bool:
-    """Emit an event that is a result without its envelope; return whether it is one."""
+    """Emit an event that is a result without its envelope; return whether it is one. The call fails, because clients
+    read `result`."""
     try:
         result = decode_result(body.data)
         summary = summarise(result, streaming=True)
@@ -381,6 +382,7 @@ def _emit_bare_event(call: RpcExchange, body: ByteSpan, out: Out, note: str, fra
         _correct_dialect(call, result)
     if summary[6] and call.exchange.dialect is Dialect.V1_0:
         call.exchange.dialect = Dialect.V1_1
+    call.fail(call.exchange.status, "events without JSON-RPC envelope")
     detail = make_detail(note=f"{NOTE_BARE}, {note}" if note else NOTE_BARE, framing=framing)
     call.emit(out, TO_CLIENT, _EVENT, body, JSON, summary, detail)
     return True
