@@ -45,6 +45,16 @@ JS03_CLIENT = (
     *(STREAM, SEND, SEND, SEND, STREAM, STREAM, CANCEL, GET, SEND),
 )
 
+HANDLER_CLIENT = (
+    *(CARD, CARD, "GetExtendedAgentCard"),
+    *(word for each in (SEND, STREAM, STREAM, SEND, STREAM, SEND, SEND, SEND) for word in (CARD, each)),
+    *(word for each in (CANCEL, CANCEL, GET) for word in (CARD, each)),
+    *(CARD, "ListTasks", "ListTasks"),
+    *(CARD, HOOKS[0], CARD, HOOKS[2], HOOKS[1], CARD, HOOKS[2], CARD, HOOKS[2], HOOKS[3]),
+    *(word for each in (GET, CANCEL, "SubscribeToTask", HOOKS[2]) for word in (CARD, each)),
+)
+"""Each command fetches the card."""
+
 
 @dataclass(frozen=True)
 class Pair:
@@ -87,6 +97,10 @@ PAIRS = [
     Pair("pythona2a", client="pythona2a", operations=(CARD, SEND, SEND, GET, CANCEL, GET, GET), by_command=True),
     Pair("beeai", client="beeai", operations=(CARD, STREAM, SEND, SEND, STREAM), by_command=True),
     Pair("beeai --jsonrpc", tables.BEEAI, by_command=True),
+    *(
+        Pair(f"sdk1 --first {binding}", client="handler", operations=HANDLER_CLIENT, by_command=True)
+        for binding in ("JSONRPC", "HTTP+JSON", "GRPC")
+    ),
     Pair("langgraph", tables.LANGGRAPH, by_command=True),
     Pair("adk --legacy", tables.ADK, by_command=True),
     Pair("adk --legacy", client="adk --legacy", operations=(CARD, STREAM, STREAM, STREAM), by_command=True),
