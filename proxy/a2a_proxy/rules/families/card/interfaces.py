@@ -339,7 +339,7 @@ def _card_with_url(url: str) -> Json:
     "The client cannot reach an interface of the card",
     Severity.WARNING,
     section="1.0 4.4.6; 0.3 5.6",
-    scope=EvidenceScope.SESSION,
+    scope=EvidenceScope.EXCHANGE,
     bindings=CARD | RPC,
     trigger_flags=FrameFlag.CARD,
     flagged=fetch_card(
