@@ -31,6 +31,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
 
     rules[BROKEN] = msgspec.structs.replace(rules[BROKEN], judge=judge)
     monkeypatch.setattr(engine, "all_rules", lambda: rules)
+    monkeypatch.setattr(engine, "_shared_tables", dict)
 
 
 def test_a_rule_that_fails_is_reported_once_and_the_others_run(broken: None) -> None:
