@@ -139,7 +139,7 @@ class _RedactedSource:
         """Return the current state of the exchange, redacted."""
         found = self._connection.conversation.exchange(number)
         assert found is not None
-        return self._redactor.exchange(found.snapshot())
+        return self._redactor.redact_exchange(found.snapshot())
 
     def call_of(self, number: int) -> tuple[Binding, str, int]:
         """Return the exchange's binding, operation and start time (ns)."""
@@ -154,7 +154,7 @@ class _RedactedSource:
 
     def facts(self, connection: int) -> ConnectionFacts:  # noqa: ARG002 - there is only one
         """Return the addresses of the connection, redacted."""
-        facts, text = self._connection.facts, self._redactor.text
+        facts, text = self._connection.facts, self._redactor.redact_text
         return ConnectionFacts(text(facts.client), text(facts.listen), text(facts.upstream), facts.transport)
 
 
@@ -173,7 +173,7 @@ class Observer:
         self._cut_exchanges: list[Exchange] = []
         """Closed exchanges of adopted connections; reported once."""
         self.tasks = TaskTracker()
-        self._segments = SegmentTracker(redactor.text)
+        self._segments = SegmentTracker(redactor.redact_text)
         self._rules = Engine() if rules is None else rules
         self._held_for_rules: list[FrameOrEnd] | None = None
         """Frames and closed exchanges that the rules have not seen yet, in order; None if the rules see each one at
@@ -335,7 +335,7 @@ class Observer:
         if frames:
             self._deliver_frames(connection, frames, out)
         for exchange in connection.conversation.pop_closed_exchanges():
-            over = self._redactor.exchange(exchange.snapshot())
+            over = self._redactor.redact_exchange(exchange.snapshot())
             if self._held_for_rules is None:
                 self._rules.on_exchange_closed(over, out)
             else:
@@ -356,15 +356,15 @@ class Observer:
     ) -> None:
         redact, tasks, rules, segments = self._redactor, self.tasks, self._rules, self._segments
         held = self._held_for_rules
-        source, sieved = _RedactedSource(connection, redact), redact.sieve(frames)
+        source, sieved = _RedactedSource(connection, redact), redact.sieve_frames(frames)
         for frame in frames:
             if type(frame) is not Frame:
-                out.append(redact.finding(frame))  # type: ignore[arg-type]
+                out.append(redact.redact_finding(frame))  # type: ignore[arg-type]
                 continue
             exchange = connection.conversation.exchange(frame.exchange) if frame.exchange else None
             if frame.event is _CARD_EVENT and isinstance(card := decode_payload(frame.payload, frame.schema), dict):
                 redact.learn_card(card)
-            frame = redact.frame(frame, exchange, sieved)
+            frame = redact.redact_frame(frame, exchange, sieved)
             if exchange is not None:
                 if frame.task_id:
                     tasks.apply(frame, exchange)
@@ -400,16 +400,18 @@ class Observer:
         redact = self._redactor
         segments, interruptions, handoffs = self._segments.pop_changes()
         exchanges: list[Exchange] = [
-            redact.exchange(e) for connection in connections for e in connection.conversation.pop_changed_exchanges()
+            redact.redact_exchange(e)
+            for connection in connections
+            for e in connection.conversation.pop_changed_exchanges()
         ]
         return Changes(
-            connections=[redact.connection(line.snapshot()) for line in connections],
+            connections=[redact.redact_connection(line.snapshot()) for line in connections],
             exchanges=cut + exchanges,
-            tasks=[redact.task(task) for task in self.tasks.pop_changed_tasks()],
+            tasks=[redact.redact_task(task) for task in self.tasks.pop_changed_tasks()],
             segments=segments,
             interruptions=interruptions,
             handoffs=handoffs,
-            healed=[(redact.text(task_id), missed) for task_id, missed in self.tasks.pop_healed_gaps()],
+            healed=[(redact.redact_text(task_id), missed) for task_id, missed in self.tasks.pop_healed_gaps()],
         )
 
     def interrupt(self, at: int, out: list[Observation]) -> None:
@@ -479,7 +481,7 @@ class Observer:
                 wire = self._connections[number].wire = ConnectionDecoder()
                 wire.lost(Direction.TO_AGENT, at, [])
         summary = f"connection {number} is opaque from here: {reason}"
-        out.append(self._redactor.finding(Finding("RECORDER", Severity.WARNING, at, summary, number)))
+        out.append(self._redactor.redact_finding(Finding("RECORDER", Severity.WARNING, at, summary, number)))
 
     def save(self) -> dict[str, Any]:
         """Return plain values for `restore`. They hold credentials: write them to a 0600 file only, never to a
@@ -505,7 +507,7 @@ class Observer:
         observer = cls(redactor)
         observer._session_context = SessionContext.restore(state["shared"])
         observer.tasks = TaskTracker.restore(state["tasks"])
-        observer._segments = SegmentTracker.restore(state["segments"], redactor.text)
+        observer._segments = SegmentTracker.restore(state["segments"], redactor.redact_text)
         observer._rules = Engine.restore(state["rules"])
         for number, connection in state["lines"].items():
             observer._connections[number] = _ObservedConnection.restore(number, connection, observer._session_context)

@@ -132,7 +132,7 @@ def run(folder: Path, lines: list[tuple[str, str]], policy: RedactionPolicy) -> 
         for finding in findings:
             console.status(FindingStatus(finding, "SendMessage"))
         for _, line in lines:
-            console.note(redactor.text(line))
+            console.note(redactor.redact_text(line))
             console.close()
     writer = Writer(folder / "r.a2a.db", facts(1, started=chunks[0].at))
     writer.write([each for each in out if type(each) is Frame], findings, changes)

@@ -49,7 +49,7 @@ from a2a_proxy.recorder.status import (
 )
 from a2a_proxy.recorder.status_writer import SendStatus
 from a2a_proxy.recording.errors import PositionConflict, RecordingError
-from a2a_proxy.redaction import Redactor, redactor
+from a2a_proxy.redaction import Redactor, create_redactor
 from a2a_proxy.redaction.policy import policy_of
 from a2a_proxy.rules.define.other_findings import finding_title
 
@@ -174,7 +174,7 @@ class _RecorderLoop:
         self._path = session.recording
         self._relay = relay
         self._send_status = send_status
-        make_redactor = redactor(_redaction_key(), policy_of(session.redact))
+        make_redactor = create_redactor(_redaction_key(), policy_of(session.redact))
         self._writer = open_writer(session, make_redactor)
         self.output_file = OutputFile(self._path)
         self._crashes = CrashHistory(folder, self._writer.position, is_successor=not first)

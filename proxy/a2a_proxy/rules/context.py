@@ -19,7 +19,7 @@ from a2a_proxy.protocol.json_summary import rename_to_camel
 from a2a_proxy.protocol.request import canonical_request
 from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
 from a2a_proxy.protocol.schema import MEDIA_SCHEMA_SET
-from a2a_proxy.redaction.labels import withheld
+from a2a_proxy.redaction.labels import is_withheld
 from a2a_proxy.rules.define.conditions import ENVELOPE, FrameFlag
 from a2a_proxy.rules.facts import failure
 from a2a_proxy.rules.facts.failure import Failure
@@ -86,7 +86,7 @@ class RuleContext:
 
     def set_frame(self, frame: Frame | None, task: TaskRecord | None = None, flags: int = 0) -> None:
         """Move to another frame and drop everything decoded from the previous one."""
-        self.frame_or_none = without_payload(frame) if frame is not None and withheld(frame) else frame
+        self.frame_or_none = without_payload(frame) if frame is not None and is_withheld(frame) else frame
         self.task, self.flags = task, flags
         self.gate_result = False
         self._value = self._body = self._event = self._failure = _UNSET
@@ -220,7 +220,7 @@ class RuleContext:
     def request(self) -> Frame | None:
         """The first request; None if none has been received yet."""
         found = self.record.request
-        return without_payload(found) if found is not None and withheld(found) else found
+        return without_payload(found) if found is not None and is_withheld(found) else found
 
     @property
     def params(self) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.model.task import Task
-from a2a_proxy.redaction.labels import withheld
+from a2a_proxy.redaction.labels import is_withheld
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.conditions import EXCHANGE_FLAGS, EvidenceScope, FrameFlag, HookPoint
@@ -365,7 +365,7 @@ class Engine:
         flags, task = session.on_response(record, frame, task, gate_result)
         flags |= record.flags
         event = frame.event
-        if event is _CARD_EVENT and not withheld(frame):
+        if event is _CARD_EVENT and not is_withheld(frame):
             self._learn_card(record, frame, exchange)
         if not gate_result:
             flags |= _UNCLEAN_FLAG
