@@ -74,7 +74,7 @@ class _ObservedConnection:
         )
         connection.bytes = [known.bytes_to_agent, known.bytes_to_client]
         connection.kind, connection.counters = known.kind or "opaque", dict(known.counters)
-        connection.wire.lost(Direction.TO_AGENT, known.opened, [])
+        connection.wire.feed_loss(Direction.TO_AGENT, known.opened, [])
         return connection
 
     def snapshot(self) -> Connection:
@@ -294,15 +294,15 @@ class Observer:
         who = "client" if chunk.direction is Direction.TO_AGENT else "agent"
         if chunk.kind is ChunkKind.EOF:
             connection.how = connection.how or f"{who} eof"
-            connection.wire.eof(chunk.direction, chunk.at, events)
+            connection.wire.feed_eof(chunk.direction, chunk.at, events)
         elif chunk.kind is ChunkKind.RESET:
             connection.how = connection.how or f"{who} reset"
-            connection.wire.reset(chunk.direction, chunk.at, events)
+            connection.wire.feed_reset(chunk.direction, chunk.at, events)
         else:
             lost = int(msgspec.json.decode(chunk.data).get("bytes", 0))
             connection.lost += lost
             self.lost += lost
-            connection.wire.lost(chunk.direction, chunk.at, events)
+            connection.wire.feed_loss(chunk.direction, chunk.at, events)
         self._feed_conversation(connection, events, out)
 
     def _close_connection(self, connection: _ObservedConnection, chunk: Chunk, out: list[Observation]) -> None:
@@ -319,7 +319,7 @@ class Observer:
         if not connection.wire.kind:
             return
         events: list[WireEvent] = []
-        connection.wire.lost(Direction.TO_CLIENT, at, events)
+        connection.wire.feed_loss(Direction.TO_CLIENT, at, events)
         cuts = [msgspec.structs.replace(each, how=how) if type(each) is Cut else each for each in events]
         self._feed_conversation(connection, cuts, out)
 
@@ -479,7 +479,7 @@ class Observer:
                 self._make_opaque(number, at, out)
             except Exception:  # even that failed: use a new decoder that reads nothing
                 wire = self._connections[number].wire = ConnectionDecoder()
-                wire.lost(Direction.TO_AGENT, at, [])
+                wire.feed_loss(Direction.TO_AGENT, at, [])
         summary = f"connection {number} is opaque from here: {reason}"
         out.append(self._redactor.redact_finding(Finding("RECORDER", Severity.WARNING, at, summary, number)))
 

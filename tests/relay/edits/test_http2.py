@@ -203,7 +203,7 @@ def test_the_dynamic_table_is_disabled_once_and_repeated_blocks_are_cached(monke
     sent = [editor.feed(UP, frame(1, 5, 1 + 2 * at, block), 0.0)[0].data for at, block in enumerate(blocks)]
     assert sent[0][9] == 0x20
     assert {data[9:] for data in sent[1:]} == {sent[0][10:]}
-    monkeypatch.setattr("a2a_proxy.wire.hpack_decoder.HpackDecoder.decode", None)
+    monkeypatch.setattr("a2a_proxy.wire.hpack_decoder.HpackDecoder.decode_block", None)
     assert editor.feed(UP, frame(1, 5, 1001, blocks[-1]), 0.0)[0].data[9:] == sent[0][10:]
 
 

@@ -111,7 +111,7 @@ class HeaderMemo(Generic[_BlockResult]):
             made = self._result_of_block.get(block)
             if made is not None:
                 return made
-        fields = decoder.decode(block)
+        fields = decoder.decode_block(block)
         if len(fields) > FIELDS_LIMIT:
             raise HpackError(f"header block of {len(fields)} fields, limit {FIELDS_LIMIT}")
         made = self._make(fields, block)
