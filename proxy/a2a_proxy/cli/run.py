@@ -35,7 +35,7 @@ from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.hosts import ResolvedUpstreams, find_self_loop
 from a2a_proxy.relay.route import RouteError, Upstream
-from a2a_proxy.relay.run import run
+from a2a_proxy.relay.run import run_loop
 from a2a_proxy.relay.server import Relay
 
 _END_SECONDS = 2.0
@@ -58,7 +58,7 @@ def run_proxy(config: ProxyConfig) -> int:
     Raises:
         UserError: the proxy cannot start; nothing has been created.
     """
-    return run(ProxyRun(config).run())
+    return run_loop(ProxyRun(config).run())
 
 
 class ProxyRun:
@@ -103,7 +103,7 @@ class ProxyRun:
             raise
         try:
             self._install_signal_handlers()
-            relay.accept(journal)
+            relay.accept_connections(journal)
             session = await self._relay_and_record(relay, keeper, folder.path, session)
             self._followers.start(session.recording, session.uuid)
             self._metrics.start(session.recording, session.uuid, folder.path)
@@ -202,7 +202,7 @@ class ProxyRun:
 
     async def _relay_only(self, relay: Relay) -> None:
         try:
-            await relay.listen()
+            await relay.bind_listeners()
         except RouteError as wrong:
             raise UserError(wrong.message, wrong.hint) from wrong
 

@@ -303,8 +303,8 @@ def test_a_fin_in_mid_frame_releases_held_bytes():
         rest = frame(1, 0, 1, b"\x83") + frame(9, 0, 1, b"\x86")[:-1]
         editor, out = fed(plan, START + rest)
         assert out == START
-        assert b"".join(item.data for item in editor.eof(UP, 0.0)) == rest
-        assert b"".join(item.data for item in editor.eof(DOWN, 0.0)) == b""
+        assert b"".join(item.data for item in editor.feed_eof(UP, 0.0)) == rest
+        assert b"".join(item.data for item in editor.feed_eof(DOWN, 0.0)) == b""
 
 
 GARBAGE = st.lists(
@@ -334,5 +334,5 @@ def test_garbage_never_raises(frames, plan, tail, call):
             editor.tick(now / 10)
     for direction in (UP, DOWN):
         editor.feed(direction, tail, 9.0)
-        editor.eof(direction, 9.0)
+        editor.feed_eof(direction, 9.0)
     editor.take_edits()
