@@ -50,7 +50,7 @@ def drained(reader: int) -> list[Status]:
     except BlockingIOError:
         pass
     assert data.endswith(b"\n") or not data
-    return [status.decode(line) for line in data.splitlines()]
+    return [status.decode_status(line) for line in data.splitlines()]
 
 
 def test_lines_over_the_rate_limit_are_counted() -> None:
@@ -96,7 +96,7 @@ def test_the_last_line_waits_for_a_full_pipe() -> None:
     with os.fdopen(reader, "rb") as pipe:
         for line in pipe:
             heard.append(line)
-            if status.decode(line) == DONE:
+            if status.decode_status(line) == DONE:
                 break
     ending.join(10)
     assert not ending.is_alive()

@@ -110,7 +110,7 @@ def test_the_journal_contains_all_forwarded_bytes(play: Play, tmp_path: Path) ->
             await relay.stop(SECONDS)
             assert journal.close(clock(), SECONDS)
         chunks = read_all(tmp_path / "journal")
-        stats = journal.stats()
+        stats = journal.get_stats()
         assert (stats.appended, stats.lost) == (payload(chunks), 0)
         assert stats.segments > 4
         for direction in Direction:

@@ -134,12 +134,12 @@ class JournalFolder:
         if (self.path / _FOLDER_LOCK).exists() and (self.path / "session.json").exists():
             return False
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.release()
+        self.release_locks()
         self._lock, self._proxy_lock = _take_lock(self.path / _FOLDER_LOCK), _take_lock(self.path / _PROXY_LOCK)
         write_session(self.path, session)
         return True
 
-    def release(self) -> None:
+    def release_locks(self) -> None:
         """Release the locks: from now on any process that finds the folder may finish it."""
         for lock in (self._lock, self._proxy_lock):
             if lock >= 0:
@@ -209,7 +209,7 @@ class Unfinished(msgspec.Struct, frozen=True):
     """Whether a proxy or a recorder holds the journal; otherwise only `recover` will finish it."""
 
 
-def unfinished(recording: Path | None = None) -> list[Unfinished]:
+def find_unfinished(recording: Path | None = None) -> list[Unfinished]:
     """Return the sessions of this recording, or of all. Returns an empty list if the state directory is unreadable."""
     try:
         folders = list((_state_path() / "journals").iterdir())

@@ -112,11 +112,11 @@ class ProxyRun:
             keeper.kill()
             await relay.stop(0)
             journal.close(clock(), _END_SECONDS)
-            folder.release()
+            folder.release_locks()
             file_layout.delete_journal(folder.path)
             raise
         watched = CaptureState(
-            folder.path, journal.stats, lambda: _recorder_lag(keeper), lambda: folder.restore_files(session)
+            folder.path, journal.get_stats, lambda: _recorder_lag(keeper), lambda: folder.restore_files(session)
         )
         watch = asyncio.ensure_future(CaptureWatch(watched, self._console).run())
         try:
@@ -130,15 +130,15 @@ class ProxyRun:
                 self._followers.stop_now()  # of a session that was not recorded to its end
                 self._metrics.close()
                 self._delete_empty_recording(keeper.outcome, session.recording)
-                folder.release()
+                folder.release_locks()
                 self._console.close()
         return code
 
     async def _finish_recording(self, journal: Journal, keeper: RecorderKeeper, session_file: int) -> int:
         """Write the journal's end, let the recorder finish, and return the exit code."""
-        journal.end(session_file)
+        journal.append_end(session_file)
         written = await self._wait_for_disk(journal)
-        keeper.release()
+        keeper.close_wake_pipe()
         return await self._drain_recorder(keeper) if written else self._report_recorder_lag(keeper)
 
     def _delete_empty_recording(self, outcome: RecorderDone | RecorderFailed | None, path: str) -> None:
@@ -296,9 +296,9 @@ class ProxyRun:
     async def _wait_for_disk(self, journal: Journal) -> bool:
         """Wait while the disk writes. Return False if it stalls for too long, or the user interrupts again."""
         told = moved = time.monotonic()
-        before = journal.stats()
+        before = journal.get_stats()
         while not await asyncio.to_thread(journal.wait_until_written, 0.1):
-            now, stats = time.monotonic(), journal.stats()
+            now, stats = time.monotonic(), journal.get_stats()
             if (stats.position, stats.queued) != (before.position, before.queued):
                 moved, before = now, stats
             if self._leave_now.is_set() or now - moved > _STALLED_DISK_SECONDS:
@@ -312,7 +312,7 @@ class ProxyRun:
 
     async def _drain_recorder(self, keeper: RecorderKeeper) -> int:
         told, before = time.monotonic() + _QUIET_SECONDS - _DRAIN_NOTE_SECONDS, -1
-        while not await asyncio.to_thread(keeper.drain, 0.1):
+        while not await asyncio.to_thread(keeper.drain_journal, 0.1):
             if self._leave_now.is_set():
                 return self._report_recorder_lag(keeper)
             now, behind = time.monotonic(), _recorder_lag(keeper)

@@ -54,7 +54,7 @@ class RecorderKeeper(ProcessSupervisor):
     ) -> None:
         """Create a keeper; `on_status` is called on its thread.
 
-        After `release`, writing the recording is retried for `patience` seconds. Recorders inherit the descriptors
+        After `close_wake_pipe`, writing the recording is retried for `patience` seconds. Recorders inherit the descriptors
         `kept_fds` and keep them open as long as they live.
         """
         super().__init__("recorder-keeper", RestartPolicy(pauses, max_deaths_before_ready=_MAX_START_TRIES))
@@ -94,7 +94,7 @@ class RecorderKeeper(ProcessSupervisor):
             )
         return self._answer
 
-    def launch(self, timeout: float = 30.0) -> None:
+    def launch_process(self, timeout: float = 30.0) -> None:
         """Start the recorder, and wait only until the process exists or could not be created."""
         self._thread.start()
         self._launched.wait(timeout)
@@ -107,11 +107,11 @@ class RecorderKeeper(ProcessSupervisor):
             lines = []
         return lines[-1] if lines else "no answer"
 
-    def drain(self, timeout: float | None = None) -> bool:
+    def drain_journal(self, timeout: float | None = None) -> bool:
         """Wait until the whole journal is recorded; return False if it is not after `timeout` seconds."""
         return self.wait(timeout)
 
-    def release(self) -> None:
+    def close_wake_pipe(self) -> None:
         """Close the wake-up pipe: the recorder exits when it has read the journal to its end."""
         self._released_at = time.monotonic()
         with contextlib.suppress(OSError):
@@ -185,7 +185,7 @@ class RecorderKeeper(ProcessSupervisor):
 
     def _handle_line(self, line: bytes) -> None:
         try:
-            message = status.decode(line)
+            message = status.decode_status(line)
         except msgspec.DecodeError:
             return  # the last line of a recorder that was killed while writing it
         if isinstance(message, RecorderProgress):

@@ -202,7 +202,7 @@ class _RecorderLoop:
         committed_at = 0
         self._crashes.note_start()
         if self._unsaved:
-            self._commit(time.time_ns(), force=True)
+            self._commit_changes(time.time_ns(), force=True)
         while True:
             is_careful = self._crashes.careful_records > 0
             relay_lived = self._relay.is_alive  # read first, so that the relay's last records are not missed
@@ -216,7 +216,7 @@ class _RecorderLoop:
                 self._pump.tick(self._observations)
             due = now - committed_at >= _COMMIT_INTERVAL or self._is_snapshot_due(now)
             if ended or due or (is_careful and has_more):
-                self._commit(now, force=is_careful and has_more)
+                self._commit_changes(now, force=is_careful and has_more)
                 committed_at = now
             if ended:
                 break
@@ -232,7 +232,7 @@ class _RecorderLoop:
         moved = self._unsaved or self._pump.reader.position[0] != self._snapshot_segment
         return moved and now >= self._snapshot_after
 
-    def _commit(self, now: int, *, force: bool) -> None:
+    def _commit_changes(self, now: int, *, force: bool) -> None:
         """Commit everything observed since the last commit, and the journal position, in one transaction.
 
         If nothing was observed, the position moves only with `force`: reading such records again costs nothing.
@@ -244,7 +244,7 @@ class _RecorderLoop:
         position = self._pump.reader.position
         snapshot = self._save_snapshot(position, now) if self._is_snapshot_due(now) else None
         if force or frames or findings or changes.connections or changes.tasks or snapshot:
-            self._persist(lambda: self._writer.write(frames, findings, changes, position, snapshot))
+            self._write_with_retries(lambda: self._writer.write(frames, findings, changes, position, snapshot))
             self._crashes.note_commit()
             if snapshot is not None:
                 self._snapshot_segment, self._unsaved = position[0], False
@@ -254,7 +254,7 @@ class _RecorderLoop:
         for exchange, upstream in self._open_exchanges.take_due(now):
             self._report_exchange(exchange, upstream, live=True, now=now)
 
-    def _persist(self, write: Callable[[], None]) -> None:
+    def _write_with_retries(self, write: Callable[[], None]) -> None:
         """Call `write` with retries. Raises RecordingDisplaced, RetriesExhausted, PositionConflict."""
 
         def attempt() -> None:
@@ -318,7 +318,7 @@ class _RecorderLoop:
         upstreams = {connection.id: connection.upstream for connection in changes.connections}
         for exchange in changes.exchanges:
             upstream = upstreams.get(exchange.connection, "")
-            self._open_exchanges.update(exchange, upstream)
+            self._open_exchanges.update_exchange(exchange, upstream)
             if self._open_exchanges.mark_ended(exchange):
                 self._report_exchange(exchange, upstream, live=False, now=now)
 
@@ -334,7 +334,7 @@ class _RecorderLoop:
         missing = _describe_missing(
             is_clean=clean, lost=lost, last=self._last_at, begins_at=read_beginning(self._folder)
         )
-        self._persist(
+        self._write_with_retries(
             lambda: self._writer.finish(
                 self._last_at,
                 how="clean" if clean else "unclean",

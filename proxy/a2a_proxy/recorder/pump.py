@@ -75,13 +75,13 @@ class JournalPump:
         else:
             stop = min((at for at in (abandoned, until) if at is not None), default=None)
             observer.hold_rules()
-            chunks = self._read(max_bytes, stop, out)
+            chunks = self._read_records(max_bytes, stop, out)
             observer.judge_held(out)
         if chunks:
             self.last_at, self._read_at = chunks[-1].at, time.monotonic_ns()
         return bool(chunks)
 
-    def _read(self, size: int, stop: Position | None, out: list[Observation]) -> list[Chunk]:
+    def _read_records(self, size: int, stop: Position | None, out: list[Observation]) -> list[Chunk]:
         """Feed the next records to the observer and return the last batch of them."""
         most = len(out) + MOST
         last: list[Chunk] = []
