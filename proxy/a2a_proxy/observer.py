@@ -63,7 +63,7 @@ class _ObservedConnection:
         """The counters of the lost decoders."""
 
     @classmethod
-    def adopt(cls, known: Connection, shared: SessionContext) -> _ObservedConnection:
+    def adopt_recorded(cls, known: Connection, shared: SessionContext) -> _ObservedConnection:
         """Return a connection known only from the recording; it is opaque from here."""
         connection = cls(known.id, known.opened, known.facts, shared)
         connection.dialed, connection.peer, connection.how, connection.lost = (
@@ -135,24 +135,24 @@ class _RedactedSource:
         self._connection = connection
         self._redactor = redactor
 
-    def exchange(self, number: int) -> Exchange:
+    def get_exchange(self, number: int) -> Exchange:
         """Return the current state of the exchange, redacted."""
-        found = self._connection.conversation.exchange(number)
+        found = self._connection.conversation.find_exchange(number)
         assert found is not None
         return self._redactor.redact_exchange(found.snapshot())
 
     def call_of(self, number: int) -> tuple[Binding, str, int]:
         """Return the exchange's binding, operation and start time (ns)."""
-        found = self._connection.conversation.exchange(number)
+        found = self._connection.conversation.find_exchange(number)
         assert found is not None
         return found.binding, found.operation, found.started
 
     def closed_at(self, number: int) -> int:
         """Return the time the exchange closed, ns; 0 while it is open."""
-        found = self._connection.conversation.exchange(number)
+        found = self._connection.conversation.find_exchange(number)
         return found.closed if found is not None else 0
 
-    def facts(self, connection: int) -> ConnectionFacts:  # noqa: ARG002 - there is only one
+    def get_facts(self, connection: int) -> ConnectionFacts:  # noqa: ARG002 - there is only one
         """Return the addresses of the connection, redacted."""
         facts, text = self._connection.facts, self._redactor.redact_text
         return ConnectionFacts(text(facts.client), text(facts.listen), text(facts.upstream), facts.transport)
@@ -190,7 +190,7 @@ class Observer:
         try:
             self._decode_chunk(chunk, out)
         except Exception as error:  # a bug in the decoders costs one connection, not the recording
-            self.abandon(chunk.connection, chunk.at, f"{type(error).__name__}: {error}"[:300], out)
+            self.abandon_connection(chunk.connection, chunk.at, f"{type(error).__name__}: {error}"[:300], out)
 
     def _decode_chunk(self, chunk: Chunk, out: list[Observation]) -> None:
         kind = chunk.kind
@@ -234,7 +234,7 @@ class Observer:
         connection."""
         if chunk.kind is ChunkKind.END:
             self.ended = True
-            self._segments.end(chunk.at)
+            self._segments.end_session(chunk.at)
             self.judge_held(out)
             self._rules.end(chunk.at, out)
             return
@@ -361,14 +361,14 @@ class Observer:
             if type(frame) is not Frame:
                 out.append(redact.redact_finding(frame))  # type: ignore[arg-type]
                 continue
-            exchange = connection.conversation.exchange(frame.exchange) if frame.exchange else None
+            exchange = connection.conversation.find_exchange(frame.exchange) if frame.exchange else None
             if frame.event is _CARD_EVENT and isinstance(card := decode_payload(frame.payload, frame.schema), dict):
                 redact.learn_card(card)
             frame = redact.redact_frame(frame, exchange, sieved)
             if exchange is not None:
                 if frame.task_id:
-                    tasks.apply(frame, exchange)
-                segments.apply(frame, exchange, connection.facts.client)
+                    tasks.apply_frame(frame, exchange)
+                segments.apply_frame(frame, exchange, connection.facts.client)
             out.append(frame)
             if held is None:
                 rules.on_frame(frame, source, out)
@@ -390,7 +390,7 @@ class Observer:
         if held:
             self._rules.judge_block(held, out)
 
-    def changes(self) -> Changes:
+    def pop_changes(self) -> Changes:
         """Return a snapshot of everything that changed since the last call."""
         connections = self._closed_connections + [
             self._connections[number] for number in sorted(self._changed_connections)
@@ -414,7 +414,7 @@ class Observer:
             healed=[(redact.redact_text(task_id), missed) for task_id, missed in self.tasks.pop_healed_gaps()],
         )
 
-    def interrupt(self, at: int, out: list[Observation]) -> None:
+    def interrupt_session(self, at: int, out: list[Observation]) -> None:
         """End a session without an END record: the relay died.
 
         Open connections close as `proxy killed` at `at` (ns).
@@ -425,9 +425,9 @@ class Observer:
             try:
                 self._cut_open_streams(connection, at, "proxy killed", out)
             except Exception as error:  # as in `feed`
-                self.abandon(number, at, f"{type(error).__name__}: {error}"[:300], out)
+                self.abandon_connection(number, at, f"{type(error).__name__}: {error}"[:300], out)
             self.feed(Chunk(number, ChunkKind.CLOSED, Direction.TO_AGENT, at), out)
-        self._segments.end(at)
+        self._segments.end_session(at)
         self._rules.end(at, out)
 
     def tick(self, at: int, out: list[Observation]) -> None:
@@ -446,7 +446,7 @@ class Observer:
         if isinstance(card, dict):
             self._redactor.learn_card(card)
 
-    def adopt(self, connections: list[Connection], exchanges: list[Exchange], last: int, at: int) -> None:
+    def adopt_recorded(self, connections: list[Connection], exchanges: list[Exchange], last: int, at: int) -> None:
         """Continue after decoders were lost at `at` (ns).
 
         The open `connections` of a recording are opaque from here, its open `exchanges` are cut, and new exchanges are
@@ -454,25 +454,25 @@ class Observer:
         """
         self._session_context.skip_exchanges_to(last)
         for known in connections:
-            self._connections[known.id] = _ObservedConnection.adopt(known, self._session_context)
+            self._connections[known.id] = _ObservedConnection.adopt_recorded(known, self._session_context)
             self._changed_connections.add(known.id)
         self._cut_exchanges = [msgspec.structs.replace(each, closed=at, how="connection lost") for each in exchanges]
 
     def adopt_segments(self, cut: Changes, last: tuple[int, int, int], at: int) -> None:
         """Do the same for segments, interruptions and hand-offs: those in `cut` are closed, numbering continues from
         `last`."""
-        self._segments.adopt(cut, last, at)
+        self._segments.adopt_recorded(cut, last, at)
 
-    def touch(self) -> None:
-        """Mark everything that is open as changed, so that the next `changes` writes it to a recording that lacks
+    def mark_all_changed(self) -> None:
+        """Mark everything that is open as changed, so that the next `pop_changes` writes it to a recording that lacks
         it."""
         self._changed_connections |= set(self._connections)
         for connection in self._connections.values():
-            connection.conversation.touch()
-        self.tasks.touch()
-        self._segments.touch()
+            connection.conversation.mark_all_changed()
+        self.tasks.mark_all_changed()
+        self._segments.mark_open_changed()
 
-    def abandon(self, number: int, at: int, reason: str, out: list[Observation]) -> None:
+    def abandon_connection(self, number: int, at: int, reason: str, out: list[Observation]) -> None:
         """Make a connection opaque from here, with one finding: decoding it fails, or has killed the recorder."""
         if number in self._connections:
             try:

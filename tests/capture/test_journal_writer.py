@@ -296,7 +296,7 @@ for number in range(40):
     journal.append(ChunkKind.DATA, Direction.TO_AGENT, 1, number, b"x" * 900)
     journal.flush()
 assert journal.close(40)
-print(journal.stats().lost)
+print(journal.get_stats().lost)
 """
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert (result.stdout, result.stderr) == ("0\n", "")

@@ -94,7 +94,7 @@ def test_a_real_stream_follows_the_table(
         (row,) = conversation.pop_changed_exchanges()
         assert (row.how, row.half_close) == (walk.how, walk.half_close)
         assert bool(row.closed) is bool(walk.how)
-        assert (conversation.exchange(row.id) is None) is (walk.life is Life.OVER)
+        assert (conversation.find_exchange(row.id) is None) is (walk.life is Life.OVER)
         assert walk.life is life_of_ends(over[1:], row.how)
     cuts = [each for each in out if isinstance(each, Frame) and each.kind is FrameKind.CUT]
     assert len(cuts) == walk.cuts

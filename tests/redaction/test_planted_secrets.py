@@ -123,7 +123,7 @@ def run(folder: Path, lines: list[tuple[str, str]], policy: RedactionPolicy) -> 
     chunks += [replaced(chunk, 3) for chunk in stdio(of[2]).session()]
     for chunk in chunks:
         observer.feed(chunk, out)
-    changes = observer.changes()
+    changes = observer.pop_changes()
     findings = [each for each in out if type(each) is Finding]
     with (folder / "console.txt").open("w") as printed:
         console = TextConsole(printed, printed, quiet=False)

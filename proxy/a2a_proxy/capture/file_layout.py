@@ -151,7 +151,7 @@ def write_session(path: Path, session: SessionFile) -> None:
     """Replace the `session.json` of a journal's folder atomically. Raises OSError."""
     fresh = path / "session.json.new"
     with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(name_json.encode(session))
+        file.write(name_json.encode_json(session))
     os.replace(fresh, path / "session.json")
 
 
@@ -166,7 +166,7 @@ def create_journal(session: SessionFile) -> JournalFolder:
     """Create a session's folder (0700) with its `session.json` (0600) and lock it. Raises OSError."""
     path = Path(tempfile.mkdtemp(prefix=f"{session.started // 1_000_000_000}-", dir=journals_dir()))
     folder = JournalFolder(path)
-    _create_whole(path / "session.json", name_json.encode(session))
+    _create_whole(path / "session.json", name_json.encode_json(session))
     return folder
 
 
@@ -234,7 +234,7 @@ def sessions_with_journal() -> set[str]:
 def read_session(path: Path) -> SessionFile | None:
     """Return the `session.json` of a journal's folder, or None if it cannot be read."""
     try:
-        session: SessionFile = name_json.decode((path / "session.json").read_bytes(), SessionFile)
+        session: SessionFile = name_json.decode_json((path / "session.json").read_bytes(), SessionFile)
         return session
     except (OSError, msgspec.DecodeError):
         return None

@@ -153,7 +153,7 @@ class _RecorderStarter(threading.Thread):
         from a2a_proxy.follower.hook_log import log_path, open_log
 
         work = {"recording": self._session.recording, "session": self._session.uuid, "journal": str(self._folder.path)}
-        words = name_json.encode({**work, **msgspec.structs.asdict(self._followers)}).decode()
+        words = name_json.encode_json({**work, **msgspec.structs.asdict(self._followers)}).decode()
         with contextlib.suppress(OSError):  # there is no output for a message, and the recording is complete
             log = open_log(log_path(_LOG_NAME))
             try:

@@ -54,8 +54,8 @@ class RecorderKeeper(ProcessSupervisor):
     ) -> None:
         """Create a keeper; `on_status` is called on its thread.
 
-        After `close_wake_pipe`, writing the recording is retried for `patience` seconds. Recorders inherit the descriptors
-        `kept_fds` and keep them open as long as they live.
+        After `close_wake_pipe`, writing the recording is retried for `patience` seconds. Recorders inherit the
+        descriptors `kept_fds` and keep them open as long as they live.
         """
         super().__init__("recorder-keeper", RestartPolicy(pauses, max_deaths_before_ready=_MAX_START_TRIES))
         self._kept_fds = kept_fds

@@ -210,7 +210,7 @@ class _RecorderLoop:
             self._last_at = self._pump.last_at or self._last_at
             ended = self._observer.ended or not (has_more or relay_lived)
             if ended and not self._observer.ended:
-                self._observer.interrupt(self._last_at, self._observations)
+                self._observer.interrupt_session(self._last_at, self._observations)
             now = time.time_ns()
             if not (has_more or ended):
                 self._pump.tick(self._observations)
@@ -237,7 +237,7 @@ class _RecorderLoop:
 
         If nothing was observed, the position moves only with `force`: reading such records again costs nothing.
         """
-        changes = self._observer.changes()
+        changes = self._observer.pop_changes()
         frames = [o for o in self._observations if type(o) is Frame]
         findings = [o for o in self._observations if type(o) is Finding]
         self._observations = []

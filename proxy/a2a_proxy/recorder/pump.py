@@ -71,7 +71,7 @@ class JournalPump:
         if abandoned == reader.position:
             chunks = reader.read(1)
             for chunk in chunks:
-                observer.abandon(chunk.connection, chunk.at, _ABANDON_REASON, out)
+                observer.abandon_connection(chunk.connection, chunk.at, _ABANDON_REASON, out)
         else:
             stop = min((at for at in (abandoned, until) if at is not None), default=None)
             observer.hold_rules()
@@ -105,4 +105,4 @@ class JournalPump:
         """Decode records that are stored already, to restore the decoders' state; the results are dropped."""
         while self.reader.position < committed and self.decode_next([], committed):
             pass
-        self.observer.changes()
+        self.observer.pop_changes()

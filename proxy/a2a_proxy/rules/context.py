@@ -14,7 +14,7 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.bindings.stdio import NOTIFICATIONS
 from a2a_proxy.protocol.canonical import CanonicalForm
-from a2a_proxy.protocol.event import decode_payload, normalise
+from a2a_proxy.protocol.event import decode_payload, normalise_event
 from a2a_proxy.protocol.json_summary import rename_to_camel
 from a2a_proxy.protocol.request import canonical_request
 from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
@@ -149,7 +149,7 @@ class RuleContext:
         """The answer in the 1.0 form for every dialect: `{"statusUpdate": {...}}`; empty if it is not an A2A object."""
         if self._event is _UNSET:
             frame, exchange = self.frame, self.exchange
-            self._event = normalise(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
+            self._event = normalise_event(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
         found: dict[str, Any] = self._event
         return found
 

@@ -42,7 +42,7 @@ def talked(path: Path, *raw: bytes) -> Path:
             observer.feed(chunk, out)
     made = writer(path)
     frames = [each for each in out if not isinstance(each, Finding)]
-    made.write(frames, [each for each in out if isinstance(each, Finding)], observer.changes())
+    made.write(frames, [each for each in out if isinstance(each, Finding)], observer.pop_changes())
     made.finish(START)
     return path
 

@@ -31,7 +31,7 @@ class SessionRecorder:
         self._observer.judge_held(out)
         frames = [each for each in out if type(each) is Frame]
         findings = [each for each in out if type(each) is Finding]
-        self._writer.write(frames, findings, self._observer.changes())
+        self._writer.write(frames, findings, self._observer.pop_changes())
 
     def finish(self, at: int) -> None:
         """Store the end of the session at `at` (ns). Raises RecordingError."""
