@@ -25,7 +25,7 @@ ENVIRONMENTS = PEERS.parent.parent / ".peers"
 SDK = {"sdk1", "sdk03", "js"}
 OLD_SDK = {"sdk1.0": "sdk1", "sdk1.1": "sdk1"}
 """Environments of older SDKs, each with the kind whose programs run in it."""
-FRAMEWORKS = {"fasta2a", "adk", "a2akit", "agno", "pythona2a", "langgraph", "beeai", "js03"}
+FRAMEWORKS = {"fasta2a", "adk", "a2akit", "agno", "pythona2a", "langgraph", "beeai", "handler", "js03"}
 SOAK = {"phoenix", "mlflow", "traced", "chdb", "spark", *OLD_SDK}
 """Environments that are installed only on request."""
 OLD = {"0_1", "0_2", "vendor"}

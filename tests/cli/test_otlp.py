@@ -150,7 +150,7 @@ def test_unsent_spans_are_sent_once(
     assert len(received.spans()) == 3
     address = received.endpoint.removeprefix("http://")
     assert capfd.readouterr().err == f"3 calls sent to {address}\n0 calls sent to {address}\n"
-    with pytest.raises(UserError, match="takes one recording"):
+    with pytest.raises(UserError, match="only with one recording"):
         export_otlp(OtlpExportOptions(recording=path, endpoint="c", where="err", unsent=True))
 
 

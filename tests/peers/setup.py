@@ -41,6 +41,7 @@ SOAK_VENVS = {
     "sdk1.1": ("a2a-sdk[grpc,http-server]==1.1.5", "uvicorn>=0.30"),
     "pythona2a": ("python-a2a==0.5.10",),
     "beeai": ("beeai-framework[a2a]==0.1.85", "uvicorn>=0.30"),
+    "handler": ("a2a-handler[grpc]==0.4.0",),
     "langgraph": ("langgraph-cli[inmem]==0.4.40",),
     "phoenix": ("arize-phoenix==20.26.*",),
     "mlflow": ("mlflow==3.17.*",),

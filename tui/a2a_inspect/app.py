@@ -14,6 +14,7 @@ from rich.console import Console
 from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.driver import Driver
+from textual.drivers.linux_driver import LinuxDriver
 from textual.screen import Screen
 
 from a2a_inspect.data.source import RecordingSource
@@ -36,6 +37,40 @@ _FIRST_ROWS_TIMEOUT = 10.0
 _THREAD_SWITCH_INTERVAL = 0.0005
 """Seconds before a thread that runs Python lets another one run. With Python's default of 5 ms, each of the ten rows
 that one thread reads while another paints would wait that long."""
+
+
+class TerminalDriver(LinuxDriver):
+    """A driver that resumes only what was suspended, and never waits for a writer thread that has ended.
+
+    The kernel sends SIGCONT together with SIGHUP when a terminal is closed. Textual's driver then starts a second
+    writer thread, which fails at the closed terminal, and the end of the application waits for it without end.
+    """
+
+    _suspended = False
+
+    def suspend_application_mode(self) -> None:
+        """Give the terminal back, as before the process stops."""
+        self._suspended = True
+        super().suspend_application_mode()
+
+    def resume_application_mode(self) -> None:
+        """Take the terminal again if it was given back."""
+        if self._suspended:
+            self._suspended = False
+            super().resume_application_mode()
+
+    def write(self, data: str) -> None:
+        """Write to the terminal, or discard the data if the terminal is gone."""
+        if self._writes():
+            super().write(data)
+
+    def close(self) -> None:
+        """End the writer thread."""
+        if self._writes():
+            super().close()
+
+    def _writes(self) -> bool:
+        return self._writer_thread is not None and self._writer_thread.is_alive()
 
 
 class InspectApp(ThemedApp):
@@ -67,6 +102,11 @@ class InspectApp(ThemedApp):
         self._user_keymap = keymap or {}
         self._signals: tuple[signal.Signals, ...] = ()
         """Signals that end the application."""
+
+    def get_driver_class(self) -> type[Driver]:
+        """Return the driver for this terminal."""
+        driver_class = super().get_driver_class()
+        return TerminalDriver if driver_class is LinuxDriver else driver_class
 
     def on_mount(self) -> None:
         """Put the keys of the user and the signal handlers in force."""

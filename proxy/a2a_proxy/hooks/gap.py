@@ -3,11 +3,18 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from a2a_proxy.model.finding import Finding
 
 GAP_RULE = "A2A-GEN-001"
+_OLD_SUMMARY = re.compile(
+    r"\bgenerations? (\d+)(?: to (\d+))?"
+    r"|[:;(] ?(\d+)(?: to (\d+))?(?=\)| (?:came|did)\b)"
+)
+"""The missing generations in summaries of versions whose evidence does not name them: `4 after 2: 3 did not come`."""
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -30,5 +37,7 @@ def gap_of(finding: Finding) -> Gap | None:
     """Return the gap that a finding reports, or None if the finding reports none."""
     if finding.rule != GAP_RULE:
         return None
-    first, _, last = finding.evidence.get("missing", "0").partition("-")
-    return Gap(finding.task_id, int(first), int(last or first), finding)
+    first, _, last = finding.evidence.get("missing", "").partition("-")
+    if not first and (old := _OLD_SUMMARY.search(finding.summary)) is not None:
+        first, last = old[1] or old[3], old[2] or old[4]
+    return Gap(finding.task_id, int(first or 0), int(last or first or 0), finding)

@@ -149,7 +149,7 @@ def test_a_rule_is_explained_once() -> None:
     assert lines[3] == f"{rule.title} ({rule.section})"
     assert lines[4].startswith(rule.description[:40])
     rest = [line for line in lines[lines.index("ABOUT THE EXCHANGE") + 1 :] if line]
-    assert rest == ["error A2A-SCH-001 no `id`", "at id", "error A2A-SCH-001 no `id`", "at id; value: null"]
+    assert rest == ["error A2A-SCH-001 no `id`", "at id", "error A2A-SCH-001 no `id`", "at id; found: null"]
     assert finding_lines([], None) == ["(no findings about this exchange)"]
 
 

@@ -115,9 +115,10 @@ class Player(AgentExecutor):
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
-def card_for(name: str, http: str, target: str, compat: bool, description: str) -> AgentCard:
-    """The card: three 1.0 interfaces, and the same of 0.3 with `compat`."""
-    places = (("JSONRPC", f"{http}/a2a/jsonrpc"), ("HTTP+JSON", f"{http}/a2a/rest"), ("GRPC", target))
+def card_for(name: str, http: str, target: str, compat: bool, first: str, description: str) -> AgentCard:
+    """The card: three 1.0 interfaces, that of the binding `first` first, and the same of 0.3 with `compat`."""
+    places = [("JSONRPC", f"{http}/a2a/jsonrpc"), ("HTTP+JSON", f"{http}/a2a/rest"), ("GRPC", target)]
+    places.sort(key=lambda place: place[0] != first)
     versions = ("1.0", "0.3") if compat else ("1.0",)
     return AgentCard(
         name=name,
@@ -139,6 +140,7 @@ async def main() -> None:
     """Serve until killed."""
     parser = options(__doc__)
     parser.add_argument("--compat", action="store_true", help="speak A2A 0.3 as well, on the same ports")
+    parser.add_argument("--first", default="JSONRPC", metavar="BINDING", help="the binding that the card prefers")
     parser.add_argument("--name", default="sdk1 agent", help="the name in its card")
     args = parser.parse_args()
     watch_stdin(args)
@@ -147,7 +149,7 @@ async def main() -> None:
 
     def make(http: str, target: str) -> Made:
         where = args.advertise_http or http, args.advertise_grpc or target
-        card = card_for(args.name, *where, args.compat, "plays behaviours")
+        card = card_for(args.name, *where, args.compat, args.first, "plays behaviours")
         handler = Handler(
             joined,
             agent_executor=Player(joined),
@@ -155,7 +157,7 @@ async def main() -> None:
             agent_card=card,
             push_config_store=push,
             push_sender=BasePushNotificationSender(httpx.AsyncClient(), push),
-            extended_agent_card=card_for(args.name, *where, args.compat, "plays behaviours, extended"),
+            extended_agent_card=card_for(args.name, *where, args.compat, args.first, "plays behaviours, extended"),
         )
         return card, handler
 

@@ -16,9 +16,9 @@ from a2a_proxy.cli.span_options import add_span_options
 _HELP = """Write a recording, or the exchanges that match, in a FORMAT to a file or to standard output.
 
 \b
-  a2a-inspect export -o story.a2a.jsonl             write the newest recording as a cassette
-  a2a-inspect export jsonl RECORDING -f err         print the failed exchanges
-  a2a-inspect export html RECORDING -o story.html   write a report for a browser
+  a2a-inspect export -o story.a2a.jsonl            the newest as a cassette
+  a2a-inspect export jsonl RECORDING -f err        print failed exchanges
+  a2a-inspect export html RECORDING -o story.html  a report for a browser
 
 The default FORMAT is a cassette (jsonl). Matching exchanges are written completely, with their tasks and findings.
 """
