@@ -174,7 +174,6 @@ def an_event_without_its_envelope(talk: Talk) -> Iterator[Want]:
     event = call.answers[1]
     replace(event, event.value["result"])
     yield Want("A2A-SSE-004", call, event)
-    yield Want("A2A-RPC-002", call, event)
 
 
 @mutation("sdk-1.x-rest", "js-three-bindings")

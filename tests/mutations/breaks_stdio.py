@@ -220,7 +220,7 @@ def an_event_after_the_end(talk: Talk) -> Iterator[Want]:
     """The last event is sent again."""
     call = _stream(talk)
     call.answers.append(call.answers[-1].again())
-    yield Want("A2A-STDIO-010")
+    yield Want("A2A-STDIO-010", call)
 
 
 @mutation(SAMPLE)
@@ -228,7 +228,7 @@ def two_responses(talk: Talk) -> Iterator[Want]:
     """To a unary call."""
     call, answer = _answer(talk)
     call.answers.append(answer.again())
-    yield Want("A2A-STDIO-011")
+    yield Want("A2A-STDIO-011", call)
 
 
 @mutation(SAMPLE)

@@ -10,6 +10,7 @@ Entry points:
 - `canonical_form`: the form in which messages are compared, matched and replayed
 - `decoded`: a payload as JSON values
 - `describe`: one-line descriptions of frames
+- `extensions`: known extensions and their content in words (package)
 
 Bindings, events, tasks:
 - `bindings`: one decoder per binding (package)

@@ -8,6 +8,7 @@ from typing import Any
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.protocol.event import decode_payload, normalise
+from a2a_proxy.protocol.extensions.uses import EXTENSIBLE_KINDS, ExtensionUse, find_extensions
 
 _MAX_UNDECODED = 64 << 10
 """Maximum number of bytes returned of an undecoded payload."""
@@ -22,6 +23,13 @@ def readable_payload(frame: Frame, exchange: Exchange | None) -> Any:
     except (ValueError, TypeError, RecursionError):
         value = None  # truncated, or nested too deeply
     return frame.payload[:_MAX_UNDECODED].decode("utf-8", "replace") if value is None else value
+
+
+def find_frame_extensions(frame: Frame, exchange: Exchange) -> list[ExtensionUse]:
+    """Return the known extensions in a request, answer or event."""
+    if frame.kind not in EXTENSIBLE_KINDS:
+        return []
+    return find_extensions(readable_payload(frame, exchange), exchange.extensions)
 
 
 def _decode_value(frame: Frame, exchange: Exchange | None) -> Any:

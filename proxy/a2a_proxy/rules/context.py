@@ -12,6 +12,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import Headers
+from a2a_proxy.protocol.bindings.jsonrpc import NOTE_BARE
 from a2a_proxy.protocol.bindings.stdio import NOTIFICATIONS
 from a2a_proxy.protocol.canonical import CanonicalForm
 from a2a_proxy.protocol.event import decode_payload, normalise
@@ -137,7 +138,7 @@ class RuleContext:
         """Path of `body` in the payload, with a trailing dot if it is not empty."""
         if self.frame.schema.endswith(f"@{MEDIA_SCHEMA_SET}"):
             return "message." if self.frame.direction is Direction.TO_AGENT else "event."
-        return f"{self._body_member}." if self.is_enveloped else ""
+        return f"{self._body_member}." if self.is_enveloped and not self.is_bare_event else ""
 
     @property
     def _body_member(self) -> str:
@@ -210,6 +211,11 @@ class RuleContext:
     def is_notification(self) -> bool:
         """Whether the frame is a notification instead of a response (manual/protocol.md "Stdio streams")."""
         return self.frame.note in NOTIFICATIONS and self.exchange.binding is Binding.STDIO
+
+    @property
+    def is_bare_event(self) -> bool:
+        """Whether the frame is an event of a JSON-RPC stream that lacks its envelope."""
+        return self.frame.note.startswith(NOTE_BARE) and self.exchange.binding is Binding.JSONRPC
 
     @property
     def is_v1(self) -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
-from support_conversation import TO_AGENT, TO_CLIENT, Grpc, Http, frame, play
+from support_conversation import TO_AGENT, TO_CLIENT, Grpc, Http, frame, play, play_bytewise
 from support_messages import artifact, ask, old_ask, status, task
 
 
@@ -416,3 +416,19 @@ def test_over_http2() -> None:
         ("END", "NONE"),
     ]
     assert (played.exchange.binding, played.exchange.http_version, played.exchange.how) == ("jsonrpc", "2", "complete")
+
+
+def test_bare_results_of_a_stream_are_events() -> None:
+    """Events without their JSON-RPC envelope are decoded and noted; other JSON is not."""
+    script = Http().call("message/stream", {"message": {}}).stream()
+    script.event({"kind": "task", "id": "t1", "contextId": "c1", "status": {"state": "working"}})
+    script.chunk(b'event: x\ndata: {"kind":"status-update","taskId":"t1","status":{"state":"completed"}}\n\n')
+    played = play_bytewise(script.event({"hello": 1}).done())
+
+    assert [(each.kind.name, each.event.name, each.task_id, each.note) for each in played.frames[1:4]] == [
+        ("EVENT", "TASK", "t1", "without envelope"),
+        ("EVENT", "STATUS", "t1", "without envelope, event: x"),
+        ("UNDECODABLE", "NONE", "", "not JSON-RPC"),
+    ]
+    exchange = played.exchanges[0]
+    assert (exchange.events, exchange.dialect, exchange.error) == (2, Dialect.V0_3, "events without JSON-RPC envelope")

@@ -11,6 +11,10 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.recheck import recheck_session
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
+from a2a_proxy.rules.examples.conversation import http, json_text, rpc, rpc_stream
+from a2a_proxy.rules.examples.objects import artifact, send, snapshot, status, task
+from a2a_proxy.rules.examples.pipe import pipe_call, pipe_response, pipe_script
+from a2a_proxy.rules.examples.script import Script
 from support_mutations import SAMPLES, chunks, loaded
 from support_rules import record
 from support_thin import thin
@@ -38,5 +42,50 @@ def test_rechecking_a_rule_example_finds_the_same(rule: Rule, tmp_path: Path) ->
 def test_rechecking_a_sample_finds_the_same(sample: str, tmp_path: Path) -> None:
     """The bytes of real conversations: what their rules say as they pass, they say over the recording."""
     live = record(tmp_path / "r.db", chunks(loaded(sample)))
+    with Recording(tmp_path / "r.db") as recording:
+        assert checked(recording) == in_order(live)
+
+
+GET = {"id": "t1"}
+DONE = status("COMPLETED", second=1)
+STREAM = rpc_stream("SendStreamingMessage", send(), snapshot(), DONE)
+LISTED = {"tasks": [task("WORKING", second=5)], "nextPageToken": "", "pageSize": 50, "totalSize": 1}
+PIPE = (pipe_call("SendStreamingMessage", send(), id=7), pipe_response(snapshot(), id=7), pipe_response(DONE, id=7))
+PAGE = http(
+    "POST",
+    "/",
+    json_text({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": GET}),
+    headers={"Content-Type": "application/json"},
+    answer="<html></html>",
+    media="text/html",
+)
+
+
+def get(generation: str, second: int) -> Script:
+    return rpc("GetTask", GET, task(second=second, generation=generation), version="1.1")
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (PAGE, "A2A-HTTP-002 #1"),
+        (rpc_stream("SendStreamingMessage", send(), json_text(snapshot()), json_text(DONE)), "A2A-SSE-004 #1"),
+        (STREAM + rpc("GetTask", GET, task("COMPLETED", second=1, artifacts=[artifact()])), "A2A-ART-006 #2"),
+        (get("7", 1) + get("5", 9), "A2A-STATE-009 #2"),
+        (rpc("tasks/foo", GET, {"done": True}) + rpc("GetTask", GET, task()), "A2A-RPC-011 #1"),
+        (rpc("tasks/foo", GET, task()), "A2A-RPC-011 #1"),
+        (STREAM + rpc("ListTasks", {}, LISTED), "A2A-STATE-001 #2"),
+        (pipe_script(*PIPE, pipe_response(status("FAILED", second=2), id=7)), "A2A-STATE-001 #2"),
+        (pipe_script(*PIPE, pipe_response(status("WORKING", second=2), id=7)), "A2A-STDIO-010 #2"),
+        (
+            pipe_script(pipe_call("GetTask", GET), pipe_response(task()), pipe_response(task())),
+            "A2A-STDIO-011 #2",
+        ),
+    ],
+)
+def test_a_fault_beyond_one_frame_is_found_again(script: Script, expected: str, tmp_path: Path) -> None:
+    """Live and in the recording, in the exchange that it breaks."""
+    live = record(tmp_path / "r.db", script.chunks())
+    assert expected in [f"{each.rule} #{each.exchange}" for each in live]
     with Recording(tmp_path / "r.db") as recording:
         assert checked(recording) == in_order(live)

@@ -240,6 +240,32 @@ def test_summaries_use_the_singular() -> None:
     assert "the content of 1 update (" in found
 
 
+WHOLE = rpc_stream("SendStreamingMessage", send(), snapshot(), status("COMPLETED", second=1))
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        (WHOLE, ["A2A-ART-006"]),
+        (rpc_stream("SendStreamingMessage", send(), snapshot(), chunk("a"), status("COMPLETED", second=1)), []),
+        (rpc_stream("SendStreamingMessage", send(), snapshot(artifacts=[artifact()]), status("COMPLETED")), []),
+        (rpc_stream("SendStreamingMessage", send(), snapshot(), "{}", status("COMPLETED", second=1)), []),
+        (rpc_stream("SubscribeToTask", {"id": "t1"}, snapshot("WORKING"), status("COMPLETED", second=1)), []),
+        (rpc("SendMessage", send(), snapshot("COMPLETED", second=1)), []),
+        (rpc_stream("SendStreamingMessage", send(), snapshot(), finish="cut"), []),
+    ],
+)
+def test_an_artifact_that_no_event_carried(before: Script, expected: list[str]) -> None:
+    """Only a stream that shows the task from its creation to its end proves it."""
+    script = before + rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1, artifacts=[artifact("a")]))
+    assert [each.rule for each in findings(script) if each.rule == "A2A-ART-006"] == expected
+
+
+def test_an_artifact_that_no_event_carried_is_reported_once() -> None:
+    read = rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1, artifacts=[artifact()]))
+    assert len([each for each in findings(WHOLE + read + read) if each.rule == "A2A-ART-006"]) == 1
+
+
 @EVERY
 def test_the_full_text_after_its_chunks(binding: str) -> None:
     """Appended, it is there twice; in place of the chunks it is right; short texts may repeat by chance."""

@@ -124,7 +124,7 @@ def test_an_invalid_json_event_is_reported_once(data: str) -> None:
         ("RPC-002", get({"id": 1, "result": task()}), ["error"]),
         ("RPC-002", get({"jsonrpc": 2.0, "id": 1, "result": task()}), ["error"]),
         ("RPC-002", get(task()), ["error"]),
-        ("RPC-002", stream(snapshot(), event(json_text(status("COMPLETED", second=1)))), ["error"]),
+        ("RPC-002", stream(snapshot(), event(json_text(status("COMPLETED", second=1)))), []),
         ("RPC-002", get({"detail": "no key"}, status=401), []),
         ("RPC-002", get({"jsonrpc": "1.0", "id": 1, "error": rpc_error(-32603)}, status=500), ["error"]),
         ("RPC-008", get(OK | {"error": rpc_error(-32603)}), ["error"]),
@@ -402,3 +402,27 @@ def test_a_scalar_response_is_flagged(answer: str) -> None:
 def test_a_result_without_its_wrapper_is_reported_once(result: Any) -> None:
     for script in (rpc("SendMessage", send(), result), stream(snapshot(), result, status("COMPLETED", second=1))):
         assert [each.rule for each in findings(script)] == ["A2A-SCH-004"]
+
+
+TASK_SHAPE = snapshot("COMPLETED")
+READ = rpc("tasks/get", {"id": "t1"}, error=rpc_error(-32001), version="")
+UNKNOWN = rpc("Foo", {}, {"x": 1}, version="")
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (UNKNOWN, []),
+        (UNKNOWN + READ, ["#1/1 high"]),
+        (UNKNOWN + UNKNOWN + READ, ["#1/1 high"]),
+        (READ + UNKNOWN, ["#2/1 high"]),
+        (fetch_card() + UNKNOWN, ["#2/1 high"]),
+        (rpc("message/Send", send(), TASK_SHAPE, version=""), ["#1/1 low"]),
+        (rpc("orders/get", {}, {"id": "7", "status": {"state": "open"}}, version=""), []),
+        (rpc("Foo", {}, {"x": 1}, target="/rpc", version="") + READ, []),
+        (rpc("Foo", {}, error=rpc_error(-32602), version="") + READ, []),
+    ],
+)
+def test_an_unknown_method_is_reported_once_the_path_is_known(script: Script, expected: list[str]) -> None:
+    found = [each for each in findings(script) if each.rule == "A2A-RPC-011"]
+    assert [f"#{each.exchange}/{each.seq} {each.confidence}" for each in found] == expected

@@ -250,3 +250,28 @@ def test_a_second_error_is_not_flagged_as_an_end() -> None:
     found = [each.rule for each in findings(rest(WORKING, FAILED, FAILED))]
     assert found.count("A2A-STREAM-022") == 1
     assert found.count("A2A-SSE-008") == 1
+
+
+def test_a_stream_of_bare_results_has_one_finding() -> None:
+    """They are decoded as the events that they are, so all other rules judge them."""
+    bare = [json_text(each) for each in (snapshot(), status("WORKING", second=1), status("COMPLETED", second=2))]
+    found = findings(rpc_stream("SendStreamingMessage", send(), *bare, headers={"Accept": "text/event-stream"}))
+    assert [(each.rule, each.seq, each.task_id) for each in found] == [("A2A-SSE-004", 1, "t1")]
+
+
+def test_faults_of_bare_results_are_found() -> None:
+    bare = [json_text(each) for each in (snapshot(), status("FAILED", second=1), status("COMPLETED", second=2))]
+    found = findings(rpc_stream("SendStreamingMessage", send(), *bare, headers={"Accept": "text/event-stream"}))
+    assert {each.rule for each in found} == {"A2A-SSE-004", "A2A-STATE-001", "A2A-STREAM-005"}
+
+
+def test_an_event_that_is_no_result_has_one_finding() -> None:
+    script = rpc_stream(
+        "SendStreamingMessage",
+        send(),
+        snapshot(),
+        '{"hello":1}',
+        status("COMPLETED", second=1),
+        headers={"Accept": "text/event-stream"},
+    )
+    assert [each.rule for each in findings(script)] == ["A2A-SSE-004"]

@@ -433,6 +433,49 @@ def test_late_webhooks_are_not_flagged() -> None:
     assert not numbers(done + ended + pushed)
 
 
+def read(generation: str, state: str = "WORKING", second: int = 9, **params: str) -> Script:
+    shown = task(state, second=second, generation=generation)
+    return rpc("GetTask", {"id": "t1"} | params, shown, version="1.1")
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        (read("7") + read("5"), {"A2A-STATE-009"}),
+        (read("7", "SUBMITTED", 1) + read("5"), {"A2A-STATE-009"}),
+        (read("7", "COMPLETED", 1) + read("5"), {"A2A-STATE-009"}),
+        (read("7") + read("5", currentGeneration="7"), {"A2A-GEN-011"}),
+        (read("5") + read("7"), set()),
+        (read("7", second=1) + read("7", second=1), set()),
+    ],
+)
+def test_a_lower_generation_is_stale_whatever_the_timestamps_say(script: Script, expected: set[str]) -> None:
+    assert {each.rule for each in findings(script)} == expected
+
+
+def list_of(state: str, second: int) -> Script:
+    listed = {"tasks": [task(state, second=second)], "nextPageToken": "", "pageSize": 50, "totalSize": 1}
+    return rpc("ListTasks", {}, listed)
+
+
+@pytest.mark.parametrize(
+    ("answers", "expected"),
+    [
+        ([list_of("WORKING", 5)], ["A2A-STATE-001 error"]),
+        ([list_of("WORKING", 5)] * 2, ["A2A-STATE-001 error"]),
+        ([list_of("FAILED", 0)], ["A2A-STATE-001 error"]),
+        ([list_of("WORKING", 0)], ["A2A-STATE-009 warning"]),
+        ([list_of("COMPLETED", 5)], []),
+    ],
+)
+def test_a_list_shows_an_ended_task_in_another_state(answers: list[Script], expected: list[str]) -> None:
+    """As GetTask does."""
+    script = rpc("SendMessage", send(), snapshot("COMPLETED", second=1))
+    for each in answers:
+        script += each
+    assert [f"{each.rule} {each.severity.name.lower()}" for each in findings(script)] == expected
+
+
 # --- repetition ---------------------------------------------------------------------------------------------------
 
 

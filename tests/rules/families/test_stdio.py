@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.conversation import fetch_card, json_text
 from a2a_proxy.rules.examples.objects import card, reply, send, snapshot, status, task
 from a2a_proxy.rules.examples.pipe import (
@@ -328,3 +329,29 @@ def test_0_3_needs_no_version() -> None:
         )
         == []
     )
+
+
+STREAM = (
+    pipe_call("SendStreamingMessage", send(), id=7),
+    pipe_response(snapshot(), id=7),
+    pipe_response(status("COMPLETED", second=1), id=7),
+)
+ONE_CALL = (pipe_call("GetTask", {"id": "t1"}, id=7), pipe_response(task(), id=7))
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ((*STREAM, pipe_response(status("WORKING", second=2), id=7)), {"A2A-STDIO-010 #2"}),
+        (
+            (*STREAM, pipe_response(status("FAILED", second=2), id=7)),
+            {"A2A-STDIO-010 #2", "A2A-STATE-001 #2"},
+        ),
+        ((*STREAM, pipe_response(status("COMPLETED", second=1), id=7)), {"A2A-STDIO-010 #2"}),
+        ((*ONE_CALL, pipe_response(task(), id=7)), {"A2A-STDIO-011 #2"}),
+        ((*ONE_CALL, *ONE_CALL, pipe_response(task(), id=7)), {"A2A-STDIO-011 #3"}),
+    ],
+)
+def test_a_late_response_is_reported_in_its_call(steps: tuple[PipeAction, ...], expected: set[str]) -> None:
+    found = findings(pipe_script(*steps))
+    assert {f"{each.rule} #{each.exchange}" for each in found if each.severity is Severity.ERROR} == expected

@@ -20,6 +20,19 @@ _MAX_REDIRECTS = 5
 _SAVE_HINT = "fetch the card with your own client and check the file: curl ... | a2a-inspect card -"
 
 
+class _Response(aiohttp.ClientResponse):
+    """A response that keeps the client's address: its connection is released before a short body is read."""
+
+    client = ""
+    """The client's host; empty before the request is sent."""
+
+    async def start(self, connection: aiohttp.connector.Connection) -> aiohttp.ClientResponse:
+        """Read the head of the response."""
+        if connection.transport is not None:
+            self.client = connection.transport.get_extra_info("sockname")[0]
+        return await super().start(connection)
+
+
 async def fetch_card(address: str) -> list[CardResponse]:
     """Return the responses to the requests for a card, in order; the last one has a JSON object.
 
@@ -33,7 +46,9 @@ async def fetch_card(address: str) -> list[CardResponse]:
     timeout = aiohttp.ClientTimeout(total=None)
     headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": USER_AGENT}
     responses: list[CardResponse] = []
-    async with aiohttp.ClientSession(timeout=timeout, headers=headers, cookie_jar=aiohttp.DummyCookieJar()) as http:
+    async with aiohttp.ClientSession(
+        timeout=timeout, headers=headers, cookie_jar=aiohttp.DummyCookieJar(), response_class=_Response
+    ) as http:
         for path in paths:
             responses.append(await _fetch(http, url if path == url.path else url.with_path(path).with_query(url.query)))
             if responses[-1].is_object:
@@ -127,9 +142,9 @@ async def _read_response(response: aiohttp.ClientResponse, url: URL) -> CardResp
             f"{printable_url(url)} answers with more than 1 MiB: this is not an agent card",
             "name the URL of the card itself",
         )
-    return CardResponse(
-        printable_url(url), url.path, response.status, response.reason or "", tuple(response.raw_headers), body
-    )
+    client = response.client if isinstance(response, _Response) else ""
+    headers = tuple(response.raw_headers)
+    return CardResponse(printable_url(url), url.path, response.status, response.reason or "", headers, body, client)
 
 
 def _follow_redirect(url: URL, target: str) -> URL:

@@ -21,6 +21,8 @@ class CardResponse(msgspec.Struct, frozen=True):
     headers: Headers
     body: bytes
     """The body without transfer and content encoding."""
+    client: str = ""
+    """The host from which the card was requested; empty if it was not fetched."""
 
     @property
     def is_object(self) -> bool:

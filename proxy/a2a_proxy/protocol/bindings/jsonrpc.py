@@ -22,11 +22,12 @@ from a2a_proxy.protocol.dialect import (
 from a2a_proxy.protocol.errors import GENERATION_MISMATCH, error_line, message_with_generations, rpc_reason
 from a2a_proxy.protocol.json_shapes import (
     UNREADABLE_ERRORS,
-    Envelope,
     ErrorShape,
     ParamsShape,
+    ResultShape,
     decode_envelope,
     decode_params,
+    decode_result,
 )
 from a2a_proxy.protocol.json_summary import (
     expected_generations,
@@ -65,6 +66,8 @@ _decode_response = msgspec.json.Decoder(_ResponseShape).decode
 _decode_batch = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _decode_error = msgspec.json.Decoder(ErrorShape).decode
 
+NOTE_BARE = "without envelope"
+"""First part of the note of an event that is a result without its JSON-RPC envelope."""
 _RESPONSE, _EVENT, _NO_EVENT = FrameKind.RESPONSE, FrameKind.EVENT, EventKind.NONE
 _EVENT_ANSWERS = frozenset({ResponseKind.SEND, ResponseKind.TASK, ResponseKind.STREAM})
 
@@ -270,7 +273,7 @@ def read_one_response(
         _read_odd_response(call, body, kind, out, note, framing)
         return
     if call.guessed:
-        _correct_dialect(call, envelope)
+        _correct_dialect(call, result)
     if summary[6] and exchange.dialect is Dialect.V1_0:
         exchange.dialect = Dialect.V1_1
     call.emit(out, TO_CLIENT, kind, body, JSON, summary, (rpc_id, 0, note, framing))
@@ -282,13 +285,13 @@ _OTHER_ANSWER_OPERATIONS = frozenset(
 """Operations whose result is neither a Task nor a Message."""
 
 
-def _correct_dialect(call: RpcExchange, envelope: Envelope) -> None:
+def _correct_dialect(call: RpcExchange, result: ResultShape) -> None:
     """Correct a guessed dialect from the first response."""
     exchange = call.exchange
-    if envelope.result is None or not exchange.operation:
+    if not exchange.operation:
         return
     call.guessed = False
-    exchange.dialect = correct_guess(exchange.dialect, dialect_of_result(envelope.result, exchange.method))
+    exchange.dialect = correct_guess(exchange.dialect, dialect_of_result(result, exchange.method))
     call.link.shared.learn_dialect(call.link.facts.upstream, exchange.dialect)
 
 
@@ -314,13 +317,13 @@ def _read_odd_response(call: RpcExchange, body: ByteSpan, kind: FrameKind, out: 
     try:
         shape = _decode_response(body.data)
     except UNREADABLE_ERRORS:
-        _emit_without_envelope(call, body, kind, out, framing)
+        _emit_without_envelope(call, body, kind, out, note, framing)
         return
     if shape.error and not (kind is _RESPONSE and _is_server_error(call, shape)):
         _emit_error(call, body, _decode_odd_error(bytes(shape.error)), text_of_id(shape.id), out, note, framing)
         return
     if not shape.jsonrpc and not shape.result:
-        _emit_without_envelope(call, body, kind, out, framing)
+        _emit_without_envelope(call, body, kind, out, note, framing)
         return
     rpc_id = text_of_id(shape.id)
     result = _decode_untyped(bytes(shape.result)) if shape.result else None
@@ -353,9 +356,33 @@ def _decode_odd_error(data: bytes) -> ErrorShape:
         return ErrorShape(message=value if isinstance(value, str) else "the error is not a JSON-RPC error object")
 
 
-def _emit_without_envelope(call: RpcExchange, body: ByteSpan, kind: FrameKind, out: Out, framing: str) -> None:
+def _emit_without_envelope(
+    call: RpcExchange, body: ByteSpan, kind: FrameKind, out: Out, note: str, framing: str
+) -> None:
+    if kind is _EVENT and call.exchange.operation and _emit_bare_event(call, body, out, note, framing):
+        return
     if kind is _RESPONSE and call.exchange.binding is not Binding.STDIO:
         other.read_response(call, body, out)
     else:
         detail = make_detail(note="not JSON-RPC", framing=framing)
         call.emit(out, TO_CLIENT, FrameKind.UNDECODABLE, body, "text", NO_SUMMARY, detail)
+
+
+def _emit_bare_event(call: RpcExchange, body: ByteSpan, out: Out, note: str, framing: str) -> bool:
+    """Emit an event that is a result without its envelope; return whether it is one. The call fails, because clients
+    read `result`."""
+    try:
+        result = decode_result(body.data)
+        summary = summarise(result, streaming=True)
+    except UNREADABLE_ERRORS:
+        return False
+    if summary[0] in (_NO_EVENT, EventKind.UNKNOWN):
+        return False
+    if call.guessed:
+        _correct_dialect(call, result)
+    if summary[6] and call.exchange.dialect is Dialect.V1_0:
+        call.exchange.dialect = Dialect.V1_1
+    call.fail(call.exchange.status, "events without JSON-RPC envelope")
+    detail = make_detail(note=f"{NOTE_BARE}, {note}" if note else NOTE_BARE, framing=framing)
+    call.emit(out, TO_CLIENT, _EVENT, body, JSON, summary, detail)
+    return True

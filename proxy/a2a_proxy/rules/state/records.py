@@ -118,6 +118,8 @@ class TaskRecord(
     """Time of the first terminal state, ns; 0 if there is none yet."""
     terminal_in: int = 0
     """The exchange that showed that state."""
+    is_fully_streamed: bool = False
+    """Whether the stream that created the task was recorded to a terminal state."""
     generation: int = 0
     """Highest generation seen."""
     numbered: str = ""

@@ -70,6 +70,7 @@ def apply_state(record: ExchangeRecord, frame: Frame, task: TaskRecord, gate_res
         flags |= _TERMINAL_FLAG
         record.terminal = record.terminal or frame.at
         _end_artifacts(record, task)
+        task.is_fully_streamed = task.is_fully_streamed or _has_shown_all(record, task)
     elif state in INTERRUPTED:
         flags |= _INTERRUPTED_FLAG
     if frame.final:
@@ -128,6 +129,8 @@ def _advance_sequence(
         if states[index][1] == state:
             record.position, record.dropped = index, task.dropped
             return 0
+    if frame.event is _TASK_EVENT and not record.is_streaming and 0 < frame.generation < task.generation:
+        return _STALE_FLAG if 0 < task.terminal < record.started and state not in TERMINAL else 0
     if task.terminal:
         return _apply_after_terminal(record, frame, task, before, summary)
     if here < len(states) - 1 and state not in TERMINAL:
@@ -223,6 +226,11 @@ def apply_agent_message(record: ExchangeRecord, frame: Frame, task: TaskRecord, 
 
 
 # --- artifacts ----------------------------------------------------------------------------------------------------
+
+
+def _has_shown_all(record: ExchangeRecord, task: TaskRecord) -> bool:
+    """Whether this stream has carried all events of the task: it created the task, and each event was readable."""
+    return record.is_streaming and task.created_by == record.id and not record.unreadable_at
 
 
 def _end_artifacts(record: ExchangeRecord, task: TaskRecord) -> None:

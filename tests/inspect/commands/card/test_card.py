@@ -12,11 +12,15 @@ from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
+import msgspec
 import pytest
 from aiohttp import web
 from junitparser import JUnitXml
 
-from a2a_inspect.commands.card.judge import card_rules
+from a2a_inspect.commands.card.judge import card_rules, judge_card
+from a2a_inspect.commands.card.source import CardSource
+from a2a_proxy.cli.card.fetch import fetch_card
+from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.examples.conversation import rpc_error
 from a2a_proxy.rules.examples.objects import Json, card
@@ -105,7 +109,7 @@ async def test_a_url_also_runs_the_rules_about_the_response(tmp_path: Path) -> N
     done = await check_served(tmp_path, lambda port: served_card(port, "JSONRPC"))
     assert (done.code, done.err) == (0, "")
     assert f'{PATH}: card "Example" 1.0.0, A2A 1.0, 1 interface, 1 skill' in done.lines[0]
-    assert "30 rules ran: CARD 001-008 010 012 014-018, " in done.out
+    assert "31 rules ran: CARD 001-008 010 012 014-018 020, " in done.out
     done = await check_served(tmp_path, lambda _: card(), "--format", "json", ETag="", **{"Content-Type": "text/plain"})
     assert {"A2A-CARD-002", "A2A-CARD-010"} <= set(findings(done))
 
@@ -119,12 +123,30 @@ async def test_the_older_path_is_noted(tmp_path: Path) -> None:
     assert "A2A-CARD-001" in findings(done)
 
 
+async def test_the_address_of_the_client_is_known(tmp_path: Path) -> None:
+    """On the agent's machine its loopback URLs are right; on another machine they lead nowhere."""
+    done = await check_served(tmp_path, lambda _: OLD_CARD, "--format", "json")
+    assert "A2A-CARD-020" not in findings(done)
+
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.json_response(OLD_CARD)
+
+    async with http_agent(answer) as port:
+        (response,) = await fetch_card(f"http://127.0.0.1:{port}")
+    assert response.client == "127.0.0.1"
+    far = msgspec.structs.replace(response, client="192.0.2.7")
+    found = judge_card(CardSource("", [far], True), card_rules(fetched=True), Redactor(b"k" * 32), now=1)
+    assert [each.summary for each in found if each.rule == "A2A-CARD-020"] == [
+        'the card names the JSONRPC interface "http://localhost:8000/", which a client on another machine cannot reach'
+    ]
+
+
 def test_rules_that_need_a_session_are_not_run() -> None:
     """Each rule of the family that a card alone can show runs, and none that compares it with other traffic."""
     fetched, read = card_rules(fetched=True), card_rules(fetched=False)
     family = {ident for ident in all_rules() if ident.startswith("A2A-CARD-")}
-    assert family - set(fetched) == {"A2A-CARD-009", "A2A-CARD-011", "A2A-CARD-019", "A2A-CARD-020"}
-    assert set(fetched) - set(read) == {"A2A-CARD-001", "A2A-CARD-002", "A2A-CARD-010"}
+    assert family - set(fetched) == {"A2A-CARD-009", "A2A-CARD-011", "A2A-CARD-019"}
+    assert set(fetched) - set(read) == {"A2A-CARD-001", "A2A-CARD-002", "A2A-CARD-010", "A2A-CARD-020"}
     assert {each.partition("-")[2][:4] for each in fetched} == {"CARD", "HTTP", "RPC-", "SCH-", "STDI"}
 
 

@@ -59,7 +59,8 @@ def judge_card(source: CardSource, rules: dict[str, Rule], redactor: Redactor, n
 def _conversation(responses: list[CardResponse], now: int) -> Iterator[Chunk]:
     """Yield each request with its response on one connection, in the form in which the relay writes them."""
     up, down = Direction.TO_AGENT, Direction.TO_CLIENT
-    yield Chunk(1, ChunkKind.OPEN, up, now, msgspec.json.encode(ConnectionFacts("", "", "agent")))
+    client = f"{responses[-1].client}:0"
+    yield Chunk(1, ChunkKind.OPEN, up, now, msgspec.json.encode(ConnectionFacts(client, "", "agent")))
     yield Chunk(1, ChunkKind.DIALED, up, now, msgspec.json.encode(DialFacts("agent", peer="agent")))
     for each in responses:
         # A card may have any path, but only at these a response without a card is judged as one.

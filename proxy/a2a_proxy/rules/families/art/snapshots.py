@@ -15,6 +15,7 @@ from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, st
 from a2a_proxy.rules.facts.naming import event_phrase, object_prefix
 from a2a_proxy.rules.facts.partial_decode import NO_PARTS, PartsSummary, add_parts, decode_artifacts
 from a2a_proxy.rules.state.records import TaskRecord
+from a2a_proxy.rules.state.state_sequence import MAX_ARTIFACTS
 
 _TWO_CHUNKS = 3
 """Occurrences of `"artifact` in a payload with the member `artifacts` and two `artifactId`."""
@@ -91,14 +92,15 @@ def _find_duplicate_ids(artifacts: Any, place: str) -> Iterator[RuleFinding]:
 def not_streamed(context: RuleContext) -> Iterator[RuleFinding]:
     """A finished Task, at the end of its stream or returned by a later GetTask, lacks an artifact that was streamed, or
     has it with other content than the updates of one stream from its first update to the end of the task. Compared are
-    all text joined, the size of raw content, and the number of other parts.
+    all text joined, the size of raw content, and the number of other parts. Or GetTask returns an artifact that no
+    event has carried, although the stream that created the task was recorded to its end.
 
     A chunk was lost, duplicated or reordered, so a client that followed the stream holds another result than one that
     calls GetTask. The agent must send every chunk once and in order, and a proxy in front of it must forward them so.
     The client should call GetTask and use that artifact.
     """
     frame, known = context.frame, context.task
-    if known is None or not known.artifacts or not known.terminal or frame.redacted or frame.truncated:
+    if known is None or not known.terminal or frame.redacted or frame.truncated:
         return
     if not context.record.terminal or (context.record.is_streaming and not context.has_flag(FrameFlag.LATER)):
         return
@@ -106,6 +108,8 @@ def not_streamed(context: RuleContext) -> Iterator[RuleFinding]:
     if not context.record.is_streaming and (
         context.operation != "GetTask" or request_snapshot is None or not request_snapshot.terminal
     ):
+        return
+    if not known.artifacts and not known.is_fully_streamed:
         return
     shown = {each.artifact_id: add_parts(NO_PARTS, each.pieces) for each in decode_artifacts(frame)}
     place = f"{context.root}{object_prefix(frame, context.is_v1, context.operation)}artifacts"
@@ -131,6 +135,13 @@ def not_streamed(context: RuleContext) -> Iterator[RuleFinding]:
                 f"{_describe_content(now, crc=crc)}{lost}"
             )
             yield RuleFinding(summary=told, path=place, value=name, follows=follows)
+    if known.is_fully_streamed and not context.record.is_streaming and len(known.artifacts) < MAX_ARTIFACTS:
+        for name in shown:
+            if name and name not in known.artifacts:
+                lost, follows = _missed_event(known, known.created_by)
+                told = f"artifact {name} of task {known.task_id} is in {event_phrase(frame)}"
+                told += f", but in no event of its stream{lost}"
+                yield RuleFinding(summary=told, path=place, value=name, follows=follows)
 
 
 def _missed_event(task: TaskRecord, stream: int) -> tuple[str, str]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Actor, Severity
+from a2a_proxy.model.frame import EventKind
 from a2a_proxy.protocol.errors import RPC_REASONS, RPC_REASONS_0_1
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ENVELOPE, Dialects, EvidenceScope, FrameFlag, HookPoint
@@ -13,9 +15,11 @@ from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_error
 from a2a_proxy.rules.examples.objects import send, snapshot
 from a2a_proxy.rules.families.rpc.reading import json_kind, read_envelope, short_json
+from a2a_proxy.rules.state.records import ExchangeRecord
 
 _TASK_PARAMS = {"id": "t1"}
 _METHOD_NOT_FOUND = -32601
+_A2A_STATES = frozenset(int(state) for state in TaskState if state)
 _MAX_PATHS = _MAX_METHODS = 32
 
 
@@ -99,35 +103,40 @@ def untyped_data(context: RuleContext) -> Iterator[RuleFinding]:
 )
 def unknown_method(context: RuleContext) -> Iterator[RuleFinding]:
     """A request calls a method that no version of A2A defines, and the agent answers with a result. An error -32602 or
-    -32603 in place of -32601 is a warning. Reported once for each method of an agent. Judged only on paths that have
-    served A2A calls, and not if the client or the agent uses extensions, which may define methods of their own.
+    -32603 in place of -32601 is a warning. Reported once for each method of an agent. Judged only on paths that serve
+    A2A: an earlier or a later call or the card says so, or (low confidence) the result has the form of A2A. Not judged
+    if the client or the agent uses extensions, which may define methods of their own.
 
     A client with a misspelled or newer method takes the answer for success and never learns that it was not understood.
     The agent must answer -32601 (method not found).
     """
     if context.frame_or_none is None:
-        _remember_path(context)
+        yield from _remember_path(context)
         return
     exchange, asked = context.exchange, context.request
     if exchange.operation or asked is None or context.record.answers != 1 or asked.note == "batch":
         return
     value = read_envelope(context)
-    if "jsonrpc" not in value or not exchange.method or not _is_a2a_path(context) or _has_extensions(context):
+    if "jsonrpc" not in value or not exchange.method or _has_extensions(context):
         return
-    told = f"`{exchange.method[:60]}` is not a method of A2A; the agent must answer error -32601 but sent"
+    if not _is_a2a_path(context):
+        if "result" in value:
+            yield from _judge_unproven_path(context)
+        return
     if "result" in value:
         if _is_new_answer(context, "a result"):
-            yield RuleFinding(summary=f"{told} a result", path="result")
+            yield RuleFinding(summary=_result_summary(exchange.method[:60]), path="result")
     elif (code := context.frame.error_code) in (-32602, -32603) and _is_new_answer(context, str(code)):
+        told = f"`{exchange.method[:60]}` is not a method of A2A; the agent must answer error -32601 but sent"
         yield RuleFinding(summary=f"{told} {code}", path="error.code", value=str(code), severity=Severity.WARNING)
 
 
-def _is_new_answer(context: RuleContext, answer: str) -> bool:
-    """Whether the agent answers this method in this way for the first time; later methods than the first 32 count as
-    new.
+def _is_new_answer(context: RuleContext, answer: str, method: str = "") -> bool:
+    """Whether the agent answers this method (by default that of the exchange) in this way for the first time; later
+    methods than the first 32 count as new.
     """
     answers = context.agent.notes.setdefault("unknown methods", [])
-    key = f"{context.exchange.method[:60]} {answer}"
+    key = f"{(method or context.exchange.method)[:60]} {answer}"
     if key in answers:
         return False
     if len(answers) < _MAX_METHODS:
@@ -135,17 +144,53 @@ def _is_new_answer(context: RuleContext, answer: str) -> bool:
     return True
 
 
-def _remember_path(context: RuleContext) -> None:
-    """Remember the path of an A2A call: other JSON-RPC services behind the same address are not judged."""
-    if context.exchange.operation:
-        paths = context.agent.notes.setdefault("rpc paths", [])
-        path = context.exchange.target.partition("?")[0]
-        if path not in paths and len(paths) < _MAX_PATHS:
-            paths.append(path)
+def _judge_unproven_path(context: RuleContext) -> Iterator[RuleFinding]:
+    """Report a result that has the form of A2A; keep others until a later call shows that the path serves A2A."""
+    frame, record, method = context.frame, context.record, context.exchange.method[:60]
+    if frame.state in _A2A_STATES or (frame.event is EventKind.MESSAGE and frame.message_id):
+        if _is_new_answer(context, "a result"):
+            yield RuleFinding(summary=_result_summary(method), path="result", is_sure=False)
+        return
+    pending = context.agent.notes.setdefault("unproven results", {})
+    if len(pending) < _MAX_METHODS:
+        pending.setdefault(f"{_path_of(context)} {method}", [record.id, record.connection, frame.seq])
+
+
+def _result_summary(method: str) -> str:
+    return f"`{method}` is not a method of A2A; the agent must answer error -32601 but sent a result"
+
+
+def _remember_path(context: RuleContext) -> Iterator[RuleFinding]:
+    """Remember the path of an A2A call, because other JSON-RPC services behind the same address are not judged. Report
+    the results for unknown methods that came from this path before."""
+    if not context.exchange.operation:
+        return
+    notes, path = context.agent.notes, _path_of(context)
+    paths = notes.setdefault("rpc paths", [])
+    if path in paths:
+        return
+    if len(paths) < _MAX_PATHS:
+        paths.append(path)
+    pending = notes.get("unproven results", {})
+    for key in [key for key in pending if key.startswith(f"{path} ")]:
+        number, connection, seq = pending.pop(key)
+        method = key.removeprefix(f"{path} ")
+        if not _has_extensions(context) and _is_new_answer(context, "a result", method):
+            earlier = ExchangeRecord(number, connection, context.record.agent, context.binding, "", 0)
+            yield RuleFinding(summary=_result_summary(method), path="result", seq=seq, track=earlier)
+
+
+def _path_of(context: RuleContext) -> str:
+    return context.exchange.target.partition("?")[0]
 
 
 def _is_a2a_path(context: RuleContext) -> bool:
-    return context.exchange.target.partition("?")[0] in context.agent.notes.get("rpc paths", ())
+    """Whether the path serves A2A, as far as the traffic until now shows."""
+    path = _path_of(context)
+    interfaces = context.session.facts.card(context.record.upstream).interfaces
+    return path in context.agent.notes.get("rpc paths", ()) or any(
+        each.binding.upper() == "JSONRPC" and each.path == path.rstrip("/") for each in interfaces
+    )
 
 
 def _has_extensions(context: RuleContext) -> bool:

@@ -35,8 +35,9 @@ def _decode_envelope(context: RuleContext) -> Json:
     value = context.value if context.frame.schema == JSON else _decode_other_type(context.frame)
     if not isinstance(value, dict):
         return {}
-    if context.is_notification:  # not a response: another rule reports it
-        return {}
+    is_foreign_event = context.frame.kind is FrameKind.UNDECODABLE and context.binding is Binding.JSONRPC
+    if context.is_notification or context.is_bare_event or (is_foreign_event and context.frame.framing):
+        return {}  # not a response: another rule reports it
     refused = (
         context.exchange.status // 100 != 2 and not is_from_client(context) and context.binding is not Binding.STDIO
     )

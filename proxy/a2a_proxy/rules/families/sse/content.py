@@ -84,22 +84,22 @@ def not_json(context: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     section="1.0 9.4.2; 0.3 3.3",
     bindings=JSONRPC,
-    trigger_flags=FrameFlag.OTHER,
-    also_broken=("A2A-RPC-002",),
-    flagged=rpc_stream(
-        "SendStreamingMessage", send(), json_text(snapshot("WORKING")), snapshot("WORKING"), status("COMPLETED")
-    ),
+    trigger_flags=FrameFlag.UNCLEAN,
+    flagged=rpc_stream("SendStreamingMessage", send(), json_text(snapshot("WORKING")), json_text(status("COMPLETED"))),
     clean=rpc_stream("SendStreamingMessage", send(), *_EVENTS_TO_COMPLETED),
 )
 def no_response(context: RuleContext) -> Iterator[RuleFinding]:
     """The data of an event on a JSON-RPC stream is valid JSON but not a JSON-RPC response: it is not an object, or it
-    has none of `jsonrpc`, `result` and `error`. Often it is a StreamResponse without its envelope.
+    has none of `jsonrpc`, `result` and `error`. Often it is a StreamResponse without its envelope, which is reported
+    once for each stream and decoded as the event that it is.
 
     Clients read `result`; they drop the event, or end the stream with an error of their own. The agent must wrap each
     event in a JSON-RPC response.
     """
     frame = context.frame
-    if frame.kind is not FrameKind.UNDECODABLE or not _is_complete_event(frame):
+    if not (frame.kind is FrameKind.UNDECODABLE or context.is_bare_event) or not _is_complete_event(frame):
+        return
+    if context.is_bare_event and context.record.writable_notes().setdefault("bare event", frame.seq) != frame.seq:
         return
     value = _decode_event_data(frame)
     if value is not _UNREADABLE_KINDS and not (

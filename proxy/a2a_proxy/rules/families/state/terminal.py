@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.protocol.bindings.stdio import NOTE_AFTER_END
+from a2a_proxy.protocol.json_summary import summarise_leniently
 from a2a_proxy.protocol.task_list import split_task_list
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
@@ -18,6 +20,7 @@ from a2a_proxy.rules.examples.script import run_together
 from a2a_proxy.rules.facts.naming import event_phrase, object_prefix, state_label
 from a2a_proxy.rules.facts.partial_decode import NO_PARTS, add_parts, decode_artifacts, decode_status, time_before
 from a2a_proxy.rules.facts.request_summary import summarise_request
+from a2a_proxy.rules.families.stdio.reading import ended_call
 from a2a_proxy.rules.state.records import TaskRecord
 from a2a_proxy.rules.state.state_sequence import SECOND_NS, SENDING_OPERATIONS, TERMINAL
 
@@ -43,9 +46,11 @@ def _state_path(context: RuleContext) -> str:
     "A2A-STATE-001",
     "Task left a terminal state",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section='1.0 3.1.1, topic "Task Immutability"; 0.3 topic "Life of a Task"',
+    hook_points=(HookPoint.ANSWER, HookPoint.CONNECTION),
     scope=EvidenceScope.LIVE,
-    trigger_flags=FrameFlag.LEFT_TERMINAL,
+    trigger_flags=FrameFlag.LEFT_TERMINAL | FrameFlag.LIST,
     also_broken=("A2A-STREAM-005",),
     flagged=rpc_stream(
         "SendStreamingMessage", send(), snapshot(), status("FAILED", second=1), status("COMPLETED", second=2)
@@ -54,13 +59,17 @@ def _state_path(context: RuleContext) -> str:
 )
 def left(context: RuleContext) -> Iterator[RuleFinding]:
     """A task that was COMPLETED, FAILED, CANCELED or REJECTED is shown in another state: later on the same stream, in a
-    snapshot with a later timestamp, or anywhere in another terminal state. An outdated snapshot is reported by
-    A2A-STATE-009, an accepted message to such a task by A2A-STATE-004.
+    snapshot or a list of tasks with a later timestamp, or anywhere in another terminal state. An outdated snapshot is
+    reported by A2A-STATE-009, an accepted message to such a task by A2A-STATE-004.
 
     Clients stop following a task at its terminal state and never see later changes. The agent must not change a task
     after its end; for more work it must create a new task.
     """
-    if context.task is not None:
+    if not context.frame.exchange:
+        yield from _find_second_end_on_pipe(context)
+    elif context.has_flag(FrameFlag.LIST):
+        yield from _find_left_in_list(context)
+    elif context.task is not None:
         was = (
             state_label(context.stream_state_before)
             if context.stream_state_before in TERMINAL
@@ -71,6 +80,60 @@ def left(context: RuleContext) -> Iterator[RuleFinding]:
             f"{state_label(context.frame.state)}"
         )
         yield RuleFinding(summary=told, path=_state_path(context), value=state_label(context.frame.state))
+
+
+def _find_second_end_on_pipe(context: RuleContext) -> Iterator[RuleFinding]:
+    """Report another terminal state in a message after the end of a stream, which belongs to no call on a pipe."""
+    result = context.value.get("result") if context.frame.note == NOTE_AFTER_END else None
+    if not isinstance(result, dict):
+        return
+    _, task_id, *_, state = summarise_leniently(result, streaming=True)[:6]
+    known = context.session.task_record(context.agent.name, task_id)
+    call = ended_call(context)
+    if known is None or call is None or not known.terminal or state not in TERMINAL or state == known.state:
+        return
+    told = f"task {task_id} was in state {first_terminal_label(known)}, but a message after the end of its stream shows"
+    label = state_label(state)
+    yield RuleFinding(summary=f"{told} {label}", value=label, track=call, seq=-1)
+
+
+def _find_left_in_list(context: RuleContext) -> Iterator[RuleFinding]:
+    """Report once for each task and state."""
+    for listed, known in _ended_tasks_of_list(context):
+        if listed.state == known.state or not _has_left(context, listed, known):
+            continue
+        notes = known.writable_notes()
+        if notes.get("left in list") == listed.state:
+            continue
+        notes["left in list"] = listed.state
+        told = f"task {listed.task_id} was in state {first_terminal_label(known)}, but the list now shows"
+        label = state_label(listed.state)
+        yield RuleFinding(summary=f"{told} {label}", value=label, is_sure=bool(known.created_by))
+
+
+def _ended_tasks_of_list(context: RuleContext) -> Iterator[tuple[Frame, TaskRecord]]:
+    """Return the listed tasks that had ended before the request, each with its record."""
+    request_snapshot = context.record.request_snapshot
+    for each in split_task_list(context.frame):
+        known = context.session.task_record(context.record.agent, each.task_id)
+        if known is not None and request_snapshot is not None and 0 < known.terminal < request_snapshot.at:
+            yield each, known
+
+
+def _has_left(context: RuleContext, listed: Frame, known: TaskRecord) -> bool:
+    """Whether a listed task has changed after its end, and is not outdated."""
+    if listed.state in TERMINAL:
+        return True
+    return bool(listed.state) and time_before(known.stamp, _listed_timestamp(context, listed.task_id)) > 0
+
+
+def _listed_timestamp(context: RuleContext, task_id: str) -> str:
+    tasks = context.event.get("tasks")
+    for each in tasks if isinstance(tasks, list) else ():
+        if isinstance(each, dict) and each.get("id") == task_id and isinstance(shown := each.get("status"), dict):
+            stamp = shown.get("timestamp")
+            return stamp if isinstance(stamp, str) else ""
+    return ""
 
 
 @rule(
@@ -171,8 +234,9 @@ def written_to(context: RuleContext) -> Iterator[RuleFinding]:
 )
 def stale(context: RuleContext) -> Iterator[RuleFinding]:
     """GetTask, ListTasks or a subscription returns a task in a state older than the state sent before this request:
-    not ended although it had ended, or in another state with a status over a second older than a known one. The first
-    Task of a 1.0 subscription is judged by A2A-STREAM-019.
+    not ended although it had ended, or in another state with a status over a second older than a known one. Or GetTask
+    returns a lower generation than the one sent before the request, whatever the timestamps say. The first Task of a
+    1.0 subscription is judged by A2A-STREAM-019, a generation below that of the request by A2A-GEN-011.
 
     A client that polls sees the task go back; a client that trusts the answer waits for an end that has already
     happened. The agent must return the current task, also if several instances serve it or a cache is in front of it.
@@ -193,6 +257,14 @@ def stale(context: RuleContext) -> Iterator[RuleFinding]:
             f"{state_label(frame.state)}"
         )
         yield RuleFinding(summary=told, path=_state_path(context), value=state_label(frame.state))
+    elif context.operation == "GetTask" and 0 < frame.generation < request_snapshot.known_generation:
+        if request_snapshot.generation <= frame.generation:
+            told = f"the answer has generation {frame.generation}, but {request_snapshot.known_generation} was sent"
+            yield RuleFinding(
+                summary=f"{told} before the request",
+                path=f"{context.root}{object_prefix(frame, context.is_v1, context.operation)}generation",
+                value=str(frame.generation),
+            )
     elif (
         request_snapshot.stamp
         and request_snapshot.state
@@ -214,12 +286,8 @@ def stale(context: RuleContext) -> Iterator[RuleFinding]:
 
 
 def _check_task_list(context: RuleContext) -> Iterator[RuleFinding]:
-    request_snapshot = context.record.request_snapshot
-    for each in split_task_list(context.frame):
-        known = context.session.task_record(context.record.agent, each.task_id)
-        if known is None or request_snapshot is None or not 0 < known.terminal < request_snapshot.at:
-            continue
-        if each.state and each.state not in TERMINAL:
+    for each, known in _ended_tasks_of_list(context):
+        if each.state and not _has_left(context, each, known):
             told = (
                 f"task {each.task_id} was {first_terminal_label(known)} before the request, but the list shows "
                 f"{state_label(each.state)}"

@@ -29,6 +29,7 @@ from a2a_proxy.rules.examples.pipe import (
     pipe_response,
     pipe_script,
 )
+from a2a_proxy.rules.families.stdio.reading import ended_call, remember_call
 
 _TASK_PARAMS = {"id": "t1"}
 _CLEAN_PIPE = pipe_script(pipe_call("GetTask", _TASK_PARAMS), pipe_response(task()))
@@ -112,7 +113,7 @@ def used_again(context: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     actor=Actor.AGENT,
     section="1.0 3.1.2, 9.4.2",
-    hook_points=HookPoint.CONNECTION,
+    hook_points=(HookPoint.REQUEST, HookPoint.CONNECTION),
     scope=EvidenceScope.SESSION,
     bindings=STDIO,
     draft=True,
@@ -121,17 +122,18 @@ def used_again(context: RuleContext) -> Iterator[RuleFinding]:
 )
 def after_the_end(context: RuleContext) -> Iterator[RuleFinding]:
     """The agent sends a response with the id of a stream that had ended: it had shown a terminal state, a Message,
-    `final: true` or an error.
+    `final: true` or an error. The finding is at the stream, the message at the connection.
 
     On a pipe only these mark the end of a stream, so the client has forgotten the call by then and drops the response.
     The agent must send nothing more after the end.
     """
-    if _is_loose_message(context.frame, NOTE_AFTER_END):
-        yield RuleFinding(
-            summary=f"the stream with id {context.frame.rpc_id[:60]} had already ended",
-            path="id",
-            value=context.frame.rpc_id,
-        )
+    frame = context.frame
+    if frame.exchange:
+        remember_call(context)
+    elif _is_loose_message(frame, NOTE_AFTER_END):
+        call = ended_call(context)
+        told = f"the agent sends another message after the end of this stream (id {frame.rpc_id[:60]})"
+        yield RuleFinding(summary=told, path="id", value=frame.rpc_id, track=call, seq=None if call is None else -1)
 
 
 @rule(
@@ -140,7 +142,7 @@ def after_the_end(context: RuleContext) -> Iterator[RuleFinding]:
     Severity.ERROR,
     actor=Actor.AGENT,
     section="JSON-RPC 2.0",
-    hook_points=HookPoint.CONNECTION,
+    hook_points=(HookPoint.REQUEST, HookPoint.CONNECTION),
     scope=EvidenceScope.SESSION,
     bindings=STDIO,
     draft=True,
@@ -148,14 +150,19 @@ def after_the_end(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_CLEAN_PIPE,
 )
 def second_response(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent sends a second response with the id of a call whose method has a single answer.
+    """The agent sends a second response with the id of a call whose method has a single answer. The finding is at the
+    call, the second response at the connection.
 
     The client has accepted the first one and forgotten the call; it drops the second, or takes it for the answer to a
     later call with the same id. The agent must answer each call once.
     """
-    if _is_loose_message(context.frame, NOTE_SECOND_RESPONSE):
-        told = f"the call with id {context.frame.rpc_id[:60]} was already answered"
-        yield RuleFinding(summary=told, path="id", value=context.frame.rpc_id)
+    frame = context.frame
+    if frame.exchange:
+        remember_call(context)
+    elif _is_loose_message(frame, NOTE_SECOND_RESPONSE):
+        call = ended_call(context)
+        told = f"the agent answers this call (id {frame.rpc_id[:60]}) once more"
+        yield RuleFinding(summary=told, path="id", value=frame.rpc_id, track=call, seq=None if call is None else -1)
 
 
 @rule(

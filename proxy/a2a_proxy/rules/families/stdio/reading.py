@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import HookPoint
-from a2a_proxy.rules.state.records import Notes
+from a2a_proxy.rules.state.records import ExchangeRecord, Notes
 
 EVERYWHERE = (HookPoint.REQUEST, HookPoint.ANSWER, HookPoint.CONNECTION)
 """Hook points of every message on a pipe: it belongs to a call or to the connection."""
@@ -75,3 +76,26 @@ def is_first_time(context: RuleContext, topic: str) -> bool:
 
 _MAX_TOPICS = 1000
 """Number of topics remembered for one process, because there is no limit on the names of header fields."""
+
+
+def remember_call(context: RuleContext) -> None:
+    """Remember the exchange of a request's id, for responses that arrive after the end of the call."""
+    calls = session_notes(context).setdefault("calls", {})
+    record, rpc_id = context.record, context.frame.rpc_id[:_MAX_ID_LENGTH]
+    calls.pop(rpc_id, None)
+    calls[rpc_id] = [record.id, record.operation]
+    if len(calls) > _MAX_CALLS:
+        del calls[next(iter(calls))]
+
+
+def ended_call(context: RuleContext) -> ExchangeRecord | None:
+    """Return a record in place of that of the ended call to which the frame, a response of the agent, belongs; None if
+    the call is unknown."""
+    found = session_notes(context).get("calls", {}).get(context.frame.rpc_id[:_MAX_ID_LENGTH])
+    if found is None:
+        return None
+    agent = context.agent.name
+    return ExchangeRecord(found[0], context.frame.connection, agent, Binding.STDIO, found[1], 0)
+
+
+_MAX_CALLS, _MAX_ID_LENGTH = 1000, 200
