@@ -10,9 +10,8 @@ from a2a_proxy.model.task import MissedGenerations
 from a2a_proxy.recorder.status import ExchangeStatus, FindingStatus, GapClosedStatus
 
 
-def exchange(number: int, closed: int = 0, last_event: int = 0) -> ExchangeStatus:
-    row = Exchange(number, 1, 1, Binding.GRPC, 1, closed=closed, last_event=last_event)
-    return ExchangeStatus(row, "agent:8000", live=not closed, lag=0)
+def exchange(number: int, started: int, *, live: bool = False) -> ExchangeStatus:
+    return ExchangeStatus(Exchange(number, 1, 1, Binding.GRPC, started), "agent:8000", live=live, lag=0)
 
 
 def finding(number: int, at: int, severity: Severity = Severity.WARNING) -> FindingStatus:
@@ -23,7 +22,7 @@ def test_findings_follow_their_exchange_in_order_of_time() -> None:
     """However they arrive; others stand where their time is."""
     error, late, other = finding(2, 60, Severity.ERROR), finding(2, 70), finding(9, 45)
     healed = GapClosedStatus("t", MissedGenerations(4, 4, 1, 9, healed=50, by=1))
-    first, second, live = exchange(1, closed=40), exchange(2, closed=50), exchange(3, last_event=41)
+    first, second, live = exchange(1, 40), exchange(2, 50), exchange(3, 41, live=True)
     batch = StatusBatch()
     for line in (late, error, other, healed, second, first, live):
         batch.add(line)

@@ -30,14 +30,14 @@ class StatusBatch:
     def take(self) -> list[Line]:
         """Return the lines in order of time, those about an exchange directly below it, and forget them."""
         lines, self._lines = self._lines, []
-        ends = {line.exchange.id: _time(line) for line in lines if isinstance(line, ExchangeStatus)}
+        starts = {line.exchange.id: _time(line) for line in lines if isinstance(line, ExchangeStatus)}
 
         def order(line: Line) -> tuple[int, int, bool, int]:
             number = _exchange_number(line)
-            end = ends.get(number)
-            if end is None:
+            start = starts.get(number)
+            if start is None:
                 return _time(line), 0, False, 0
-            return end, number, not isinstance(line, ExchangeStatus), _time(line)
+            return start, number, not isinstance(line, ExchangeStatus), _time(line)
 
         return sorted(lines, key=order)
 
@@ -49,10 +49,9 @@ def _exchange_number(line: Line) -> int:
 
 
 def _time(line: Line) -> int:
-    """Return the time of the line, ns; of an exchange its end, or the time of its last event."""
+    """Return the time that the line shows, ns."""
     if isinstance(line, ExchangeStatus):
-        exchange = line.exchange
-        return exchange.closed or exchange.last_event or exchange.started
+        return line.exchange.started
     return line.finding.at if isinstance(line, FindingStatus) else line.missed.healed
 
 
