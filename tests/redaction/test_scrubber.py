@@ -146,3 +146,14 @@ def test_only_suspicious_text_is_replaced(value: Any, indent: int | None, missin
     struct = from_dict("1.0", "Part", {"data": value}).SerializeToString()
     new = walk_protobuf(struct, find_shapes("lf.a2a.v1.Part")[0], Scrubber(b"k" * 32).redact_string)[0]
     assert new == struct or may_hold_secret(struct)
+
+
+def test_a_string_of_six_bytes_is_searched_and_a_shorter_one_is_a_secret_by_its_name() -> None:
+    scrubber = Scrubber(b"k" * 32)
+    assert scrubber.redact_string(b"pwd=xy", None, False) == b"pwd=" + scrubber.make_label(b"xy")
+    assert scrubber.redact_string(b"pwd=x", None, False) is None
+    assert scrubber.redact_string(b"pwd=x", None, True) == b"pwd=" + scrubber.make_label(b"x")
+    assert scrubber.redact_string(b"x1", "password", False) == scrubber.make_label(b"x1")
+    scrubber.learn_secret(b"h8nt3r")
+    assert scrubber.redact_string(b"h8nt3r", None, False) == scrubber.make_label(b"h8nt3r")
+    assert scrubber.redact_string(b"", "password", False) is None
