@@ -10,6 +10,9 @@ The relay's side:
 The recorder's side:
 - `journal_reader`: reads records from a position on
 
+Readers of a running session:
+- `backlog`: how far a recording is behind
+
 Common:
 - `loss`: accounting of records that could not be written
 - `record_format`: the format of records and file headers

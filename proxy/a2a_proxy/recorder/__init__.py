@@ -17,6 +17,7 @@ Input and output:
 The process:
 - `status_writer`: writes status lines without waiting
 - `status`: messages on the status pipe
+- `pace`: the processor time that the recorder leaves to the relay
 - `priority`: priorities of the processes
 - `supervisor`: restarts processes: the recorder, and processes of other packages
 """

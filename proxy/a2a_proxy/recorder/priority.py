@@ -4,28 +4,50 @@ both."""
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import time
 from pathlib import Path
 
 NICE = 10
-"""A tenth of the processor time of a busy process. With the recorder at equal priority HTTP/1.1 throughput fell by a
-third."""
+"""A tenth of the processor time of a busy process."""
 _LOWEST_NICE = 19
 """The lowest priority."""
 _OOM_SCORE_FILE = Path("/proc/self/oom_score_adj")
 _AUTOGROUP_FILE = Path("/proc/self/autogroup")
+_AUTOGROUP_SWITCH = Path("/proc/sys/kernel/sched_autogroup_enabled")
 _MAX_TRIES, _PAUSE_SECONDS = 50, 0.02
 
 
 def lower_priority() -> None:
-    """Lower the priority of this process, which leads a session of its own.
+    """Lower the priority of this process, which leads a session of its own, for good.
 
     Linux divides processor time among sessions first (sched(7), "The autogroup feature"): there the nice value of a
     process that is alone in its session has no effect, while the nice value of its session does.
     """
     os.nice(NICE)
     _set_session_nice(NICE)
+
+
+@functools.cache
+def has_session_priority() -> bool:
+    """Whether the system divides processor time among sessions: then `set_session_nice` has an effect."""
+    try:
+        return _AUTOGROUP_SWITCH.read_text().strip() == "1"
+    except OSError:
+        return False
+
+
+def set_session_nice(nice: int) -> bool:
+    """Set the nice value of this process's session, which needs no privilege and can be undone.
+
+    Returns whether the system accepted it.
+    """
+    try:
+        _AUTOGROUP_FILE.write_text(str(nice))
+    except OSError:
+        return False
+    return True
 
 
 def set_idle_priority() -> None:
@@ -43,10 +65,7 @@ def set_idle_priority() -> None:
 
 
 def restore_priority() -> None:
-    """Restore the priority: the relay has exited, and a user may wait for the recording or a hook.
-
-    A session's nice value can be restored; the process's own cannot.
-    """
+    """Restore the priority of the session, because a user may wait; that of the process cannot be restored."""
     _set_session_nice(0)
 
 
