@@ -22,6 +22,7 @@ from a2a_proxy.replay.core.script import ReplayScript
 from a2a_proxy.replay.serve.cards import ReplayCards
 from a2a_proxy.replay.serve.performance import (
     AllowedCall,
+    MaskedCall,
     MissedCall,
     PlayedCall,
     ReplayReport,
@@ -88,6 +89,8 @@ class ReplayTextConsole:
             self._out(event.miss.full_text())
         elif isinstance(event, AllowedCall):
             self._out(event.miss.allowed_text())
+        elif isinstance(event, MaskedCall):
+            self._out(event.match.text)
         elif isinstance(event, WebhookPosted):
             self._print_webhook(event)
         elif isinstance(event, UnservedCall):
@@ -106,6 +109,8 @@ class ReplayTextConsole:
         said = [f"{_format_count(self._played, 'call')} played", _format_count(len(player.misses), "miss", "misses")]
         if player.allowed_misses:
             said.append(f"{_format_count(len(player.allowed_misses), 'call')} answered despite differences")
+        if player.masked_matches:
+            said.append(_format_count(len(player.masked_matches), "masked match", "masked matches"))
         said.append(f"{_format_count(len(unused), 'recorded call')} not requested")
         self._err(", ".join(said))
         if unused:
@@ -171,13 +176,15 @@ class ReplayJsonConsole:
         )
 
     def show_event(self, event: ReplayReport) -> None:
-        """Print `call`, `miss`, `allowed`, `webhook` or `not-served`."""
+        """Print `call`, `miss`, `allowed`, `masked`, `webhook` or `not-served`."""
         if isinstance(event, MissedCall):
             self._print_event("miss", binding=str(event.binding), text=event.miss.full_text(), **_miss_detail(event))
         elif isinstance(event, AllowedCall):
             self._print_event(
                 "allowed", binding=str(event.binding), text=event.miss.allowed_text(), **_miss_detail(event)
             )
+        elif isinstance(event, MaskedCall):
+            self._print_event("masked", binding=str(event.binding), text=event.match.text, **event.match.detail())
         elif isinstance(event, WebhookPosted):
             self._print_event("webhook", **msgspec.to_builtins(event))
         elif isinstance(event, UnservedCall):
@@ -190,7 +197,12 @@ class ReplayJsonConsole:
         """Print `summary`."""
         unused = [call.place for call in player.unused_calls()]
         self._print_event(
-            "summary", played=self._played, misses=len(player.misses), loose=len(player.allowed_misses), unused=unused
+            "summary",
+            played=self._played,
+            misses=len(player.misses),
+            loose=len(player.allowed_misses),
+            masked=len(player.masked_matches),
+            unused=unused,
         )
 
     def close(self) -> None:

@@ -72,7 +72,7 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
             "asked": self.request_text,
             "nearest": self.nearest,
             "why": self.reason,
-            "differences": [_row_detail(row) for row in self.rows[:_MAX_ROWS]],
+            "differences": [row_detail(row) for row in self.rows[:_MAX_ROWS]],
             "recording": self.recording,
         }
 
@@ -106,5 +106,6 @@ def _value_text(value: Any) -> str:
     return text if len(text) <= _MAX_VALUE_CHARS else f"{text[:_MAX_VALUE_CHARS]}... ({len(text)} characters)"
 
 
-def _row_detail(row: DifferenceRow) -> dict[str, Any]:
+def row_detail(row: DifferenceRow) -> dict[str, Any]:
+    """Return a difference as JSON."""
     return {"path": format_path(row.right or row.left or ()), "recorded": row.before, "asked": row.after}

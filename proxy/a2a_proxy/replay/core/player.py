@@ -17,6 +17,7 @@ from a2a_proxy.replay.core.choice import CallChooser
 from a2a_proxy.replay.core.concurrency import ConcurrentCalls
 from a2a_proxy.replay.core.gates import Gates, GateStep, PlaybackSteps
 from a2a_proxy.replay.core.ids import ReplayIds, agent_minted_ids
+from a2a_proxy.replay.core.masked_match import MaskedMatch
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.miss_messages import diverged_call
 from a2a_proxy.replay.core.options import ReplayOptions
@@ -45,6 +46,8 @@ class Player:
         self.allowed_misses: list[Miss] = []
         """Requests that were answered despite differences, because of `MatchPreset.LOOSE` or because a divergence only
         warns."""
+        self.masked_matches: list[MaskedMatch] = []
+        """Requests that were answered because they equal a call after masking."""
         self.playbacks: list[RunningCall] = []
         """Playbacks that are not over."""
         self.timeline = Timeline(script)
@@ -75,6 +78,8 @@ class Player:
         if found.loose is not None:
             self.allowed_misses.append(found.loose)
         self.ids.adopt_trial(found.fit.ids)
+        if found.masked is not None:
+            self.record_masked_match(found.masked)
         for line in (line for call in found.replaced_calls for line in call.agent_lines):
             self.timeline.mark_sent(line)
         self._webhooks.on_request(found.call, request)
@@ -173,6 +178,11 @@ class Player:
         miss = diverged_call(self.script, playback.call, playback.request, why, place, rows, value, stuck=stuck)
         (self.misses if stuck or not self.options.lenient else self.allowed_misses).append(miss)
         return miss
+
+    def record_masked_match(self, match: MaskedMatch) -> None:
+        """Record that a request, or a message within a stream, matches after masking."""
+        self.masked_matches.append(match)
+        self.ids.add_echoes(match.pairs)
 
     def on_call_over(self, playback: RunningCall) -> None:
         """Remove a call that is over."""

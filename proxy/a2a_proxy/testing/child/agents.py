@@ -80,6 +80,7 @@ class FixtureAgent:
             misses=miss_texts(self._mock),
             unused=tuple(f"{call.place} {call.operation}" for call in player.unused_calls()),
             loose=tuple(miss.first_line for miss in player.allowed_misses),
+            masked=tuple(match.text for match in player.masked_matches),
             notes=notes,
             forwarded=passthrough.call_count if passthrough is not None else 0,
         )
