@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.recorder.pace import Pace
-from a2a_proxy.recorder.priority import NICE
+from a2a_proxy.recorder.priority import NICE, Pace
 
 SECOND = 1_000_000_000
 MB = 1_000_000

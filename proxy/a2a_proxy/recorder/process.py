@@ -26,8 +26,7 @@ from a2a_proxy.model.observation import Changes
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recorder.crashes import CrashHistory
 from a2a_proxy.recorder.open_exchanges import OpenExchanges
-from a2a_proxy.recorder.pace import Pace
-from a2a_proxy.recorder.priority import has_session_priority, restore_priority, set_session_nice
+from a2a_proxy.recorder.priority import Pace, has_session_priority, restore_priority, set_session_nice
 from a2a_proxy.recorder.pump import READ_BYTES
 from a2a_proxy.recorder.recording_output import (
     OutputFile,
