@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 
@@ -82,6 +83,18 @@ def test_a_full_pipe_drops_lines_but_breaks_none() -> None:
     assert rest[-1] == RecorderProgress(1, 2, 3)
     (skipped,) = [each for each in rest if isinstance(each, LinesSkipped)]
     assert skipped.count + len([each for each in first + rest if isinstance(each, FindingStatus)]) == 400
+
+
+def test_a_message_that_does_not_fit_is_not_sent() -> None:
+    """The sender can send it again."""
+    reader, writer = os.pipe()
+    speaker = StatusWriter(writer)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 4096)
+    assert not speaker(RecorderProgress(1, 2, 3), 1)
+    os.read(reader, 1 << 20)
+    assert speaker(RecorderProgress(1, 2, 3), 2)
 
 
 def test_the_last_line_waits_for_a_full_pipe() -> None:
