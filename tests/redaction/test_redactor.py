@@ -21,6 +21,7 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import ArtifactState, Task
 from a2a_proxy.redaction import RedactionPolicy, Redactor, label
+from a2a_proxy.redaction.scrubber import Scrubber
 from a2a_proxy.redaction.secret_names import secret_member
 from support_thin import thin
 
@@ -281,6 +282,21 @@ def test_echoed_secrets_are_redacted(echo: str, others: int) -> None:
         assert_gone(redactor.frame(frame(payload, "lf.a2a.v1.StreamResponse"), head))
         assert_gone(redactor.frame(frame(text.encode(), "text", note=text, framing=f"id: {text}\n", rpc_id=text), head))
     assert_gone(redactor.text(f"cannot reach {echo}"))
+
+
+def test_headers_that_were_clean_are_redacted_once_their_secret_is_known() -> None:
+    redactor = Redactor(KEY)
+    echo = exchange(request_headers=((b"x-echo", PLAIN.encode()),))
+    assert redactor.exchange(echo) is echo
+    redactor.exchange(exchange(request_headers=((b"x-api-key", PLAIN.encode()),)))
+    assert_gone(redactor.exchange(echo), PLAIN)
+    assert_gone(redactor.exchange(exchange(response_headers=echo.request_headers)), PLAIN)
+
+
+@pytest.mark.parametrize("side", ["request_headers", "response_headers", "trailers"])
+def test_a_header_that_echoes_a_secret_of_a_later_header_is_redacted(side: str) -> None:
+    fields = ((b"x-echo", PLAIN.encode()), (b"x-api-key", PLAIN.encode()))
+    assert_gone(Redactor(KEY).exchange(exchange(**{side: fields})), PLAIN)
 
 
 def test_secrets_of_the_request_target_are_redacted_in_the_payload() -> None:
@@ -571,6 +587,40 @@ def test_failure_drops_the_payload(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_gone(done)
     assert done.payload == b""
     assert "redaction failed" in done.note
+
+
+def test_failure_drops_the_texts_of_any_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An object keeps only what cannot hold a secret."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError(CANARY)
+
+    monkeypatch.setattr(Scrubber, "known", broken)
+    redactor = Redactor(KEY)
+    finding = redactor.finding(Finding("X-1", Severity.ERROR, 1, "clean", evidence={"token": CANARY}))
+    assert finding.evidence.keys() == {"note"}
+    for name in ("header", "text", "suspicious", "column"):
+        monkeypatch.setattr(Scrubber, name, broken)
+    redactor = Redactor(KEY)
+    head = exchange(
+        request_headers=((b"x", CANARY.encode()),),
+        response_headers=((b"x", CANARY.encode()),),
+        trailers=((b"x", CANARY.encode()),),
+        target=CANARY,
+        authority=CANARY,
+        error=CANARY,
+    )
+    done = redactor.exchange(head)
+    assert_gone(done)
+    assert (done.request_headers, done.response_headers, done.trailers, done.target) == ((), (), (), "")
+    assert "redaction failed" in done.error
+    assert "redaction failed" in redactor.text(CANARY)
+    finding = redactor.finding(Finding("X-1", Severity.ERROR, 1, CANARY, evidence={"value": CANARY}))
+    assert_gone(finding)
+    assert "redaction failed" in str(finding.evidence)
+    clean = frame(json.dumps({"text": CANARY}).encode())
+    assert redactor.sieve([clean, clean]) == -1
+    assert_gone(redactor.frame(clean, head, redactor.sieve([clean])))
 
 
 def test_labels() -> None:

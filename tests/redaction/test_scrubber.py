@@ -146,3 +146,14 @@ def test_only_suspicious_text_is_replaced(value: Any, indent: int | None, missin
     struct = from_dict("1.0", "Part", {"data": value}).SerializeToString()
     new = walk_protobuf(struct, shapes("lf.a2a.v1.Part")[0], Scrubber(b"k" * 32).string)[0]
     assert new == struct or suspicious(struct)
+
+
+def test_a_string_of_six_bytes_is_searched_and_a_shorter_one_is_a_secret_by_its_name() -> None:
+    scrubber = Scrubber(b"k" * 32)
+    assert scrubber.string(b"pwd=xy", None, False) == b"pwd=" + scrubber.label(b"xy")
+    assert scrubber.string(b"pwd=x", None, False) is None
+    assert scrubber.string(b"pwd=x", None, True) == b"pwd=" + scrubber.label(b"x")
+    assert scrubber.string(b"x1", "password", False) == scrubber.label(b"x1")
+    scrubber.learn(b"h8nt3r")
+    assert scrubber.string(b"h8nt3r", None, False) == scrubber.label(b"h8nt3r")
+    assert scrubber.string(b"", "password", False) is None
