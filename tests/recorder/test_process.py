@@ -19,6 +19,7 @@ from a2a_proxy.recorder.status import (
     ExchangeStatus,
     FindingStatus,
     RecorderFailed,
+    RecorderProgress,
     RecorderReady,
     Status,
     TroubleEnded,
@@ -90,6 +91,19 @@ def test_findings_are_reported_before_exchanges_by_severity(bench: Make) -> None
     assert severities == sorted(severities, reverse=True)
     operations = {said.exchange.id: said.exchange.operation for said in told if isinstance(said, ExchangeStatus)}
     assert [said.operation for said in findings] == [operations[said.finding.exchange] for said in findings]
+
+
+def test_progress_follows_the_lines_of_each_commit(bench: Make) -> None:
+    """Because the console prints the lines then; also the line of a stream that is still open."""
+    one = bench()
+    one.start()
+    chunks = scripted(streaming("t-1"), start=time.time_ns())
+    one.write(chunks[:6])
+    wait_until(lambda: lines(one) and isinstance(one.heard[-1], RecorderProgress))
+    one.write(chunks[6:])
+    one.end()
+    one.finish()
+    assert isinstance(one.heard[-2], RecorderProgress)
 
 
 @pytest.mark.parametrize("name", ["vendor", "js_grpc"])

@@ -70,7 +70,7 @@ class ProxyRun:
         """The command line stored in the recording, after its redaction."""
         self._config = config
         self._work = work
-        self._console = console or make_console(config.log_format, quiet=config.quiet)
+        self._console = console or make_console(config.log_format, quiet=config.quiet, verbose=config.verbose)
         wanted = run_followers(config.hooks, config.otlp, config.archive, self._console)
         self._followers = Followers(wanted, self._console)
         self._metrics = MetricsFollower(config.metrics, self._console)

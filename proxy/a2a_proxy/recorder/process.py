@@ -188,6 +188,8 @@ class _RecorderLoop:
         self._snapshot_after = 0
         """Time of the next attempt after a snapshot could not be written, ns."""
         self._last_at = self._pump.last_at or session.started
+        self._is_progress_due = False
+        """Whether lines were sent, or a progress message could not be sent, since the last progress message."""
         send_status(RecorderReady(session.recording, self._writer.session), time.time_ns())
 
     def _resume_decoders(self, make_redactor: Redactor, session: SessionFile) -> ResumePoint:
@@ -243,16 +245,21 @@ class _RecorderLoop:
         self._observations = []
         position = self._pump.reader.position
         snapshot = self._save_snapshot(position, now) if self._is_snapshot_due(now) else None
-        if force or frames or findings or changes.connections or changes.tasks or snapshot:
+        is_changed = bool(force or frames or findings or changes.connections or changes.tasks or snapshot)
+        if is_changed:
             self._persist(lambda: self._writer.write(frames, findings, changes, position, snapshot))
             self._crashes.note_commit()
             if snapshot is not None:
                 self._snapshot_segment, self._unsaved = position[0], False
                 self._delete_recorded(position[0], snapshot)
             self._report_changes(changes, findings, now)
-            self._send_status(RecorderProgress(*position, self._pump.reader.unread_bytes), now)
         for exchange, upstream in self._open_exchanges.take_due(now):
             self._report_exchange(exchange, upstream, live=True, now=now)
+            self._is_progress_due = True
+        if is_changed or self._is_progress_due:
+            # The console prints the lines above when this arrives, so it is sent again if the pipe was full.
+            progress = RecorderProgress(*position, self._pump.reader.unread_bytes)
+            self._is_progress_due = not self._send_status(progress, now)
 
     def _persist(self, write: Callable[[], None]) -> None:
         """Call `write` with retries. Raises RecordingDisplaced, RetriesExhausted, PositionConflict."""

@@ -251,7 +251,7 @@ class Engine:
             where = f" in {operation}" if operation else ""
             where += f", from #{first} to #{last}" if first else ""
             summary = f"found {count} times in total{where}; {told} of them are listed"
-            evidence = {"count": str(count), "agent": agent, "first": first, "last": last}
+            evidence = {"count": str(count), "listed": str(told), "agent": agent, "first": first, "last": last}
             out.append(Finding(ident, Severity(severity), at, summary, evidence=evidence))
 
     def load(self, tasks: list[Task]) -> None:
