@@ -18,7 +18,7 @@ from a2a_proxy.recorder.status import (
     RecorderReady,
     Status,
 )
-from a2a_proxy.recorder.status_writer import StatusWriter, call_before_ready
+from a2a_proxy.recorder.status_writer import StatusWriter
 
 DONE = RecorderDone(
     connections=1,
@@ -156,12 +156,3 @@ def test_errors_take_precedence_over_lower_severities() -> None:
             speaker(found(severity, number), 10**9 * 5)
             heard += drained(reader)
     assert heard == [found(Severity.ERROR, number) for number in range(200)]
-
-
-def test_the_callback_runs_once_before_ready() -> None:
-    """What opens the recording again is no first time."""
-    heard: list[object] = []
-    say = call_before_ready(lambda message, at: not heard.append(message), lambda: heard.append("done"))
-    for message in (DONE, READY, READY):
-        say(message, 1)
-    assert heard == [DONE, "done", READY, READY]

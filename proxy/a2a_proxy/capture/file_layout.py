@@ -225,6 +225,15 @@ def find_unfinished(recording: Path | None = None) -> list[Unfinished]:
     return found
 
 
+def find_journals(uuid: str) -> list[Path]:
+    """Return the journal folders of a session: one, or none. Unreadable folders are left out."""
+    try:
+        folders = list((_state_path() / "journals").iterdir())
+    except OSError:
+        return []
+    return [path for path in folders if (session := read_session(path)) is not None and session.uuid == uuid]
+
+
 def sessions_with_journal() -> set[str]:
     """Return the UUIDs of sessions that are being recorded or wait to be finished. Raises OSError."""
     known = (read_session(path) for path in journals_dir().iterdir())

@@ -18,6 +18,7 @@ from a2a_proxy import __version__
 from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import SessionFile
 from a2a_proxy.capture.journal import Journal
+from a2a_proxy.capture.record_format import START_POSITION, Position
 from a2a_proxy.cli.capture_watch import CaptureState, CaptureWatch
 from a2a_proxy.cli.config import ProxyConfig
 from a2a_proxy.cli.console import Console, StartInfo, make_console
@@ -116,7 +117,7 @@ class ProxyRun:
             file_layout.delete_journal(folder.path)
             raise
         watched = CaptureState(
-            folder.path, journal.get_stats, lambda: _recorder_lag(keeper), lambda: folder.restore_files(session)
+            folder.path, journal.get_stats, lambda: _recorded_position(keeper), lambda: folder.restore_files(session)
         )
         watch = asyncio.ensure_future(CaptureWatch(watched, self._console).run())
         try:
@@ -315,7 +316,7 @@ class ProxyRun:
         while not await asyncio.to_thread(keeper.drain_journal, 0.1):
             if self._leave_now.is_set():
                 return self._report_recorder_lag(keeper)
-            now, behind = time.monotonic(), _recorder_lag(keeper)
+            now, behind = time.monotonic(), _unrecorded_bytes(keeper)
             if now - told >= _DRAIN_NOTE_SECONDS and behind != before:
                 self._console.draining(behind)
                 told, before = now, behind
@@ -338,8 +339,12 @@ class ProxyRun:
         return 0
 
 
-def _recorder_lag(keeper: RecorderKeeper) -> int:
+def _unrecorded_bytes(keeper: RecorderKeeper) -> int:
     return keeper.progress.behind if keeper.progress is not None else 0
+
+
+def _recorded_position(keeper: RecorderKeeper) -> Position:
+    return (keeper.progress.segment, keeper.progress.offset) if keeper.progress is not None else START_POSITION
 
 
 def _refuse_self_loops(relay: Relay, resolved: ResolvedUpstreams) -> None:

@@ -21,6 +21,7 @@ import msgspec
 
 from a2a_proxy.capture import file_layout
 from a2a_proxy.recorder import status
+from a2a_proxy.recorder.priority import restore_priority_of
 from a2a_proxy.recorder.status import (
     RecorderDone,
     RecorderFailed,
@@ -117,6 +118,8 @@ class RecorderKeeper(ProcessSupervisor):
         with contextlib.suppress(OSError):
             os.close(self.wake_write)
         self.wake_write = -1
+        if self._process is not None:
+            restore_priority_of(self._process.pid)
 
     def kill(self) -> None:
         """Kill the recorder now; the unrecorded rest stays in the journal."""

@@ -26,6 +26,7 @@ from a2a_proxy.model.observation import Changes
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recorder.crashes import CrashHistory
 from a2a_proxy.recorder.open_exchanges import OpenExchanges
+from a2a_proxy.recorder.priority import Pace, has_session_priority, restore_priority, set_session_nice
 from a2a_proxy.recorder.pump import READ_BYTES
 from a2a_proxy.recorder.recording_output import (
     OutputFile,
@@ -64,14 +65,13 @@ def record_session(
     wake_fd: int,
     send_status: SendStatus,
     patience: float = 0.0,
-    on_relay_gone: Callable[[], None] = lambda: None,
 ) -> None:
     """Record the journal in `folder` until its session ends. A failure is reported as `RecorderFailed`.
 
-    Once the relay has exited, `on_relay_gone` is called, and writing the recording is retried for `patience` seconds.
+    Once the relay has exited, writing the recording is retried for `patience` seconds.
     """
     try:
-        failed = _lock_and_record(folder, RelayWatch(wake_fd, patience, on_relay_gone), send_status)
+        failed = _lock_and_record(folder, RelayWatch(wake_fd, patience), send_status)
     except OSError as wrong:
         where = f"{wrong.filename}: " if wrong.filename else ""
         reason = (wrong.strerror or str(wrong)).lower()
@@ -133,10 +133,9 @@ def _displaced_status(path: str, *, gone: bool) -> TroubleStarted:
 class RelayWatch:
     """Tracks through the wake-up pipe whether the relay lives; `wake_fd` < 0 means that there is no relay."""
 
-    def __init__(self, wake_fd: int, patience: float, on_relay_gone: Callable[[], None]) -> None:
+    def __init__(self, wake_fd: int, patience: float) -> None:
         self._wake_fd = wake_fd
         self._patience = patience
-        self._on_relay_gone = on_relay_gone
         self._gone_at = 0.0 if wake_fd >= 0 else time.monotonic()
         """Time its end was noticed (monotonic, seconds); 0 while it lives."""
 
@@ -151,7 +150,6 @@ class RelayWatch:
             ready, _, _ = select.select([self._wake_fd], [], [], max(ns, 0) / 1e9)
             if ready and not os.read(self._wake_fd, 1 << 16):
                 self._gone_at = time.monotonic()
-                self._on_relay_gone()
         else:
             time.sleep(max(ns, 0) / 1e9)
 
@@ -188,6 +186,10 @@ class _RecorderLoop:
         self._snapshot_after = 0
         """Time of the next attempt after a snapshot could not be written, ns."""
         self._last_at = self._pump.last_at or session.started
+        self._pace = Pace()
+        self._nice: int | None = None
+        """The nice value that was set."""
+        self._is_hurried = not relay.is_alive
         self._is_progress_due = False
         """Whether lines were sent, or a progress message could not be sent, since the last progress message."""
         send_status(RecorderReady(session.recording, self._writer.session), time.time_ns())
@@ -207,8 +209,12 @@ class _RecorderLoop:
             self._commit_changes(time.time_ns(), force=True)
         while True:
             is_careful = self._crashes.careful_records > 0
+            self._relay.wait_for_data(0)
             relay_lived = self._relay.is_alive  # read first, so that the relay's last records are not missed
+            before, began = self._pump.decoded_bytes, time.process_time_ns()
             has_more = self._pump.decode_next(self._observations, max_bytes=1 if is_careful else READ_BYTES)
+            work = time.process_time_ns() - began
+            self._pace.note_work(self._pump.decoded_bytes - before, work)
             self._last_at = self._pump.last_at or self._last_at
             ended = self._observer.ended or not (has_more or relay_lived)
             if ended and not self._observer.ended:
@@ -222,9 +228,25 @@ class _RecorderLoop:
                 committed_at = now
             if ended:
                 break
+            self._leave_time(work if has_more else 0, now)
             if not has_more:
                 self._relay.wait_for_data(max(committed_at + _COMMIT_INTERVAL - now, 1_000_000))
         self._finish_session()
+
+    def _leave_time(self, work: int, now: int) -> None:
+        """Leave processor time to the relay while it lives: by the priority, or by a pause after `work` ns."""
+        if self._relay.is_alive:
+            if self._pace.is_due(now):
+                unread = self._pump.reader.unread_bytes
+                lag = max(now - self._last_at, 0) if unread else 0
+                self._pace.decide(now, self._pump.decoded_bytes + unread, lag)
+                if self._pace.nice != self._nice and set_session_nice(self._pace.nice):
+                    self._nice = self._pace.nice
+            if work and not has_session_priority():
+                time.sleep(self._pace.pause_after(work) / 1e9)
+        elif not self._is_hurried:
+            self._is_hurried = True
+            restore_priority()
 
     def close(self) -> None:
         """Close the recording without finishing the session."""

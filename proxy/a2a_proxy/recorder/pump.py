@@ -48,6 +48,8 @@ class JournalPump:
         self.last_at = 0
         """Time of the last record read, ns; 0 before the first."""
         self._read_at = time.monotonic_ns()
+        self.decoded_bytes = 0
+        """Bytes of records decoded by this object."""
 
     @classmethod
     def restore(cls, folder: Path, crashes: CrashHistory, snapshot: bytes, redactor: Redactor) -> JournalPump:
@@ -88,7 +90,9 @@ class JournalPump:
         while size > 0 and len(out) < most and (chunks := self.reader.read(min(size, PIECE), stop)):
             for chunk in chunks:
                 self.observer.feed(chunk, out)
-                size -= len(chunk.data) + RECORD_HEADER.size
+                length = len(chunk.data) + RECORD_HEADER.size
+                size -= length
+                self.decoded_bytes += length
             last = chunks
         return last
 

@@ -103,6 +103,20 @@ def exhausted_calls(
     )
 
 
+def refused_call(script: ReplayScript, request: PlayerRequest, call: RecordedCall) -> Miss:
+    """Describe a request that matches a call which is not served."""
+    option = "--allow-incomplete" if call.is_broken else "--allow-redacted"
+    return Miss(
+        kind=MissKind.REFUSED,
+        operation=request.operation,
+        request_text=request_text(request.operation, request.value),
+        nearest=call.place,
+        reason=f"{call.place} matches, but is not served: {call.refusal}",
+        recording=script.name,
+        hints=(_show_command(script, call), f"serve it nevertheless: {option}", RECORD_AGAIN),
+    )
+
+
 def masked_match(places: list[str], operation: str, value: Any, rows: tuple[DifferenceRow, ...]) -> MaskedMatch:
     """Describe a message that equals the first of `places` after masking, as it equals the others."""
     return MaskedMatch(
