@@ -291,8 +291,8 @@ def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
 )
 @click.option("--session", type=int, metavar="N", help="Serve only this session of the recording.")
 @click.option("--agent", default="", metavar="HOST:PORT", help="Serve only this agent of several.")
-@click.option("--allow-incomplete", is_flag=True, help="Serve a recording that is not complete.")
-@click.option("--allow-redacted", is_flag=True, help="Send labels in place of redacted credentials.")
+@click.option("--allow-incomplete", is_flag=True, help="Serve calls that were not captured to their end, up to there.")
+@click.option("--allow-redacted", is_flag=True, help="Serve calls that send labels in place of redacted credentials.")
 @click.option("--keep-card", is_flag=True, help="Serve the agent card as recorded, URLs included.")
 @click.option(
     "--add-interface",

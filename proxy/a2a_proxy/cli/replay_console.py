@@ -72,9 +72,10 @@ class ReplayTextConsole:
         self._err(f"a2a-proxy {__version__} replays {make_visible(script.name)} on {where}")
         served = (Binding.STDIO,) if self._is_stdio else SERVED_BINDINGS
         found = find_unservable(script, served)
-        missing = {binding: _unserved_calls(found, binding) for binding in served}
-        counts = (f"{_BINDING_NAMES[each]} {len(script.calls) - len(missing[each])}" for each in served)
+        counts = (f"{_BINDING_NAMES[each]} {_count_served(script, found, each)}" for each in served)
         self._err(f"{_format_count(len(script.calls), 'call')} recorded; served: {', '.join(counts)}")
+        if script.missing:
+            self._err(f"a2a-proxy: warning: the recording is not complete: {make_visible(script.missing)}")
         for gap in found:
             on = f" on {_BINDING_NAMES[gap.binding]}" if gap.binding is not None else ""
             self._err(f"not served{on}: {_format_places(gap.places)}: {make_visible(gap.reason)}")
@@ -171,6 +172,7 @@ class ReplayJsonConsole:
             listen=addresses,
             calls=len(script.calls),
             not_served=msgspec.to_builtins(found),
+            missing=script.missing,
             card=[str(each) for each in cards.offered_bindings] if cards.has_card else None,
             warnings=[text for text, _ in cards.card_notes()] if not self._is_stdio else [],
         )
@@ -226,8 +228,9 @@ def _encode_event(event: str, **fields: object) -> str:
     return json.dumps({"event": event, **fields}, ensure_ascii=True, default=str)
 
 
-def _unserved_calls(found: list[UnservableCalls], binding: Binding) -> set[str]:
-    return {place for gap in found if gap.binding is binding for place in gap.places}
+def _count_served(script: ReplayScript, found: list[UnservableCalls], binding: Binding) -> int:
+    missing = {place for gap in found if gap.binding in (None, binding) for place in gap.places}
+    return sum(call.place not in missing for call in script.calls)
 
 
 def _format_places(places: tuple[str, ...]) -> str:

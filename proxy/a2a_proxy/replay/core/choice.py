@@ -90,10 +90,8 @@ class CallChooser:
         return miss_messages.exhausted_calls(self._script, request, call, len(fits), masked=again is None)
 
     def unplayed_calls(self, operation: str) -> list[RecordedCall]:
-        """Return the calls of an operation that have not been played, in recorded order."""
-        return [
-            self._script.calls[index] for index in self._matcher.calls_of(operation) if not self._play_counts[index]
-        ]
+        """Return the calls of an operation that can be played and have not been, in recorded order."""
+        return [call for call in self.unused_calls() if call.operation == operation]
 
     def swap_played(self, chosen: RecordedCall, other: RecordedCall) -> None:
         """Count `other` as played instead of `chosen`."""
@@ -105,8 +103,10 @@ class CallChooser:
         return self._play_counts[self._index_of_place[call.place]] > 0
 
     def unused_calls(self) -> list[RecordedCall]:
-        """Return the calls that have not answered any request."""
-        return [call for index, call in enumerate(self._script.calls) if not self._play_counts[index]]
+        """Return the calls that could have answered a request, and have not."""
+        return [
+            call for index, call in enumerate(self._script.calls) if not self._play_counts[index] and not call.refusal
+        ]
 
     def _mark_played(self, fit: CallFit, loose: Miss | None = None) -> ChosenCall:
         self._play_counts[fit.index] += 1
@@ -150,8 +150,9 @@ class CallChooser:
         miss."""
         free = [index for index in every if not self._play_counts[index]]
         played = [index for index in every if self._play_counts[index]]
-        if self._options.match is MatchPreset.LOOSE and free:
-            nearest = self._matcher.find_nearest(request, ids, free)
+        served = [index for index in free if not self._script.calls[index].refusal]
+        if self._options.match is MatchPreset.LOOSE and served:
+            nearest = self._matcher.find_nearest(request, ids, served)
             return self._mark_played(nearest, self._describe_difference(request, ids, nearest))
         return self._describe_difference(request, ids, self._matcher.find_nearest(request, ids, [*free, *played]))
 

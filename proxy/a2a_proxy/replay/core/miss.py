@@ -26,6 +26,8 @@ class MissKind(StrEnum):
     """The recording has calls of this operation, but none with this request."""
     EXHAUSTED = "exhausted"
     """The recording has matching calls, but all of them have been played."""
+    REFUSED = "not-served"
+    """A call matched, but it cannot be served, for example because the end of its answer was not captured."""
     DIVERGED = "diverged"
     """A call matched, but within the stream the client sent or did something else."""
 

@@ -11,7 +11,7 @@ import msgspec
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.protocol.text import shell_line, to_one_line
 from a2a_proxy.recording.difference.values import DifferenceRow
-from a2a_proxy.redaction.payload import redact
+from a2a_proxy.redaction.payload import redact_payload
 from a2a_proxy.redaction.scrubber import Scrubber
 from a2a_proxy.replay.core.masked_match import MaskedMatch, masked_pairs
 from a2a_proxy.replay.core.matching import requested_task
@@ -103,6 +103,20 @@ def exhausted_calls(
     )
 
 
+def refused_call(script: ReplayScript, request: PlayerRequest, call: RecordedCall) -> Miss:
+    """Describe a request that matches a call which is not served."""
+    option = "--allow-incomplete" if call.is_broken else "--allow-redacted"
+    return Miss(
+        kind=MissKind.REFUSED,
+        operation=request.operation,
+        request_text=request_text(request.operation, request.value),
+        nearest=call.place,
+        reason=f"{call.place} matches, but is not served: {call.refusal}",
+        recording=script.name,
+        hints=(_show_command(script, call), f"serve it nevertheless: {option}", RECORD_AGAIN),
+    )
+
+
 def masked_match(places: list[str], operation: str, value: Any, rows: tuple[DifferenceRow, ...]) -> MaskedMatch:
     """Describe a message that equals the first of `places` after masking, as it equals the others."""
     return MaskedMatch(
@@ -174,7 +188,7 @@ def request_text(operation: str, value: Any) -> str:
 def redact_value(value: Any, name: str = "") -> Any:
     """Return a value without credentials, with the scrubber that redacts at capture."""
     data = msgspec.json.encode({name: value} if name else value)
-    redacted = redact(Scrubber(b"replay"), "json", data, cut=False)[0]
+    redacted = redact_payload(Scrubber(b"replay"), "json", data, cut=False)[0]
     found = msgspec.json.decode(_LABEL.sub(b"redacted", redacted))
     return found[name] if name else found
 

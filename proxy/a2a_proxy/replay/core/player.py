@@ -19,7 +19,7 @@ from a2a_proxy.replay.core.gates import Gates, GateStep, PlaybackSteps
 from a2a_proxy.replay.core.ids import ReplayIds, agent_minted_ids
 from a2a_proxy.replay.core.masked_match import MaskedMatch
 from a2a_proxy.replay.core.miss import Miss
-from a2a_proxy.replay.core.miss_messages import diverged_call
+from a2a_proxy.replay.core.miss_messages import diverged_call, refused_call
 from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
 from a2a_proxy.replay.core.running_call import PendingPoll, RunningCall
@@ -50,11 +50,12 @@ class Player:
         """Requests that were answered because they equal a call after masking."""
         self.playbacks: list[RunningCall] = []
         """Playbacks that are not over."""
-        self.timeline = Timeline(script)
+        served = replace(script, calls=tuple(call for call in script.calls if not call.refusal))
+        self.timeline = Timeline(served)
         self._chooser = CallChooser(script, self.options)
-        self._concurrency = ConcurrentCalls(script)
+        self._concurrency = ConcurrentCalls(served)
         self._gates = Gates(script)
-        self._task_progress = TaskProgressPlayer(script, self.timeline)
+        self._task_progress = TaskProgressPlayer(served, self.timeline)
         self._webhooks = WebhookSchedule(script, self.timeline)
         self._time_shift: int | None = None
 
@@ -75,6 +76,11 @@ class Player:
                 self.misses.append(found)
                 return found
             return self._start_playback(call, request, at, self._task_progress.make_poll(call, request, policy))
+        if found.call.refusal:
+            self.ids.adopt_trial(found.fit.ids)  # later calls may repeat what the client sends here
+            miss = refused_call(self.script, request, found.call)
+            self.misses.append(miss)
+            return miss
         if found.loose is not None:
             self.allowed_misses.append(found.loose)
         self.ids.adopt_trial(found.fit.ids)
@@ -89,7 +95,7 @@ class Player:
         )
 
     def unused_calls(self) -> list[RecordedCall]:
-        """Return the recorded calls that have not answered any request."""
+        """Return the recorded calls that could have answered a request, and have not."""
         return self._chooser.unused_calls()
 
     def take_pushes(self, at: int) -> list[PlayerSend]:
