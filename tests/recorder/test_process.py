@@ -158,8 +158,8 @@ def test_a_task_continues_over_a_killed_recorder(bench: Make) -> None:
 
 def settle(one: Bench) -> None:
     """Until all that was written is recorded."""
-    wait_until(lambda: not one.journal.stats().queued)
-    wait_until(lambda: committed(one) == one.journal.stats().position)
+    wait_until(lambda: not one.journal.get_stats().queued)
+    wait_until(lambda: committed(one) == one.journal.get_stats().position)
 
 
 def committed(one: Bench) -> tuple[int, int] | None:
@@ -182,7 +182,7 @@ def test_an_open_connection_pins_two_segments_at_most(bench: Make) -> None:
             one.kill_recorder()
         settle(one)
         wait_until(lambda: len(one.segments) <= 2 and len(list(one.folder.path.glob("snapshot-*"))) <= 1)
-    assert one.journal.stats().segments > 10
+    assert one.journal.get_stats().segments > 10
     one.end()
     one.finish()
     assert len(contents(one.recording)["frames"]) == 301

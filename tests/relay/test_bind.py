@@ -11,7 +11,7 @@ import pytest
 
 from a2a_proxy.relay import bind as module
 from a2a_proxy.relay import route
-from a2a_proxy.relay.bind import bind, bind_next_port
+from a2a_proxy.relay.bind import bind_listener, bind_next_port
 from a2a_proxy.relay.route import Listen, RouteError
 
 HOSTS = ("127.0.0.1", "127.0.0.2")
@@ -54,7 +54,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, bound: list[socket.socket]) -> Call
 
 
 async def listen(port: int = 0, host: str = "") -> list[socket.socket]:
-    return await bind(asyncio.get_running_loop(), Listen(host, port))
+    return await bind_listener(asyncio.get_running_loop(), Listen(host, port))
 
 
 def names(sockets: list[socket.socket]) -> list[tuple[str, int]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.protocol.event import decode_payload, normalise
+from a2a_proxy.protocol.event import decode_payload, normalise_event
 from a2a_proxy.protocol.extensions.uses import EXTENSIBLE_KINDS, ExtensionUse, find_extensions
 
 _MAX_UNDECODED = 64 << 10
@@ -35,7 +35,7 @@ def find_frame_extensions(frame: Frame, exchange: Exchange) -> list[ExtensionUse
 def _decode_value(frame: Frame, exchange: Exchange | None) -> Any:
     value = decode_payload(frame.payload, frame.schema)
     if exchange is not None and exchange.operation and value is not None and not frame.truncated:
-        canonical = normalise(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
+        canonical = normalise_event(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
         return canonical or value
     if value is None and frame.schema in ("trailers", "control"):
         return json.loads(frame.payload)

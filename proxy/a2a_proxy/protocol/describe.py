@@ -19,7 +19,7 @@ from a2a_proxy.protocol.errors import (
     parse_rest_error,
     rpc_reason,
 )
-from a2a_proxy.protocol.event import decode_payload, normalise
+from a2a_proxy.protocol.event import decode_payload, normalise_event
 from a2a_proxy.protocol.extensions.uses import EXTENSIBLE_KINDS, find_extensions
 from a2a_proxy.protocol.schema import JSON, TEXT, TRAILERS, is_protobuf
 from a2a_proxy.protocol.summary import generation_or_none
@@ -314,7 +314,7 @@ def _normalise_payload(frame: Frame, payload: bytes) -> dict[str, Any]:
     operation = _OPERATION_OF_EVENT.get(frame.event, "SendStreamingMessage")
     # A status update in a unary response has the shape of a task; only the frame's event distinguishes them.
     kind = FrameKind.EVENT if frame.event is EventKind.STATUS else frame.kind
-    return normalise(payload, frame.schema, Dialect.UNKNOWN, operation, kind)
+    return normalise_event(payload, frame.schema, Dialect.UNKNOWN, operation, kind)
 
 
 def _method_name(frame: Frame, payload: bytes) -> str:

@@ -34,7 +34,7 @@ def open_writer(session: SessionFile, redactor: Redactor) -> Writer:
     Raises:
         RecordingError: the file cannot be used.
     """
-    command = redactor.command(session.command)
+    command = redactor.redact_command(session.command)
     if _has_begun(session):
         return resume_writer(session.recording, session.uuid)
     facts = SessionFacts(
@@ -43,7 +43,7 @@ def open_writer(session: SessionFile, redactor: Redactor) -> Writer:
         started=session.started,
         command=command,
         listens=session.listens,
-        upstreams=tuple(redactor.text(upstream) for upstream in session.upstreams),
+        upstreams=tuple(redactor.redact_text(upstream) for upstream in session.upstreams),
         clock="monotonic from the start of the session",
         pid=session.pid,
         redaction=session.redact,

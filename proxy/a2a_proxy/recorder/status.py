@@ -134,11 +134,11 @@ Status = (
     | RecorderDone
 )
 
-encode = name_json.encode
+encode = name_json.encode_json
 """Encodes a status as one line without its line end."""
 
 
-def decode(line: bytes) -> Status:
+def decode_status(line: bytes) -> Status:
     """Return the message of a line. Raises msgspec.DecodeError."""
-    said: Status = name_json.decode(line, Status)
+    said: Status = name_json.decode_json(line, Status)
     return said

@@ -100,17 +100,3 @@ class StatusWriter:
             os.set_blocking(self._descriptor, True)
             self._write_line(status.encode(message) + b"\n")
             os.set_blocking(self._descriptor, False)
-
-
-def call_before_ready(send_status: SendStatus, action: Callable[[], None]) -> SendStatus:
-    """Return a function that sends messages, and calls `action` once, just before the first `RecorderReady`."""
-    done = False
-
-    def send(message: Status, at: int) -> bool:
-        nonlocal done
-        if isinstance(message, RecorderReady) and not done:
-            done = True
-            action()
-        return send_status(message, at)
-
-    return send

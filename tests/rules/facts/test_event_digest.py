@@ -26,7 +26,7 @@ def sees(script: Script) -> list[RuleContext]:
     out: list[Observation] = []
     for piece in script.chunks():
         observer.feed(piece, out)
-    exchange = observer.changes().exchanges[0]
+    exchange = observer.pop_changes().exchanges[0]
     found = []
     for frame in out:
         if type(frame) is Frame and frame.kind is FrameKind.EVENT:

@@ -11,7 +11,7 @@ import msgspec
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.protocol.text import shell_line, to_one_line
 from a2a_proxy.recording.difference.values import DifferenceRow
-from a2a_proxy.redaction.payload import redact
+from a2a_proxy.redaction.payload import redact_payload
 from a2a_proxy.redaction.scrubber import Scrubber
 from a2a_proxy.replay.core.masked_match import MaskedMatch, masked_pairs
 from a2a_proxy.replay.core.matching import requested_task
@@ -190,7 +190,7 @@ def request_text(operation: str, value: Any) -> str:
 def redact_value(value: Any, name: str = "") -> Any:
     """Return a value without credentials, with the scrubber that redacts at capture."""
     data = msgspec.json.encode({name: value} if name else value)
-    redacted = redact(Scrubber(b"replay"), "json", data, cut=False)[0]
+    redacted = redact_payload(Scrubber(b"replay"), "json", data, cut=False)[0]
     found = msgspec.json.decode(_LABEL.sub(b"redacted", redacted))
     return found[name] if name else found
 
