@@ -149,22 +149,22 @@ def test_a_key_that_another_process_created_first_is_kept(state: Path, monkeypat
 
 
 def test_unfinished_sessions_are_those_of_a_recording_and_say_who_is_at_work(state: Path, tmp_path: Path) -> None:
-    assert file_layout.unfinished() == []
+    assert file_layout.find_unfinished() == []
     one = file_layout.create_journal(session(tmp_path / "one.db", uuid="u1"))
     two = file_layout.create_journal(session(tmp_path / "two.db", uuid="u2"))
     (tmp_path / "link.db").symlink_to(tmp_path / "one.db")
     (file_layout.journals_dir() / "foreign").mkdir()
-    assert {each.path for each in file_layout.unfinished()} == {one.path, two.path}
+    assert {each.path for each in file_layout.find_unfinished()} == {one.path, two.path}
     assert file_layout.sessions_with_journal() == {"u1", "u2"}
 
     def state_of_one() -> tuple[bool, bool]:
-        (found,) = file_layout.unfinished(tmp_path / "link.db")
+        (found,) = file_layout.find_unfinished(tmp_path / "link.db")
         assert (found.path, found.session.uuid) == (one.path, "u1")
         return found.proxy_lives, found.is_at_work
 
     assert state_of_one() == (True, True)
     recorder = os.dup(one.lock)
-    one.release()
+    one.release_locks()
     assert state_of_one() == (False, True)
     os.close(recorder)
     assert state_of_one() == (False, False)
@@ -173,17 +173,17 @@ def test_unfinished_sessions_are_those_of_a_recording_and_say_who_is_at_work(sta
     assert state_of_one() == (False, True)
     os.close(lock)
     file_layout.delete_journal(one.path)
-    assert file_layout.unfinished(tmp_path / "one.db") == []
+    assert file_layout.find_unfinished(tmp_path / "one.db") == []
     assert not one.path.exists()
 
 
 def test_a_proxy_of_an_older_version_has_one_lock(tmp_path: Path) -> None:
     folder = file_layout.create_journal(session(tmp_path / "r.db"))
     (folder.path / "proxy.lock").unlink()
-    (found,) = file_layout.unfinished()
+    (found,) = file_layout.find_unfinished()
     assert (found.proxy_lives, found.is_at_work) == (True, True)
-    folder.release()
-    (found,) = file_layout.unfinished()
+    folder.release_locks()
+    (found,) = file_layout.find_unfinished()
     assert (found.proxy_lives, found.is_at_work) == (False, False)
 
 
@@ -194,11 +194,11 @@ def test_deleted_files_of_a_live_journal_are_made_again(tmp_path: Path, deleted:
     for name in deleted:
         (folder.path / name).unlink()
     assert folder.restore_files(session(tmp_path / "r.db", uuid="again"))
-    (found,) = file_layout.unfinished()
+    (found,) = file_layout.find_unfinished()
     assert (found.proxy_lives, found.is_at_work, found.session.uuid) == (True, True, "again")
     assert (folder.path / "session.json").stat().st_mode & 0o777 == 0o600
-    folder.release()
-    folder.release()
+    folder.release_locks()
+    folder.release_locks()
     assert len(file_layout.find_leftovers()) == 1
 
 
@@ -227,4 +227,4 @@ def test_a_session_file_keeps_names_that_are_not_utf_8(tmp_path: Path) -> None:
     folder = file_layout.create_journal(SessionFile(name, 1, 2, command=("a2a-proxy", name)))
     found = file_layout.read_session(folder.path)
     assert found == SessionFile(name, 1, 2, command=("a2a-proxy", name))
-    folder.release()
+    folder.release_locks()

@@ -214,7 +214,7 @@ def test_a_leniency_is_reported_once_in_each_direction() -> None:
     leniencies = Leniencies()
     for direction in (Direction.TO_AGENT, Direction.TO_AGENT, Direction.TO_CLIENT):
         for what in ("field", "bare_lf"):
-            leniencies.report(what, "why", direction, 5, 10, 20, out)
+            leniencies.report_leniency(what, "why", direction, 5, 10, 20, out)
             leniencies = Leniencies(leniencies.save())
     seen = [(each.direction, each.detail["what"]) for each in out if isinstance(each, Control)]
     assert seen == [(direction, what) for direction in Direction for what in ("field", "bare_lf")]

@@ -33,7 +33,7 @@ def ends(data: bytes, framing: int, cuts: Iterable[int] = ()) -> list[tuple[byte
     for start, stop in itertools.pairwise(edges):
         piece, at = data[start:stop], 0
         while at < len(piece):
-            part, at = scanner.next(piece, at)
+            part, at = scanner.read_part(piece, at)
             where = start + at
             if (part is MessagePart.HEAD_END and scanner.begin_body(framing)) or part is MessagePart.BODY_END:
                 found.append((scanner.head, where))
@@ -63,32 +63,32 @@ def test_messages_follow_each_other_in_any_split(body: bytes, framing: int) -> N
 
 def test_a_body_until_the_end_of_the_connection_has_no_end() -> None:
     scanner = Http1Scanner()
-    assert scanner.next(HEAD, 0) == (MessagePart.HEAD_END, len(HEAD))
+    assert scanner.read_part(HEAD, 0) == (MessagePart.HEAD_END, len(HEAD))
     assert not scanner.begin_body(UNTIL_CLOSE)
     assert scanner.is_until_close
-    assert scanner.next(HEAD, 3) == (MessagePart.BODY, len(HEAD))
+    assert scanner.read_part(HEAD, 3) == (MessagePart.BODY, len(HEAD))
 
 
 def test_a_scanner_is_between_messages_until_the_first_byte() -> None:
     scanner = Http1Scanner()
     seen = [scanner.is_between_messages]
     for at in range(len(HEAD)):
-        scanner.next(HEAD[at : at + 1], 0)
+        scanner.read_part(HEAD[at : at + 1], 0)
         seen.append(scanner.is_between_messages)
     assert seen == [True, *[False] * (len(HEAD) - 1), True]
     assert not scanner.begin_body(1)
     assert not scanner.is_between_messages
-    assert scanner.next(b"x", 0) == (MessagePart.BODY_END, 1)
+    assert scanner.read_part(b"x", 0) == (MessagePart.BODY_END, 1)
     assert scanner.is_between_messages
 
 
 def test_many_chunks_are_scanned_a_few_at_a_time() -> None:
     scanner, data = Http1Scanner(), b"1\r\nx\r\n" * 10 + b"0\r\n\r\n"
-    scanner.next(HEAD, 0)
+    scanner.read_part(HEAD, 0)
     scanner.begin_body(CHUNKED)
-    assert scanner.next(data, 0) == (MessagePart.BODY, 6 * CHUNKS_AT_ONCE)
-    assert scanner.next(data, 6 * CHUNKS_AT_ONCE) == (MessagePart.BODY, 12 * CHUNKS_AT_ONCE)
-    assert scanner.next(data, 12 * CHUNKS_AT_ONCE) == (MessagePart.BODY_END, len(data))
+    assert scanner.read_part(data, 0) == (MessagePart.BODY, 6 * CHUNKS_AT_ONCE)
+    assert scanner.read_part(data, 6 * CHUNKS_AT_ONCE) == (MessagePart.BODY, 12 * CHUNKS_AT_ONCE)
+    assert scanner.read_part(data, 12 * CHUNKS_AT_ONCE) == (MessagePart.BODY_END, len(data))
 
 
 @pytest.mark.parametrize(
