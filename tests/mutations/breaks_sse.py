@@ -258,7 +258,6 @@ def a_stream_is_cut_off(talk: Talk) -> Iterator[Want]:
     del call.answers[-1]
     call.finish = "cut"
     yield Want("A2A-SSE-011", call)
-    yield Want("A2A-HTTP-016", call)
 
 
 @mutation(*ALL)
@@ -268,4 +267,3 @@ def a_stream_without_its_last_chunk(talk: Talk) -> Iterator[Want]:
     del call.answers[-1]
     call.finish = "stall"
     yield Want("A2A-SSE-011", call)
-    yield Want("A2A-HTTP-016", call)
