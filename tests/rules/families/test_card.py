@@ -307,13 +307,15 @@ class TestReach:
             ("http://localhost:8000/", "[::1]", "http://agent.example.com", []),
             ("http://weather:8000/", "1.1.1.1", "http://agent.example.com", ["WARNING"]),
             ("http://weather:8000/", "1.1.1.1", "http://weather:8000", ["INFO"]),
+            ("http://weather.default.svc.cluster.local/", "1.1.1.1", "http://agent.example.com", ["WARNING"]),
+            ("http://weather.internal/", "10.0.0.7", "http://agent.example.com", []),
             ("http://weather:8000/", "172.18.0.3", "http://agent.example.com", []),
             ("https://agent.example.com/", "1.1.1.1", "http://agent.example.com", []),
             ("http://10.0.0.5/", "1.1.1.1", "http://agent.example.com", []),
         ],
     )
     def test_urls_of_another_machine(self, url: str, client: str, upstream: str, found: list[str]) -> None:
-        """A name without a dot may be known in the network of the client, a loopback address is never."""
+        """A name of a private network may be known in the network of the client, a loopback address is never."""
         offer = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
         assert said(fetch_card(offering(offer), client=client, upstream=upstream), "020") == found
 

@@ -112,11 +112,12 @@ def stray_id_flag(names: tuple[str, ...], task_id: str, context_id: str) -> int:
 
 def is_overdue(record: ExchangeRecord, frame: Frame, task: TaskRecord, stamp: str = "") -> bool:
     """Whether this stream, opened before the task ended on another exchange, continues the task beyond the permitted
-    lag.
+    lag. A webhook does so only with a later timestamp, because pushes may be late.
     """
-    if record.started > task.terminal or record.binding is Binding.WEBHOOK:
-        return False
-    return frame.at - task.terminal > MAX_STREAM_LAG or time_before(task.stamp, stamp) > SECOND_NS
+    is_later = time_before(task.stamp, stamp) > SECOND_NS
+    if record.binding is Binding.WEBHOOK:
+        return is_later
+    return record.started <= task.terminal and (is_later or frame.at - task.terminal > MAX_STREAM_LAG)
 
 
 def _advance_sequence(

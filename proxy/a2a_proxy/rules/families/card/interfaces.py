@@ -351,9 +351,10 @@ def _card_with_url(url: str) -> Json:
 )
 def unreachable(context: RuleContext) -> Iterator[RuleFinding]:
     """The URL of an interface names the agent's own machine (localhost, a loopback address, `0.0.0.0`, `[::]`), but the
-    client that received the card has another address than a loopback one; or it names a host without a dot, and the
-    client has a public address. Reported as information if the proxy reaches the agent under this host: then the proxy
-    replaces the URL (`--rewrite-card`), and only clients without the proxy are concerned.
+    client that received the card has another address than a loopback one; or it has the name of a host in a private
+    network (without a dot, or for example in `.local` or `.internal`), and the client has a public address. Reported as
+    information if the proxy reaches the agent under this host: then the proxy replaces the URL (`--rewrite-card`), and
+    only clients without the proxy are concerned.
 
     The client connects to its own machine, or to nothing. The operator of the agent must configure the URL under which
     clients reach it.
@@ -381,4 +382,5 @@ def _is_out_of_reach(host: str, client: str) -> bool:
     """Whether a client with a non-loopback address cannot reach the host."""
     if host_reach(host) is HostReach.LOOPBACK:
         return True
-    return "." not in host and not is_address(host) and host_reach(client) is HostReach.PUBLIC
+    is_inner_name = not is_address(host) and host_reach(host) is HostReach.PRIVATE
+    return is_inner_name and host_reach(client) is HostReach.PUBLIC
