@@ -319,6 +319,20 @@ class TestReach:
         offer = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
         assert said(fetch_card(offering(offer), client=client, upstream=upstream), "020") == found
 
+    def test_one_finding_counts_the_urls(self) -> None:
+        """Those that the proxy does not replace, each once."""
+        urls = (
+            "http://agent:1/",
+            "http://localhost:2/",
+            "http://localhost:2/",
+            "http://127.0.0.1:3",
+            "http://a.example/",
+        )
+        offers = [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"} for url in urls]
+        script = fetch_card(offering(*offers), client="1.1.1.1", upstream="http://agent:8000")
+        (summary,) = [each.summary for each in findings(script) if each.rule == "A2A-CARD-020"]
+        assert summary.startswith('the card names the JSONRPC interface "http://localhost:2/" and 1 other URL, which a')
+
 
 def _json(value: dict[str, Any]) -> str:
     """A card as it is, with its empty members; `card` and `fetch_card` are for those of 1.0."""
