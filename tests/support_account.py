@@ -20,7 +20,7 @@ import grpc
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.protocol.event import normalise
+from a2a_proxy.protocol.event import normalise_event
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.recording.read.reader import Recording
 from support_peers import Entry, Transcript
@@ -219,7 +219,9 @@ def _events(exchange: Exchange, frame: Frame) -> Iterator[Event]:
     elif frame.kind is FrameKind.CUT:
         yield {"kind": "error", "code": None, "message": CUT_SHORT}
     elif frame.kind in (FrameKind.RESPONSE, FrameKind.EVENT, FrameKind.OTHER):
-        yield _shown(normalise(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind), exchange)
+        yield _shown(
+            normalise_event(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind), exchange
+        )
 
 
 def _error(frame: Frame) -> Event:

@@ -194,9 +194,9 @@ class Player:
         if what == "data":
             self.decoder.feed(direction, data, at, events)
         elif what == "eof":
-            self.decoder.eof(direction, at, events)
+            self.decoder.feed_eof(direction, at, events)
         else:
-            self.decoder.reset(direction, at, events)
+            self.decoder.feed_reset(direction, at, events)
         self.conversation.feed(events, self.out)
 
     def restart(self) -> None:

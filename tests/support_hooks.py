@@ -132,9 +132,9 @@ def methods(environment: dict[str, str]) -> list[str]:
     return [call["method"] for call in noted(environment)]
 
 
-def install(folder: Path, name: str, reference: str) -> None:
-    """Write the metadata of a package that names a hook beside the modules of `folder`, as pip does."""
+def install(folder: Path, name: str, reference: str, *, group: str = "a2a_proxy.hooks") -> None:
+    """Write the metadata of a package with an entry point beside the modules of `folder`, as pip does."""
     info = folder / "hooked_package-1.2.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hooked-package\nVersion: 1.2\n")
-    (info / "entry_points.txt").write_text(f"[a2a_proxy.hooks]\n{name} = {reference}\n")
+    (info / "entry_points.txt").write_text(f"[{group}]\n{name} = {reference}\n")

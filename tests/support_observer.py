@@ -158,7 +158,7 @@ def observe(chunks: Iterable[Chunk], *, restart_at: Iterable[int] = (), commit_e
 
 def note(observer: Observer, seen: Seen) -> None:
     """Store the changes."""
-    changes = observer.changes()
+    changes = observer.pop_changes()
     seen.connections.update((connection.id, connection) for connection in changes.connections)
     seen.exchanges.update((exchange.id, exchange) for exchange in changes.exchanges)
     seen.tasks.update(((task.agent, task.task_id), task) for task in changes.tasks)

@@ -192,7 +192,7 @@ def rich(path: Path) -> Path:
             observer.feed(chunk, out)
         writer = Writer(path, facts(session, started=START, listens=("127.0.0.1:9000",), upstreams=("agent:8000",)))
         found = [each for each in out if isinstance(each, Finding)]
-        writer.write([each for each in out if isinstance(each, Frame)], found, observer.changes())
+        writer.write([each for each in out if isinstance(each, Frame)], found, observer.pop_changes())
         writer.finish(chunks[-1].at)
     annotate(path, NotePlace(1), START, text="the retry run")
     annotate(path, NotePlace(1, 2), START, text="the order that hello answers", bookmark=True)

@@ -80,14 +80,14 @@ class Bench:
     def end(self, at: int = START + 10**12) -> None:
         """End the relay normally."""
         self.journal.close(at, SECONDS)
-        self.keeper.release()
+        self.keeper.close_wake_pipe()
 
     def die(self) -> None:
         """End the relay as if it was killed: close its files without writing END."""
         self.journal.flush()
-        wait_until(lambda: not self.journal.stats().queued)
+        wait_until(lambda: not self.journal.get_stats().queued)
         self.journal.set_wake_fd(None)
-        self.keeper.release()
+        self.keeper.close_wake_pipe()
 
     def kill_recorder(self) -> None:
         """Send SIGKILL to the running recorder, which has not been killed before."""
@@ -104,14 +104,14 @@ class Bench:
 
     def finish(self) -> RecorderDone:
         """Wait for the outcome."""
-        assert self.keeper.drain(SECONDS)
+        assert self.keeper.drain_journal(SECONDS)
         assert isinstance(self.keeper.outcome, RecorderDone), self.keeper.outcome
         return self.keeper.outcome
 
     def close(self) -> None:
         """Close everything that the test left open."""
         self.keeper.kill()
-        self.folder.release()
+        self.folder.release_locks()
 
     @property
     def segments(self) -> list[str]:

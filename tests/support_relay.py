@@ -126,8 +126,8 @@ async def relaying(
     journal = journal or MemoryJournal()
     notes: list[ConsoleNote] = []
     relay = Relay([Route(Listen.parse(listen), to, to_grpc)], session_clock(), editing, notes.append)
-    await relay.listen()
-    relay.accept(journal)
+    await relay.bind_listeners()
+    relay.accept_connections(journal)
     try:
         yield Bench(relay, journal, notes)
     finally:

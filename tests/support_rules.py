@@ -42,6 +42,6 @@ def record(path: Path, chunks: list[Chunk]) -> list[Finding]:
     session = facts(1, started=chunks[0].at, listens=("127.0.0.1:9000",), upstreams=("localhost:8000",))
     writer = Writer(path, session)
     found = [each for each in out if type(each) is Finding]
-    writer.write([each for each in out if type(each) is Frame], found, observer.changes())
+    writer.write([each for each in out if type(each) is Frame], found, observer.pop_changes())
     writer.finish(chunks[-1].at)
     return found

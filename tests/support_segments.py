@@ -102,7 +102,7 @@ class Timeline:
         connection = fields.pop("connection", exchange)
         frame = Frame(connection, exchange, seq, direction, kind, when - round(took * MS), when, 0, 0, **fields)
         view = self.views[exchange]
-        self.steps.append(lambda tracker: _ignore(tracker.apply(frame, view, view.client)))
+        self.steps.append(lambda tracker: _ignore(tracker.apply_frame(frame, view, view.client)))
         return self
 
 
@@ -140,7 +140,7 @@ def run(timeline: Timeline, until: float | None = None, restore_at: tuple[int, .
             tracker = SegmentTracker.restore(msgspec.msgpack.decode(data), include_unary=whole)
         step(tracker)
     if until is not None:
-        tracker.end(ZERO + round(until * MS))
+        tracker.end_session(ZERO + round(until * MS))
     _collect(tracker, found)
     segments, interruptions, handoffs = ([each[number] for number in sorted(each)] for each in found)
     return Cut(segments, interruptions, handoffs)

@@ -34,6 +34,10 @@ def reload(decoder: Any) -> Any:
     return type(decoder).restore(msgspec.msgpack.decode(msgspec.msgpack.encode(decoder.save())))
 
 
+FEED_END = {"eof": "feed_eof", "reset": "feed_reset", "lost": "feed_loss"}
+"""The end of a direction, as in `Cut.how` -> the method of a decoder."""
+
+
 def play(
     decoder: Any, steps: list[Step], cut: Callable[[bytes], Iterable[int]] = lambda _: (), restart: bool = False
 ) -> list[WireEvent]:
@@ -42,7 +46,7 @@ def play(
     for number, (what, data) in enumerate(steps, 1):
         direction = Direction.TO_AGENT if what[0] in "Cc" else Direction.TO_CLIENT
         if len(what) > 1:
-            getattr(decoder, what[2:])(direction, number * 1000, out)
+            getattr(decoder, FEED_END[what[2:]])(direction, number * 1000, out)
             continue
         for piece in pieces_of(data, cut(data)):
             decoder.feed(direction, piece, number * 1000, out)

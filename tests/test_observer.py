@@ -101,8 +101,8 @@ def test_garbage_never_raises(records: list[tuple[ChunkKind, Direction, bytes]])
         for number in (0, 1, 2):
             observer.feed(Chunk(number, kind, direction, START + at, data), out)
         observer = reloaded(observer)
-    observer.interrupt(START + 100, out)
-    observer.changes()
+    observer.interrupt_session(START + 100, out)
+    observer.pop_changes()
 
 
 @settings(max_examples=80, deadline=None)
@@ -184,7 +184,7 @@ def test_an_interrupted_session_closes_everything(session: list[Chunk]) -> None:
         observer, seen = fresh(), Seen([], {}, {}, {})
         for chunk in session[:length]:
             observer.feed(chunk, seen.out)
-        observer.interrupt(session[length].at, seen.out)
+        observer.interrupt_session(session[length].at, seen.out)
         note(observer, seen)
         assert all(exchange.closed for exchange in seen.exchanges.values())
         assert all(connection.closed for connection in seen.connections.values())
@@ -202,7 +202,7 @@ def test_cuts_by_the_proxy_are_not_attributed_to_a_peer(script: Callable[..., Sc
     if how == "proxy stopped":
         observer.feed(Chunk(1, ChunkKind.CLOSED, TO_AGENT, session[-1].at + 1), seen.out)
     else:
-        observer.interrupt(session[-1].at + 1, seen.out)
+        observer.interrupt_session(session[-1].at + 1, seen.out)
     note(observer, seen)
     assert seen.exchanges[1].how == how
     assert [frame.note for frame in frames(seen) if frame.kind is FrameKind.CUT] == [how]
@@ -303,7 +303,7 @@ def test_an_abandoned_connection_stays_opaque() -> None:
     observer, seen = fresh(), Seen([], {}, {}, {})
     for chunk in session[:5]:
         observer.feed(chunk, seen.out)
-    observer.abandon(1, session[5].at, "test", seen.out)
+    observer.abandon_connection(1, session[5].at, "test", seen.out)
     observer = reloaded(observer)
     note(observer, seen)
     count = len(seen.out)
@@ -369,7 +369,7 @@ def test_snapshots_do_not_grow_with_the_session() -> None:
         out: list[Frame | Finding] = []
         for chunk in scripted(unary(f"t-{number}"), number, START + number * 10**6):
             observer.feed(chunk, out)
-        observer.changes()
+        observer.pop_changes()
         if number in (100, 1000):
             saved = observer.save()
             saved["rules"]["world"]["tasks"] = saved["rules"]["agenda"] = saved["tasks"] = []

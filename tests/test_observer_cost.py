@@ -46,12 +46,12 @@ def _cost(session: list[Chunk], begin: float) -> float:
     before, after = _apart(session, START + int(begin * MS))
     for chunk in before:
         observer.feed(chunk, out)
-    observer.changes()
+    observer.pop_changes()
 
     def work() -> None:
         for chunk in after:
             observer.feed(chunk, out)
-        observer.changes()
+        observer.pop_changes()
 
     return opcodes_run(work) / len(after)
 
@@ -105,7 +105,7 @@ def _kept_open(count: int) -> float:
     observer, out = Observer(Redactor(KEY)), list[Observation]()
     for chunk in streams.chunks():
         observer.feed(chunk, out)
-    return opcodes_run(lambda: observer.interrupt(START + 1000 * MS, out)) / count
+    return opcodes_run(lambda: observer.interrupt_session(START + 1000 * MS, out)) / count
 
 
 def test_ending_a_session_with_open_streams_takes_linear_time() -> None:
@@ -141,12 +141,12 @@ def _artifacts(count: int) -> float:
     before, after = _apart(streams.chunks(), START + 100 * MS)
     for chunk in before:
         observer.feed(chunk, out)
-    observer.changes()
+    observer.pop_changes()
 
     def work() -> None:
         for chunk in after:
             observer.feed(chunk, out)
-            observer.changes()
+            observer.pop_changes()
 
     return opcodes_run(work) / len(after)
 

@@ -21,10 +21,10 @@ def find_bad_text(schema_set: SchemaSet, name: str, data: bytes) -> str:
 
     Raises KeyError if the schema set has no such message.
     """
-    return _walk(message_class(schema_set, name).DESCRIPTOR, data, 0)
+    return _find_in_message(message_class(schema_set, name).DESCRIPTOR, data, 0)
 
 
-def _walk(descriptor: Any, data: bytes, depth: int) -> str:
+def _find_in_message(descriptor: Any, data: bytes, depth: int) -> str:
     at = 0
     while 0 <= at < len(data):
         key, at = read_varint(data, at)
@@ -57,6 +57,6 @@ def _bad_text_of(field: FieldDescriptor, content: bytes, depth: int) -> str:
             return str(field.json_name)
     elif field.type == FieldDescriptor.TYPE_MESSAGE and depth < _MAX_DEPTH:
         assert field.message_type is not None
-        inner = _walk(field.message_type, content, depth + 1)
+        inner = _find_in_message(field.message_type, content, depth + 1)
         return f"{field.json_name}.{inner}" if inner else ""
     return ""

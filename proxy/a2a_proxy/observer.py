@@ -63,7 +63,7 @@ class _ObservedConnection:
         """The counters of the lost decoders."""
 
     @classmethod
-    def adopt(cls, known: Connection, shared: SessionContext) -> _ObservedConnection:
+    def adopt_recorded(cls, known: Connection, shared: SessionContext) -> _ObservedConnection:
         """Return a connection known only from the recording; it is opaque from here."""
         connection = cls(known.id, known.opened, known.facts, shared)
         connection.dialed, connection.peer, connection.how, connection.lost = (
@@ -74,7 +74,7 @@ class _ObservedConnection:
         )
         connection.bytes = [known.bytes_to_agent, known.bytes_to_client]
         connection.kind, connection.counters = known.kind or "opaque", dict(known.counters)
-        connection.wire.lost(Direction.TO_AGENT, known.opened, [])
+        connection.wire.feed_loss(Direction.TO_AGENT, known.opened, [])
         return connection
 
     def snapshot(self) -> Connection:
@@ -135,26 +135,26 @@ class _RedactedSource:
         self._connection = connection
         self._redactor = redactor
 
-    def exchange(self, number: int) -> Exchange:
+    def get_exchange(self, number: int) -> Exchange:
         """Return the current state of the exchange, redacted."""
-        found = self._connection.conversation.exchange(number)
+        found = self._connection.conversation.find_exchange(number)
         assert found is not None
-        return self._redactor.exchange(found.snapshot())
+        return self._redactor.redact_exchange(found.snapshot())
 
     def call_of(self, number: int) -> tuple[Binding, str, int]:
         """Return the exchange's binding, operation and start time (ns)."""
-        found = self._connection.conversation.exchange(number)
+        found = self._connection.conversation.find_exchange(number)
         assert found is not None
         return found.binding, found.operation, found.started
 
     def closed_at(self, number: int) -> int:
         """Return the time the exchange closed, ns; 0 while it is open."""
-        found = self._connection.conversation.exchange(number)
+        found = self._connection.conversation.find_exchange(number)
         return found.closed if found is not None else 0
 
-    def facts(self, connection: int) -> ConnectionFacts:  # noqa: ARG002 - there is only one
+    def get_facts(self, connection: int) -> ConnectionFacts:  # noqa: ARG002 - there is only one
         """Return the addresses of the connection, redacted."""
-        facts, text = self._connection.facts, self._redactor.text
+        facts, text = self._connection.facts, self._redactor.redact_text
         return ConnectionFacts(text(facts.client), text(facts.listen), text(facts.upstream), facts.transport)
 
 
@@ -173,7 +173,7 @@ class Observer:
         self._cut_exchanges: list[Exchange] = []
         """Closed exchanges of adopted connections; reported once."""
         self.tasks = TaskTracker()
-        self._segments = SegmentTracker(redactor.text)
+        self._segments = SegmentTracker(redactor.redact_text)
         self._rules = Engine() if rules is None else rules
         self._held_for_rules: list[FrameOrEnd] | None = None
         """Frames and closed exchanges that the rules have not seen yet, in order; None if the rules see each one at
@@ -190,7 +190,7 @@ class Observer:
         try:
             self._decode_chunk(chunk, out)
         except Exception as error:  # a bug in the decoders costs one connection, not the recording
-            self.abandon(chunk.connection, chunk.at, f"{type(error).__name__}: {error}"[:300], out)
+            self.abandon_connection(chunk.connection, chunk.at, f"{type(error).__name__}: {error}"[:300], out)
 
     def _decode_chunk(self, chunk: Chunk, out: list[Observation]) -> None:
         kind = chunk.kind
@@ -234,7 +234,7 @@ class Observer:
         connection."""
         if chunk.kind is ChunkKind.END:
             self.ended = True
-            self._segments.end(chunk.at)
+            self._segments.end_session(chunk.at)
             self.judge_held(out)
             self._rules.end(chunk.at, out)
             return
@@ -294,15 +294,15 @@ class Observer:
         who = "client" if chunk.direction is Direction.TO_AGENT else "agent"
         if chunk.kind is ChunkKind.EOF:
             connection.how = connection.how or f"{who} eof"
-            connection.wire.eof(chunk.direction, chunk.at, events)
+            connection.wire.feed_eof(chunk.direction, chunk.at, events)
         elif chunk.kind is ChunkKind.RESET:
             connection.how = connection.how or f"{who} reset"
-            connection.wire.reset(chunk.direction, chunk.at, events)
+            connection.wire.feed_reset(chunk.direction, chunk.at, events)
         else:
             lost = int(msgspec.json.decode(chunk.data).get("bytes", 0))
             connection.lost += lost
             self.lost += lost
-            connection.wire.lost(chunk.direction, chunk.at, events)
+            connection.wire.feed_loss(chunk.direction, chunk.at, events)
         self._feed_conversation(connection, events, out)
 
     def _close_connection(self, connection: _ObservedConnection, chunk: Chunk, out: list[Observation]) -> None:
@@ -319,7 +319,7 @@ class Observer:
         if not connection.wire.kind:
             return
         events: list[WireEvent] = []
-        connection.wire.lost(Direction.TO_CLIENT, at, events)
+        connection.wire.feed_loss(Direction.TO_CLIENT, at, events)
         cuts = [msgspec.structs.replace(each, how=how) if type(each) is Cut else each for each in events]
         self._feed_conversation(connection, cuts, out)
 
@@ -335,7 +335,7 @@ class Observer:
         if frames:
             self._deliver_frames(connection, frames, out)
         for exchange in connection.conversation.pop_closed_exchanges():
-            over = self._redactor.exchange(exchange.snapshot())
+            over = self._redactor.redact_exchange(exchange.snapshot())
             if self._held_for_rules is None:
                 self._rules.on_exchange_closed(over, out)
             else:
@@ -356,19 +356,19 @@ class Observer:
     ) -> None:
         redact, tasks, rules, segments = self._redactor, self.tasks, self._rules, self._segments
         held = self._held_for_rules
-        source, sieved = _RedactedSource(connection, redact), redact.sieve(frames)
+        source, sieved = _RedactedSource(connection, redact), redact.sieve_frames(frames)
         for frame in frames:
             if type(frame) is not Frame:
-                out.append(redact.finding(frame))  # type: ignore[arg-type]
+                out.append(redact.redact_finding(frame))  # type: ignore[arg-type]
                 continue
-            exchange = connection.conversation.exchange(frame.exchange) if frame.exchange else None
+            exchange = connection.conversation.find_exchange(frame.exchange) if frame.exchange else None
             if frame.event is _CARD_EVENT and isinstance(card := decode_payload(frame.payload, frame.schema), dict):
                 redact.learn_card(card)
-            frame = redact.frame(frame, exchange, sieved)
+            frame = redact.redact_frame(frame, exchange, sieved)
             if exchange is not None:
                 if frame.task_id:
-                    tasks.apply(frame, exchange)
-                segments.apply(frame, exchange, connection.facts.client)
+                    tasks.apply_frame(frame, exchange)
+                segments.apply_frame(frame, exchange, connection.facts.client)
             out.append(frame)
             if held is None:
                 rules.on_frame(frame, source, out)
@@ -390,7 +390,7 @@ class Observer:
         if held:
             self._rules.judge_block(held, out)
 
-    def changes(self) -> Changes:
+    def pop_changes(self) -> Changes:
         """Return a snapshot of everything that changed since the last call."""
         connections = self._closed_connections + [
             self._connections[number] for number in sorted(self._changed_connections)
@@ -400,19 +400,21 @@ class Observer:
         redact = self._redactor
         segments, interruptions, handoffs = self._segments.pop_changes()
         exchanges: list[Exchange] = [
-            redact.exchange(e) for connection in connections for e in connection.conversation.pop_changed_exchanges()
+            redact.redact_exchange(e)
+            for connection in connections
+            for e in connection.conversation.pop_changed_exchanges()
         ]
         return Changes(
-            connections=[redact.connection(line.snapshot()) for line in connections],
+            connections=[redact.redact_connection(line.snapshot()) for line in connections],
             exchanges=cut + exchanges,
-            tasks=[redact.task(task) for task in self.tasks.pop_changed_tasks()],
+            tasks=[redact.redact_task(task) for task in self.tasks.pop_changed_tasks()],
             segments=segments,
             interruptions=interruptions,
             handoffs=handoffs,
-            healed=[(redact.text(task_id), missed) for task_id, missed in self.tasks.pop_healed_gaps()],
+            healed=[(redact.redact_text(task_id), missed) for task_id, missed in self.tasks.pop_healed_gaps()],
         )
 
-    def interrupt(self, at: int, out: list[Observation]) -> None:
+    def interrupt_session(self, at: int, out: list[Observation]) -> None:
         """End a session without an END record: the relay died.
 
         Open connections close as `proxy killed` at `at` (ns).
@@ -423,9 +425,9 @@ class Observer:
             try:
                 self._cut_open_streams(connection, at, "proxy killed", out)
             except Exception as error:  # as in `feed`
-                self.abandon(number, at, f"{type(error).__name__}: {error}"[:300], out)
+                self.abandon_connection(number, at, f"{type(error).__name__}: {error}"[:300], out)
             self.feed(Chunk(number, ChunkKind.CLOSED, Direction.TO_AGENT, at), out)
-        self._segments.end(at)
+        self._segments.end_session(at)
         self._rules.end(at, out)
 
     def tick(self, at: int, out: list[Observation]) -> None:
@@ -444,7 +446,7 @@ class Observer:
         if isinstance(card, dict):
             self._redactor.learn_card(card)
 
-    def adopt(self, connections: list[Connection], exchanges: list[Exchange], last: int, at: int) -> None:
+    def adopt_recorded(self, connections: list[Connection], exchanges: list[Exchange], last: int, at: int) -> None:
         """Continue after decoders were lost at `at` (ns).
 
         The open `connections` of a recording are opaque from here, its open `exchanges` are cut, and new exchanges are
@@ -452,34 +454,34 @@ class Observer:
         """
         self._session_context.skip_exchanges_to(last)
         for known in connections:
-            self._connections[known.id] = _ObservedConnection.adopt(known, self._session_context)
+            self._connections[known.id] = _ObservedConnection.adopt_recorded(known, self._session_context)
             self._changed_connections.add(known.id)
         self._cut_exchanges = [msgspec.structs.replace(each, closed=at, how="connection lost") for each in exchanges]
 
     def adopt_segments(self, cut: Changes, last: tuple[int, int, int], at: int) -> None:
         """Do the same for segments, interruptions and hand-offs: those in `cut` are closed, numbering continues from
         `last`."""
-        self._segments.adopt(cut, last, at)
+        self._segments.adopt_recorded(cut, last, at)
 
-    def touch(self) -> None:
-        """Mark everything that is open as changed, so that the next `changes` writes it to a recording that lacks
+    def mark_all_changed(self) -> None:
+        """Mark everything that is open as changed, so that the next `pop_changes` writes it to a recording that lacks
         it."""
         self._changed_connections |= set(self._connections)
         for connection in self._connections.values():
-            connection.conversation.touch()
-        self.tasks.touch()
-        self._segments.touch()
+            connection.conversation.mark_all_changed()
+        self.tasks.mark_all_changed()
+        self._segments.mark_open_changed()
 
-    def abandon(self, number: int, at: int, reason: str, out: list[Observation]) -> None:
+    def abandon_connection(self, number: int, at: int, reason: str, out: list[Observation]) -> None:
         """Make a connection opaque from here, with one finding: decoding it fails, or has killed the recorder."""
         if number in self._connections:
             try:
                 self._make_opaque(number, at, out)
             except Exception:  # even that failed: use a new decoder that reads nothing
                 wire = self._connections[number].wire = ConnectionDecoder()
-                wire.lost(Direction.TO_AGENT, at, [])
+                wire.feed_loss(Direction.TO_AGENT, at, [])
         summary = f"connection {number} is opaque from here: {reason}"
-        out.append(self._redactor.finding(Finding("RECORDER", Severity.WARNING, at, summary, number)))
+        out.append(self._redactor.redact_finding(Finding("RECORDER", Severity.WARNING, at, summary, number)))
 
     def save(self) -> dict[str, Any]:
         """Return plain values for `restore`. They hold credentials: write them to a 0600 file only, never to a
@@ -505,7 +507,7 @@ class Observer:
         observer = cls(redactor)
         observer._session_context = SessionContext.restore(state["shared"])
         observer.tasks = TaskTracker.restore(state["tasks"])
-        observer._segments = SegmentTracker.restore(state["segments"], redactor.text)
+        observer._segments = SegmentTracker.restore(state["segments"], redactor.redact_text)
         observer._rules = Engine.restore(state["rules"])
         for number, connection in state["lines"].items():
             observer._connections[number] = _ObservedConnection.restore(number, connection, observer._session_context)

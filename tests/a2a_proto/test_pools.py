@@ -110,7 +110,11 @@ def test_candidate_bytes() -> None:
         "tenant": "a",
     }
     artifact = bytes.fromhex("0a 01 61 1a 01 6e 2a 03 0a 01 74")
-    assert to_dict(parse("rc", "Artifact", artifact)) == {"artifactId": "a", "name": "n", "parts": [{"text": "t"}]}
+    assert to_dict(parse("rc", "Artifact", artifact)) == {
+        "artifactId": "a",
+        "name": "n",
+        "parts": [{"text": "t"}],
+    }
 
 
 def test_blocking_is_inverted_since_1_0() -> None:

@@ -149,8 +149,8 @@ def _trickle(journal: Path, recording: Path) -> None:
             frames = [one for one in out if type(one) is Frame]
             if frames:
                 findings = [one for one in out if type(one) is Finding]
-                writer.write(frames, findings, observer.changes(), reader.position)
-    writer.write([], [], observer.changes(), reader.position)
+                writer.write(frames, findings, observer.pop_changes(), reader.position)
+    writer.write([], [], observer.pop_changes(), reader.position)
     writer.finish(at)
 
 

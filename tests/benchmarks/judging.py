@@ -92,7 +92,7 @@ def _talk(observer: Any, calls: Any, times: Any, tasks: int) -> None:
         observer.feed(Chunk(1, ChunkKind.DATA, direction, next(times), data), out)
         if number % _ROUND == 0:
             out.clear()
-            observer.changes()
+            observer.pop_changes()
 
 
 def _again(path: Path) -> Again:

@@ -17,7 +17,7 @@ from origins import REQUEST
 from processes import end, free_port, start, wait_listening, wait_said
 from proxies import proxy_command
 
-from a2a_proxy.relay.run import run
+from a2a_proxy.relay.run import run_loop
 
 CONNECTIONS = 50
 SAMPLE = 0.1
@@ -50,7 +50,7 @@ def measure(folder: Path, origin: int, rate: float, seconds: float) -> Lag:
         wait_said(process, "stop with Ctrl-C", log)
         recording = Path(state) / "benchmark.a2a.db"
         try:
-            answered, took, lags = run(_load(port, rate, seconds, recording))
+            answered, took, lags = run_loop(_load(port, rate, seconds, recording))
             began = time.monotonic()
             process.send_signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):

@@ -6,8 +6,8 @@ Survivors are printed as differences: each shows a missing test, or is equivalen
 `equivalent_mutants.toml` with the reason.
 
 All tests run once first, without mutants, to learn which execute which lines. A mutant is then judged by those that
-execute its statement, the quickest first, and, of its own package, by those that start other processes, whose lines are
-not known.
+execute its statement and, of its own package, by those that start other processes, whose lines are not known. The
+quickest run first, as many as fit into `BUDGET_SECONDS`.
 
 A place of the code is drawn first, then one of its mutants: otherwise a binary operator, which has eleven replacements,
 would be drawn eleven times as often as a condition.
@@ -74,14 +74,20 @@ _CHANGED_NODES = {
 """Types of nodes of the syntax tree that operators change, besides `operator`: to ask 250 operators about each name
 would take minutes."""
 _PUNCTUATION = {".", ",", ":", "=", "(", ")", "[", "]", "{", "}", "->"}
-_LIMIT = re.compile(r"_?[A-Z0-9_]*(MAX_|_SECONDS|_PAUSES|_ATTEMPTS)[A-Z0-9_]*")
+_LIMIT = re.compile(r"_?[A-Z0-9_]*(MAX_|_SECONDS|_PAUSES|_ATTEMPTS|_WIDTH|_CACHED)[A-Z0-9_]*")
 """Constants whose numbers are not changed: nothing depends on whether a limit is one more or less. That there is a
 limit is tested, with the constant."""
 _CONFIGURATION = {"gc", "frozen", "slots"}
 """Arguments of a class that change speed, or forbid assignments, which mypy finds."""
-_TESTS = (*(f"tests/{name}" for name in PACKAGES if name not in ("model", "observer.py")), "tests/test_observer.py")
+_TESTS = (
+    *(f"tests/{name}" for name in PACKAGES if name not in ("model", "observer.py")),
+    *("tests/test_observer.py", "tests/inspect/commands/test_rules.py", "tests/recording/tools/test_scan.py"),
+)
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
 TARGET = 0.95
+BUDGET_SECONDS = 30.0
+"""Seconds that the tests of one stage take without a mutant. What none of them finds has survived, although a slower
+test might find it."""
 _SPARE_SECONDS = 60.0
 """Seconds that tests may take longer than three times what they take without a mutant. An endless loop counts as
 found."""
@@ -167,8 +173,10 @@ def draw(places: list[list[Mutant]], count: int, seed: int) -> Iterator[tuple[Mu
 
 
 def _is_without_effect(node: Any) -> bool:
-    """Whether a node is in a block for type checkers, the size of a cache, the number of a constant that is a limit, or
-    one of `_CONFIGURATION`."""
+    """Whether a node is in a block for type checkers, the size of a cache, the number of a constant that is a limit, a
+    length in the table of key formats, which are facts that a test could only repeat, or one of `_CONFIGURATION`."""
+    if node.type == "number" and node.parent.type == "arglist" and "KeyFormat" in node.parent.parent.parent.get_code():
+        return True
     while node is not None:
         if node.type == "argument" and node.children[0].get_code().strip() in _CONFIGURATION:
             return True
@@ -217,11 +225,14 @@ class Measurement(msgspec.Struct):
     """Tests that start processes."""
 
     def tests_at(self, path: Path, line: int) -> set[str]:
-        """Return the tests that execute the statement at a line; for a statement outside functions, those that execute
-        any function of the module."""
-        lines = self.lines.get(str(path), {})
-        chosen = _lines_of_statement(path, line) or lines
-        return {test for each in chosen for test in lines.get(each, ())} - self.failed
+        """Return the tests that execute the statement at a line; for a statement that is executed before the tests,
+        those that execute any function of the module."""
+        lines, statement = self.lines.get(str(path), {}), _lines_of_statement(path, line)
+        executed = [each for each in statement if each in lines]
+        tests = {test for each in executed for test in lines[each]}
+        if not tests and (executed or not statement):
+            return {test for each in lines.values() for test in each}
+        return tests
 
 
 class _Recorder:
@@ -306,19 +317,14 @@ def _lines_of_statement(path: Path, line: int) -> range:
 
 def judge(mutant: Mutant, after: str, measurement: Measurement) -> Verdict:
     """Run the tests with the mutant."""
-    own = tests_of(mutant.path)
-    tests = measurement.tests_at(mutant.path, mutant.line)
-    first = {test for test in tests if Path(test.partition("::")[0]).is_relative_to(own)}
     package = Path("tests", mutant.path.parts[2])
-    starters = {
-        test
-        for test in measurement.starters - measurement.failed
-        if Path(test.partition("::")[0]).is_relative_to(package)
-    }
+    starters = {test for test in measurement.starters if _is_in(package, test)}
+    tests = (measurement.tests_at(mutant.path, mutant.line) | starters) - measurement.failed
+    first = {test for test in tests if _is_in(tests_of(mutant.path), test)}
     before = mutant.path.read_text("utf-8")
     mutant.path.write_text(after, "utf-8")
     try:
-        for chosen, verdict in ((first, Verdict.KILLED), ((tests | starters) - first, Verdict.KILLED_BY_OTHERS)):
+        for chosen, verdict in ((first, Verdict.KILLED), (tests - first, Verdict.KILLED_BY_OTHERS)):
             status = _run_tests(chosen, measurement)
             if status is None:
                 return Verdict.TIMEOUT
@@ -329,13 +335,24 @@ def judge(mutant: Mutant, after: str, measurement: Measurement) -> Verdict:
         mutant.path.write_text(before, "utf-8")
 
 
+def _is_in(place: Path, test: str) -> bool:
+    """Return whether a test is in a test module or folder."""
+    return Path(test.partition("::")[0]).is_relative_to(place)
+
+
 def _run_tests(chosen: set[str], measurement: Measurement) -> int | None:
     """Return the exit status of pytest; None if the tests did not end in time."""
     if not chosen:
         return pytest.ExitCode.NO_TESTS_COLLECTED
-    tests = sorted(chosen, key=measurement.seconds.__getitem__)
+    tests: list[str] = []
+    total = 0.0
+    for test in sorted(chosen, key=measurement.seconds.__getitem__):
+        total += measurement.seconds[test]
+        if tests and total > BUDGET_SECONDS:
+            break
+        tests.append(test)
     command = ["-q", "-x", "-p", "no:cacheprovider", *dict.fromkeys(test.partition("::")[0] for test in tests)]
-    seconds = _SPARE_SECONDS + 3 * sum(map(measurement.seconds.__getitem__, tests))
+    seconds = _SPARE_SECONDS + 3 * total
     return _run_in_child(lambda: pytest.main(command, [_Selection(tests)]), seconds)
 
 

@@ -67,8 +67,8 @@ def test_leftovers_are_journals_without_a_holder() -> None:
     assert file_layout.is_held(first.path)
     assert first.path.stat().st_mode & 0o777 == 0o700
     assert file_layout.find_leftovers() == []
-    later.release()
-    first.release()
+    later.release_locks()
+    first.release_locks()
     found = file_layout.find_leftovers()
     assert [leftover.session.recording for leftover in found] == ["/tmp/a.db", "/tmp/b.db"]
     assert found[0].path == first.path
@@ -100,7 +100,7 @@ def test_a_journal_with_a_live_recorder_is_no_leftover(tmp_path: Path, monkeypat
     """The recorder finishes it; `recover` is needed only if both processes are dead."""
     monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path))
     folder = file_layout.create_journal(file_layout.SessionFile("r.db", 1, 1))
-    folder.release()
+    folder.release_locks()
     lock = file_layout.lock_recorder(folder.path)
     assert lock is not None
     assert file_layout.find_leftovers() == []
@@ -112,7 +112,7 @@ def test_a_journal_with_a_live_recorder_is_no_leftover(tmp_path: Path, monkeypat
 def test_a_journal_that_is_being_deleted_is_no_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path))
     folder = file_layout.create_journal(file_layout.SessionFile("r.db", 1, 1))
-    folder.release()
+    folder.release_locks()
     (found,) = file_layout.find_leftovers()
     meanwhile: list[list[file_layout.Leftover]] = []
     monkeypatch.setattr(file_layout.shutil, "rmtree", lambda *_, **__: meanwhile.append(file_layout.find_leftovers()))
@@ -125,7 +125,7 @@ def test_an_inherited_lock_holds_the_journal(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path))
     folder = file_layout.create_journal(file_layout.SessionFile("r.db", 1, 1))
     copy = os.dup(folder.lock)
-    folder.release()
+    folder.release_locks()
     assert file_layout.find_leftovers() == []
     os.close(copy)
     assert len(file_layout.find_leftovers()) == 1

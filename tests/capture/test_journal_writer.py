@@ -32,9 +32,9 @@ ROOMY = JournalLimits(keep_free=0)
 
 def wait_for_writer(journal: Journal) -> None:
     deadline = time.monotonic() + 60
-    while journal.stats().queued and time.monotonic() < deadline:
+    while journal.get_stats().queued and time.monotonic() < deadline:
         time.sleep(0.001)
-    assert not journal.stats().queued
+    assert not journal.get_stats().queued
 
 
 def test_appended_records_are_read_in_order(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_appended_records_are_read_in_order(tmp_path: Path) -> None:
             turns.turn()
     assert journal.close(9999)
     assert read_all(tmp_path / "j") == [*sent, Chunk(0, END, A, 9999)]
-    stats = journal.stats()
+    stats = journal.get_stats()
     assert (stats.appended, stats.lost, stats.queued) == (payload(sent), 0, 0)
     assert stats.position == (1, segment_path(tmp_path / "j", 1).stat().st_size)
     assert (tmp_path / "j").stat().st_mode & 0o777 == 0o700
@@ -70,7 +70,7 @@ def test_records_are_handed_over_by_time_or_size(tmp_path: Path) -> None:
     for _ in range(10):
         journal.append(DATA, A, 1, 1, b"x" * 100)
     assert len(turns.due) == 1
-    assert journal.stats().queued == 0
+    assert journal.get_stats().queued == 0
     assert read_all(tmp_path) == []
     turns.turn()
     wait_for_writer(journal)
@@ -89,7 +89,7 @@ def test_segments_rotate_by_size(tmp_path: Path) -> None:
         journal.append(DATA, A, 1, number, b"x" * 1000)
         journal.flush()
     journal.close(99)
-    assert len(segment_numbers(tmp_path)) == journal.stats().segments > 4
+    assert len(segment_numbers(tmp_path)) == journal.get_stats().segments > 4
     assert all(path.stat().st_size <= 11_100 for path in tmp_path.iterdir())
     assert [chunk.at for chunk in read_all(tmp_path)] == [*range(50), 99]
 
@@ -127,7 +127,7 @@ def test_a_slow_disk_does_not_delay_appending(tmp_path: Path) -> None:
         journal.append(DATA, A, 1, number, b"x" * 400)
         if number % 100 == 0:
             turns.turn()
-    assert journal.stats().queued > 5_000_000
+    assert journal.get_stats().queued > 5_000_000
     disk.open.set()
     assert journal.close(1)
     assert len(read_all(tmp_path)) == 20_001
@@ -151,7 +151,7 @@ def test_a_full_queue_is_counted(tmp_path: Path) -> None:
         journal.append(DATA, A, 1, at, b"x" * 1000)
         journal.append(EOF, A, 1, at, b"")
         journal.flush()
-    assert journal.stats().lost == 3000
+    assert journal.get_stats().lost == 3000
     disk.open.set()
     wait_for_writer(journal)
     turns.turn()
@@ -164,8 +164,8 @@ def test_a_full_queue_is_counted(tmp_path: Path) -> None:
     chunks = read_all(tmp_path)
     kinds = [chunk.kind for chunk in chunks if chunk.connection == 1]
     assert kinds == [OPEN, *[DATA] * 10, LOST, EOF, EOF, EOF, LOST, CLOSED]
-    assert payload(chunks) + lost(chunks) == journal.stats().appended
-    assert journal.stats().lost == lost(chunks) == 3004
+    assert payload(chunks) + lost(chunks) == journal.get_stats().appended
+    assert journal.get_stats().lost == lost(chunks) == 3004
     assert sum(chunk.kind is DATA for chunk in chunks if chunk.connection == 2) == 10
 
 
@@ -192,8 +192,8 @@ def test_a_full_disk_is_counted(tmp_path: Path) -> None:
         journal.append(CLOSED, A, connection, 5, b"")
     journal.close(6)
     chunks = read_all(tmp_path)
-    assert payload(chunks) + lost(chunks) == journal.stats().appended
-    assert journal.stats().lost == lost(chunks) > 0
+    assert payload(chunks) + lost(chunks) == journal.get_stats().appended
+    assert journal.get_stats().lost == lost(chunks) > 0
     assert [chunk.kind for chunk in chunks if chunk.connection == 1] == [OPEN, *[DATA] * 10, LOST, CLOSED]
     second = [chunk.kind for chunk in chunks if chunk.connection == 2]
     assert second[:3] == [OPEN, DATA, DATA]
@@ -235,7 +235,7 @@ def test_written_and_lost_records_add_up(tmp_path: Path, seed: int, monkeypatch:
     disk.room = None
     assert journal.close(99)
     chunks = read_all(tmp_path, 1000)
-    stats = journal.stats()
+    stats = journal.get_stats()
     assert payload(chunks) + lost(chunks) == stats.appended
     assert lost(chunks) == stats.lost
     assert chunks[-1].kind is END
@@ -257,19 +257,19 @@ def test_the_journal_has_a_cap(tmp_path: Path) -> None:
         journal.flush()
         wait_for_writer(journal)
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= 20_100
-    lost_then = journal.stats().lost
+    lost_then = journal.get_stats().lost
     assert 10_000 <= lost_then < 20_000
     assert len(segment_numbers(tmp_path)) == 2
     captured = payload(read_all(tmp_path))
     segment_path(tmp_path, 1).unlink()
     journal.append(OPEN, A, 31, 31, b"{}")
     deadline = time.monotonic() + 60
-    while journal.stats().position[1] <= 24 and time.monotonic() < deadline:
+    while journal.get_stats().position[1] <= 24 and time.monotonic() < deadline:
         time.sleep(0.01)
     journal.append(DATA, A, 31, 31, b"x" * 1000)
     journal.close(99)
     chunks = [chunk for chunk in read_all(tmp_path) if b"damage" not in chunk.data]
-    assert captured + payload(chunks) + lost(chunks) == journal.stats().appended
+    assert captured + payload(chunks) + lost(chunks) == journal.get_stats().appended
     assert DATA in [chunk.kind for chunk in chunks if chunk.connection == 31]
 
 
@@ -278,7 +278,7 @@ def test_the_disk_is_not_filled(tmp_path: Path) -> None:
     journal = Journal(tmp_path, Turns(), JournalLimits(keep_free=1 << 60))
     story(journal, 1, 1)
     assert journal.close(2)
-    assert journal.stats().lost == journal.stats().appended == 1500
+    assert journal.get_stats().lost == journal.get_stats().appended == 1500
     assert payload(read_all(tmp_path)) == 0
 
 
@@ -296,7 +296,7 @@ for number in range(40):
     journal.append(ChunkKind.DATA, Direction.TO_AGENT, 1, number, b"x" * 900)
     journal.flush()
 assert journal.close(40)
-print(journal.stats().lost)
+print(journal.get_stats().lost)
 """
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert (result.stdout, result.stderr) == ("0\n", "")
@@ -321,7 +321,7 @@ def test_the_reader_is_woken(tmp_path: Path) -> None:
     os.close(read_end)
     journal.append(DATA, A, 1, 2, b"y")
     journal.close(3)
-    assert journal.stats().lost == 0
+    assert journal.get_stats().lost == 0
     assert len(read_all(tmp_path, 1 << 24)) == 70_003
 
 
@@ -346,9 +346,9 @@ def test_the_reason_of_a_loss_survives_the_next_write(tmp_path: Path, number: in
     journal.flush()
     wait_for_writer(journal)
     deadline = time.monotonic() + 60
-    while journal.stats().reason and time.monotonic() < deadline:
+    while journal.get_stats().reason and time.monotonic() < deadline:
         time.sleep(0.001)  # until it is tried again, with the record that tells of the loss
-    stats = journal.stats()
+    stats = journal.get_stats()
     assert (stats.lost, stats.reason, stats.lost_reason) == (60_000, "", os.strerror(number).lower())
     assert journal.close(2)
 
@@ -361,7 +361,7 @@ def test_a_full_queue_is_reported_as_a_slow_disk(tmp_path: Path) -> None:
     for at in range(4):
         journal.append(DATA, A, 1, at, bytes(60_000))
         journal.flush()
-    assert journal.stats().lost >= 60_000
-    assert journal.stats().lost_reason == ""
+    assert journal.get_stats().lost >= 60_000
+    assert journal.get_stats().lost_reason == ""
     disk.open.set()
     assert journal.close(9)

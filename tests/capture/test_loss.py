@@ -25,7 +25,7 @@ def add(gap: LossBuffer, *records: tuple[ChunkKind, Direction, int, bytes]) -> N
 
 
 def taken(gap: LossBuffer) -> list[Chunk]:
-    return scan_records(b"".join(gap.take())).chunks
+    return scan_records(b"".join(gap.take_pieces())).chunks
 
 
 def test_control_records_are_kept_and_lost_payload_is_counted() -> None:
@@ -50,7 +50,7 @@ def test_lost_loss_records_are_merged() -> None:
     """LOST records that could not be written either are merged, and not counted twice."""
     gap = LossBuffer()
     add(gap, (DATA, A, 1, b"abc"))
-    again = gap.take()
+    again = gap.take_pieces()
     gap.add(again)
     add(gap, (DATA, A, 1, b"de"))
     assert lost(taken(gap)) == 5 == gap.lost_bytes

@@ -33,11 +33,13 @@ class Scene:
     """What a watch sees, turned by hand."""
 
     def __init__(self) -> None:
-        self.stats, self.behind = FINE, 0
+        self.stats, self.recorded, self.now = FINE, FINE.position, 0.0
         self.mended: bool | OSError = False
         self.notes = Notes()
         self.watch = CaptureWatch(
-            CaptureState(Path("/state/j"), lambda: self.stats, lambda: self.behind, self._mend), self.notes
+            CaptureState(Path("/state/j"), lambda: self.stats, lambda: self.recorded, self._mend),
+            self.notes,
+            lambda: self.now,
         )
 
     def _mend(self) -> bool:
@@ -49,6 +51,7 @@ class Scene:
         """What is said at the next look."""
         self.stats = msgspec.structs.replace(self.stats, **stats)
         self.notes.said.clear()
+        self.now += 1
         self.watch.check()
         return list(self.notes.said)
 
@@ -85,13 +88,27 @@ def test_a_full_disk_is_not_reported_as_slow() -> None:
     assert said[1] == "keep the state on a faster disk: export A2A_PROXY_STATE=DIR"
 
 
-def test_a_lagging_recorder_is_reported_at_each_doubling() -> None:
-    """And again after it had caught up."""
+def test_a_recording_that_is_behind_is_reported_at_each_doubling_until_it_has_caught_up() -> None:
+    """In the time for which the oldest bytes have been waiting."""
+    scene, notes = Scene(), []
+    for second in range(1, 26):
+        if second == 24:
+            scene.recorded = (1, 24_000)
+        notes += [(second, said[0]) for said in scene.look(position=(1, 24 + 1000 * min(second, 20)))]
+    kept = "the journal on disk keeps everything meanwhile"
+    assert notes == [
+        (6, f"the recording is 5 s behind; {kept}"),
+        (11, f"the recording is 10 s behind; {kept}"),
+        (21, f"the recording is 20 s behind; {kept}"),
+        (24, "the recording has caught up"),
+    ]
+
+
+def test_a_recorder_that_keeps_up_is_not_reported() -> None:
     scene = Scene()
-    counts = []
-    for scene.behind in (63 * MEBI, 64 * MEBI, 100 * MEBI, 128 * MEBI, 200 * MEBI, 10 * MEBI, 70 * MEBI):
-        counts.append(len(scene.look()))
-    assert counts == [0, 1, 0, 1, 0, 0, 1]
+    for second in range(1, 20):
+        scene.recorded = (1, 24 + 1000 * (second - 3))
+        assert scene.look(position=(1, 24 + 1000 * second)) == []
 
 
 def test_a_deleted_journal_folder_is_reported_once() -> None:

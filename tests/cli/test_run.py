@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from a2a_inspect.data.source import RecordingSource
+from a2a_inspect.widgets.summary import completeness_words
 from a2a_proxy.cli import run as run_module
 from a2a_proxy.cli.config import ProxyArguments, ProxyConfig, proxy_config
 from a2a_proxy.cli.run import _QUIET_SECONDS, ProxyRun
@@ -482,3 +484,41 @@ def test_no_secret_is_written_or_printed(proxy: Start, agent: Agent, tmp_path: P
         assert "Authorization" in repr(list(stored.exchanges()))
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or canary.encode() not in path.read_bytes(), path
+
+
+async def test_a_recording_that_is_behind_is_said_to_be(
+    proxy: Start, agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the console, `ls`, `show`, `check` and the screen's header; and no longer when it has caught up."""
+    file = tmp_path / "r.db"
+    one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, "--record", file)
+    address = listening(one)
+    await asyncio.to_thread(call, address)
+    until(lambda: one.out)
+    os.kill(one.recorder(), signal.SIGSTOP)
+    try:
+        await asyncio.to_thread(call, address)
+        until(lambda: "the recording is 5 s behind" in one.err)
+        assert re.search(
+            r"\nsession 1 is still being recorded, \d+ s behind: newer exchanges are missing\n", listed(one, "ls")
+        )
+        assert re.search(r"\(being recorded, \d+ s behind\)", listed(one, "show"))
+        assert re.search(r"the capture is incomplete: it is still being recorded, \d+ s behind", listed(one, "check"))
+        monkeypatch.setenv("A2A_PROXY_STATE", str(one.state))
+        source = RecordingSource(file)
+        snapshot = await source.poll()
+        assert snapshot is not None
+        assert re.fullmatch(r"\d+ s behind", completeness_words(snapshot)[0])
+    finally:
+        os.kill(one.recorder(), signal.SIGCONT)
+    until(lambda: "the recording has caught up" in one.err)
+    snapshot = await source.poll()
+    assert snapshot is not None
+    assert completeness_words(snapshot) == ("complete so far", True)
+    source.close()
+    assert "behind" not in listed(one, "ls")
+    one.stop()
+
+
+def listed(one: Proxy, command: str) -> str:
+    return run(one.state, "a2a-inspect", command, one.state.parent / "r.db").out

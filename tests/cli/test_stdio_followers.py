@@ -76,7 +76,7 @@ def test_followers_start_with_the_recording_and_end_after_it(
 
 
 def test_followers_end_with_a_message_if_nothing_is_recorded(tmp_path: Path, folder: JournalFolder) -> None:
-    folder.release()
+    folder.release_locks()
     log = (tmp_path / "log").open("w")
     console = TextConsole(None, log, quiet=True)
     run_job(work(tmp_path, folder), console)
@@ -91,7 +91,7 @@ def test_followers_do_not_wait_for_a_dead_recorder(
     monkeypatch.setattr(stdio_followers, "run_followers", lambda *_: [Follower(seen)])
     made = writer(tmp_path / "r.a2a.db")
     made.write([request(1)], changes=changes(exchange(1)))
-    folder.release()
+    folder.release_locks()
     run_job(work(tmp_path, folder), TextConsole(None, None, quiet=True), patience_seconds=100)
     assert seen[1:] == ["summed up"]
 

@@ -171,7 +171,7 @@ def test_readers_give_up_on_a_recorder_without_progress(scene: Scene, capsys: py
     """Each step that it makes is waited for; then what there is is read."""
     lock = file_layout.lock_recorder(scene.folder.path)
     assert lock is not None
-    scene.folder.release()
+    scene.folder.release_locks()
     scene.file.touch()
     journal = scene.folder.path / "000001.a2aj"
     journal.write_bytes(bytes(2000))
@@ -191,7 +191,7 @@ def test_readers_give_up_on_a_recorder_without_progress(scene: Scene, capsys: py
 
 def test_without_a_recorder_there_is_nothing_to_wait_for(scene: Scene, capsys: pytest.CaptureFixture[str]) -> None:
     """An error if there is no recording, else a remark."""
-    scene.folder.release()
+    scene.folder.release_locks()
     with pytest.raises(UserError, match=r"not all of .* is recorded") as caught:
         scene.wait()
     assert caught.value.hint == "finish with: a2a-inspect recover"
@@ -202,11 +202,11 @@ def test_without_a_recorder_there_is_nothing_to_wait_for(scene: Scene, capsys: p
 
 def test_only_the_recorder_of_the_same_file_is_waited_for(scene: Scene, tmp_path: Path) -> None:
     """A link to the recording counts as the recording; other files are ignored."""
-    scene.folder.release()
+    scene.folder.release_locks()
     link = tmp_path / "link.db"
     link.symlink_to(scene.file)
-    assert [each.path for each in file_layout.unfinished(link)] == [scene.folder.path]
-    assert file_layout.unfinished(tmp_path / "other.db") == []
+    assert [each.path for each in file_layout.find_unfinished(link)] == [scene.folder.path]
+    assert file_layout.find_unfinished(tmp_path / "other.db") == []
     await_recorders(tmp_path / "other.db")
 
 

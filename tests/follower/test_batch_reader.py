@@ -73,7 +73,7 @@ def live(path: Path, chunks: list[Chunk], together: int) -> Walk:
         for chunk in chunks[start : start + together]:
             observer.feed(chunk, out)
         found = [each for each in out if type(each) is Finding]
-        made.write([each for each in out if type(each) is Frame], found, observer.changes())
+        made.write([each for each in out if type(each) is Frame], found, observer.pop_changes())
         walk.step()
     made.finish(chunks[-1].at)
     walk.all()

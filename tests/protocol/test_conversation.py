@@ -12,7 +12,7 @@ from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, HeadRole, Undecodable
 from a2a_proxy.protocol.conversation import MAX_ANSWERED_CALLS, ConnectionConversation, SessionContext
 from a2a_proxy.protocol.describe import describe_frame
-from a2a_proxy.protocol.event import normalise
+from a2a_proxy.protocol.event import normalise_event
 from support_conversation import (
     FACTS,
     TO_AGENT,
@@ -114,7 +114,7 @@ def test_changes_are_returned_once() -> None:
     assert seen[0] == [(1, False)]
     assert [(1, True)] in seen
     assert seen[-1] == []
-    assert player.conversation.exchange(1) is None
+    assert player.conversation.find_exchange(1) is None
 
 
 def test_numbers_are_shared() -> None:
@@ -279,4 +279,4 @@ def test_hostile_json(script: Script) -> None:
     assert [each.direction for each in played.frames[:2]] == [TO_AGENT, TO_CLIENT]
     for frame in played.frames:
         assert describe_frame(frame)
-        assert isinstance(normalise(frame.payload, frame.schema, Dialect.UNKNOWN, "", frame.kind), dict)
+        assert isinstance(normalise_event(frame.payload, frame.schema, Dialect.UNKNOWN, "", frame.kind), dict)

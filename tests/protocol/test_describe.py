@@ -266,3 +266,25 @@ def test_media_and_uplinks() -> None:
 
 
 SAID = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": "hello"}]}
+
+
+def test_extensions_are_described_in_every_binding_and_dialect() -> None:
+    """Two uses at most; a request of 0.3 has its parts in another form, gRPC its data as a Struct."""
+    part = {"data": {"ap2.mandates.CheckoutMandateSdJwt": "abc"}}
+    words = "{AP2: checkout mandate of 3 characters}"
+    said = {"messageId": "m", "role": "ROLE_USER", "parts": [part]}
+    assert lines(Http().call("SendMessage", {"message": said}))[0] == f"message user <data> {words}"
+    assert lines(Http().request("POST /message:send", {"message": said}))[0] == f"message user <data> {words}"
+    grpc = Grpc().open("/lf.a2a.v1.A2AService/SendMessage").send(v1("SendMessageRequest", {"message": said}))
+    assert lines(grpc)[0] == f"message user <data> {words}"
+    old = {"kind": "message", "messageId": "m", "role": "user", "parts": [{"kind": "data", **part}] * 3}
+    assert lines(Http().call("message/send", {"message": old}))[0] == (
+        "message user <data> {AP2: checkout mandate of 3 characters; AP2: checkout mandate of 3 characters and 1 more}"
+    )
+
+
+def test_an_agent_card_names_the_known_extensions() -> None:
+    declared = [{"uri": "https://a2ui.org/a2a-extension/a2ui/v0.9"}, {"uri": "urn:other"}]
+    card = {"name": "cook", "skills": [], "capabilities": {"extensions": declared}}
+    shown = lines(Http().request("GET /.well-known/agent-card.json").answer(card))
+    assert shown[1] == 'agent card "cook" 0 skills {A2UI: 0 catalogs}'

@@ -8,7 +8,7 @@ import pytest
 from a2a_proxy.model.event import Event
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.protocol.event import normalise, to_event
+from a2a_proxy.protocol.event import normalise_event, to_event
 from support_messages import artifact, ask, message, old_ask, status, task, v1
 
 _0_1, _0_3, _1_0 = Dialect.V0_1, Dialect.V0_3, Dialect.V1_0
@@ -21,12 +21,12 @@ def rpc(result: Any) -> bytes:
 def event(
     result: Any, dialect: Dialect = _0_3, kind: FrameKind = FrameKind.EVENT, operation: str = "SendStreamingMessage"
 ) -> dict:
-    return normalise(rpc(result), "json", dialect, operation, kind)
+    return normalise_event(rpc(result), "json", dialect, operation, kind)
 
 
 def asked(params: Any, operation: str, dialect: Dialect = _0_3) -> dict:
     call = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "m", "params": params}).encode()
-    return normalise(call, "json", dialect, operation, FrameKind.REQUEST)
+    return normalise_event(call, "json", dialect, operation, FrameKind.REQUEST)
 
 
 def test_an_event_is_equal_over_all_bindings() -> None:
@@ -50,8 +50,8 @@ def test_an_event_is_equal_over_all_bindings() -> None:
     data = v1("StreamResponse", wanted)
 
     assert event(wanted, _1_0) == wanted
-    assert normalise(json.dumps(wanted).encode(), "json", _1_0, "SendStreamingMessage", FrameKind.EVENT) == wanted
-    assert normalise(data, "lf.a2a.v1.StreamResponse", _1_0, "SendStreamingMessage", FrameKind.EVENT) == wanted
+    assert normalise_event(json.dumps(wanted).encode(), "json", _1_0, "SendStreamingMessage", FrameKind.EVENT) == wanted
+    assert normalise_event(data, "lf.a2a.v1.StreamResponse", _1_0, "SendStreamingMessage", FrameKind.EVENT) == wanted
     made = event(old)
     assert made["statusUpdate"].pop("final") is False
     assert made == wanted
@@ -151,7 +151,7 @@ def test_old_protobuf() -> None:
         "final": True,
     }
     data = message("0.3", "StreamResponse", {"statusUpdate": update})
-    made = normalise(data, "a2a.v1.StreamResponse", _0_3, "SendStreamingMessage", FrameKind.EVENT)["statusUpdate"]
+    made = normalise_event(data, "a2a.v1.StreamResponse", _0_3, "SendStreamingMessage", FrameKind.EVENT)["statusUpdate"]
 
     assert (made["final"], made["status"]["state"]) == (True, "TASK_STATE_CANCELED")
     assert made["status"]["message"] == {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"data": {"a": 1}}]}
@@ -171,7 +171,7 @@ def test_members_may_be_written_with_escapes(spelled: str) -> None:
     """JSON lets any letter of a name be `\\u....`: it is the same name."""
     written = rpc({"statusUpdate": {"taskId": "t1", "status": {"message": {"parts": [{"data": {"data": 1}}]}}}})
     written = written.replace(b"taskId", rb"task\u005fid").replace(b'"data"', f'"{spelled}"'.encode())
-    made = normalise(written, "json", _0_3, "SendStreamingMessage", FrameKind.EVENT)["statusUpdate"]
+    made = normalise_event(written, "json", _0_3, "SendStreamingMessage", FrameKind.EVENT)["statusUpdate"]
     assert (made["taskId"], made["status"]["message"]["parts"]) == ("t1", [{"data": 1}])
 
 
@@ -179,10 +179,12 @@ def test_the_last_decoded_payload_is_cached_by_its_arguments() -> None:
     """Only the last result is cached, for identical arguments."""
     payload = rpc({"kind": "message", "parts": [{"data": {"data": 1}}]})
     for _ in range(2):
-        assert normalise(payload, "json", _0_3, "", FrameKind.EVENT)["message"]["parts"] == [{"data": 1}]
-        assert normalise(payload, "json", _1_0, "", FrameKind.EVENT)["message"]["parts"] == [{"data": {"data": 1}}]
-        assert normalise(payload, "json", _1_0, "ListTasks", FrameKind.RESPONSE)["tasks"] == []
-        assert "message" not in normalise(payload, "json", _1_0, "SendMessage", FrameKind.REQUEST)
+        assert normalise_event(payload, "json", _0_3, "", FrameKind.EVENT)["message"]["parts"] == [{"data": 1}]
+        assert normalise_event(payload, "json", _1_0, "", FrameKind.EVENT)["message"]["parts"] == [
+            {"data": {"data": 1}}
+        ]
+        assert normalise_event(payload, "json", _1_0, "ListTasks", FrameKind.RESPONSE)["tasks"] == []
+        assert "message" not in normalise_event(payload, "json", _1_0, "SendMessage", FrameKind.REQUEST)
 
 
 def test_answers() -> None:
@@ -208,15 +210,15 @@ def test_errors_and_foreign_payloads_have_no_event() -> None:
     """Errors are given as they are; an unknown wrapper stays; what cannot be read is empty."""
     error = {"code": -32001, "message": "m"}
 
-    assert normalise(
+    assert normalise_event(
         json.dumps({"jsonrpc": "2.0", "id": 1, "error": error}).encode(), "json", _1_0, "", FrameKind.ERROR
     ) == {"error": error}
     assert event({"somethingNew": {"a": 1}}, _1_0) == {"somethingNew": {"a": 1}}
     assert event([1]) == {}
-    assert normalise(b"nonsense", "json", _1_0, "", FrameKind.EVENT) == {}
-    assert normalise(b"\xff", "lf.a2a.v1.Task", _1_0, "GetTask", FrameKind.RESPONSE) == {}
-    assert normalise(b"x", "lf.a2a.v1.NoSuch", _1_0, "", FrameKind.EVENT) == {}
-    assert normalise(b"x", "bytes", _1_0, "", FrameKind.EVENT) == {}
+    assert normalise_event(b"nonsense", "json", _1_0, "", FrameKind.EVENT) == {}
+    assert normalise_event(b"\xff", "lf.a2a.v1.Task", _1_0, "GetTask", FrameKind.RESPONSE) == {}
+    assert normalise_event(b"x", "lf.a2a.v1.NoSuch", _1_0, "", FrameKind.EVENT) == {}
+    assert normalise_event(b"x", "bytes", _1_0, "", FrameKind.EVENT) == {}
 
 
 def test_send_requests() -> None:

@@ -16,6 +16,7 @@ from a2a_proxy.protocol.conversation import ConnectionConversation, SessionConte
 from a2a_proxy.protocol.exchange import LIFE, Life, LifeEvent, LifeMeaning, life_of_ends
 from a2a_proxy.wire.connection import ConnectionDecoder
 from support_conversation import FACTS, TO_AGENT, TO_CLIENT, Grpc, Http, Script, play, play_bytewise
+from support_wire import FEED_END
 
 _WIRE_EVENTS = {
     "request end": (End(1, TO_AGENT, 2, 0), LifeEvent.REQUEST_END),
@@ -93,7 +94,7 @@ def test_a_real_stream_follows_the_table(
         (row,) = conversation.pop_changed_exchanges()
         assert (row.how, row.half_close) == (walk.how, walk.half_close)
         assert bool(row.closed) is bool(walk.how)
-        assert (conversation.exchange(row.id) is None) is (walk.life is Life.OVER)
+        assert (conversation.find_exchange(row.id) is None) is (walk.life is Life.OVER)
         assert walk.life is life_of_ends(over[1:], row.how)
     cuts = [each for each in out if isinstance(each, Frame) and each.kind is FrameKind.CUT]
     assert len(cuts) == walk.cuts
@@ -144,7 +145,7 @@ def walk_of_bytes(script: Script) -> Walk:
         if what == "data":
             decoder.feed(direction, data, number, events)  # type: ignore[arg-type]
         else:
-            getattr(decoder, what)(direction, number, events)
+            getattr(decoder, FEED_END[what])(direction, number, events)
         for each in events:
             if not isinstance(each, End | Cut) or each.stream != 1 or walk.life is Life.OVER:
                 continue

@@ -56,7 +56,7 @@ class Following:
 
     def _apply(self, report: GenerationReport) -> Following:
         self.at += 1
-        self.found = list(self.numbers.apply(msgspec.structs.replace(report, at=self.at)))
+        self.found = list(self.numbers.apply_report(msgspec.structs.replace(report, at=self.at)))
         self.healed += [each.gap for each in self.found if each.gap is not None]
         return self
 

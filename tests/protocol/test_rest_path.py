@@ -73,8 +73,8 @@ def test_query() -> None:
     found = match_request_line("GET", b"/tasks?pageToken=a%2Bb+c&a2a-version=1.0&flag")
 
     assert found is not None
-    assert found.parameter("pageToken") == "a+b c"
-    assert found.parameter("A2A-Version") == "1.0"
-    assert found.parameter("missing") == ""
+    assert found.get_parameter("pageToken") == "a+b c"
+    assert found.get_parameter("A2A-Version") == "1.0"
+    assert found.get_parameter("missing") == ""
     assert ("flag", "") in found.query
     assert parse_query(b"x=%ff") == (("x", "�"),)

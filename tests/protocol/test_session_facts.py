@@ -18,8 +18,8 @@ def test_survives_a_restart() -> None:
     assert again.save() == shared.save()
     assert again.live == "1975"
     assert again.next_exchange() == 3
-    assert again.dialect("agent:8000") is Dialect.V0_1
-    assert again.card("agent:8000") == shared.card("agent:8000")
+    assert again.get_dialect("agent:8000") is Dialect.V0_1
+    assert again.get_card("agent:8000") == shared.get_card("agent:8000")
     assert again.is_push_url("hook", "/1")
     assert again.agent_of("http://other:1") == "agent:8000"
 

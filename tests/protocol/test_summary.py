@@ -8,9 +8,9 @@ from a2a_proxy.protocol.summary import (
     STATE_LABELS,
     generation_number,
     generation_or_none,
-    int64,
     make_summary,
     state_number,
+    to_int64,
 )
 
 
@@ -70,12 +70,12 @@ def test_generations(value: object, number: int) -> None:
 
 @pytest.mark.parametrize("value", [-(2**63), -(2**62), 2**63 - 1])
 def test_every_64_bit_number_is_kept(value: int) -> None:
-    assert int64(value) == generation_or_none(value) == generation_or_none(str(value)) == value
+    assert to_int64(value) == generation_or_none(value) == generation_or_none(str(value)) == value
 
 
 @pytest.mark.parametrize("value", [-(2**63) - 1, 2**63, "7", None])
 def test_a_value_that_is_not_a_64_bit_number_counts_as_0(value: object) -> None:
-    assert int64(value) == 0
+    assert to_int64(value) == 0
 
 
 def test_a_summary_without_further_facts_has_no_generation() -> None:

@@ -38,9 +38,9 @@ class Session:
             for frame in player.out[before:]:
                 assert isinstance(frame, Frame)
                 if frame.exchange:
-                    exchange = player.conversation.exchange(frame.exchange)
+                    exchange = player.conversation.find_exchange(frame.exchange)
                     assert exchange is not None
-                    self.tracker.apply(frame, exchange)
+                    self.tracker.apply_frame(frame, exchange)
 
     def task(self) -> Task:
         (only,) = self.tracker.pop_changed_tasks()
@@ -343,7 +343,7 @@ def test_finished_tasks_of_a_recording_are_evicted() -> None:
     session = Session(done=1)
     tasks = [Task("agent:8000", f"t{n}", "c1", state=3, states=((9, 3),), first=9, last=9) for n in (1, 2)]
     session.tracker.load([*tasks, Task("agent:8000", "t3", "c1", state=2, states=((9, 2),), first=9, last=9)])
-    session.tracker.touch()
+    session.tracker.mark_all_changed()
 
     assert [each.task_id for each in session.tracker.pop_changed_tasks()] == ["t2", "t3"]
 

@@ -180,7 +180,7 @@ def test_conditional_card() -> None:
     played = play(script)
 
     assert [each.status for each in played.exchanges] == [200, 304]
-    assert played.shared.card("agent:8000").name == "a"
+    assert played.shared.get_card("agent:8000").name == "a"
 
 
 @pytest.mark.parametrize("parts", [1, 3])

@@ -19,7 +19,7 @@ def test_a_folder_without_a_journal_is_reported(tmp_path: Path) -> None:
     answer = keeper.start(120)
     assert isinstance(answer, RecorderFailed)
     assert "holds no journal" in answer.message
-    assert keeper.drain(120)
+    assert keeper.drain_journal(120)
     assert heard == []
 
 
@@ -44,10 +44,10 @@ def test_a_recorder_lowers_its_priority_unless_it_is_waited_for(
         return ["sh", "-c", "exit 3"]
 
     monkeypatch.setattr(module, "_recorder_command", command)
-    for begin in (RecorderKeeper.start, RecorderKeeper.launch):
+    for begin in (RecorderKeeper.start, RecorderKeeper.launch_process):
         keeper = RecorderKeeper(tmp_path, print, pauses=(0.001,))
         begin(keeper, 120)
-        assert keeper.drain(120)
+        assert keeper.drain_journal(120)
     assert asked == [True] * 3 + [False] * 3
 
 
@@ -55,20 +55,20 @@ def test_a_missing_folder_is_reported(tmp_path: Path) -> None:
     """The folder is gone: no thread dies of it, and `start` returns."""
     keeper = RecorderKeeper(tmp_path / "gone", print, pauses=(0.001,))
     assert isinstance(keeper.start(120), RecorderFailed)
-    assert keeper.drain(120)
+    assert keeper.drain_journal(120)
 
 
 def test_a_launch_does_not_wait_for_the_first_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not for its answer, which this one never gives; and not where there can be no process."""
     monkeypatch.setattr(module, "_recorder_command", lambda *_, **__: ["sleep", "1000"])
     keeper = RecorderKeeper(tmp_path, print)
-    keeper.launch(120)
+    keeper.launch_process(120)
     assert keeper.pid
-    assert not keeper.drain(0)
+    assert not keeper.drain_journal(0)
     keeper.kill()
-    assert keeper.drain(120)
+    assert keeper.drain_journal(120)
     gone = RecorderKeeper(tmp_path / "gone", print, pauses=(0.001,))
-    gone.launch(120)
+    gone.launch_process(120)
     assert not gone.pid
 
 

@@ -15,22 +15,22 @@ def exchange(events: int = 0, closed: int = 0, number: int = 1) -> Exchange:
 def test_a_short_call_gets_no_live_line() -> None:
     """It ends within a second."""
     live = OpenExchanges()
-    live.update(exchange(), "agent")
+    live.update_exchange(exchange(), "agent")
     assert not list(live.take_due(SECOND - 1))
-    live.update(exchange(closed=5), "agent")
+    live.update_exchange(exchange(closed=5), "agent")
     assert not list(live.take_due(SECOND * 9))
 
 
 def test_a_silent_call_gets_one_live_line_and_later_ones_after_pauses() -> None:
     """The last event before a silence is reported too."""
     live = OpenExchanges()
-    live.update(exchange(1), "agent")
+    live.update_exchange(exchange(1), "agent")
     assert [each.events for each, _ in live.take_due(SECOND)] == [1]
     assert not list(live.take_due(SECOND * 9))
-    live.update(exchange(2), "agent")
+    live.update_exchange(exchange(2), "agent")
     assert [each.events for each, _ in live.take_due(SECOND * 9)] == [2]
-    live.update(exchange(3), "agent")
-    live.update(exchange(4), "agent")
+    live.update_exchange(exchange(3), "agent")
+    live.update_exchange(exchange(4), "agent")
     assert not list(live.take_due(SECOND * 14 - 1))
     assert list(live.take_due(SECOND * 14)) == [(exchange(4), "agent")]
 
@@ -40,7 +40,7 @@ def test_the_pauses_grow() -> None:
     live = OpenExchanges()
     told = []
     for tenth in range(2300):
-        live.update(exchange(tenth), "agent")
+        live.update_exchange(exchange(tenth), "agent")
         told += [tenth / 10 for _ in live.take_due(tenth * SECOND // 10)]
     assert told == [1, 3, 8, 18, 48, 108, 168, 228]
 
@@ -49,8 +49,8 @@ def test_only_open_exchanges_are_kept() -> None:
     """However long a session is."""
     live = OpenExchanges()
     for number in range(1000):
-        live.update(exchange(number=number), "agent")
-        live.update(exchange(number=number, closed=1), "agent")
+        live.update_exchange(exchange(number=number), "agent")
+        live.update_exchange(exchange(number=number, closed=1), "agent")
     assert not live._open
 
 

@@ -18,12 +18,11 @@ from support_recorder import Bench, wait_until
 GROUPS = Path("/proc/sys/kernel/sched_autogroup_enabled")
 
 
-def test_a_recorder_has_a_low_priority(bench: Callable[..., Bench]) -> None:
-    """Its priority is lower than that of its parent."""
+def test_a_recorder_keeps_its_own_nice_value(bench: Callable[..., Bench]) -> None:
+    """A process cannot undo a nice value without privileges, so only that of its session changes."""
     at_work = bench()
     at_work.start()
-    mine = os.getpriority(os.PRIO_PROCESS, 0)
-    assert os.getpriority(os.PRIO_PROCESS, at_work.keeper.pid) == min(mine + NICE, 19)
+    assert os.getpriority(os.PRIO_PROCESS, at_work.keeper.pid) == os.getpriority(os.PRIO_PROCESS, 0)
     at_work.end()
     at_work.finish()
 
@@ -35,7 +34,7 @@ def test_the_session_of_a_recorder_has_a_low_priority(bench: Callable[..., Bench
     relay has ended: then the user waits for the recording."""
     at_work = bench()
     at_work.start()
-    assert nice_of_session(at_work.keeper.pid) == NICE
+    wait_until(lambda: nice_of_session(at_work.keeper.pid) == NICE)
     with contextlib.closing(sqlite3.connect(at_work.recording, isolation_level=None)) as db:
         # So that it cannot end, and tries again and again.
         full = "SELECT RAISE(ABORT, 'database or disk is full')"

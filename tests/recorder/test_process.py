@@ -19,6 +19,7 @@ from a2a_proxy.recorder.status import (
     ExchangeStatus,
     FindingStatus,
     RecorderFailed,
+    RecorderProgress,
     RecorderReady,
     Status,
     TroubleEnded,
@@ -92,6 +93,19 @@ def test_findings_are_reported_before_exchanges_by_severity(bench: Make) -> None
     assert [said.operation for said in findings] == [operations[said.finding.exchange] for said in findings]
 
 
+def test_progress_follows_the_lines_of_each_commit(bench: Make) -> None:
+    """Because the console prints the lines then; also the line of a stream that is still open."""
+    one = bench()
+    one.start()
+    chunks = scripted(streaming("t-1"), start=time.time_ns())
+    one.write(chunks[:6])
+    wait_until(lambda: lines(one) and isinstance(one.heard[-1], RecorderProgress))
+    one.write(chunks[6:])
+    one.end()
+    one.finish()
+    assert isinstance(one.heard[-2], RecorderProgress)
+
+
 @pytest.mark.parametrize("name", ["vendor", "js_grpc"])
 def test_tiny_journal_segments_yield_the_same_recording(bench: Make, name: str) -> None:
     """Decoders are saved and restored at each rotation without visible effect."""
@@ -144,8 +158,8 @@ def test_a_task_continues_over_a_killed_recorder(bench: Make) -> None:
 
 def settle(one: Bench) -> None:
     """Until all that was written is recorded."""
-    wait_until(lambda: not one.journal.stats().queued)
-    wait_until(lambda: committed(one) == one.journal.stats().position)
+    wait_until(lambda: not one.journal.get_stats().queued)
+    wait_until(lambda: committed(one) == one.journal.get_stats().position)
 
 
 def committed(one: Bench) -> tuple[int, int] | None:
@@ -168,7 +182,7 @@ def test_an_open_connection_pins_two_segments_at_most(bench: Make) -> None:
             one.kill_recorder()
         settle(one)
         wait_until(lambda: len(one.segments) <= 2 and len(list(one.folder.path.glob("snapshot-*"))) <= 1)
-    assert one.journal.stats().segments > 10
+    assert one.journal.get_stats().segments > 10
     one.end()
     one.finish()
     assert len(contents(one.recording)["frames"]) == 301

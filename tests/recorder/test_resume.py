@@ -37,8 +37,8 @@ def written(one: Bench, chunks: list[Chunk], step: int = 10) -> None:
     """Write slowly, so that every segment is recorded before the next."""
     for index in range(0, len(chunks), step):
         one.write(chunks[index : index + step])
-        wait_until(lambda: not one.journal.stats().queued)
-        wait_until(lambda: position(one) == one.journal.stats().position)
+        wait_until(lambda: not one.journal.get_stats().queued)
+        wait_until(lambda: position(one) == one.journal.get_stats().position)
 
 
 def position(one: Bench) -> tuple[int, int] | None:
@@ -72,7 +72,7 @@ def test_an_unreadable_snapshot_makes_open_connections_opaque(bench: Make, damag
     written(one, interleaved(scripted(streaming("t-1", chunks=30), 1), scripted(endless(30), 2)[:-1]))
     before = contents(one.recording)
     one.keeper.kill()
-    assert one.keeper.drain(SECONDS)
+    assert one.keeper.drain_journal(SECONDS)
     snapshots = list(one.folder.path.glob("snapshot-*"))
     assert snapshots  # two, where the recorder was killed before it had deleted the one before
     for snapshot in snapshots:
@@ -215,19 +215,19 @@ def test_an_unwritable_recording_is_abandoned_after_the_relay_ends(bench: Make) 
     db.execute("CREATE TRIGGER f BEFORE INSERT ON exchange BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END")
     one.write(scripted(unary(), 3))
     one.die()
-    assert one.keeper.drain(SECONDS)
+    assert one.keeper.drain_journal(SECONDS)
     failed = one.keeper.outcome
     assert isinstance(failed, RecorderFailed)
     assert failed.message.endswith("the disk is full; the journal is left for later")
     assert failed.hint == "finish with: a2a-inspect recover"
-    one.folder.release()
+    one.folder.release_locks()
     assert [left.path for left in file_layout.find_leftovers()] == [one.folder.path]
     db.execute("DROP TRIGGER f")
     db.close()
     later = RecorderKeeper(one.folder.path, one.heard.append)
     assert isinstance(later.start(SECONDS), RecorderReady)
-    later.release()
-    assert later.drain(SECONDS)
+    later.close_wake_pipe()
+    assert later.drain_journal(SECONDS)
     assert isinstance(later.outcome, RecorderDone)
     assert [exchange.id for exchange in contents(one.recording)["exchanges"]] == [1, 2]
     assert not file_layout.find_leftovers()
@@ -241,7 +241,7 @@ def test_a_failing_recorder_is_abandoned_after_the_relay_ends(bench: Make) -> No
     one.recording.unlink()
     one.recording.write_bytes(b"a letter")
     one.end()
-    assert one.keeper.drain(SECONDS)
+    assert one.keeper.drain_journal(SECONDS)
     failed = one.keeper.outcome
     assert failed == RecorderFailed(
         f"{one.recording} is not a recording; the journal is left for later", "finish with: a2a-inspect recover"

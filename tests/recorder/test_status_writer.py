@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 
@@ -17,7 +18,7 @@ from a2a_proxy.recorder.status import (
     RecorderReady,
     Status,
 )
-from a2a_proxy.recorder.status_writer import StatusWriter, call_before_ready
+from a2a_proxy.recorder.status_writer import StatusWriter
 
 DONE = RecorderDone(
     connections=1,
@@ -50,7 +51,7 @@ def drained(reader: int) -> list[Status]:
     except BlockingIOError:
         pass
     assert data.endswith(b"\n") or not data
-    return [status.decode(line) for line in data.splitlines()]
+    return [status.decode_status(line) for line in data.splitlines()]
 
 
 def test_lines_over_the_rate_limit_are_counted() -> None:
@@ -84,6 +85,18 @@ def test_a_full_pipe_drops_lines_but_breaks_none() -> None:
     assert skipped.count + len([each for each in first + rest if isinstance(each, FindingStatus)]) == 400
 
 
+def test_a_message_that_does_not_fit_is_not_sent() -> None:
+    """The sender can send it again."""
+    reader, writer = os.pipe()
+    speaker = StatusWriter(writer)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writer, b"x" * 4096)
+    assert not speaker(RecorderProgress(1, 2, 3), 1)
+    os.read(reader, 1 << 20)
+    assert speaker(RecorderProgress(1, 2, 3), 2)
+
+
 def test_the_last_line_waits_for_a_full_pipe() -> None:
     """`Done` comes, after the rest of a line that was cut."""
     reader, writer = os.pipe()
@@ -96,7 +109,7 @@ def test_the_last_line_waits_for_a_full_pipe() -> None:
     with os.fdopen(reader, "rb") as pipe:
         for line in pipe:
             heard.append(line)
-            if status.decode(line) == DONE:
+            if status.decode_status(line) == DONE:
                 break
     ending.join(10)
     assert not ending.is_alive()
@@ -143,12 +156,3 @@ def test_errors_take_precedence_over_lower_severities() -> None:
             speaker(found(severity, number), 10**9 * 5)
             heard += drained(reader)
     assert heard == [found(Severity.ERROR, number) for number in range(200)]
-
-
-def test_the_callback_runs_once_before_ready() -> None:
-    """What opens the recording again is no first time."""
-    heard: list[object] = []
-    say = call_before_ready(lambda message, at: heard.append(message), lambda: heard.append("done"))
-    for message in (DONE, READY, READY):
-        say(message, 1)
-    assert heard == [DONE, "done", READY, READY]

@@ -115,4 +115,4 @@ def test_a_stopped_one_is_not_restarted() -> None:
 
 def test_pauses_repeat_the_last_one() -> None:
     policy = RestartPolicy((0.1, 1.0, 5.0))
-    assert [policy.pause(deaths) for deaths in (1, 2, 3, 4, 9)] == [0.1, 1.0, 5.0, 5.0, 5.0]
+    assert [policy.choose_pause(deaths) for deaths in (1, 2, 3, 4, 9)] == [0.1, 1.0, 5.0, 5.0, 5.0]

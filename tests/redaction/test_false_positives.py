@@ -131,8 +131,8 @@ def texts_of(text: str) -> list[Frame]:
 def test_a_text_stays(text: str) -> None:
     redactor = Redactor(KEY)
     for each in texts_of(text):
-        assert redactor.frame(each, None).payload == each.payload
-    assert redactor.text(text) is text
+        assert redactor.redact_frame(each, None).payload == each.payload
+    assert redactor.redact_text(text) is text
 
 
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: next(iter(value)))
@@ -145,7 +145,7 @@ def test_a_value_stays(value: Any) -> None:
         frame(json.dumps({"text": json.dumps(value)}).encode()),
         protobuf({"message": message, "metadata": value}),
     ):
-        assert redactor.frame(each, None).payload == each.payload
+        assert redactor.redact_frame(each, None).payload == each.payload
 
 
 def test_all_together_stay() -> None:
@@ -155,4 +155,4 @@ def test_all_together_stay() -> None:
         for each in [each for text in TEXTS for each in texts_of(text)] + [
             frame(json.dumps(v).encode()) for v in VALUES
         ]:
-            assert redactor.frame(each, None).payload == each.payload
+            assert redactor.redact_frame(each, None).payload == each.payload

@@ -16,7 +16,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.redaction.key_formats import FORMATS, WEBHOOKS, KeyFormat
-from a2a_proxy.redaction.secret_patterns import suspicious
+from a2a_proxy.redaction.secret_patterns import may_hold_secret
 from support_planted import KEYS, Key
 
 SECRET = b"k" * 32
@@ -54,8 +54,8 @@ def test_every_form_is_found(form: KeyFormat, prefix: str, data: st.DataObject) 
         f"a%20{head}{tail}&b",
         f"\\n{head}{tail}",
     ):
-        assert suspicious(text.encode())
-        assert tail not in Redactor(SECRET).text(text)
+        assert may_hold_secret(text.encode())
+        assert tail not in Redactor(SECRET).redact_text(text)
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.what)
@@ -66,7 +66,7 @@ def test_a_protobuf_length_byte_does_not_hide_a_key(key: Key) -> None:
         text = made + " " * more
         value = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": text}]}}
         payload = from_dict("1.0", "SendMessageRequest", value).SerializeToString()
-        done = Redactor(SECRET).frame(frame(payload, "lf.a2a.v1.SendMessageRequest"), None)
+        done = Redactor(SECRET).redact_frame(frame(payload, "lf.a2a.v1.SendMessageRequest"), None)
         assert made.encode() not in done.payload
 
 
@@ -79,7 +79,7 @@ def test_a_truncated_key_is_found(key: Key) -> None:
     for end in {len(key.prefix) + 3, (len(key.prefix) + len(made)) // 2, len(made) - 1}:
         payload = json.dumps({"text": f"use {made}"}).encode()
         cut = payload[: payload.index(made.encode()) + end]
-        done = Redactor(SECRET).frame(frame(cut, truncated=True), None)
+        done = Redactor(SECRET).redact_frame(frame(cut, truncated=True), None)
         assert made[: len(key.prefix) + 3].encode() not in done.payload
 
 
@@ -91,8 +91,8 @@ def test_hostile_text_takes_linear_time(unit: str, end: str) -> None:
     """100,000 bytes of beginnings of keys take milliseconds; with quadratic time, this test would not end."""
     text = (unit * (100_000 // len(unit)) + end).encode()
     for schema in ("json", "text"):
-        Redactor(SECRET).frame(frame(text, schema), None)
-        Redactor(SECRET).frame(frame(text, schema, truncated=True), None)
+        Redactor(SECRET).redact_frame(frame(text, schema), None)
+        Redactor(SECRET).redact_frame(frame(text, schema, truncated=True), None)
 
 
 @pytest.mark.parametrize(
@@ -117,4 +117,4 @@ def test_hostile_text_takes_linear_time(unit: str, end: str) -> None:
 def test_hostile_commands_take_linear_time(unit: str) -> None:
     text = ("token=x mysql curl " + unit * (100_000 // len(unit))).encode()
     for truncated in (False, True):
-        Redactor(SECRET).frame(frame(text, "text", truncated=truncated), None)
+        Redactor(SECRET).redact_frame(frame(text, "text", truncated=truncated), None)

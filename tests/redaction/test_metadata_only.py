@@ -14,8 +14,8 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.model.task import ArtifactState, Task
 from a2a_proxy.observer import Observer
-from a2a_proxy.redaction import redactor
-from a2a_proxy.redaction.labels import withheld
+from a2a_proxy.redaction import create_redactor
+from a2a_proxy.redaction.labels import is_withheld
 from a2a_proxy.redaction.policy import policy_of
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.examples.script import Script
@@ -26,7 +26,7 @@ BARE = policy_of(["metadata-only"])
 
 
 def observed(script: Script, *words: str) -> list[Observation]:
-    observer = Observer(redactor(KEY, policy_of(words)))
+    observer = Observer(create_redactor(KEY, policy_of(words)))
     out: list[Observation] = []
     for chunk in script.chunks():
         observer.feed(chunk, out)
@@ -54,12 +54,12 @@ def test_only_payloads_are_missing(ident: str) -> None:
         names = set(Frame.__struct_fields__) - {"payload", "sha256", "framing", "note", "redacted"}
         assert {name: getattr(one, name) for name in names} == {name: getattr(other, name) for name in names}
         assert other.payload == b""
-        assert withheld(other) is (one.size > 0)
+        assert is_withheld(other) is (one.size > 0)
 
 
 def test_no_text_is_left() -> None:
     """No text of errors, queries, trailers, other headers than the protocol's, lines around a payload, and notes."""
-    redact = redactor(KEY, BARE)
+    redact = create_redactor(KEY, BARE)
     told: dict[str, Any] = {
         "target": "/tasks/1?note=secret-words",
         "error": "-32000: secret-words",
@@ -67,7 +67,7 @@ def test_no_text_is_left() -> None:
         "trailers": ((b"grpc-status", b"3"), (b"grpc-message", b"secret-words")),
         "error_code": -32000,
     }
-    clean = redact.exchange(Exchange(1, 1, 0, Binding.JSONRPC, 1, **told))
+    clean = redact.redact_exchange(Exchange(1, 1, 0, Binding.JSONRPC, 1, **told))
     assert "secret-words" not in repr(clean)
     assert (clean.target, clean.error, clean.error_code) == ("/tasks/1", "", -32000)
     assert [name for name, _ in clean.request_headers] == [b"Content-Type", b"X-Why"]
@@ -75,10 +75,10 @@ def test_no_text_is_left() -> None:
     payload = b"secret-words"
     framing = "id: secret-words\r\ndata: \0\r\n: secret-words\nsecret-words\n\n"
     frame = Frame(1, 1, 0, Direction.TO_CLIENT, FrameKind.UNDECODABLE, 1, 2, 0, 9, payload, 12, framing=framing)
-    frame = redact.frame(frame, None)
+    frame = redact.redact_frame(frame, None)
     assert "secret-words" not in repr(frame)
     assert (frame.size, frame.framing) == (12, "id: \r\ndata: \0\r\n: \n\n\n")
-    finding = redact.finding(
+    finding = redact.redact_finding(
         Finding("UNDECODABLE", Severity.ERROR, 1, "at 7: secret-words", evidence={"got": "secret-words"})
     )
     assert "secret-words" not in repr(finding)
@@ -88,6 +88,8 @@ def test_no_text_is_left() -> None:
 def test_a_task_keeps_no_name_of_an_artifact() -> None:
     """The name is a text of the agent; ids and counts stay."""
     artifact = ArtifactState("a-1", "secret-words", 1, 1, 5, False, 1, 2)
-    task = redactor(KEY, BARE).task(Task("agent:80", "t-1", "c-1", "", 2, (), 1, 2, artifacts=(artifact,)))
+    task = create_redactor(KEY, BARE).redact_task(
+        Task("agent:80", "t-1", "c-1", "", 2, (), 1, 2, artifacts=(artifact,))
+    )
     assert "secret-words" not in repr(task)
     assert (task.artifacts[0].artifact_id, task.artifacts[0].size) == ("a-1", 5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import a2a_proxy
-from a2a_proxy.redaction.page import markdown
+from a2a_proxy.redaction.page import format_markdown
 
 PAGE = Path(a2a_proxy.__file__).parent / "manual" / "redaction.md"
 BEGIN, END = "<!-- generated from the code -->", "<!-- end of what is generated -->"
@@ -14,7 +14,7 @@ BEGIN, END = "<!-- generated from the code -->", "<!-- end of what is generated 
 def updated(page: str) -> str:
     """Return the page with the section generated again."""
     before, _, rest = page.partition(BEGIN)
-    return "\n".join((f"{before}{BEGIN}", "", *markdown(), "", "")) + END + rest.partition(END)[2]
+    return "\n".join((f"{before}{BEGIN}", "", *format_markdown(), "", "")) + END + rest.partition(END)[2]
 
 
 def test_the_manual_equals_the_generated_page() -> None:

@@ -123,7 +123,7 @@ def run(folder: Path, lines: list[tuple[str, str]], policy: RedactionPolicy) -> 
     chunks += [replaced(chunk, 3) for chunk in stdio(of[2]).session()]
     for chunk in chunks:
         observer.feed(chunk, out)
-    changes = observer.changes()
+    changes = observer.pop_changes()
     findings = [each for each in out if type(each) is Finding]
     with (folder / "console.txt").open("w") as printed:
         console = TextConsole(printed, printed, quiet=False)
@@ -132,7 +132,7 @@ def run(folder: Path, lines: list[tuple[str, str]], policy: RedactionPolicy) -> 
         for finding in findings:
             console.status(FindingStatus(finding, "SendMessage"))
         for _, line in lines:
-            console.note(redactor.text(line))
+            console.note(redactor.redact_text(line))
             console.close()
     writer = Writer(folder / "r.a2a.db", facts(1, started=chunks[0].at))
     writer.write([each for each in out if type(each) is Frame], findings, changes)

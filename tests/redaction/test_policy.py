@@ -13,8 +13,8 @@ from a2a_proto import message_class
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.redaction import Redactor, label, redactor
-from a2a_proxy.redaction.payload_paths import compiled, place
+from a2a_proxy.redaction import Redactor, create_redactor, make_label
+from a2a_proxy.redaction.payload_paths import canonicalize_place, compile_paths
 from a2a_proxy.redaction.policy import PolicyError, policy_of, words_of
 
 KEY = b"a key for tests, 32 bytes long."
@@ -57,7 +57,7 @@ def message_of(clean: Frame) -> Any:
 
 
 def made(*words: str) -> Redactor:
-    return redactor(KEY, policy_of(words))
+    return create_redactor(KEY, policy_of(words))
 
 
 @pytest.fixture(params=[as_json, as_protobuf], ids=["json", "protobuf"])
@@ -68,13 +68,13 @@ def one(request: pytest.FixtureRequest) -> Frame:
 
 
 def named(value: str) -> str:
-    return label(KEY, value)
+    return make_label(KEY, value)
 
 
 @pytest.mark.parametrize("path", ["message.parts.text", "parts[0].text", "$..text", "$..parts[*].text", "*.parts.text"])
 def test_a_path_reaches_both_encodings(one: Frame, path: str) -> None:
     """The value there becomes a label, everything else stays, and the frame lists the path."""
-    clean = made(path if path.startswith("$") else f"path:{path}").frame(one, None)
+    clean = made(path if path.startswith("$") else f"path:{path}").redact_frame(one, None)
     message = message_of(clean)
     assert message["parts"][0] == {"text": named(TEXT)}
     assert {**message, "parts": message["parts"][1:]} == {**MESSAGE, "parts": MESSAGE["parts"][1:]}
@@ -84,7 +84,7 @@ def test_a_path_reaches_both_encodings(one: Frame, path: str) -> None:
 
 def test_a_path_redacts_everything_below_it(one: Frame) -> None:
     """Strings and numbers are replaced; names, true and null stay. A number has the same label as its text."""
-    message = message_of(made("member:ssn", "$..homeAddress").frame(one, None))
+    message = message_of(made("member:ssn", "$..homeAddress").redact_frame(one, None))
     home = {"city": named("Lisbon"), "flat": named("4.5"), "own": True}
     assert message["parts"][1]["data"] == {"ssn": named("123456789"), "deep": [{"Home_Address": home}]}
     assert message["parts"][0] == {"text": TEXT}
@@ -93,46 +93,51 @@ def test_a_path_redacts_everything_below_it(one: Frame) -> None:
 def test_an_index_selects_one_element() -> None:
     """In JSON only: elements of protobuf fields are not distinguished, so all of them are replaced."""
     call = as_json()
-    assert message_of(made("$.params.message.parts[1].text").frame(call, None)) == MESSAGE
-    assert message_of(made("$.params.message.parts[0].text").frame(call, None))["parts"][0] == {"text": named(TEXT)}
+    assert message_of(made("$.params.message.parts[1].text").redact_frame(call, None)) == MESSAGE
+    assert message_of(made("$.params.message.parts[0].text").redact_frame(call, None))["parts"][0] == {
+        "text": named(TEXT)
+    }
 
 
 def test_patterns_and_exceptions(one: Frame) -> None:
     """A pattern matches anywhere in texts; its first group, if any, is replaced. `keep` makes exceptions."""
-    clean = message_of(made("regex:acme-\\d+").frame(one, None))
+    clean = message_of(made("regex:acme-\\d+").redact_frame(one, None))
     assert clean["metadata"] == {"customer": named("acme-4711"), "plan": "gold"}
-    clean = message_of(made("regex:acme-(\\d+)").frame(one, None))
+    clean = message_of(made("regex:acme-(\\d+)").redact_frame(one, None))
     assert clean["metadata"]["customer"] == f"acme-{named('4711')}"
     for kept in ("regex:acme-47\\d\\d", "member:customer", "path:message.metadata"):
-        assert message_of(made("regex:acme-\\d+", f"keep:{kept}").frame(one, None)) == MESSAGE
+        assert message_of(made("regex:acme-\\d+", f"keep:{kept}").redact_frame(one, None)) == MESSAGE
 
 
 def test_labels_are_the_same_in_every_column(one: Frame) -> None:
     """An id replaced in a payload has the same label in the columns of the frame and of its exchange."""
     redact = made("path:message.contextId", "member:messageId")
-    clean = redact.frame(one, None)
+    clean = redact.redact_frame(one, None)
     assert (clean.context_id, clean.message_id) == (named("c-1"), named("m-1"))
     exchange = Exchange(1, 1, 0, Binding.JSONRPC, 1, context_id="c-1", task_id="t-1")
-    assert (redact.exchange(exchange).context_id, redact.exchange(exchange).task_id) == (named("c-1"), "t-1")
+    assert (redact.redact_exchange(exchange).context_id, redact.redact_exchange(exchange).task_id) == (
+        named("c-1"),
+        "t-1",
+    )
 
 
 def test_a_second_redaction_changes_nothing(one: Frame) -> None:
     """Labels stay: the same policy changes nothing at export."""
     redact = made("pii", "strict", "$..text", "member:customer", "regex:gold")
-    clean = redact.frame(one, None)
+    clean = redact.redact_frame(one, None)
     assert clean != one
-    again = made("pii", "strict", "$..text", "member:customer", "regex:gold").frame(clean, None)
+    again = made("pii", "strict", "$..text", "member:customer", "regex:gold").redact_frame(clean, None)
     assert again.payload == clean.payload
 
 
 def test_credentials_are_redacted_by_every_policy_except_none(one: Frame) -> None:
     """A policy adds to the default; only `keep` removes something from it."""
     call = frame(b'{"params":{"token":"cAnary7f3Qx9Zk2w","houseKey":"cAnary-house-key-1"}}')
-    assert b"cAnary7" not in made("regex:zzz").frame(call, None).payload
-    assert b"cAnary7" in made("none").frame(call, None).payload
-    assert b"cAnary7" in made("keep:member:token").frame(call, None).payload
-    assert b"cAnary7" in made("keep:regex:cAnary.*").frame(call, None).payload
-    assert b"cAnary7" in made("keep:path:$.params.token").frame(call, None).payload
+    assert b"cAnary7" not in made("regex:zzz").redact_frame(call, None).payload
+    assert b"cAnary7" in made("none").redact_frame(call, None).payload
+    assert b"cAnary7" in made("keep:member:token").redact_frame(call, None).payload
+    assert b"cAnary7" in made("keep:regex:cAnary.*").redact_frame(call, None).payload
+    assert b"cAnary7" in made("keep:path:$.params.token").redact_frame(call, None).payload
 
 
 def test_headers() -> None:
@@ -144,19 +149,22 @@ def test_headers() -> None:
         (b"Authorization", b"Bearer cAnary7f3Qx9Zk2w"),
     )
     exchange = Exchange(1, 1, 0, Binding.JSONRPC, 1, request_headers=heads, error="unknown tenant acme-4711")
-    clean = made("header:x-tenant-*").exchange(exchange)
+    clean = made("header:x-tenant-*").redact_exchange(exchange)
     secret = f"Bearer {named('cAnary7f3Qx9Zk2w')}".encode()
     assert [value for _, value in clean.request_headers] == [
         named("acme-4711").encode(), b"red", b"application/json", secret
     ]  # fmt: skip
     assert clean.error == f"unknown tenant {named('acme-4711')}"
     assert clean.redacted == ("error", "header:x-tenant-id", "header:authorization")
-    strict = made("strict", "keep:header:x-color").exchange(exchange)
+    strict = made("strict", "keep:header:x-color").redact_exchange(exchange)
     assert [value for _, value in strict.request_headers] == [
         named("acme-4711").encode(), b"red", b"application/json", secret
     ]  # fmt: skip
-    assert dict(made("strict").exchange(exchange).request_headers)[b"X-Color"] == named("red").encode()
-    assert dict(made("keep:header:authorization").exchange(exchange).request_headers)[b"Authorization"] == heads[3][1]
+    assert dict(made("strict").redact_exchange(exchange).request_headers)[b"X-Color"] == named("red").encode()
+    assert (
+        dict(made("keep:header:authorization").redact_exchange(exchange).request_headers)[b"Authorization"]
+        == heads[3][1]
+    )
 
 
 @pytest.mark.parametrize(
@@ -171,8 +179,8 @@ def test_headers() -> None:
 )
 def test_personal_data_is_found(text: str, taken: str) -> None:
     """Personal data is found by its form, if its check digits are valid."""
-    assert made("pii").text(text) == text.replace(taken, named(taken))
-    assert made().text(text) == text
+    assert made("pii").redact_text(text) == text.replace(taken, named(taken))
+    assert made().redact_text(text) == text
 
 
 @pytest.mark.parametrize(
@@ -190,13 +198,13 @@ def test_personal_data_is_found(text: str, taken: str) -> None:
 )
 def test_lookalikes_of_personal_data_stay(text: str) -> None:
     """Wrong check digits, times, ids and addresses stay."""
-    assert made("pii").text(text) == text
+    assert made("pii").redact_text(text) == text
 
 
 def test_strict_redacts_random_looking_words() -> None:
     """Keys without a revealing name are replaced, but not ids, digests, paths and names in camel case."""
     key = "Zq8Rk3VtY0pLw7Hs2Nd5Xb9Mc4"
-    assert made("strict").text(f"use {key} here") == f"use {named(key)} here"
+    assert made("strict").redact_text(f"use {key} here") == f"use {named(key)} here"
     for plain in (
         "7604af5e-efd3-449c-94db-8950136d0e66",
         "a" * 64,
@@ -206,7 +214,7 @@ def test_strict_redacts_random_looking_words() -> None:
         "type.googleapis.com/lf.a2a.v1.SendMessageRequest",
         "/extensions/traceability/v1/TraceData2Json",
     ):
-        assert made("strict").text(plain) == plain
+        assert made("strict").redact_text(plain) == plain
 
 
 @pytest.mark.parametrize(
@@ -258,25 +266,25 @@ def test_policy_files_and_words_are_equivalent() -> None:
 )
 def test_hostile_payloads_take_linear_time(payload: bytes) -> None:
     """With deep nesting and unfinished texts, the walk is bounded and raises nothing."""
-    clean = made("$..a", "keep:path:$.b").frame(frame(payload), None)
+    clean = made("$..a", "keep:path:$.b").redact_frame(frame(payload), None)
     assert clean.note == ""
 
 
 def test_places() -> None:
     """A path matches everything inside its place, but not places that only begin with the same characters."""
-    deep = compiled(["$.metadata.*.x"])
+    deep = compile_paths(["$.metadata.*.x"])
     assert deep is not None
     told = {"metadata.fields[deep].fields[x]": True, "$.metadata.deep.x.y[3]": True, "$.metadata.x": False}
     told |= {"$.a.metadata.deep.x": False, "$.metadatas.deep.x": False, '$.metadata["de/ep"].x': True}
-    assert {each: bool(deep.match(place(each))) for each in told} == told
+    assert {each: bool(deep.match(canonicalize_place(each))) for each in told} == told
 
 
 def test_a_snapshot_keeps_known_secrets() -> None:
     """A recorder that continues a session knows the secrets of the previous recorder."""
     first = made("header:x-tenant")
-    first.exchange(Exchange(1, 1, 0, Binding.JSONRPC, 1, request_headers=((b"X-Tenant", b"acme-4711"),)))
+    first.redact_exchange(Exchange(1, 1, 0, Binding.JSONRPC, 1, request_headers=((b"X-Tenant", b"acme-4711"),)))
     second = made("header:x-tenant")
     second.restore(msgspec.json.decode(msgspec.json.encode(first.save()), type=dict[str, Any]) | {
         "seen": first.save()["seen"]
     })  # fmt: skip
-    assert second.text("for acme-4711") == f"for {named('acme-4711')}"
+    assert second.redact_text("for acme-4711") == f"for {named('acme-4711')}"

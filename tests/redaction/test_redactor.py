@@ -20,7 +20,8 @@ from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import ArtifactState, Task
-from a2a_proxy.redaction import RedactionPolicy, Redactor, label
+from a2a_proxy.redaction import RedactionPolicy, Redactor, make_label
+from a2a_proxy.redaction.scrubber import Scrubber
 from a2a_proxy.redaction.secret_names import secret_member
 from support_thin import thin
 
@@ -122,7 +123,7 @@ JSON_PLACES = {
 def test_json_places(place: str) -> None:
     """Members with secret names lose their value at any depth, in any spelling, also in broken JSON."""
     payload = JSON_PLACES[place]
-    done = Redactor(KEY).frame(frame(payload), None)
+    done = Redactor(KEY).redact_frame(frame(payload), None)
     assert_gone(done)
     assert PLAIN.encode() not in done.payload
     assert done.redacted
@@ -148,8 +149,8 @@ def test_cut_anywhere(place: str) -> None:
     first = payload.find(CANARY.encode())
     for end in range(first + 4 if first >= 0 else 1, len(payload)):
         redactor = Redactor(KEY)
-        redactor.frame(frame(payload), None)
-        done = redactor.frame(frame(payload[:end], truncated=True, sha256=b"d" * 32), None)
+        redactor.redact_frame(frame(payload), None)
+        done = redactor.redact_frame(frame(payload[:end], truncated=True, sha256=b"d" * 32), None)
         assert CANARY[:4].encode() not in done.payload
         assert done.payload == payload[:end] or done.sha256 == b""
 
@@ -176,7 +177,7 @@ def test_protobuf_places(line: Any, schema: str, value: dict[str, Any]) -> None:
     unknown = b"\xfa\x3e\x03abc"
     name = schema.partition("@")[0].rpartition(".")[2]
     payload = protobuf(line, name, value) + unknown
-    done = Redactor(KEY).frame(frame(payload, schema), None)
+    done = Redactor(KEY).redact_frame(frame(payload, schema), None)
     assert_gone(done)
     assert PLAIN.encode() not in done.payload
     assert done.redacted
@@ -190,9 +191,9 @@ def test_protobuf_cut(line: Any, schema: str, value: dict[str, Any]) -> None:
     """A cut protobuf message is redacted up to its end."""
     payload = protobuf(line, schema.partition("@")[0].rpartition(".")[2], value)
     redactor = Redactor(KEY)
-    redactor.frame(frame(payload, schema), None)
+    redactor.redact_frame(frame(payload, schema), None)
     for end in range(len(payload)):
-        done = redactor.frame(frame(payload[:end], schema, truncated=True), None)
+        done = redactor.redact_frame(frame(payload[:end], schema, truncated=True), None)
         assert CANARY[:4].encode() not in done.payload
 
 
@@ -201,7 +202,7 @@ def test_unparsable_bytes_are_searched_as_text() -> None:
     head = f"POST / HTTP/1.1\r\nAuthorization: Bearer {CANARY}\r\nX-Api-Key: {CANARY}\r\n\r\n"
     wire = f"{head}a=1&password={quote(CANARY, safe='')}"
     for schema in ("bytes", "text", "lf.a2a.v1.Task", "who.knows.This", ""):
-        done = Redactor(KEY).frame(frame(b"\x00\xff" + wire.encode(), schema, kind=FrameKind.UNDECODABLE), None)
+        done = Redactor(KEY).redact_frame(frame(b"\x00\xff" + wire.encode(), schema, kind=FrameKind.UNDECODABLE), None)
         assert_gone(done)
         assert b"POST / HTTP/1.1" in done.payload
 
@@ -209,7 +210,7 @@ def test_unparsable_bytes_are_searched_as_text() -> None:
 @pytest.mark.parametrize("form", ["grant_type=x&client_secret={}&a=1", "token={}", "key={}", "a=1&sig={}", "code={}"])
 def test_forms(form: str) -> None:
     """Form bodies are read by their field names."""
-    done = Redactor(KEY).frame(frame(form.format(quote(CANARY, safe="")).encode(), "text"), None)
+    done = Redactor(KEY).redact_frame(frame(form.format(quote(CANARY, safe="")).encode(), "text"), None)
     assert_gone(done)
 
 
@@ -239,7 +240,7 @@ def test_headers(name: str, side: str) -> None:
     redactor.learn_card({"securitySchemes": {"k": {"type": "apiKey", "in": "header", "name": "x-vendor-auth"}}})
     value = {"authorization": f"Bearer {CANARY}", "cookie": f"a={CANARY}; b=x{CANARY}"}.get(name.lower(), CANARY)
     value = f"id={CANARY}; Path=/; HttpOnly" if name == "set-cookie" else value
-    done = redactor.exchange(exchange(**{side: ((name.encode(), value.encode()), (b"x-echo", CANARY.encode()))}))
+    done = redactor.redact_exchange(exchange(**{side: ((name.encode(), value.encode()), (b"x-echo", CANARY.encode()))}))
     assert_gone(done)
     assert any(path.endswith(":" + name.lower()) for path in done.redacted)
     text = getattr(done, side)[0][1].decode()
@@ -252,7 +253,7 @@ def test_basic_credentials_teach_the_password() -> None:
     redactor = Redactor(KEY)
     basic = b64encode(f"user:{PLAIN}".encode())
     head = exchange(request_headers=((b"authorization", b"Basic " + basic),))
-    assert_gone(redactor.frame(frame(json.dumps({"echo": PLAIN, "b": basic.decode()}).encode()), head), PLAIN)
+    assert_gone(redactor.redact_frame(frame(json.dumps({"echo": PLAIN, "b": basic.decode()}).encode()), head), PLAIN)
 
 
 @pytest.mark.parametrize(
@@ -272,28 +273,45 @@ def test_echoed_secrets_are_redacted(echo: str, others: int) -> None:
     """A secret from a header is then found in any payload, encoding and field, even among many other secrets."""
     redactor = Redactor(KEY)
     for number in range(others):
-        redactor.frame(frame(json.dumps({"token": f"another-secret-{number:06}"}).encode()), None)
+        redactor.redact_frame(frame(json.dumps({"token": f"another-secret-{number:06}"}).encode()), None)
     head = exchange(request_headers=((b"X-Api-Key", CANARY.encode()),))
     for pad in range(9):
         text = "." * pad + echo + "!"
-        assert_gone(redactor.frame(frame(json.dumps({"text": text}).encode()), head))
+        assert_gone(redactor.redact_frame(frame(json.dumps({"text": text}).encode()), head))
         payload = protobuf("1.0", "StreamResponse", {"message": {"parts": [{"text": text}]}})
-        assert_gone(redactor.frame(frame(payload, "lf.a2a.v1.StreamResponse"), head))
-        assert_gone(redactor.frame(frame(text.encode(), "text", note=text, framing=f"id: {text}\n", rpc_id=text), head))
-    assert_gone(redactor.text(f"cannot reach {echo}"))
+        assert_gone(redactor.redact_frame(frame(payload, "lf.a2a.v1.StreamResponse"), head))
+        assert_gone(
+            redactor.redact_frame(frame(text.encode(), "text", note=text, framing=f"id: {text}\n", rpc_id=text), head)
+        )
+    assert_gone(redactor.redact_text(f"cannot reach {echo}"))
+
+
+def test_headers_that_were_clean_are_redacted_once_their_secret_is_known() -> None:
+    redactor = Redactor(KEY)
+    echo = exchange(request_headers=((b"x-echo", PLAIN.encode()),))
+    assert redactor.redact_exchange(echo) is echo
+    redactor.redact_exchange(exchange(request_headers=((b"x-api-key", PLAIN.encode()),)))
+    assert_gone(redactor.redact_exchange(echo), PLAIN)
+    assert_gone(redactor.redact_exchange(exchange(response_headers=echo.request_headers)), PLAIN)
+
+
+@pytest.mark.parametrize("side", ["request_headers", "response_headers", "trailers"])
+def test_a_header_that_echoes_a_secret_of_a_later_header_is_redacted(side: str) -> None:
+    fields = ((b"x-echo", PLAIN.encode()), (b"x-api-key", PLAIN.encode()))
+    assert_gone(Redactor(KEY).redact_exchange(exchange(**{side: fields})), PLAIN)
 
 
 def test_secrets_of_the_request_target_are_redacted_in_the_payload() -> None:
     """They are learned before the payload that repeats them, even if no header has them and the exchange is open."""
     head = exchange(target=f"/rpc?api_key={PLAIN}")
-    assert_gone(Redactor(KEY).frame(frame(json.dumps({"text": f"you sent {PLAIN}"}).encode()), head), PLAIN)
+    assert_gone(Redactor(KEY).redact_frame(frame(json.dumps({"text": f"you sent {PLAIN}"}).encode()), head), PLAIN)
 
 
 def test_exchange_texts() -> None:
     """Targets, authority and error text lose user info, secret parameters and bearer tokens."""
     redactor = Redactor(KEY)
     redactor.learn_card({"securitySchemes": {"k": {"apiKeySecurityScheme": {"location": "query", "name": "vk"}}}})
-    done = redactor.exchange(
+    done = redactor.redact_exchange(
         exchange(
             target=f"http://u:{PLAIN}@h/tasks/7?vk={PLAIN}&pageToken=abc&api_key={PLAIN}",
             error=f"UNAUTHENTICATED: invalid bearer {PLAIN}",
@@ -320,7 +338,7 @@ def test_trailers_frame(known: int) -> None:
         ["grpc-status-details-bin", details],
         ["x-refresh-token", PLAIN],
     ][: 3 + known]
-    done = Redactor(KEY).frame(frame(json.dumps(pairs).encode(), "trailers", kind=FrameKind.END), None)
+    done = Redactor(KEY).redact_frame(frame(json.dumps(pairs).encode(), "trailers", kind=FrameKind.END), None)
     assert_gone(done, PLAIN)
     new = dict(json.loads(done.payload))
     assert new["grpc-status"] == "16"
@@ -345,16 +363,16 @@ def test_trailers_frame(known: int) -> None:
 )
 def test_command_lines(line: str) -> None:
     """Command lines and console texts lose secrets behind flags, in assignments and in headers."""
-    text = Redactor(KEY).text(line.format(PLAIN))
-    assert text == line.format(label(KEY, PLAIN))
+    text = Redactor(KEY).redact_text(line.format(PLAIN))
+    assert text == line.format(make_label(KEY, PLAIN))
 
 
 def test_secrets_in_separate_command_words_are_found() -> None:
     """A flag and its secret may be two words."""
     words = ("a2a-proxy", "stdio", "--", "agent", "--token", PLAIN, "--name=x", f"API_KEY={PLAIN}", "--verbose", "yes")
-    made = label(KEY, PLAIN)
-    assert Redactor(KEY).command(words) == (*words[:5], made, "--name=x", f"API_KEY={made}", "--verbose", "yes")
-    assert Redactor(KEY, RedactionPolicy(none=True)).command(words) == words
+    made = make_label(KEY, PLAIN)
+    assert Redactor(KEY).redact_command(words) == (*words[:5], made, "--name=x", f"API_KEY={made}", "--verbose", "yes")
+    assert Redactor(KEY, RedactionPolicy(none=True)).redact_command(words) == words
 
 
 @pytest.mark.parametrize(
@@ -365,7 +383,7 @@ def test_the_header_block_of_a_pipe(head: str) -> None:
     redactor = Redactor(KEY)
     redactor.learn_card({"securitySchemes": {"k": {"type": "apiKey", "in": "header", "name": "foo"}}})
     block = f"Content-Length: \x01\r\n{head.format(PLAIN)}\r\n\0"
-    done = redactor.frame(frame(b"{}", framing=block), None)
+    done = redactor.redact_frame(frame(b"{}", framing=block), None)
     assert_gone(done, PLAIN)
     assert done.framing.startswith("Content-Length: \x01\r\n")
     assert done.framing.endswith("\n\r\n\0")
@@ -378,7 +396,9 @@ def test_the_header_block_of_a_pipe(head: str) -> None:
 )
 def test_log_lines(line: str) -> None:
     """Secrets in an agent's stderr are redacted, in plain and structured lines."""
-    done = Redactor(KEY).frame(frame(line.format(PLAIN).encode(), "text", kind=FrameKind.LOG, framing="\0\n"), None)
+    done = Redactor(KEY).redact_frame(
+        frame(line.format(PLAIN).encode(), "text", kind=FrameKind.LOG, framing="\0\n"), None
+    )
     assert_gone(done, PLAIN)
 
 
@@ -388,12 +408,12 @@ def test_connection_finding_task() -> None:
     connection = Connection(
         id=1, client="c", listen="l", upstream=f"http://me:{PLAIN}@h", opened=1, how=f"refused: http://h?token={PLAIN}"
     )
-    assert_gone(redactor.connection(connection), PLAIN)
+    assert_gone(redactor.redact_connection(connection), PLAIN)
     finding = Finding("R", Severity.INFO, 1, f"sent Bearer {PLAIN}", evidence={"x-api-key": "shrt", "line": PLAIN})
-    assert_gone(redactor.finding(finding), PLAIN)
-    assert "shrt" not in str(redactor.finding(finding))
+    assert_gone(redactor.redact_finding(finding), PLAIN)
+    assert "shrt" not in str(redactor.redact_finding(finding))
     task = Task(agent="a", task_id=PLAIN, artifacts=(ArtifactState("a", name=PLAIN),))
-    assert_gone(redactor.task(task), PLAIN)
+    assert_gone(redactor.redact_task(task), PLAIN)
 
 
 @pytest.mark.parametrize(
@@ -413,8 +433,8 @@ def test_secrets_are_found_by_their_form(text: str) -> None:
     """Secrets are found by their form in any text: command lines, error texts, payloads."""
     secret = text.replace(": ", " ").replace("=", " ").split()[-1]
     for whole in (text, f"x {text}", f'failed: "{text}"'):
-        assert secret not in Redactor(KEY).text(whole)
-        done = Redactor(KEY).frame(frame(json.dumps({"text": whole}).encode()), None)
+        assert secret not in Redactor(KEY).redact_text(whole)
+        done = Redactor(KEY).redact_frame(frame(json.dumps({"text": whole}).encode()), None)
         assert secret.encode() not in done.payload
 
 
@@ -447,15 +467,15 @@ def test_look_alikes_stay(value: Any) -> None:
         frame(json.dumps(value).encode()),
         frame(json.dumps(value, indent=1).encode(), framing="data: \0\n\n"),
     ):
-        assert Redactor(KEY).frame(clean, exchange()) is clean
+        assert Redactor(KEY).redact_frame(clean, exchange()) is clean
 
 
 def test_protocol_words_are_not_searched_for() -> None:
     """With `working` as a password, the state of all tasks stays."""
     redactor = Redactor(KEY)
-    redactor.frame(frame(b'{"password":"working"}'), None)
+    redactor.redact_frame(frame(b'{"password":"working"}'), None)
     clean = frame(b'{"state":"working"}')
-    assert redactor.frame(clean, None) is clean
+    assert redactor.redact_frame(clean, None) is clean
 
 
 _JSON = st.recursive(
@@ -472,7 +492,7 @@ def test_clean_json_is_the_same_object(value: Any) -> None:
     payload = json.dumps(value).encode()
     if not _has_secret_name(value) and b"=" not in payload and b"@" not in payload and b":" not in payload[1:-1]:
         clean = frame(payload)
-        assert Redactor(KEY).frame(clean, None) is clean
+        assert Redactor(KEY).redact_frame(clean, None) is clean
 
 
 def _has_secret_name(value: Any) -> bool:
@@ -486,9 +506,9 @@ def _has_secret_name(value: Any) -> bool:
 def test_any_secret_in_any_json(value: Any, secret: str, ascii_only: bool) -> None:
     """Any secret in any JSON is replaced, everything else is equal, and the result is JSON."""
     payload = json.dumps({"a": value, "token": secret, "b": value}, ensure_ascii=ascii_only).encode()
-    done = Redactor(KEY).frame(frame(payload), None)
+    done = Redactor(KEY).redact_frame(frame(payload), None)
     new = json.loads(done.payload)
-    assert new["token"] == label(KEY, secret)
+    assert new["token"] == make_label(KEY, secret)
     if "redacted" not in json.dumps(new["a"]):
         assert new["a"] == value
 
@@ -503,7 +523,7 @@ def test_any_secret_in_any_json(value: Any, secret: str, ascii_only: bool) -> No
 @settings(max_examples=300, deadline=None)
 def test_garbage_never_raises(payload: bytes, schema: str, cut: bool) -> None:
     """Any bytes with any schema are accepted; only secrets change."""
-    done = Redactor(KEY).frame(frame(payload, schema, truncated=cut), None)
+    done = Redactor(KEY).redact_frame(frame(payload, schema, truncated=cut), None)
     assert "failed" not in done.note
 
 
@@ -539,24 +559,24 @@ def test_hostile_text_takes_linear_time(hostile: tuple[str, str]) -> None:
     start, unit = hostile
     text = start + unit * (100_000 // len(unit))
     for schema in ("json", "text", "lf.a2a.v1.SendMessageRequest"):
-        Redactor(KEY).frame(frame(text.encode(), schema), None)
-        Redactor(KEY).frame(frame(text.encode(), schema, truncated=True), None)
+        Redactor(KEY).redact_frame(frame(text.encode(), schema), None)
+        Redactor(KEY).redact_frame(frame(text.encode(), schema, truncated=True), None)
 
 
 def test_common_words_are_redacted_only_in_their_own_field() -> None:
     """A plain word with a secret's name is replaced there, and stays in all other text."""
     redactor = Redactor(KEY)
-    assert b"because" not in redactor.frame(frame(b'{"token":"because"}'), None).payload
+    assert b"because" not in redactor.redact_frame(frame(b'{"token":"because"}'), None).payload
     clean = frame(b'{"text":"because of it"}')
-    assert redactor.frame(clean, None) is clean
+    assert redactor.redact_frame(clean, None) is clean
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "192.0.2.17:8080", "::1", "[2001:db8::1]:443"])
 def test_addresses_used_as_passwords_are_not_searched_for(address: str) -> None:
     redactor = Redactor(KEY)
-    assert address.encode() not in redactor.frame(frame(b'{"password":"%b"}' % address.encode()), None).payload
+    assert address.encode() not in redactor.redact_frame(frame(b'{"password":"%b"}' % address.encode()), None).payload
     clean = frame(b'{"text":"connected to %b"}' % address.encode())
-    assert redactor.frame(clean, None) is clean
+    assert redactor.redact_frame(clean, None) is clean
 
 
 def test_failure_drops_the_payload(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -566,33 +586,69 @@ def test_failure_drops_the_payload(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError(CANARY)
 
-    monkeypatch.setattr("a2a_proxy.redaction.payload.redact", broken)
-    done = redactor.frame(frame(b'{"token":"' + CANARY.encode() + b'"}'), None)
+    monkeypatch.setattr("a2a_proxy.redaction.payload.redact_payload", broken)
+    done = redactor.redact_frame(frame(b'{"token":"' + CANARY.encode() + b'"}'), None)
     assert_gone(done)
     assert done.payload == b""
     assert "redaction failed" in done.note
 
 
+def test_failure_drops_the_texts_of_any_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An object keeps only what cannot hold a secret."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError(CANARY)
+
+    monkeypatch.setattr(Scrubber, "redact_named_value", broken)
+    redactor = Redactor(KEY)
+    finding = redactor.redact_finding(Finding("X-1", Severity.ERROR, 1, "clean", evidence={"token": CANARY}))
+    assert finding.evidence.keys() == {"note"}
+    for name in ("redact_header", "redact_text", "may_hold_secret", "redact_column"):
+        monkeypatch.setattr(Scrubber, name, broken)
+    redactor = Redactor(KEY)
+    head = exchange(
+        request_headers=((b"x", CANARY.encode()),),
+        response_headers=((b"x", CANARY.encode()),),
+        trailers=((b"x", CANARY.encode()),),
+        target=CANARY,
+        authority=CANARY,
+        error=CANARY,
+    )
+    done = redactor.redact_exchange(head)
+    assert_gone(done)
+    assert (done.request_headers, done.response_headers, done.trailers, done.target) == ((), (), (), "")
+    assert "redaction failed" in done.error
+    assert "redaction failed" in redactor.redact_text(CANARY)
+    finding = redactor.redact_finding(Finding("X-1", Severity.ERROR, 1, CANARY, evidence={"value": CANARY}))
+    assert_gone(finding)
+    assert "redaction failed" in str(finding.evidence)
+    clean = frame(json.dumps({"text": CANARY}).encode())
+    assert redactor.sieve_frames([clean, clean]) == -1
+    assert_gone(redactor.redact_frame(clean, head, redactor.sieve_frames([clean])))
+
+
 def test_labels() -> None:
     """One secret, one label, in every place and after a restart; another key, another label; a label stays itself."""
     first, second = Redactor(KEY), Redactor(KEY)
-    one = first.frame(frame(json.dumps({"token": PLAIN}).encode()), None).payload
-    two = second.exchange(exchange(request_headers=((b"authorization", f"Bearer {PLAIN}".encode()),))).request_headers
-    assert label(KEY, PLAIN).encode() in one
-    assert two[0][1] == f"Bearer {label(KEY, PLAIN)}".encode()
-    assert label(b"other", PLAIN) != label(KEY, PLAIN)
+    one = first.redact_frame(frame(json.dumps({"token": PLAIN}).encode()), None).payload
+    two = second.redact_exchange(
+        exchange(request_headers=((b"authorization", f"Bearer {PLAIN}".encode()),))
+    ).request_headers
+    assert make_label(KEY, PLAIN).encode() in one
+    assert two[0][1] == f"Bearer {make_label(KEY, PLAIN)}".encode()
+    assert make_label(b"other", PLAIN) != make_label(KEY, PLAIN)
     again = frame(one)
-    assert second.frame(again, None) is again
+    assert second.redact_frame(again, None) is again
 
 
 def test_save_and_restore() -> None:
     """Known names and secrets survive as plain values."""
     first, second = Redactor(KEY), Redactor(KEY)
     first.learn_card({"security_schemes": {"a": {"api_key_security_scheme": {"location": "cookie", "name": "sid_x"}}}})
-    first.frame(frame(json.dumps({"token": CANARY}).encode()), None)
+    first.redact_frame(frame(json.dumps({"token": CANARY}).encode()), None)
     second.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(first.save())))
-    assert_gone(second.frame(frame(json.dumps({"text": f"echo {CANARY}"}).encode()), None))
-    assert second.exchange(exchange(request_headers=((b"sid-x", b"abc"),))).request_headers[0][1] != b"abc"
+    assert_gone(second.redact_frame(frame(json.dumps({"text": f"echo {CANARY}"}).encode()), None))
+    assert second.redact_exchange(exchange(request_headers=((b"sid-x", b"abc"),))).request_headers[0][1] != b"abc"
 
 
 def test_card_frames_teach() -> None:
@@ -600,18 +656,18 @@ def test_card_frames_teach() -> None:
     card = {"securitySchemes": {"k": {"type": "apiKey", "in": "query", "name": "zugang"}}}
     for value in (card, {"result": card}):
         redactor = Redactor(KEY)
-        redactor.frame(frame(json.dumps(value).encode(), event=EventKind.CARD), None)
-        assert_gone(redactor.exchange(exchange(target=f"/x?zugang={PLAIN}")), PLAIN)
-        assert_gone(redactor.frame(frame(json.dumps({"zugang": PLAIN}).encode()), None), PLAIN)
+        redactor.redact_frame(frame(json.dumps(value).encode(), event=EventKind.CARD), None)
+        assert_gone(redactor.redact_exchange(exchange(target=f"/x?zugang={PLAIN}")), PLAIN)
+        assert_gone(redactor.redact_frame(frame(json.dumps({"zugang": PLAIN}).encode()), None), PLAIN)
 
 
 def test_paths() -> None:
     """`redacted` lists the places: JSON paths, protobuf field paths."""
     payload = rpc("message/send", {"configuration": {"pushNotificationConfig": {"token": CANARY}}})
-    done = Redactor(KEY).frame(frame(payload), exchange(dialect=Dialect.V0_3))
+    done = Redactor(KEY).redact_frame(frame(payload), exchange(dialect=Dialect.V0_3))
     assert done.redacted == ("$.params.configuration.pushNotificationConfig.token",)
     value = {"metadata": {"apiKey": CANARY}, "configuration": {"taskPushNotificationConfig": {"token": CANARY}}}
-    done = Redactor(KEY).frame(
+    done = Redactor(KEY).redact_frame(
         frame(protobuf("1.0", "SendMessageRequest", value), "lf.a2a.v1.SendMessageRequest"), None
     )
     assert done.redacted == ("configuration.task_push_notification_config.token", "metadata.fields[apiKey]")
@@ -620,13 +676,13 @@ def test_paths() -> None:
 def test_in_place() -> None:
     """Only the bytes of the value change: spaces, order, escapes and duplicates stay."""
     before = b'{ "b" :\t1.50e1,\r\n "token":  "' + PLAIN.encode() + b'" , "b":"\\u00e9\\/" }'
-    after = Redactor(KEY).frame(frame(before), None).payload
-    assert after == before.replace(PLAIN.encode(), label(KEY, PLAIN).encode())
+    after = Redactor(KEY).redact_frame(frame(before), None).payload
+    assert after == before.replace(PLAIN.encode(), make_label(KEY, PLAIN).encode())
 
 
 def test_disabled() -> None:
     """With redaction off, all values are returned unchanged."""
     redactor = Redactor(KEY, RedactionPolicy(none=True))
     dirty = frame(b'{"token":"' + CANARY.encode() + b'"}')
-    assert redactor.frame(dirty, None) is dirty
-    assert redactor.text(f"Bearer {CANARY}") == f"Bearer {CANARY}"
+    assert redactor.redact_frame(dirty, None) is dirty
+    assert redactor.redact_text(f"Bearer {CANARY}") == f"Bearer {CANARY}"

@@ -14,11 +14,11 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.redaction import Redactor
-from a2a_proxy.redaction.json_walk import walk
-from a2a_proxy.redaction.protobuf_walk import shapes
-from a2a_proxy.redaction.protobuf_walk import walk as walk_protobuf
+from a2a_proxy.redaction.json_walk import redact_json
+from a2a_proxy.redaction.protobuf_walk import find_shapes
+from a2a_proxy.redaction.protobuf_walk import redact_message as walk_protobuf
 from a2a_proxy.redaction.scrubber import Scrubber
-from a2a_proxy.redaction.secret_patterns import suspicious
+from a2a_proxy.redaction.secret_patterns import may_hold_secret
 
 SECRET = "cAnary7f3Qx9Zk2w"
 SEND = "lf.a2a.v1.SendMessageRequest"
@@ -33,8 +33,8 @@ def frame(payload: bytes, schema: str = "json", **more: Any) -> Frame:
 
 def redacted(frames: list[Frame], redactor: Redactor | None = None) -> list[Frame]:
     redactor = redactor or Redactor(b"k" * 32)
-    sieved = redactor.sieve(frames)
-    return [redactor.frame(each, None, sieved) for each in frames]
+    sieved = redactor.sieve_frames(frames)
+    return [redactor.redact_frame(each, None, sieved) for each in frames]
 
 
 def test_clean_payloads_are_clean_in_a_batch() -> None:
@@ -54,14 +54,14 @@ def test_one_secret_among_clean_payloads_is_found(place: int) -> None:
 def test_secrets_learned_after_the_batch_check_are_found() -> None:
     redactor = Redactor(b"k" * 32)
     frames = [frame(b'{"text":"echo: %b"}' % SECRET.encode())]
-    sieved = redactor.sieve(frames)
-    redactor.frame(frame(b'{"password":"%b"}' % SECRET.encode()), None)
-    assert SECRET.encode() not in redactor.frame(frames[0], None, sieved).payload
+    sieved = redactor.sieve_frames(frames)
+    redactor.redact_frame(frame(b'{"password":"%b"}' % SECRET.encode()), None)
+    assert SECRET.encode() not in redactor.redact_frame(frames[0], None, sieved).payload
 
 
 def test_a_known_secret_is_found_in_every_payload() -> None:
     redactor = Redactor(b"k" * 32)
-    redactor.frame(frame(b'{"password":"%b"}' % SECRET.encode()), None)
+    redactor.redact_frame(frame(b'{"password":"%b"}' % SECRET.encode()), None)
     for shift in range(9):
         frames = [frame(b"x" * shift, "text"), frame(b"said " + SECRET.encode(), "text"), frame(b"end", "text")]
         assert SECRET.encode() not in b"".join(each.payload for each in redacted(frames, redactor))
@@ -91,9 +91,9 @@ def test_findings_between_frames_are_skipped() -> None:
     redactor = Redactor(b"k" * 32)
     finding = Finding("X", Severity.INFO, 1, f"password={SECRET}")
     clean, secret = frame(b"plain", "text"), frame(b'{"token":"%b"}' % SECRET.encode())
-    assert redactor.sieve([finding, clean]) == redactor.sieve([clean])
-    assert redactor.sieve([clean]) != redactor.sieve([finding, secret])
-    assert redactor.sieve([finding, secret]) == redactor.sieve([secret])
+    assert redactor.sieve_frames([finding, clean]) == redactor.sieve_frames([clean])
+    assert redactor.sieve_frames([clean]) != redactor.sieve_frames([finding, secret])
+    assert redactor.sieve_frames([finding, secret]) == redactor.sieve_frames([secret])
 
 
 _WORDS = [
@@ -142,7 +142,18 @@ def test_only_suspicious_text_is_replaced(value: Any, indent: int | None, missin
     """With any names and nesting: JSON, JSON in a string, cut JSON, Struct and ListValue."""
     text = json.dumps(value, indent=indent).encode()
     for data in (text, json.dumps({"text": text.decode()}).encode(), text[: len(text) - missing]):
-        assert walk(data, Scrubber(b"k" * 32).string)[0] == data or suspicious(data)
+        assert redact_json(data, Scrubber(b"k" * 32).redact_string)[0] == data or may_hold_secret(data)
     struct = from_dict("1.0", "Part", {"data": value}).SerializeToString()
-    new = walk_protobuf(struct, shapes("lf.a2a.v1.Part")[0], Scrubber(b"k" * 32).string)[0]
-    assert new == struct or suspicious(struct)
+    new = walk_protobuf(struct, find_shapes("lf.a2a.v1.Part")[0], Scrubber(b"k" * 32).redact_string)[0]
+    assert new == struct or may_hold_secret(struct)
+
+
+def test_a_string_of_six_bytes_is_searched_and_a_shorter_one_is_a_secret_by_its_name() -> None:
+    scrubber = Scrubber(b"k" * 32)
+    assert scrubber.redact_string(b"pwd=xy", None, False) == b"pwd=" + scrubber.make_label(b"xy")
+    assert scrubber.redact_string(b"pwd=x", None, False) is None
+    assert scrubber.redact_string(b"pwd=x", None, True) == b"pwd=" + scrubber.make_label(b"x")
+    assert scrubber.redact_string(b"x1", "password", False) == scrubber.make_label(b"x1")
+    scrubber.learn_secret(b"h8nt3r")
+    assert scrubber.redact_string(b"h8nt3r", None, False) == scrubber.make_label(b"h8nt3r")
+    assert scrubber.redact_string(b"", "password", False) is None

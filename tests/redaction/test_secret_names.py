@@ -12,9 +12,9 @@ from a2a_proto import from_dict
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.redaction import Redactor, label
-from a2a_proxy.redaction.json_hiding import hide
-from a2a_proxy.redaction.payload_paths import compiled
+from a2a_proxy.redaction import Redactor, make_label
+from a2a_proxy.redaction.json_hiding import hide_json_values
+from a2a_proxy.redaction.payload_paths import compile_paths
 
 KEY = b"a key for tests, 32 bytes long."
 SECRET = "cAnary7f3Qx9Zk2w"
@@ -124,7 +124,7 @@ def test_values_of_secret_names_are_hidden(place: str, how: str) -> None:
         "broken": frame(text + b"}"),
         "protobuf": protobuf(HIDDEN[place]),
     }
-    done = Redactor(KEY).frame(before.get(how, frame(text)), None)
+    done = Redactor(KEY).redact_frame(before.get(how, frame(text)), None)
     assert is_gone(done.payload)
     assert done.redacted
     assert how not in ("plain", "indented") or json.loads(done.payload)
@@ -166,7 +166,7 @@ def test_values_of_innocent_names_stay(value: Any) -> None:
     """The same object is returned."""
     wrapped = {"jsonrpc": "2.0", "id": 1, "result": {"artifacts": [{"parts": [{"data": value}]}]}}
     for clean in (frame(json.dumps(value).encode()), frame(json.dumps(wrapped).encode()), protobuf(value)):
-        assert Redactor(KEY).frame(clean, None) is clean
+        assert Redactor(KEY).redact_frame(clean, None) is clean
 
 
 @pytest.mark.parametrize(
@@ -182,10 +182,10 @@ def test_session_ids_of_0_1_stay(value: Any) -> None:
     """They are hidden in other objects, but not learned, because the same id may be a context's."""
     redactor = Redactor(KEY)
     hidden = json.dumps({"params": {"sessionId": "s-12345678", "metadata": {"sessionId": "s-12345678"}}}).encode()
-    assert redactor.frame(frame(hidden), None).redacted == ("$.params.metadata.sessionId",)
-    assert redactor.exchange(exchange(request_headers=((b"x-session-id", b"s-12345678"),))).redacted
+    assert redactor.redact_frame(frame(hidden), None).redacted == ("$.params.metadata.sessionId",)
+    assert redactor.redact_exchange(exchange(request_headers=((b"x-session-id", b"s-12345678"),))).redacted
     clean = frame(json.dumps(value).encode())
-    assert redactor.frame(clean, None) is clean
+    assert redactor.redact_frame(clean, None) is clean
 
 
 @pytest.mark.parametrize(
@@ -207,14 +207,14 @@ def test_session_ids_of_0_1_stay(value: Any) -> None:
 )
 def test_headers(name: str) -> None:
     """Headers of sessions and proofs are redacted."""
-    done = Redactor(KEY).exchange(exchange(request_headers=((name.encode(), SECRET.encode()),)))
+    done = Redactor(KEY).redact_exchange(exchange(request_headers=((name.encode(), SECRET.encode()),)))
     assert SECRET.encode() not in done.request_headers[0][1]
 
 
 @pytest.mark.parametrize(
     ("value", "left"),
     [
-        (f"bearer, {SECRET}", f"bearer, {label(KEY, SECRET)}"),
+        (f"bearer, {SECRET}", f"bearer, {make_label(KEY, SECRET)}"),
         (f"v1.x, base64url.bearer.authorization.k8s.io.{SECRET}", None),
         ("graphql-ws, bearer", "graphql-ws, bearer"),
     ],
@@ -222,7 +222,7 @@ def test_headers(name: str) -> None:
 def test_tokens_as_subprotocols(value: str, left: str | None) -> None:
     """The item after `bearer` is a token, not the name of a protocol."""
     raw = ((b"Sec-WebSocket-Protocol", value.encode()),)
-    clean = Redactor(KEY).exchange(exchange(request_headers=raw)).request_headers[0][1]
+    clean = Redactor(KEY).redact_exchange(exchange(request_headers=raw)).request_headers[0][1]
     assert SECRET.encode() not in clean
     assert left is None or clean == left.encode()
 
@@ -233,45 +233,47 @@ def test_tokens_as_subprotocols(value: str, left: str | None) -> None:
 def test_innocent_headers(name: str) -> None:
     """Counts and switches stay."""
     clean = exchange(request_headers=((name.encode(), b"149984"),))
-    assert Redactor(KEY).exchange(clean) is clean
+    assert Redactor(KEY).redact_exchange(clean) is clean
 
 
 @pytest.mark.parametrize("name", ["sid", "session", "jwt", "otp", "assertion", "sessionId"])
 def test_queries(name: str) -> None:
     """Parameters of logins and sessions are redacted."""
-    done = Redactor(KEY).exchange(exchange(target=f"/x?{name}={SHORT}&a=1"))
-    assert done.target == f"/x?{name}={label(KEY, SHORT)}&a=1"
+    done = Redactor(KEY).redact_exchange(exchange(target=f"/x?{name}={SHORT}&a=1"))
+    assert done.target == f"/x?{name}={make_label(KEY, SHORT)}&a=1"
 
 
 def test_only_long_numbers_are_searched_for_elsewhere() -> None:
     """As with strings, common numbers are hidden in their place only."""
     redactor = Redactor(KEY)
-    done = redactor.frame(frame(f'{{"apiKey": {NUMBER}, "secret": 123456, "pin": 4711}}'.encode()), None)
+    done = redactor.redact_frame(frame(f'{{"apiKey": {NUMBER}, "secret": 123456, "pin": 4711}}'.encode()), None)
     assert done.redacted == ("$.apiKey", "$.secret", "$.pin")
-    assert done.payload == f'{{"apiKey": "{label(KEY, str(NUMBER))}", "secret": "{label(KEY, "123456")}", '.encode() + (
-        f'"pin": "{label(KEY, "4711")}"}}'.encode()
+    assert (
+        done.payload
+        == f'{{"apiKey": "{make_label(KEY, str(NUMBER))}", "secret": "{make_label(KEY, "123456")}", '.encode()
+        + (f'"pin": "{make_label(KEY, "4711")}"}}'.encode())
     )
-    assert redactor.text(f"key {NUMBER} of 123456") == f"key {label(KEY, str(NUMBER))} of 123456"
+    assert redactor.redact_text(f"key {NUMBER} of 123456") == f"key {make_label(KEY, str(NUMBER))} of 123456"
 
 
 def test_a_number_has_one_label_in_json_and_protobuf() -> None:
     """The label is derived from the digits, not from the encoding. All digits of JSON integers count."""
-    text = Redactor(KEY).frame(frame(b'{"apiKey": 735.0}'), None).payload
-    data = Redactor(KEY).frame(protobuf({"apiKey": 735}), None).payload
-    assert label(KEY, "735").encode() in text
-    assert label(KEY, "735").encode() in data
+    text = Redactor(KEY).redact_frame(frame(b'{"apiKey": 735.0}'), None).payload
+    data = Redactor(KEY).redact_frame(protobuf({"apiKey": 735}), None).payload
+    assert make_label(KEY, "735").encode() in text
+    assert make_label(KEY, "735").encode() in data
     long = b"735123456789012345678901"
-    places = compiled(["$.apiKey"])
+    places = compile_paths(["$.apiKey"])
     assert places is not None
-    assert hide(b'{"apiKey":%b}' % long, places, lambda each: each)[0] == b'{"apiKey":"%b"}' % long
+    assert hide_json_values(b'{"apiKey":%b}' % long, places, lambda each: each)[0] == b'{"apiKey":"%b"}' % long
 
 
 def test_names_of_a_card_hide_no_object() -> None:
     """A card that names its key `data` makes strings of that name secret, not whole payloads."""
     redactor = Redactor(KEY)
     redactor.learn_card({"securitySchemes": {"k": {"type": "apiKey", "in": "query", "name": "data"}}})
-    done = redactor.frame(frame(json.dumps({"data": SECRET, "x": {"data": {"y": "stays"}}}).encode()), None)
-    assert json.loads(done.payload) == {"data": label(KEY, SECRET), "x": {"data": {"y": "stays"}}}
+    done = redactor.redact_frame(frame(json.dumps({"data": SECRET, "x": {"data": {"y": "stays"}}}).encode()), None)
+    assert json.loads(done.payload) == {"data": make_label(KEY, SECRET), "x": {"data": {"y": "stays"}}}
 
 
 @pytest.mark.parametrize(
@@ -289,14 +291,14 @@ def test_hostile_payloads_take_linear_time(unit: str) -> None:
     """Hundreds of thousands of bytes: with quadratic time, this test would not end."""
     text = ("{" if unit.startswith('"') else "") + "grant value" + unit * (300_000 // len(unit))
     for start in ("", '["jwt",'):
-        Redactor(KEY).frame(frame((start + text).encode()), None)
-        Redactor(KEY).frame(frame((start + text).encode(), STREAM), None)
+        Redactor(KEY).redact_frame(frame((start + text).encode()), None)
+        Redactor(KEY).redact_frame(frame((start + text).encode(), STREAM), None)
 
 
 def test_only_the_secret_part_of_a_form_is_replaced() -> None:
     """The part ends at the next boundary."""
     head = "Content-Disposition: form-data; name="
     form = f'--b{CRLF}{head}"password"{CRLF * 2}{SECRET}{CRLF}--b{CRLF}{head}"city"{CRLF * 2}Paris{CRLF}--b--'
-    clean = Redactor(KEY).text(form)
+    clean = Redactor(KEY).redact_text(form)
     assert SECRET not in clean
     assert clean.endswith(form.partition(SECRET)[2])

@@ -206,7 +206,7 @@ async def test_host_toward_a_remote_upstream(monkeypatch: pytest.MonkeyPatch, ke
     async def none(_host: str) -> set[str]:
         return set()
 
-    monkeypatch.setattr(dial, "_resolve", resolve)
+    monkeypatch.setattr(dial, "_resolve_host", resolve)
     monkeypatch.setattr(hosts, "_resolve_names", none)
     async with (
         card_agent() as port,

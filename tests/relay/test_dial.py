@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from a2a_proxy.relay import dial as dial_module
-from a2a_proxy.relay.dial import DialError, dial
+from a2a_proxy.relay.dial import DialError, dial_upstream
 from a2a_proxy.relay.route import Upstream
 from support_relay import UNKNOWN, Story, agent, echo, refusing_port
 
@@ -18,7 +18,7 @@ def resolving_to(monkeypatch: pytest.MonkeyPatch, *hosts: str) -> None:
     async def resolve(loop: asyncio.AbstractEventLoop, upstream: Upstream) -> list[str]:
         return list(hosts)
 
-    monkeypatch.setattr(dial_module, "_resolve", resolve)
+    monkeypatch.setattr(dial_module, "_resolve_host", resolve)
 
 
 def test_the_next_address_is_tried(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +36,7 @@ def test_the_next_address_is_tried(play: Play, monkeypatch: pytest.MonkeyPatch) 
                         made.set_result(transport.get_extra_info("peername")[0])
                         transport.close()
 
-                await dial(Upstream.parse(f"agent:{port}"), Peer)
+                await dial_upstream(Upstream.parse(f"agent:{port}"), Peer)
                 assert await made == "127.0.0.1"
 
     play(story())
@@ -71,7 +71,7 @@ def test_dialling_times_out(play: Play, monkeypatch: pytest.MonkeyPatch) -> None
         with silent_address(port) as silent:
             resolving_to(monkeypatch, silent)
             with pytest.raises(DialError, match=r"no answer within 0\.1 s"):
-                await dial(Upstream.parse(f"agent:{port}"), asyncio.Protocol, 0.1)
+                await dial_upstream(Upstream.parse(f"agent:{port}"), asyncio.Protocol, 0.1)
 
     play(story())
 
@@ -81,9 +81,9 @@ def test_the_error_names_the_reason_of_the_last_address(play: Play) -> None:
 
     async def story() -> None:
         with pytest.raises(DialError) as caught:
-            await dial(Upstream.parse(f"127.0.0.1:{refusing_port()}"), asyncio.Protocol)
+            await dial_upstream(Upstream.parse(f"127.0.0.1:{refusing_port()}"), asyncio.Protocol)
         assert str(caught.value) == "connection refused"
         with pytest.raises(DialError, match=f"^cannot resolve {UNKNOWN}: "):
-            await dial(Upstream.parse(f"{UNKNOWN}:80"), asyncio.Protocol)
+            await dial_upstream(Upstream.parse(f"{UNKNOWN}:80"), asyncio.Protocol)
 
     play(story())

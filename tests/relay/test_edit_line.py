@@ -139,7 +139,7 @@ class Line:
     def end(self) -> tuple[list[bytes], list[tuple[Any, ...]]]:
         for direction in Direction:
             if self.line is not None:
-                self.edited(self.line.eof(direction))
+                self.edited(self.line.feed_eof(direction))
         facts = [
             (fact.kind, fact.direction, fact.detail, fact.kind == "ended" or fact.offset)  # of the piece where it ended
             for fact in self.facts
@@ -347,13 +347,13 @@ def test_reading_resumes_when_neither_side_is_behind(play: Play) -> None:
                 await asyncio.sleep(0.05)
             assert seen < len(many)
             (pair,) = bench.relay._connections
-            pair.client.resume()
-            pair._delay(TO_AGENT, True)
+            pair.client.resume_reading()
+            pair._delay_reading(TO_AGENT, True)
             pair.agent.resume_writing()  # while edits are delayed that is not enough
             seen = bench.relay.stats.bytes_to_agent
             await asyncio.sleep(0.05)
             assert bench.relay.stats.bytes_to_agent == seen
-            pair._delay(TO_AGENT, False)
+            pair._delay_reading(TO_AGENT, False)
             go.set()
             assert await reader.read() == b"%d" % len(many)
             writer.close()

@@ -30,9 +30,9 @@ def _tape() -> tuple[JournalBuffer, _Journal]:
 
 def test_a_request_precedes_an_answer_noted_by_another_thread() -> None:
     tape, journal = _tape()
-    tape.note(_DATA, _TO_AGENT, b"request")
+    tape.note_record(_DATA, _TO_AGENT, b"request")
     assert not journal.chunks  # not before it is forwarded
-    tape.note(_DATA, _TO_CLIENT, b"answer")
+    tape.note_record(_DATA, _TO_CLIENT, b"answer")
     tape.write()
     assert [(chunk.data, chunk.at, chunk.connection) for chunk in journal.chunks] == [
         (b"request", 1, 1),
@@ -46,7 +46,7 @@ def test_concurrent_notes_are_complete_and_ordered_by_time() -> None:
 
     def work(name: int) -> None:
         for number in range(500):
-            tape.note(_DATA, _TO_AGENT, b"%d %d" % (name, number))
+            tape.note_record(_DATA, _TO_AGENT, b"%d %d" % (name, number))
             tape.write()
 
     threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
@@ -62,7 +62,7 @@ def test_concurrent_notes_are_complete_and_ordered_by_time() -> None:
 
 def test_nothing_is_written_after_the_end() -> None:
     tape, journal = _tape()
-    tape.note(ChunkKind.CLOSED, _TO_AGENT)
-    tape.note(_DATA, _TO_AGENT, b"late")
+    tape.note_record(ChunkKind.CLOSED, _TO_AGENT)
+    tape.note_record(_DATA, _TO_AGENT, b"late")
     tape.write()
     assert [chunk.kind for chunk in journal.chunks] == [ChunkKind.CLOSED]

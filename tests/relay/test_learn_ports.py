@@ -230,8 +230,8 @@ async def several(*pairs: tuple[str, int]) -> AsyncIterator[list[Bench]]:
     notes: list[ConsoleNote] = []
     journal = MemoryJournal()
     relay = Relay(routes, session_clock(), EditPolicy(), notes.append)
-    await relay.listen()
-    relay.accept(journal)
+    await relay.bind_listeners()
+    relay.accept_connections(journal)
     try:
         yield [Bench(relay, journal, notes, number) for number in range(len(pairs))]
     finally:

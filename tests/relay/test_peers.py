@@ -94,8 +94,8 @@ def test_the_journal_contains_all_forwarded_bytes(play: Play, tmp_path: Path) ->
         async with agent(echo) as port:
             route = Route(Listen.parse(":0"), Upstream.parse(f"127.0.0.1:{port}"))
             relay = Relay([route], clock)
-            await relay.listen()
-            relay.accept(journal)
+            await relay.bind_listeners()
+            relay.accept_connections(journal)
             relay_port = int(relay.bound_addresses[0][1][0].rpartition(":")[2])
             sent = {os.urandom(500_000 + number) for number in range(8)}
 
@@ -110,7 +110,7 @@ def test_the_journal_contains_all_forwarded_bytes(play: Play, tmp_path: Path) ->
             await relay.stop(SECONDS)
             assert journal.close(clock(), SECONDS)
         chunks = read_all(tmp_path / "journal")
-        stats = journal.stats()
+        stats = journal.get_stats()
         assert (stats.appended, stats.lost) == (payload(chunks), 0)
         assert stats.segments > 4
         for direction in Direction:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from a2a_proxy.relay.clock import session_clock
-from a2a_proxy.relay.run import run
+from a2a_proxy.relay.run import run_loop
 from support_relay import SECONDS
 
 HEAVY = (
@@ -40,9 +40,9 @@ def test_run_uses_uvloop_if_installed() -> None:
     try:
         import uvloop  # noqa: F401
     except ImportError:
-        assert run(which()).startswith("asyncio")
+        assert run_loop(which()).startswith("asyncio")
     else:
-        assert run(which()).startswith("uvloop")
+        assert run_loop(which()).startswith("uvloop")
 
 
 def test_the_session_clock_is_monotonic() -> None:

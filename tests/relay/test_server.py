@@ -83,8 +83,8 @@ def test_several_routes(play: Play) -> None:
         async with agent(named(b"one")) as one, agent(named(b"two")) as two:
             routes = [Route(Listen.parse(":0"), Upstream.parse(f"127.0.0.1:{port}")) for port in (one, two)]
             relay = Relay(routes, session_clock())
-            await relay.listen()
-            relay.accept(MemoryJournal())
+            await relay.bind_listeners()
+            relay.accept_connections(MemoryJournal())
             assert [route for route, _ in relay.bound_addresses] == routes
             ports = [int(addresses[0].rpartition(":")[2]) for _, addresses in relay.bound_addresses]
             assert [await ask("127.0.0.1", port) for port in ports] == [b"one", b"two"]
@@ -100,13 +100,13 @@ def test_connections_before_the_journal_is_ready_wait(play: Play) -> None:
     async def story() -> None:
         async with agent(echo) as port:
             relay = Relay([Route(Listen.parse(":0"), Upstream.parse(f"127.0.0.1:{port}"))], session_clock())
-            await relay.listen()
+            await relay.bind_listeners()
             early = asyncio.create_task(ask("127.0.0.1", int(relay.bound_addresses[0][1][0].rpartition(":")[2])))
             await asyncio.wait((early,), timeout=0.2)
             assert not early.done()
             assert relay.stats.total == 0
             journal = MemoryJournal()
-            relay.accept(journal)
+            relay.accept_connections(journal)
             assert await early == b"hello"
             assert journal.data(Direction.TO_AGENT) == b"hello"
             await relay.stop()
@@ -119,7 +119,7 @@ def test_stopping_before_accepting(play: Play) -> None:
 
     async def story() -> None:
         relay = relay_to(":0")
-        await relay.listen()
+        await relay.bind_listeners()
         (_, (address, *_)) = relay.bound_addresses[0]
         await relay.stop(SECONDS)
         with pytest.raises(ConnectionRefusedError):
@@ -140,7 +140,7 @@ def test_a_busy_port(play: Play, host: str) -> None:
             port = taken.getsockname()[1]
             relay = relay_to(":0", f":{port}")
             with pytest.raises(RouteError) as caught:
-                await relay.listen()
+                await relay.bind_listeners()
             assert f"port {port} is in use" in caught.value.message
             assert str(port) in caught.value.hint
             assert relay.bound_addresses == []
@@ -154,7 +154,7 @@ def test_a_foreign_address_is_an_error(play: Play, listen: str) -> None:
 
     async def story() -> None:
         with pytest.raises(RouteError) as caught:
-            await relay_to(listen).listen()
+            await relay_to(listen).bind_listeners()
         assert listen in caught.value.message
         assert caught.value.hint
 

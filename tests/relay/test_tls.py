@@ -276,5 +276,5 @@ def test_an_invalid_ca_file_is_refused(tmp_path: Path) -> None:
         if path.name == "empty.pem":
             path.write_text("nothing")
         with pytest.raises(RouteError) as caught:
-            Tls(Trust(path)).prepare()
+            Tls(Trust(path)).prepare_contexts()
         assert str(path) in caught.value.message

@@ -73,34 +73,50 @@ def test_missing_sessions_and_agents_are_refused() -> None:
         assert wrong.value.hint.startswith("its agents are: 127.0.0.1:")
 
 
-def test_an_incomplete_capture_is_refused(tmp_path: Path) -> None:
+def test_an_incomplete_capture_serves_its_complete_calls(tmp_path: Path) -> None:
     path = copy("demo", tmp_path)
     with changed(path, "UPDATE session SET complete = 'the proxy was killed; complete until noon'") as recording:
-        with pytest.raises(RecordingError, match="is not a complete capture: the proxy was killed") as wrong:
-            load_script(recording)
-        assert "--allow-incomplete" in wrong.value.hint
-        assert len(load_script(recording, allow_incomplete=True).calls) == 6
-    with (
-        changed(path, "UPDATE session SET complete = complete || '; only 3 and what that needs'") as recording,
-        pytest.raises(RecordingError, match=r"is not a complete capture: the proxy was killed; complete until noon$"),
-    ):
-        load_script(recording)
+        script = load_script(recording)
+        assert (len(script.calls), script.missing) == (6, "the proxy was killed; complete until noon")
+    with changed(path, "UPDATE session SET complete = complete || '; only 3 and what that needs'") as recording:
+        assert load_script(recording).missing == "the proxy was killed; complete until noon"
     with changed(path, "UPDATE session SET complete = 'only 3 and what that needs'") as recording:
-        assert len(load_script(recording).calls) == 6
+        assert load_script(recording).missing == ""
+    with changed(path, "UPDATE session SET complete = '', ended = NULL") as recording:
+        assert load_script(recording).missing == "it is still being written"
 
 
-def test_a_call_open_at_the_end_is_a_cut(tmp_path: Path) -> None:
+def test_a_call_open_at_the_end_is_refused_alone(tmp_path: Path) -> None:
     path = copy("demo", tmp_path)
     statements = (
         f"UPDATE exchange SET closed = NULL, how = 0 WHERE id = {make_key(1, 2)}",
         "DELETE FROM frame WHERE exchange = 2 AND seq > 3",
     )
     with changed(path, *statements) as recording:
-        with pytest.raises(RecordingError, match="not captured to the end: #2"):
-            load_script(recording)
+        refused = {call.place: call.refusal for call in load_script(recording).calls if call.refusal}
+        assert refused == {"#2": "it was not captured to its end"}
         call = load_script(recording, allow_incomplete=True).calls[0]
+    assert not call.refusal
     assert [line.what for line in call.lines] == [LineKind.MESSAGE] * 3 + [LineKind.CUT]
     assert call.lines[-1].note == "the recording ends here"
+
+
+def test_a_recording_without_a_complete_call_is_refused(tmp_path: Path) -> None:
+    path = copy("demo", tmp_path)
+    with (
+        changed(path, "UPDATE exchange SET closed = NULL, how = 0") as recording,
+        pytest.raises(RecordingError, match="has no call that can be replayed: #2: it was not captured") as wrong,
+    ):
+        load_script(recording)
+    assert "--allow-incomplete" in wrong.value.hint
+
+
+def test_calls_without_payloads_are_not_served(tmp_path: Path) -> None:
+    with (
+        changed(copy("demo", tmp_path), """UPDATE session SET redaction = '["metadata-only"]'""") as recording,
+        pytest.raises(RecordingError, match="its payloads were not recorded"),
+    ):
+        load_script(recording)
 
 
 def test_an_author_pins_a_gate_by_a_note(tmp_path: Path) -> None:
@@ -114,12 +130,14 @@ def test_an_author_pins_a_gate_by_a_note(tmp_path: Path) -> None:
 LABEL = "redacted-0123456789ab"
 
 
-def test_a_redaction_label_without_a_value_is_refused(tmp_path: Path) -> None:
+def test_only_a_call_with_an_unknown_redaction_label_is_refused(tmp_path: Path) -> None:
     with Recording(copy("demo", tmp_path, Morning=LABEL)) as recording:
-        with pytest.raises(RecordingError, match=f"would deliver redaction labels .* #2.3 .{LABEL}.") as wrong:
-            load_script(recording)
-        assert "--allow-redacted" in wrong.value.hint
-        assert load_script(recording, allow_redacted=True).calls
+        refused = {call.place: call.refusal for call in load_script(recording).calls if call.refusal}
+        assert refused == dict.fromkeys(
+            ("#2", "#6", "#7"),
+            f"it would deliver a redaction label in place of a credential that no client sent before: {LABEL}",
+        )
+        assert not any(call.refusal for call in load_script(recording, allow_redacted=True).calls)
 
 
 def test_a_redaction_label_sent_by_the_client_is_accepted(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from a2a_proxy.model.wire import Body, Control, Cut, End, Head, HeadRole, Undeco
 from a2a_proxy.wire.detect import PREFACE
 from a2a_proxy.wire.http2 import MAX_FRAME_SIZE, Http2Decoder
 from support_http2 import DOWN, REQUEST, UP, decode, frame, literal, rebuilt, upstream
-from support_wire import merged
+from support_wire import FEED_END, merged
 
 OPERATIONS = st.lists(
     st.tuples(
@@ -328,34 +328,34 @@ def test_the_end_cuts_open_streams_once():
     """A stream that is open in either direction is cut by the first FIN; the other direction is decoded on."""
     requests = frame(1, 5, 1, BLOCK) + frame(1, 4, 3, b"\x83")
     decoder, out = decode([(UP, requests), (DOWN, frame(1, 4, 1, b"\x88"))], start=upstream())
-    decoder.eof(UP, 8, out)
+    decoder.feed_eof(UP, 8, out)
     assert [(cut.stream, cut.how, cut.direction) for cut in out[-2:]] == [(1, "eof", UP), (3, "eof", UP)]
     decoder = rebuilt(decoder)
     decoder.feed(DOWN, frame(0, 1, 1, b"still read"), 9, out)
     assert [type(event) for event in out[-2:]] == [Body, End]
-    decoder.eof(DOWN, 10, out)
+    decoder.feed_eof(DOWN, 10, out)
     assert isinstance(out[-1], End)
 
 
 def test_an_end_within_a_frame_is_reported():
     for rest in (b"\0\0", frame(1, 4, 1, BLOCK)[:-1], frame(1, 0, 1, BLOCK)):
         decoder, out = decode([(UP, rest)], start=upstream())
-        decoder.eof(UP, 8, out)
+        decoder.feed_eof(UP, 8, out)
         assert isinstance(out[-1], Undecodable)
     decoder, out = decode([], start=upstream(frame(1, 4, 1, BLOCK)) + frame(0, 1, 1, b"data")[:-1])
-    decoder.eof(UP, 8, out)
+    decoder.feed_eof(UP, 8, out)
     assert [type(event) for event in out[-2:]] == [Body, Cut]
 
 
 @pytest.mark.parametrize("how", ["reset", "lost"])
 def test_reset_and_loss_cut_all_and_end_decoding(how):
     decoder, out = decode([(UP, frame(1, 5, 1, BLOCK))], start=upstream())
-    getattr(decoder, how)(DOWN, 8, out)
+    getattr(decoder, FEED_END[how])(DOWN, 8, out)
     assert [(cut.stream, cut.how, cut.direction) for cut in out[-1:]] == [(1, how, DOWN)]
     count = len(out)
     decoder.feed(DOWN, frame(4, 0, 0) + frame(1, 5, 1, b"\x88"), 9, out)
     decoder.feed(UP, frame(1, 5, 3, b"\x83"), 9, out)
-    decoder.eof(DOWN, 9, out)
+    decoder.feed_eof(DOWN, 9, out)
     assert len(out) == count
 
 
@@ -411,7 +411,7 @@ def test_garbage_never_raises(chunks, polite):
     """Any bytes in any order; at most one Undecodable for each direction, and one more at its end."""
     decoder, out = decode(chunks, start=PREFACE if polite else b"")
     for direction in (UP, DOWN):
-        decoder.eof(direction, 9, out)
+        decoder.feed_eof(direction, 9, out)
         assert len([event for event in out if isinstance(event, Undecodable) and event.direction is direction]) <= 1
 
 

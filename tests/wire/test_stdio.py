@@ -267,7 +267,7 @@ def test_hostile_lines_take_linear_time(data: bytes) -> None:
     decoder, out = StdioDecoder(), list[WireEvent]()
     for start in range(0, len(data), 1000):
         decoder.feed(Direction.TO_CLIENT, data[start : start + 1000], 1, out)
-    decoder.eof(Direction.TO_CLIENT, 2, out)
+    decoder.feed_eof(Direction.TO_CLIENT, 2, out)
     assert time.process_time() - began < 20
 
 

@@ -72,7 +72,7 @@ def test_a_flood_of_lines_yields_few_frames() -> None:
     decoder = StdioDecoder()
     for at in range(1, 17):
         decoder.feed(Direction.TO_CLIENT, b"y\n" * 32_768, at, out)
-    decoder.eof(Direction.TO_CLIENT, 17, out)
+    decoder.feed_eof(Direction.TO_CLIENT, 17, out)
     told = [each for each in out if isinstance(each, Line)]
     assert len(told) == stray.MAX_SINGLE_LINES + 64
     assert told[-1].end == 2 * 16 * 32_768

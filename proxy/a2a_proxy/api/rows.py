@@ -317,7 +317,8 @@ class Frame(OfSession[FrameRow]):
         exchange = self.exchange
         if exchange is None:
             return describe_frame(self.facts, self.payload)
-        return describe_frame(self.facts, self.payload, exchange.operation, exchange.dialect)
+        about = exchange.facts
+        return describe_frame(self.facts, self.payload, about.operation, about.dialect, about.extensions)
 
     def findings(self) -> list[Finding]:
         """Return the rules' findings about this frame."""

@@ -7,6 +7,9 @@ The relay's side:
 - `journal_writer`: the thread that writes the journal
 - `journal_files`: creates, writes and rotates the files
 
+Readers of a running session:
+- `backlog`: how far a recording is behind
+
 The recorder's side:
 - `journal_reader`: reads records from a position on
 

@@ -134,12 +134,12 @@ class JournalFolder:
         if (self.path / _FOLDER_LOCK).exists() and (self.path / "session.json").exists():
             return False
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self.release()
+        self.release_locks()
         self._lock, self._proxy_lock = _take_lock(self.path / _FOLDER_LOCK), _take_lock(self.path / _PROXY_LOCK)
         write_session(self.path, session)
         return True
 
-    def release(self) -> None:
+    def release_locks(self) -> None:
         """Release the locks: from now on any process that finds the folder may finish it."""
         for lock in (self._lock, self._proxy_lock):
             if lock >= 0:
@@ -151,7 +151,7 @@ def write_session(path: Path, session: SessionFile) -> None:
     """Replace the `session.json` of a journal's folder atomically. Raises OSError."""
     fresh = path / "session.json.new"
     with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(name_json.encode(session))
+        file.write(name_json.encode_json(session))
     os.replace(fresh, path / "session.json")
 
 
@@ -166,7 +166,7 @@ def create_journal(session: SessionFile) -> JournalFolder:
     """Create a session's folder (0700) with its `session.json` (0600) and lock it. Raises OSError."""
     path = Path(tempfile.mkdtemp(prefix=f"{session.started // 1_000_000_000}-", dir=journals_dir()))
     folder = JournalFolder(path)
-    _create_whole(path / "session.json", name_json.encode(session))
+    _create_whole(path / "session.json", name_json.encode_json(session))
     return folder
 
 
@@ -209,7 +209,7 @@ class Unfinished(msgspec.Struct, frozen=True):
     """Whether a proxy or a recorder holds the journal; otherwise only `recover` will finish it."""
 
 
-def unfinished(recording: Path | None = None) -> list[Unfinished]:
+def find_unfinished(recording: Path | None = None) -> list[Unfinished]:
     """Return the sessions of this recording, or of all. Returns an empty list if the state directory is unreadable."""
     try:
         folders = list((_state_path() / "journals").iterdir())
@@ -225,6 +225,15 @@ def unfinished(recording: Path | None = None) -> list[Unfinished]:
     return found
 
 
+def find_journals(uuid: str) -> list[Path]:
+    """Return the journal folders of a session: one, or none. Unreadable folders are left out."""
+    try:
+        folders = list((_state_path() / "journals").iterdir())
+    except OSError:
+        return []
+    return [path for path in folders if (session := read_session(path)) is not None and session.uuid == uuid]
+
+
 def sessions_with_journal() -> set[str]:
     """Return the UUIDs of sessions that are being recorded or wait to be finished. Raises OSError."""
     known = (read_session(path) for path in journals_dir().iterdir())
@@ -234,7 +243,7 @@ def sessions_with_journal() -> set[str]:
 def read_session(path: Path) -> SessionFile | None:
     """Return the `session.json` of a journal's folder, or None if it cannot be read."""
     try:
-        session: SessionFile = name_json.decode((path / "session.json").read_bytes(), SessionFile)
+        session: SessionFile = name_json.decode_json((path / "session.json").read_bytes(), SessionFile)
         return session
     except (OSError, msgspec.DecodeError):
         return None

@@ -95,10 +95,10 @@ class Journal:
             return
         holes = bool(self._losses)
         if holes:
-            loss_pieces = self._losses.take()
+            loss_pieces = self._losses.take_pieces()
             pieces, size = loss_pieces + pieces, size + sum(map(len, loss_pieces))
         self._bytes_handed_over += size
-        self._writer.put(WriteBatch(pieces, size, holes))
+        self._writer.queue_batch(WriteBatch(pieces, size, holes))
 
     def _schedule_flush(self, seconds: float) -> None:
         if not self._timer_runs:
@@ -112,7 +112,7 @@ class Journal:
         """
         self._writer.set_wake_fd(fd)
 
-    def stats(self) -> JournalStats:
+    def get_stats(self) -> JournalStats:
         """Return how many bytes were appended, lost and written so far."""
         writer, segments = self._writer, self._writer.segments
         lost = self._losses.lost_bytes + writer.losses.lost_bytes + writer.opaque_bytes_dropped
@@ -120,21 +120,21 @@ class Journal:
         about = (segments.segment_count, segments.position, queued, segments.reason, writer.lost_reason)
         return JournalStats(self._bytes_appended, lost, *about)
 
-    def end(self, at: int) -> None:
+    def append_end(self, at: int) -> None:
         """Hand over all pending records and END; no record can be appended after it. Never blocks."""
         self.flush()
-        pieces = self._losses.take()
+        pieces = self._losses.take_pieces()
         pieces += pack_record(ChunkKind.END, Direction.TO_AGENT, 0, at, b"")
-        self._writer.put(WriteBatch(pieces, 0, has_holes=True))
+        self._writer.queue_batch(WriteBatch(pieces, 0, has_holes=True))
         self._writer.finish()
 
     def wait_until_written(self, timeout: float | None = None) -> bool:
-        """Wait until everything is written after `end`; return False if `timeout` seconds were not enough."""
+        """Wait until everything is written after `append_end`; return False if `timeout` seconds were not enough."""
         return self._writer.wait_for_end(timeout)
 
     def close(self, at: int, timeout: float | None = None) -> bool:
-        """Call `end` and `wait_until_written`."""
-        self.end(at)
+        """Call `append_end` and `wait_until_written`."""
+        self.append_end(at)
         return self.wait_until_written(timeout)
 
 

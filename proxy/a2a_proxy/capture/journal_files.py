@@ -83,7 +83,7 @@ class JournalFiles:
 
     def rotate_if_due(self) -> None:
         """End the current file if it is old enough, so that it can be deleted even if no more records follow."""
-        if self.seconds_until_rotation == 0.0 and not self._rotate():
+        if self.seconds_until_rotation == 0.0 and not self._rotate_file():
             self._delay_retry()
 
     def write(self, pieces: list[bytes]) -> int:
@@ -93,7 +93,7 @@ class JournalFiles:
             self._pause_writing()
             return 0
         done = self._append_pieces(pieces)
-        if done < len(pieces) and self._rotate():  # the file may be at its size limit while the disk has room
+        if done < len(pieces) and self._rotate_file():  # the file may be at its size limit while the disk has room
             done += self._append_pieces(pieces[done:])
         if done < len(pieces):
             self._pause_writing()
@@ -102,7 +102,7 @@ class JournalFiles:
         return done
 
     def _append_pieces(self, pieces: list[bytes]) -> int:
-        if self._needs_rotation() and not self._rotate():
+        if self._needs_rotation() and not self._rotate_file():
             return 0
         written = 0
         for data in join_small_pieces(pieces):
@@ -124,7 +124,7 @@ class JournalFiles:
             while written < len(data):
                 written += self._write(fd, view[written:])
         except OSError as wrong:
-            self.reason = self.reason or _words(wrong)
+            self.reason = self.reason or _describe_error(wrong)
             return written
         return written
 
@@ -142,7 +142,7 @@ class JournalFiles:
         try:
             free = self._free_bytes()
         except OSError as wrong:
-            return _words(wrong)
+            return _describe_error(wrong)
         return "" if free - size > 0 else "the disk is almost full"
 
     def _free_bytes(self) -> int:
@@ -168,7 +168,7 @@ class JournalFiles:
 
     def _pause_writing(self) -> None:
         if not self._is_empty:
-            self._rotate()  # so that the reader can delete files it has read, which may free the space needed
+            self._rotate_file()  # so that the reader can delete files it has read, which may free the space needed
         self._delay_retry()
 
     def _delay_retry(self) -> None:
@@ -180,11 +180,11 @@ class JournalFiles:
         """Create the folder, also in the middle of a session, because a user may have deleted it."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def _rotate(self) -> bool:
+    def _rotate_file(self) -> bool:
         try:
             self._begin_segment()
         except OSError as wrong:
-            self.reason = self.reason or _words(wrong)
+            self.reason = self.reason or _describe_error(wrong)
             return False
         return True
 
@@ -216,7 +216,7 @@ class JournalFiles:
             self._fd = -1
 
 
-def _words(wrong: OSError) -> str:
+def _describe_error(wrong: OSError) -> str:
     return (wrong.strerror or str(wrong)).lower()
 
 

@@ -46,7 +46,7 @@ class JournalWriter:
         self._thread = threading.Thread(target=self._write_batches, name="journal", daemon=True)
         self._thread.start()
 
-    def put(self, batch: WriteBatch) -> None:
+    def queue_batch(self, batch: WriteBatch) -> None:
         """Queue a batch. Never blocks."""
         self._queue.put(batch)
 
@@ -84,7 +84,7 @@ class JournalWriter:
             self._write_or_drop(batch)
             self.consumed_bytes += batch.size
         if self.losses:
-            self._append_pieces(self.losses.take())
+            self._append_pieces(self.losses.take_pieces())
         self.segments.close()
         self._wake_reader()
         self.set_wake_fd(None)
@@ -92,7 +92,7 @@ class JournalWriter:
     def _handle_idle(self) -> None:
         self.segments.rotate_if_due()
         if self.losses and not self.segments.is_blocked:
-            self._append_pieces(self.losses.take())
+            self._append_pieces(self.losses.take_pieces())
 
     def _write_or_drop(self, batch: WriteBatch) -> None:
         """Write a batch, or count its bytes as lost."""
@@ -104,7 +104,7 @@ class JournalWriter:
         if self.segments.is_blocked:
             self._drop_pieces(pieces)
         else:
-            self._append_pieces(self.losses.take() + pieces if self.losses else pieces)
+            self._append_pieces(self.losses.take_pieces() + pieces if self.losses else pieces)
 
     def _append_pieces(self, pieces: list[bytes]) -> None:
         done = self.segments.write(pieces)

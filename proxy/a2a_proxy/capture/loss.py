@@ -82,7 +82,7 @@ class LossBuffer:
             self._entries.append(hole)
         hole.count += count
 
-    def take(self) -> list[bytes]:
+    def take_pieces(self) -> list[bytes]:
         """Return the waiting records as pieces, with a LOST record in place of each run of dropped payload, and empty
         it."""
         pieces: list[bytes] = []

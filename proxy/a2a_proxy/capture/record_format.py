@@ -120,11 +120,13 @@ def segment_numbers(folder: Path) -> list[int]:
 def bytes_after(folder: Path, position: Position) -> int:
     """Return the number of journal bytes after this position."""
     segment, offset = position
-    sizes = {number: _size(segment_path(folder, number)) for number in segment_numbers(folder) if number >= segment}
+    sizes = {
+        number: _measure_file(segment_path(folder, number)) for number in segment_numbers(folder) if number >= segment
+    }
     return max(sum(sizes.values()) - (offset if segment in sizes else 0), 0)
 
 
-def _size(path: Path) -> int:
+def _measure_file(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError:

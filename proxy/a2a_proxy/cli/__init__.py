@@ -31,6 +31,7 @@ Configuration and followers:
 Output and signals:
 - `capture_watch`: warnings about problems of the capture
 - `console`: the output of a running proxy
+- `console_lines`: the order of its lines, and findings that repeat
 - `replay_console`: the output of `a2a-proxy replay`
 - `unfinished`: waiting for the recorder of a proxy that has ended
 - `printer`: lines written to a descriptor by a thread of their own

@@ -6,20 +6,24 @@ Checks once a second, on the event loop, for lost bytes, a recorder that lags an
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
 from a2a_proxy.capture.journal import JournalStats
+from a2a_proxy.capture.record_format import Position
 from a2a_proxy.cli.console import Console
 from a2a_proxy.present import text
 
 _SLOW = "the disk is too slow"
 _CHECK_INTERVAL_SECONDS = 1.0
 """Seconds between two checks."""
-_MIN_REPORTED_LAG = 64 * 1024 * 1024
-"""Bytes of journal that the recorder may lag without a message: one journal file."""
+_MIN_REPORTED_LAG = 5.0
+"""Seconds that the recording may be behind without a message."""
+_MAX_SAMPLES = 10_000
 
 
 class CaptureState(msgspec.Struct, frozen=True):
@@ -28,8 +32,8 @@ class CaptureState(msgspec.Struct, frozen=True):
     folder: Path
     """Folder of the journal."""
     journal: Callable[[], JournalStats]
-    lag: Callable[[], int]
-    """Returns the bytes that wait for the recorder."""
+    recorded: Callable[[], Position]
+    """Returns the position up to which the journal is recorded."""
     repair_folder: Callable[[], bool]
     """Recreates deleted files of the journal's folder. Returns True if it had to. Raises OSError if it cannot."""
 
@@ -37,9 +41,12 @@ class CaptureState(msgspec.Struct, frozen=True):
 class CaptureWatch:
     """Reports each problem once, and its end."""
 
-    def __init__(self, state: CaptureState, console: Console) -> None:
+    def __init__(self, state: CaptureState, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._state = state
         self._console = console
+        self._clock = clock
+        self._written: deque[tuple[float, Position]] = deque(maxlen=_MAX_SAMPLES)
+        """Times and ends of the journal that are not recorded yet; times in seconds."""
         self._reported_loss = 0
         """Lost bytes that were reported to the user."""
         self._is_losing = False
@@ -93,15 +100,20 @@ class CaptureWatch:
             )
 
     def _check_lag(self) -> None:
-        behind = self._state.lag()
-        if behind >= self._reported_lag:
-            self._reported_lag = behind * 2
+        now, recorded = self._clock(), self._state.recorded()
+        self._written.append((now, self._state.journal().position))
+        while self._written and self._written[0][1] <= recorded:
+            self._written.popleft()
+        lag = now - self._written[0][0] if self._written else 0.0
+        if lag >= self._reported_lag:
+            self._reported_lag = lag * 2
+            words = text.format_lag(int(lag * 1e9))
             self._console.note(
-                f"the recorder is {text.format_size(behind)} behind; the journal on disk keeps everything meanwhile",
-                loud=False,
+                f"the recording is {words} behind; the journal on disk keeps everything meanwhile", loud=False
             )
-        elif behind < _MIN_REPORTED_LAG // 2:
+        elif not self._written and self._reported_lag > _MIN_REPORTED_LAG:
             self._reported_lag = _MIN_REPORTED_LAG
+            self._console.note("the recording has caught up", loud=False)
 
 
 def _loss_hint(why: str) -> str:

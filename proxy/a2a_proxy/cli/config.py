@@ -38,6 +38,8 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     """Data to redact, as words of a policy."""
     log_format: str
     quiet: bool
+    verbose: bool = False
+    """Whether the console prints findings of severity INFO too."""
     editing: EditPolicy = EditPolicy()
     limits: JournalLimits = JournalLimits()
     """Limits of the journal."""
@@ -63,6 +65,7 @@ class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
     keep_secrets: bool = False
     log_format: str = "text"
     quiet: bool = False
+    verbose: bool = False
     redact: tuple[str, ...] = ()
     redact_policy: Path | None = None
     rewrite_card: RewriteMode = "auto"
@@ -101,6 +104,7 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
         metrics = metrics_listen(arguments.metrics)
     return msgspec.structs.replace(
         config,
+        verbose=arguments.verbose or arguments.fail_on == "info",
         editing=EditPolicy(arguments.rewrite_card, arguments.keep_host, trust, arguments.propagate, ports),
         limits=limits,
         fail_on=arguments.fail_on,

@@ -6,6 +6,7 @@ stdout. Printing never blocks: a stopped terminal does not stop traffic.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import sys
@@ -13,7 +14,9 @@ from typing import Protocol, TextIO
 
 import msgspec
 
+from a2a_proxy.cli.console_lines import FindingRepeats, StatusBatch
 from a2a_proxy.cli.printer import Printer
+from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.present import generations, text
 from a2a_proxy.present.objects import exchange_object, finding_object
 from a2a_proxy.protocol.text import make_visible, shell_line
@@ -24,6 +27,7 @@ from a2a_proxy.recorder.status import (
     LinesSkipped,
     RecorderDone,
     RecorderFailed,
+    RuleSummary,
     Status,
     TroubleEnded,
     TroubleStarted,
@@ -94,6 +98,9 @@ class Console(Protocol):
 
 
 _CLOSE_SECONDS = 2.0
+_INDENT = " " * len("09:41:07.123  ")
+_MAX_SUMMARY_RULES = 20
+"""Rules that the summary of a run lists."""
 _STDOUT_FLUSH_SECONDS = 0.2
 """Seconds that lines on stderr wait for lines on stdout, so that a terminal shows both in order."""
 _OUTCOMES = ("ok", "error", "cut", "refused")
@@ -107,13 +114,19 @@ _OUTCOME_COLOURS = {"ok": "32", "error": "31", "cut": "33", "refused": "31", "li
 class TextConsole:
     """Output as text."""
 
-    def __init__(self, out: TextIO | None, err: TextIO | None, *, quiet: bool) -> None:
+    def __init__(self, out: TextIO | None, err: TextIO | None, *, quiet: bool, verbose: bool = False) -> None:
         self._out, self._err = Printer(out, _dropped_lines_note), Printer(err, _dropped_lines_note)
         self._quiet = quiet
         self._colour = out is not None and out.isatty() and not os.environ.get("NO_COLOR")
         self._recording = ""
         self._has_many_routes = False
         """Whether there are several upstreams, so that each line names its upstream."""
+        self._lowest = Severity.INFO if verbose else Severity.WARNING
+        """Lowest severity of the findings that are printed."""
+        self._batch = StatusBatch()
+        self._repeats = FindingRepeats()
+        self._last_exchange = 0
+        """Exchange of the last line; 0 if that line is about none."""
 
     def start(self, start: StartInfo) -> None:
         """Print the banner: listeners, upstreams, the recording, and the next command."""
@@ -131,16 +144,13 @@ class TextConsole:
             self._print_line("stop with Ctrl-C")
 
     def status(self, status: Status) -> None:
-        """Print messages that concern the user."""
-        if isinstance(status, ExchangeStatus):
-            if not self._quiet:
-                self._out(self._format_exchange(status))
-        elif isinstance(status, FindingStatus):
-            self._out(_finding_line(status))
-        elif isinstance(status, TroubleEnded):
+        """Print messages that concern the user; lines of one commit when the recorder has sent all of them."""
+        if isinstance(status, ExchangeStatus | FindingStatus | GapClosedStatus):
+            self._batch.add(status)
+            return
+        self._print_batch()
+        if isinstance(status, TroubleEnded):
             self.note(status.message, loud=False)
-        elif isinstance(status, GapClosedStatus):
-            self._out(_healed_line(status))
         elif isinstance(status, LinesSkipped) and not self._quiet:
             self._out(_dropped_lines_note(status.count))
         elif isinstance(status, TroubleStarted | RecorderFailed):
@@ -179,8 +189,37 @@ class TextConsole:
 
     def close(self) -> None:
         """Wait until all lines are printed."""
+        self._print_batch()
         self._out.flush(_CLOSE_SECONDS)
         self._err.flush(_CLOSE_SECONDS)
+
+    def _print_batch(self) -> None:
+        batch = self._batch.take()
+        # Chosen first, because the line of an exchange names the rules of its repeated findings.
+        in_words = [not isinstance(each, FindingStatus) or self._is_in_words(each.finding) for each in batch]
+        for line in itertools.compress(batch, in_words):
+            if isinstance(line, ExchangeStatus):
+                if not self._quiet:
+                    self._out(self._format_exchange(line))
+                    self._last_exchange = line.exchange.id
+            elif isinstance(line, GapClosedStatus):
+                self._print_below(line.missed.by, _healed_text(line), line.missed.healed)
+            else:
+                number = line.finding.exchange
+                named = number != self._last_exchange or not number
+                self._print_below(number, _finding_text(line, named=named), line.finding.at)
+
+    def _is_in_words(self, finding: Finding) -> bool:
+        """Whether the finding is printed in words, which happens once for each rule and severity."""
+        return finding.severity >= self._lowest and self._repeats.is_first(finding)
+
+    def _print_below(self, exchange: int, words: str, at: int) -> None:
+        """Print a line below its exchange, or with its time if the line above is about another one."""
+        if exchange and exchange == self._last_exchange:
+            self._out(f"{_INDENT}{words}")
+        else:
+            self._out(f"{text.format_time(at)}  {words}")
+            self._last_exchange = 0
 
     def _format_exchange(self, exchange_status: ExchangeStatus) -> str:
         exchange = exchange_status.exchange
@@ -205,6 +244,8 @@ class TextConsole:
             parts.append(make_visible(exchange.error))
         elif word == "cut":
             parts.append(make_visible(exchange.how))
+        if not exchange_status.live:
+            parts.append(self._repeats.take_label(exchange.id))
         return "  ".join(part for part in parts if part)
 
     def _colour_word(self, shown: str, word: str) -> str:
@@ -225,6 +266,12 @@ class TextConsole:
             f"{exchanges}, {text.format_count(summary.frames, 'frame')}, {text.format_count(summary.tasks, 'task')}"
         )
         self._print_line(f"recorded {counts}; {_count_findings(summary)}; {whole}")
+        rules = [each for each in summary.rules if each.total.severity >= self._lowest]
+        if any(each.total.count > 1 for each in rules):  # otherwise each finding stands above in words
+            for each in rules[:_MAX_SUMMARY_RULES]:
+                self._print_line(_rule_line(each))
+            if (rest := len(rules) - _MAX_SUMMARY_RULES) > 0:
+                self._print_line(f"  and {text.format_count(rest, 'more rule')}")
         if summary.findings:
             self._print_line(f"list the findings: {shell_line('a2a-inspect', 'check', self._recording)}")
 
@@ -234,19 +281,29 @@ class TextConsole:
         self._err(make_visible(line))
 
 
-def _finding_line(status: FindingStatus) -> str:
+def _finding_text(status: FindingStatus, *, named: bool) -> str:
+    """Return a finding in words; `named`: with the operation of its exchange."""
     finding = status.finding
-    severity = finding.severity.name.lower()
-    first = f"{text.format_time(finding.at)}  {severity:8}{finding.rule} {make_visible(status.title)}".rstrip()
-    where = " ".join(filter(None, (text.finding_place(finding), make_visible(status.operation))))
+    first = f"{finding.severity.name.lower():8}{finding.rule} {make_visible(status.title)}".rstrip()
+    operation = make_visible(status.operation) if named else ""
+    where = " ".join(filter(None, (text.finding_place(finding), operation)))
     actor = finding.evidence.get("actor", "")
     who = f"must act: {make_visible(actor)}" if actor else ""
     return "  ".join(filter(None, (first, where, who, make_visible(finding.summary))))
 
 
-def _healed_line(status: GapClosedStatus) -> str:
+def _rule_line(summary: RuleSummary) -> str:
+    """Return the findings of a rule in the summary of a run."""
+    total = summary.total
+    name = f"{total.rule} {make_visible(summary.title)}".rstrip()
+    place = text.finding_place(total.first)
+    count = text.format_count(total.count, "time") + (f", first in {place}" if place else "")
+    return f"  {total.severity.name.lower():8}{name}  {count}"
+
+
+def _healed_text(status: GapClosedStatus) -> str:
     gap = status.missed
-    first = f"{text.format_time(gap.healed)}  {'healed':8}task {make_visible(text.shorten_id(status.task_id))}"
+    first = f"{'healed':8}task {make_visible(text.shorten_id(status.task_id))}"
     how = generations.healed_label(gap, lambda _: make_visible(status.operation))
     where = f"generation {generations.format_range(gap.first, gap.last)}, missed on #{gap.exchange}"
     return f"{first}  {where}: {how}"
@@ -261,7 +318,7 @@ def _count_findings(summary: RecorderDone) -> str:
 
 
 def _dropped_lines_note(count: int) -> str:
-    return f"              {text.format_count(count, 'more line')} not shown; the recording has all of them"
+    return f"{_INDENT}{text.format_count(count, 'more line')} not shown; the recording has all of them"
 
 
 class JsonConsole:
@@ -345,8 +402,8 @@ def healed_object(status: GapClosedStatus) -> dict[str, object]:
     }
 
 
-def make_console(log_format: str, *, quiet: bool) -> Console:
-    """Return the console of the chosen log format."""
+def make_console(log_format: str, *, quiet: bool, verbose: bool = False) -> Console:
+    """Return the console of the chosen log format; `verbose`: as text, print information too."""
     if log_format == "json":
         return JsonConsole(sys.stdout, quiet=quiet)
-    return TextConsole(sys.stdout, sys.stderr, quiet=quiet)
+    return TextConsole(sys.stdout, sys.stderr, quiet=quiet, verbose=verbose)

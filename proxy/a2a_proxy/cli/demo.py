@@ -6,12 +6,12 @@ from pathlib import Path
 
 from a2a_proxy.cli.config import ProxyArguments, proxy_config
 from a2a_proxy.cli.run import ProxyRun
-from a2a_proxy.relay.run import run
+from a2a_proxy.relay.run import run_loop
 
 
 def run_demo(record: Path | None, *, lossy: bool = False) -> int:
     """Record the demo, with a lossy agent if requested, and return the exit code."""
-    return run(_record_demo(record, lossy))
+    return run_loop(_record_demo(record, lossy))
 
 
 async def _record_demo(record: Path | None, lossy: bool) -> int:

@@ -36,7 +36,7 @@ _HELP_SECTIONS = (
         ),
     ),
     ("Recording", ("record", "journal_max", "redact", "redact_policy", "keep_secrets")),
-    ("Console and exit code", ("quiet", "log_format", "fail_on")),
+    ("Console and exit code", ("quiet", "verbose", "log_format", "fail_on")),
     ("Metrics and hooks", ("metrics", "hook")),
     (
         "Traces (OpenTelemetry)",
@@ -132,6 +132,7 @@ log_format = click.option(
     help="Serve /metrics for Prometheus, /healthz and /readyz on this address; `:9464` is loopback.",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Print no line per exchange; only errors and the summary.")
+@click.option("--verbose", "-v", is_flag=True, help="Print findings of severity info too.")
 @click.version_option(__version__, prog_name="a2a-proxy", message="%(prog)s %(version)s", help="Print the version.")
 @click.pass_context
 def cli(context: click.Context, /, **typed: Any) -> None:
@@ -290,8 +291,8 @@ def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
 )
 @click.option("--session", type=int, metavar="N", help="Serve only this session of the recording.")
 @click.option("--agent", default="", metavar="HOST:PORT", help="Serve only this agent of several.")
-@click.option("--allow-incomplete", is_flag=True, help="Serve a recording that is not complete.")
-@click.option("--allow-redacted", is_flag=True, help="Send labels in place of redacted credentials.")
+@click.option("--allow-incomplete", is_flag=True, help="Serve calls that were not captured to their end, up to there.")
+@click.option("--allow-redacted", is_flag=True, help="Serve calls that send labels in place of redacted credentials.")
 @click.option("--keep-card", is_flag=True, help="Serve the agent card as recorded, URLs included.")
 @click.option(
     "--add-interface",

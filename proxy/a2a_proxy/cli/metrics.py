@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from a2a_proxy.cli.console import Console
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import make_visible
-from a2a_proxy.relay.bind import bind
+from a2a_proxy.relay.bind import bind_listener
 from a2a_proxy.relay.route import Listen, RouteError, format_address
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class MetricsFollower:
         if self._listen is None:
             return
         try:
-            sockets = await bind(asyncio.get_running_loop(), self._listen)
+            sockets = await bind_listener(asyncio.get_running_loop(), self._listen)
         except RouteError as wrong:
             hint = wrong.hint.replace("--listen :9000", "--metrics :9464")
             raise UserError(f"--metrics: {wrong.message}", hint) from wrong

@@ -19,7 +19,7 @@ from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.relay.route import Listen, RouteError
-from a2a_proxy.relay.run import run
+from a2a_proxy.relay.run import run_loop
 from a2a_proxy.replay.core.faults import FaultError, InjectedFault, inject_faults, parse_fault
 from a2a_proxy.replay.core.options import MatchPreset, RepeatPolicy, ReplayOptions
 from a2a_proxy.replay.core.player import Player
@@ -108,7 +108,7 @@ def run_replay(config: ReplayConfig) -> int:
             f"{config.recording} has no call that can be replayed",
             f"list its calls: {shell_line('a2a-inspect', 'ls', str(config.recording))}",
         )
-    return run(_serve_script(config, script))
+    return run_loop(_serve_script(config, script))
 
 
 def _load_script(config: ReplayConfig) -> ReplayScript:

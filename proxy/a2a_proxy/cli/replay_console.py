@@ -22,6 +22,7 @@ from a2a_proxy.replay.core.script import ReplayScript
 from a2a_proxy.replay.serve.cards import ReplayCards
 from a2a_proxy.replay.serve.performance import (
     AllowedCall,
+    MaskedCall,
     MissedCall,
     PlayedCall,
     ReplayReport,
@@ -71,9 +72,10 @@ class ReplayTextConsole:
         self._err(f"a2a-proxy {__version__} replays {make_visible(script.name)} on {where}")
         served = (Binding.STDIO,) if self._is_stdio else SERVED_BINDINGS
         found = find_unservable(script, served)
-        missing = {binding: _unserved_calls(found, binding) for binding in served}
-        counts = (f"{_BINDING_NAMES[each]} {len(script.calls) - len(missing[each])}" for each in served)
+        counts = (f"{_BINDING_NAMES[each]} {_count_served(script, found, each)}" for each in served)
         self._err(f"{_format_count(len(script.calls), 'call')} recorded; served: {', '.join(counts)}")
+        if script.missing:
+            self._err(f"a2a-proxy: warning: the recording is not complete: {make_visible(script.missing)}")
         for gap in found:
             on = f" on {_BINDING_NAMES[gap.binding]}" if gap.binding is not None else ""
             self._err(f"not served{on}: {_format_places(gap.places)}: {make_visible(gap.reason)}")
@@ -88,6 +90,8 @@ class ReplayTextConsole:
             self._out(event.miss.full_text())
         elif isinstance(event, AllowedCall):
             self._out(event.miss.allowed_text())
+        elif isinstance(event, MaskedCall):
+            self._out(event.match.text)
         elif isinstance(event, WebhookPosted):
             self._print_webhook(event)
         elif isinstance(event, UnservedCall):
@@ -106,6 +110,8 @@ class ReplayTextConsole:
         said = [f"{_format_count(self._played, 'call')} played", _format_count(len(player.misses), "miss", "misses")]
         if player.allowed_misses:
             said.append(f"{_format_count(len(player.allowed_misses), 'call')} answered despite differences")
+        if player.masked_matches:
+            said.append(_format_count(len(player.masked_matches), "masked match", "masked matches"))
         said.append(f"{_format_count(len(unused), 'recorded call')} not requested")
         self._err(", ".join(said))
         if unused:
@@ -166,18 +172,21 @@ class ReplayJsonConsole:
             listen=addresses,
             calls=len(script.calls),
             not_served=msgspec.to_builtins(found),
+            missing=script.missing,
             card=[str(each) for each in cards.offered_bindings] if cards.has_card else None,
             warnings=[text for text, _ in cards.card_notes()] if not self._is_stdio else [],
         )
 
     def show_event(self, event: ReplayReport) -> None:
-        """Print `call`, `miss`, `allowed`, `webhook` or `not-served`."""
+        """Print `call`, `miss`, `allowed`, `masked`, `webhook` or `not-served`."""
         if isinstance(event, MissedCall):
             self._print_event("miss", binding=str(event.binding), text=event.miss.full_text(), **_miss_detail(event))
         elif isinstance(event, AllowedCall):
             self._print_event(
                 "allowed", binding=str(event.binding), text=event.miss.allowed_text(), **_miss_detail(event)
             )
+        elif isinstance(event, MaskedCall):
+            self._print_event("masked", binding=str(event.binding), text=event.match.text, **event.match.detail())
         elif isinstance(event, WebhookPosted):
             self._print_event("webhook", **msgspec.to_builtins(event))
         elif isinstance(event, UnservedCall):
@@ -190,7 +199,12 @@ class ReplayJsonConsole:
         """Print `summary`."""
         unused = [call.place for call in player.unused_calls()]
         self._print_event(
-            "summary", played=self._played, misses=len(player.misses), loose=len(player.allowed_misses), unused=unused
+            "summary",
+            played=self._played,
+            misses=len(player.misses),
+            loose=len(player.allowed_misses),
+            masked=len(player.masked_matches),
+            unused=unused,
         )
 
     def close(self) -> None:
@@ -214,8 +228,9 @@ def _encode_event(event: str, **fields: object) -> str:
     return json.dumps({"event": event, **fields}, ensure_ascii=True, default=str)
 
 
-def _unserved_calls(found: list[UnservableCalls], binding: Binding) -> set[str]:
-    return {place for gap in found if gap.binding is binding for place in gap.places}
+def _count_served(script: ReplayScript, found: list[UnservableCalls], binding: Binding) -> int:
+    missing = {place for gap in found if gap.binding in (None, binding) for place in gap.places}
+    return sum(call.place not in missing for call in script.calls)
 
 
 def _format_places(places: tuple[str, ...]) -> str:

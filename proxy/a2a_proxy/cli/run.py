@@ -18,6 +18,7 @@ from a2a_proxy import __version__
 from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import SessionFile
 from a2a_proxy.capture.journal import Journal
+from a2a_proxy.capture.record_format import START_POSITION, Position
 from a2a_proxy.cli.capture_watch import CaptureState, CaptureWatch
 from a2a_proxy.cli.config import ProxyConfig
 from a2a_proxy.cli.console import Console, StartInfo, make_console
@@ -35,7 +36,7 @@ from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.hosts import ResolvedUpstreams, find_self_loop
 from a2a_proxy.relay.route import RouteError, Upstream
-from a2a_proxy.relay.run import run
+from a2a_proxy.relay.run import run_loop
 from a2a_proxy.relay.server import Relay
 
 _END_SECONDS = 2.0
@@ -58,7 +59,7 @@ def run_proxy(config: ProxyConfig) -> int:
     Raises:
         UserError: the proxy cannot start; nothing has been created.
     """
-    return run(ProxyRun(config).run())
+    return run_loop(ProxyRun(config).run())
 
 
 class ProxyRun:
@@ -70,7 +71,7 @@ class ProxyRun:
         """The command line stored in the recording, after its redaction."""
         self._config = config
         self._work = work
-        self._console = console or make_console(config.log_format, quiet=config.quiet)
+        self._console = console or make_console(config.log_format, quiet=config.quiet, verbose=config.verbose)
         wanted = run_followers(config.hooks, config.otlp, config.archive, self._console)
         self._followers = Followers(wanted, self._console)
         self._metrics = MetricsFollower(config.metrics, self._console)
@@ -103,7 +104,7 @@ class ProxyRun:
             raise
         try:
             self._install_signal_handlers()
-            relay.accept(journal)
+            relay.accept_connections(journal)
             session = await self._relay_and_record(relay, keeper, folder.path, session)
             self._followers.start(session.recording, session.uuid)
             self._metrics.start(session.recording, session.uuid, folder.path)
@@ -112,11 +113,11 @@ class ProxyRun:
             keeper.kill()
             await relay.stop(0)
             journal.close(clock(), _END_SECONDS)
-            folder.release()
+            folder.release_locks()
             file_layout.delete_journal(folder.path)
             raise
         watched = CaptureState(
-            folder.path, journal.stats, lambda: _recorder_lag(keeper), lambda: folder.restore_files(session)
+            folder.path, journal.get_stats, lambda: _recorded_position(keeper), lambda: folder.restore_files(session)
         )
         watch = asyncio.ensure_future(CaptureWatch(watched, self._console).run())
         try:
@@ -130,15 +131,15 @@ class ProxyRun:
                 self._followers.stop_now()  # of a session that was not recorded to its end
                 self._metrics.close()
                 self._delete_empty_recording(keeper.outcome, session.recording)
-                folder.release()
+                folder.release_locks()
                 self._console.close()
         return code
 
     async def _finish_recording(self, journal: Journal, keeper: RecorderKeeper, session_file: int) -> int:
         """Write the journal's end, let the recorder finish, and return the exit code."""
-        journal.end(session_file)
+        journal.append_end(session_file)
         written = await self._wait_for_disk(journal)
-        keeper.release()
+        keeper.close_wake_pipe()
         return await self._drain_recorder(keeper) if written else self._report_recorder_lag(keeper)
 
     def _delete_empty_recording(self, outcome: RecorderDone | RecorderFailed | None, path: str) -> None:
@@ -202,7 +203,7 @@ class ProxyRun:
 
     async def _relay_only(self, relay: Relay) -> None:
         try:
-            await relay.listen()
+            await relay.bind_listeners()
         except RouteError as wrong:
             raise UserError(wrong.message, wrong.hint) from wrong
 
@@ -296,9 +297,9 @@ class ProxyRun:
     async def _wait_for_disk(self, journal: Journal) -> bool:
         """Wait while the disk writes. Return False if it stalls for too long, or the user interrupts again."""
         told = moved = time.monotonic()
-        before = journal.stats()
+        before = journal.get_stats()
         while not await asyncio.to_thread(journal.wait_until_written, 0.1):
-            now, stats = time.monotonic(), journal.stats()
+            now, stats = time.monotonic(), journal.get_stats()
             if (stats.position, stats.queued) != (before.position, before.queued):
                 moved, before = now, stats
             if self._leave_now.is_set() or now - moved > _STALLED_DISK_SECONDS:
@@ -312,10 +313,10 @@ class ProxyRun:
 
     async def _drain_recorder(self, keeper: RecorderKeeper) -> int:
         told, before = time.monotonic() + _QUIET_SECONDS - _DRAIN_NOTE_SECONDS, -1
-        while not await asyncio.to_thread(keeper.drain, 0.1):
+        while not await asyncio.to_thread(keeper.drain_journal, 0.1):
             if self._leave_now.is_set():
                 return self._report_recorder_lag(keeper)
-            now, behind = time.monotonic(), _recorder_lag(keeper)
+            now, behind = time.monotonic(), _unrecorded_bytes(keeper)
             if now - told >= _DRAIN_NOTE_SECONDS and behind != before:
                 self._console.draining(behind)
                 told, before = now, behind
@@ -338,8 +339,12 @@ class ProxyRun:
         return 0
 
 
-def _recorder_lag(keeper: RecorderKeeper) -> int:
+def _unrecorded_bytes(keeper: RecorderKeeper) -> int:
     return keeper.progress.behind if keeper.progress is not None else 0
+
+
+def _recorded_position(keeper: RecorderKeeper) -> Position:
+    return (keeper.progress.segment, keeper.progress.offset) if keeper.progress is not None else START_POSITION
 
 
 def _refuse_self_loops(relay: Relay, resolved: ResolvedUpstreams) -> None:

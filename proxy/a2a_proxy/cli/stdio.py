@@ -105,7 +105,7 @@ def run_stdio(config: StdioConfig) -> NoReturn:
             raise
     except BaseException:
         file_layout.delete_journal(folder.path)
-        folder.release()
+        folder.release_locks()
         raise
     relay.start(JournalBuffer(journal, clock))
     recorder = _RecorderStarter(folder, journal, session, config.followers)
@@ -142,7 +142,7 @@ class _RecorderStarter(threading.Thread):
         except OSError:  # too many open files: the journal is left to `a2a-inspect recover`
             return
         self._journal.set_wake_fd(keeper.wake_write)
-        keeper.launch()
+        keeper.launch_process()
         self._keeper = keeper
         if self._followers != FollowerOptions():
             self._start_followers()
@@ -153,7 +153,7 @@ class _RecorderStarter(threading.Thread):
         from a2a_proxy.follower.hook_log import log_path, open_log
 
         work = {"recording": self._session.recording, "session": self._session.uuid, "journal": str(self._folder.path)}
-        words = name_json.encode({**work, **msgspec.structs.asdict(self._followers)}).decode()
+        words = name_json.encode_json({**work, **msgspec.structs.asdict(self._followers)}).decode()
         with contextlib.suppress(OSError):  # there is no output for a message, and the recording is complete
             log = open_log(log_path(_LOG_NAME))
             try:
@@ -176,8 +176,8 @@ class _RecorderStarter(threading.Thread):
         release_signals()
         if self._keeper is None:
             return True
-        self._keeper.release()
-        self._keeper.drain()
+        self._keeper.close_wake_pipe()
+        self._keeper.drain_journal()
         outcome = self._keeper.outcome
         return has_failing_finding(outcome, severity) if isinstance(outcome, RecorderDone) else True
 

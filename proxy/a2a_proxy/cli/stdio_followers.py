@@ -47,7 +47,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     lower_priority()
-    work: FollowersJob = name_json.decode(os.fsencode(sys.argv[1]), FollowersJob)
+    work: FollowersJob = name_json.decode_json(os.fsencode(sys.argv[1]), FollowersJob)
     console = TextConsole(None, sys.stderr, quiet=True)
     try:
         run_job(work, console)

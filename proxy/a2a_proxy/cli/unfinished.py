@@ -41,7 +41,7 @@ def await_recorders(
     """
     began = moved = now()
     said, before = began + _UNNOTICED - _SAY_EVERY, -1
-    while waiting := [each for each in file_layout.unfinished(path) if not (each.proxy_lives and path.exists())]:
+    while waiting := [each for each in file_layout.find_unfinished(path) if not (each.proxy_lives and path.exists())]:
         if not all(each.is_at_work for each in waiting):
             _say_gone(program, path)
             return

@@ -20,7 +20,7 @@ from a2a_proxy.drive.translate import translate_request
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.protocol.canonical_form import canonical_payload
-from a2a_proxy.protocol.event import event_from_json, normalise
+from a2a_proxy.protocol.event import event_from_json, normalise_event
 from a2a_proxy.protocol.summary import state_number
 
 _NS_PER_SECOND = 1_000_000_000
@@ -231,7 +231,7 @@ class Drive:
         exchange = step.exchange
         if exchange.operation:
             dialect = self._options.target.target_of(step).dialect
-            value = normalise(message.payload, message.schema, dialect, exchange.operation, message.kind)
+            value = normalise_event(message.payload, message.schema, dialect, exchange.operation, message.kind)
             if progress.answer_count < len(step.answers):
                 self._ids.learn_answer(canonical_payload(step.answers[progress.answer_count], exchange), value)
             progress.is_interrupted = _is_interrupted(value)

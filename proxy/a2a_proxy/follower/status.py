@@ -39,11 +39,11 @@ class FollowerDone(msgspec.Struct, frozen=True, tag="done"):
 
 Status = FollowerFailed | HookCallFailed | FollowerNotice | FollowerLag | FollowerDone
 
-encode = name_json.encode
+encode = name_json.encode_json
 """Encodes a status as one line without its line end."""
 
 
 def decode(line: bytes) -> Status:
     """Return the message of a line. Raises msgspec.DecodeError."""
-    said: Status = name_json.decode(line, Status)
+    said: Status = name_json.decode_json(line, Status)
     return said

@@ -2,6 +2,11 @@
 
 A hook observes: it receives the values of a recording, credentials already replaced by labels, in a process of its own.
 It cannot change, delay or drop traffic.
+
+- `extensions`: loads the extensions of plug-ins (manual: extensions)
+- `find`: finds a hook by its name
+- `hook`: the methods of a hook
+- `gap`: the argument of `on_gap`
 """
 
 from a2a_proxy.hooks.gap import Gap

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 
-def encode(value: Any) -> bytes:
+def encode_json(value: Any) -> bytes:
     """Return `value` as JSON in ASCII or UTF-8, with lone surrogates escaped."""
     try:
         return msgspec.json.encode(value)
@@ -17,8 +17,8 @@ def encode(value: Any) -> bytes:
         return json.dumps(msgspec.to_builtins(value, str_keys=True), separators=(",", ":")).encode()
 
 
-def decode(data: bytes, kind: Any) -> Any:
-    """Return the value of type `kind` that `encode` encoded. Raises msgspec.DecodeError."""
+def decode_json(data: bytes, kind: Any) -> Any:
+    """Return the value of type `kind` that `encode_json` encoded. Raises msgspec.DecodeError."""
     try:
         return msgspec.json.decode(data, type=kind)
     except msgspec.ValidationError:

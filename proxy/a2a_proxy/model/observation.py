@@ -1,7 +1,8 @@
 """The output of the pure core.
 
 `Observer.feed` yields frames and findings in wire order. Connections, exchanges and tasks change many times a second,
-so they are not yielded one by one: `Observer.changes` returns one snapshot of each that changed since the last call.
+so they are not yielded one by one: `Observer.pop_changes` returns one snapshot of each that changed since the last
+call.
 """
 
 from __future__ import annotations

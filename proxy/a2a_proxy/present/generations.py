@@ -70,14 +70,14 @@ def missed_label(gap: MissedGenerations, operation: Callable[[int], str]) -> str
     """Return a run in words: `4 missed on #1, healed by #7 GetTask at 6`, or `4 is probably the client's message in
     #3`."""
     if gap.is_explained:
-        return f"{format_range(gap.first, gap.last)} {_explanation(gap)}"
+        return f"{format_range(gap.first, gap.last)} {_explain_gap(gap)}"
     where = f" on #{gap.exchange}" if gap.exchange else ""
     return f"{format_range(gap.first, gap.last)} missed{where}" + (
         f", {healed_label(gap, operation)}" if gap.healed else ""
     )
 
 
-def _explanation(gap: MissedGenerations) -> str:
+def _explain_gap(gap: MissedGenerations) -> str:
     one = gap.first == gap.last
     if gap.reason is MissedReason.MESSAGE:
         what = "is probably the client's message" if one else "are probably the client's messages"

@@ -49,6 +49,14 @@ def format_duration(ns: int) -> str:
     return f"{minutes} min {rest} s"
 
 
+def format_lag(ns: int) -> str:
+    """Return a lag in whole seconds, minutes or hours: `12 s`, `4 min`, `3 h`."""
+    seconds = ns // _SECOND_IN_NS
+    if seconds < 120:
+        return f"{seconds} s"
+    return f"{seconds // 60} min" if seconds < 7200 else f"{seconds // 3600} h"
+
+
 def format_size(byte_count: int) -> str:
     """Return a number of bytes: `312 B`, `4.1 KiB`, `1.0 MiB`."""
     if byte_count < 1024:

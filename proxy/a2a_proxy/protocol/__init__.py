@@ -10,6 +10,7 @@ Entry points:
 - `canonical_form`: the form in which messages are compared, matched and replayed
 - `decoded`: a payload as JSON values
 - `describe`: one-line descriptions of frames
+- `extensions`: known extensions and their content in words (package)
 
 Bindings, events, tasks:
 - `bindings`: one decoder per binding (package)
@@ -40,6 +41,7 @@ Tables and state:
 - `exchange`: one open exchange, and the table of its life
 - `stream_life`: the life of a call on a pipe
 - `outcome`: outcome of an exchange
+- `finding_totals`: number of findings, repetitions included
 - `rest_path`: map from REST paths to operations
 - `operations`: the operation table
 - `security_schemes`: the forms of a security scheme in a card

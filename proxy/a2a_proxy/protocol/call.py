@@ -92,11 +92,11 @@ class ExchangeDecoder:
             self.exchange.close(at, how)
             self.link.closed.append(self.exchange)
 
-    def touch(self) -> None:
+    def mark_changed(self) -> None:
         """Mark the exchange as changed."""
         self.link.touched[self.exchange.id] = self.exchange
 
-    def emit(
+    def emit_frame(
         self,
         out: Out,
         direction: Direction,
@@ -164,7 +164,7 @@ class ExchangeDecoder:
                 exchange.states += (STATE_LABELS[state] if state < len(STATE_LABELS) else str(state),)
         link.touched[exchange.id] = exchange
 
-    def fail(self, code: int, line: str) -> None:
+    def record_error(self, code: int, line: str) -> None:
         """Record that the exchange ended in an error, described in one line; the first error is kept."""
         if not self.exchange.error:
             self.exchange.error_code = code
@@ -206,7 +206,7 @@ class HttpStreamCall(ExchangeDecoder, ABC):
     # --- wire events --------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def body(self, event: Body, out: Out) -> None:
+    def handle_body(self, event: Body, out: Out) -> None:
         """Decode a piece of a body, in either direction."""
 
     @abstractmethod
@@ -221,7 +221,7 @@ class HttpStreamCall(ExchangeDecoder, ABC):
     def on_cut(self, event: Cut, out: Out) -> None:
         """Handle a direction that broke off: append the rest of its last message to `out`."""
 
-    def head(self, event: Head) -> None:
+    def handle_head(self, event: Head) -> None:
         """Handle a header block after the request's."""
         exchange = self.exchange
         self.count_bytes(event)
@@ -237,9 +237,9 @@ class HttpStreamCall(ExchangeDecoder, ABC):
             exchange.response_started = event.at
             exchange.ours = exchange.ours or self.link.ours
             self.on_response(event)
-        self.touch()
+        self.mark_changed()
 
-    def end(self, event: End, out: Out) -> None:
+    def handle_end(self, event: End, out: Out) -> None:
         """Handle the end of a direction."""
         exchange = self.exchange
         by_agent = event.direction == TO_CLIENT
@@ -252,9 +252,9 @@ class HttpStreamCall(ExchangeDecoder, ABC):
         self.on_end(event, out)
         if by_agent:
             self.close(event.at, "complete")
-        self.touch()
+        self.mark_changed()
 
-    def cut(self, event: Cut, out: Out) -> None:
+    def handle_cut(self, event: Cut, out: Out) -> None:
         """Handle a direction that broke off. After the end of the response this is no fault, because the peer only
         cleans up (manual/protocol.md "Wire traps")."""
         how = exchange_end_of_cut(event)
@@ -264,16 +264,16 @@ class HttpStreamCall(ExchangeDecoder, ABC):
         if meaning is LifeMeaning.BROKEN_OFF:
             note = f"rst_stream {_http2_error_name(event.code)}" if event.how == "rst_stream" else event.how
             place = SpanPiece(event.at, event.at, event.start, event.start)
-            self.emit(out, event.direction, FrameKind.CUT, place, "", NO_SUMMARY, make_detail(note=note))
+            self.emit_frame(out, event.direction, FrameKind.CUT, place, "", NO_SUMMARY, make_detail(note=note))
             self.close(event.at, how)
         self.life = after
-        self.touch()
+        self.mark_changed()
 
-    def undecodable(self, event: Undecodable, out: Out) -> None:
+    def handle_undecodable(self, event: Undecodable, out: Out) -> None:
         """Handle a direction that the wire decoder has given up."""
         place = SpanPiece(event.at, event.at, event.offset, event.offset)
         detail = make_detail(note=unread_note(event))
-        self.emit(out, event.direction, FrameKind.UNDECODABLE, place, "bytes", NO_SUMMARY, detail)
+        self.emit_frame(out, event.direction, FrameKind.UNDECODABLE, place, "bytes", NO_SUMMARY, detail)
         self.report_unread(event, out)
 
     def report_unread(self, event: Undecodable, out: Out) -> None:

@@ -33,16 +33,16 @@ class CanonicalForm:
         self._wraps_data = wraps_data
         """Whether a data part has its JSON one level deeper (the 0.3 protobuf form)."""
 
-    def task(self, value: Json) -> Json:
+    def convert_task(self, value: Json) -> Json:
         """Convert a task; `sessionId` of 0.1 becomes the context."""
         made = _without_members(value, "kind", "sessionId", "status", "artifacts", "history", "timeline")
         if "sessionId" in value:
             made.setdefault("contextId", value["sessionId"])
         if "status" in value:
-            made["status"] = self.status(value["status"])
+            made["status"] = self.convert_status(value["status"])
         for name, shape in (
-            ("artifacts", self.artifact),
-            ("history", self.message),
+            ("artifacts", self.convert_artifact),
+            ("history", self.convert_message),
             ("timeline", self.timeline_entry),
         ):
             if isinstance(value.get(name), list):
@@ -53,12 +53,12 @@ class CanonicalForm:
         """Convert an entry of a timeline; an entry of an unknown kind is kept."""
         made = dict(value)
         if isinstance(value.get("message"), dict):
-            made["message"] = self.message(value["message"])
+            made["message"] = self.convert_message(value["message"])
         if "status" in value:
-            made["status"] = self.status(value["status"])
+            made["status"] = self.convert_status(value["status"])
         return _with_text_generation(made)
 
-    def status(self, value: Any) -> Any:
+    def convert_status(self, value: Any) -> Any:
         """Convert a status; `progress` of the vendor dialect is kept."""
         if not isinstance(value, dict):
             return value
@@ -68,10 +68,10 @@ class CanonicalForm:
             known = state or value["state"] in (0, "unknown", "TASK_STATE_UNSPECIFIED")
             made["state"] = f"TASK_STATE_{TaskState(state).name}" if known else value["state"]
         if isinstance(value.get("message"), dict):
-            made["message"] = self.message(value["message"])
+            made["message"] = self.convert_message(value["message"])
         return made
 
-    def message(self, value: Json) -> Json:
+    def convert_message(self, value: Json) -> Json:
         """Convert a message; the 0.3 protobuf form calls its parts `content`."""
         made = _without_members(value, "kind", "content")
         role = value.get("role")
@@ -79,10 +79,10 @@ class CanonicalForm:
             made["role"] = _ROLES[role]
         parts = value.get("parts", value.get("content"))
         if isinstance(parts, list):
-            made["parts"] = [self.part(part) for part in parts if isinstance(part, dict)]
+            made["parts"] = [self.convert_part(part) for part in parts if isinstance(part, dict)]
         return made
 
-    def part(self, value: Json) -> Json:
+    def convert_part(self, value: Json) -> Json:
         """Convert a part; a file becomes `raw` or `url` with `filename` and `mediaType`."""
         marked = isinstance(value.get("kind", value.get("type")), str)
         made = _without_members(value, "kind", "type", "file") if marked else _without_members(value, "file")
@@ -94,20 +94,20 @@ class CanonicalForm:
             made["data"] = data.get("data", {})
         return made
 
-    def artifact(self, value: Json) -> Json:
+    def convert_artifact(self, value: Json) -> Json:
         """Convert an artifact; 0.1 has `index` instead of an id, 0 if it is left out."""
         made = _without_members(value, "index", "append", "lastChunk")
         if not isinstance(value.get("artifactId"), str):
             made["artifactId"] = str(value.get("index") or 0)
         if isinstance(value.get("parts"), list):
-            made["parts"] = [self.part(part) for part in value["parts"] if isinstance(part, dict)]
+            made["parts"] = [self.convert_part(part) for part in value["parts"] if isinstance(part, dict)]
         return made
 
     def status_update(self, value: Json) -> Json:
         """Convert a status update; `final` is kept as an annotation."""
         made = _canonical_update(value)
         if "status" in value:
-            made["status"] = self.status(value["status"])
+            made["status"] = self.convert_status(value["status"])
         return _with_text_generation(made)
 
     def artifact_update(self, value: Json) -> Json:
@@ -115,7 +115,7 @@ class CanonicalForm:
         made = _canonical_update(value)
         artifact = value.get("artifact")
         if isinstance(artifact, dict):
-            made["artifact"] = self.artifact(artifact)
+            made["artifact"] = self.convert_artifact(artifact)
             made |= {name: artifact[name] for name in ("append", "lastChunk") if artifact.get(name) is not None}
         return _with_text_generation(made)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.protocol.event import decode_payload, normalise
+from a2a_proxy.protocol.event import decode_payload, normalise_event
 from a2a_proxy.protocol.json_summary import rename_to_camel
 from a2a_proxy.protocol.rest_path import match_request_line
 
@@ -32,7 +32,7 @@ def canonical_body(payload: bytes, schema: str, dialect: Dialect, operation: str
     if value is None:
         return payload.decode("utf-8", "backslashreplace") if payload else {}
     if operation:
-        value = normalise(payload, schema, dialect, operation, kind)
+        value = normalise_event(payload, schema, dialect, operation, kind)
         if "jsonrpc" in value:  # neither a result nor an error
             value = {name: item for name, item in value.items() if name not in ("jsonrpc", "id")}
     return value

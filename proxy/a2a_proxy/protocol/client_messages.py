@@ -114,12 +114,12 @@ class ClientMessages(msgspec.Struct, gc=False):
         key = message_key(message_id) if message_id else -1
         return next((each for each in self.messages if each.key == key), None)
 
-    def explain(self, generations: Iterable[int]) -> None:
+    def add_generations(self, generations: Iterable[int]) -> None:
         """Add missing generations, and match them with messages as far as possible."""
         for generation in generations:
             if generation not in self.missing:
                 self.missing.append(generation)
-                self._match(generation, set())
+                self._match_generation(generation, set())
         if len(self.missing) > MAX_NUMBERS:
             self.missing.sort()
             for dropped in self.missing[:-MAX_NUMBERS]:
@@ -145,10 +145,10 @@ class ClientMessages(msgspec.Struct, gc=False):
         """Match all missing generations anew; return those that were explained and are not any more."""
         before, self.matches = self.matches, {}
         for generation in self.missing:
-            self._match(generation, set())
+            self._match_generation(generation, set())
         return [generation for generation in before if generation not in self.matches]
 
-    def _match(self, generation: int, visited: set[int]) -> bool:
+    def _match_generation(self, generation: int, visited: set[int]) -> bool:
         """Find a message for a generation; the generation that has it may take another message (augmenting path)."""
         taken = {key: number for number, key in self.matches.items()}
         for each in self.messages:
@@ -156,7 +156,7 @@ class ClientMessages(msgspec.Struct, gc=False):
                 continue
             visited.add(each.key)
             holder = taken.get(each.key)
-            if holder is None or self._match(holder, visited):
+            if holder is None or self._match_generation(holder, visited):
                 self.matches[generation] = each.key
                 return True
         return False

@@ -80,7 +80,7 @@ class ConnectionConversation:
                 if type(event) is Body:
                     call = calls.get(event.stream)
                     if call is not None:
-                        call.body(event, out)
+                        call.handle_body(event, out)
                 else:
                     self._read_other_event(event, out)
             except Exception as error:  # a peer's bytes must not stop the recorder
@@ -93,7 +93,7 @@ class ConnectionConversation:
         if call is None:
             return None
         call.exchange.sent_traceparent = sent_traceparent
-        call.touch()
+        call.mark_changed()
         return call.exchange
 
     def _read_other_event(self, event: WireEvent, out: list[Frame | Finding]) -> None:
@@ -118,13 +118,13 @@ class ConnectionConversation:
         if call is None:
             return
         if type(event) is Head:
-            call.head(event)
+            call.handle_head(event)
         elif type(event) is End:
-            call.end(event, out)
+            call.handle_end(event, out)
         elif type(event) is Cut:
-            call.cut(event, out)
+            call.handle_cut(event, out)
         elif type(event) is Undecodable:
-            call.undecodable(event, out)
+            call.handle_undecodable(event, out)
         if call.is_finished:
             del self._calls[event.stream]
             self._answered.pop(event.stream, None)
@@ -149,11 +149,11 @@ class ConnectionConversation:
             call = http.open_call(self._link, exchange, event)
         self._calls[event.stream] = call
         self._answered.pop(event.stream, None)
-        call.touch()
+        call.mark_changed()
         if event.role is not HeadRole.REQUEST:
             # A response without a request, such as a 408 on an idle connection.
             exchange.bytes_to_agent = 0
-            call.head(event)
+            call.handle_head(event)
         else:
             self._forget_answered()
 
@@ -242,7 +242,7 @@ class ConnectionConversation:
         if call is not None:
             exchange = call.exchange.id
             call.close(event.at, "connection lost")
-            call.touch()
+            call.mark_changed()
         summary = f"cannot read this stream: {type(error).__name__}: {error}"[:300]
         out.append(Finding("UNDECODABLE", Severity.ERROR, event.at, summary, self._link.connection, exchange))
 
@@ -258,17 +258,17 @@ class ConnectionConversation:
         found, self._link.closed = self._link.closed, []
         return found
 
-    def touch(self) -> None:
+    def mark_all_changed(self) -> None:
         """Count all open exchanges as changed."""
         for call in self._open_calls():
-            call.touch()
+            call.mark_changed()
 
     def _open_calls(self) -> list[ExchangeDecoder]:
         return [*self._calls.values(), *(self._pipe.calls.values() if self._pipe is not None else ())]
 
-    def exchange(self, number: int) -> ExchangeState | None:
+    def find_exchange(self, number: int) -> ExchangeState | None:
         """Return an exchange that is open, or changed since the last `pop_changed_exchanges`, for
-        `TaskTracker.apply`."""
+        `TaskTracker.apply_frame`."""
         touched = self._link.touched.get(number)
         if touched is not None:
             return touched

@@ -7,7 +7,8 @@ from typing import Any
 
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.protocol.event import decode_payload, normalise
+from a2a_proxy.protocol.event import decode_payload, normalise_event
+from a2a_proxy.protocol.extensions.uses import EXTENSIBLE_KINDS, ExtensionUse, find_extensions
 
 _MAX_UNDECODED = 64 << 10
 """Maximum number of bytes returned of an undecoded payload."""
@@ -24,10 +25,17 @@ def readable_payload(frame: Frame, exchange: Exchange | None) -> Any:
     return frame.payload[:_MAX_UNDECODED].decode("utf-8", "replace") if value is None else value
 
 
+def find_frame_extensions(frame: Frame, exchange: Exchange) -> list[ExtensionUse]:
+    """Return the known extensions in a request, answer or event."""
+    if frame.kind not in EXTENSIBLE_KINDS:
+        return []
+    return find_extensions(readable_payload(frame, exchange), exchange.extensions)
+
+
 def _decode_value(frame: Frame, exchange: Exchange | None) -> Any:
     value = decode_payload(frame.payload, frame.schema)
     if exchange is not None and exchange.operation and value is not None and not frame.truncated:
-        canonical = normalise(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
+        canonical = normalise_event(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
         return canonical or value
     if value is None and frame.schema in ("trailers", "control"):
         return json.loads(frame.payload)

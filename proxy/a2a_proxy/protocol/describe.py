@@ -19,7 +19,8 @@ from a2a_proxy.protocol.errors import (
     parse_rest_error,
     rpc_reason,
 )
-from a2a_proxy.protocol.event import decode_payload, normalise
+from a2a_proxy.protocol.event import decode_payload, normalise_event
+from a2a_proxy.protocol.extensions.uses import EXTENSIBLE_KINDS, find_extensions
 from a2a_proxy.protocol.schema import JSON, TEXT, TRAILERS, is_protobuf
 from a2a_proxy.protocol.summary import generation_or_none
 from a2a_proxy.protocol.text import make_visible, to_one_line
@@ -31,18 +32,24 @@ MAX_LENGTH = 160
 _MAX_QUOTE = 80
 _LIVE_OPERATIONS = frozenset({"SendLiveMessage", "ReconnectToTask"})
 _MAX_ID = 12
+_MAX_USES = 2
+"""Maximum number of uses of extensions in a line."""
 _REDACTION_PREFIX = "redacted-"
 """Prefix of the labels that `redaction` puts in place of the original."""
 
 
 def describe_frame(
-    frame: Frame, payload: bytes | None = None, operation: str = "", dialect: Dialect = Dialect.UNKNOWN
+    frame: Frame,
+    payload: bytes | None = None,
+    operation: str = "",
+    dialect: Dialect = Dialect.UNKNOWN,
+    extensions: str = "",
 ) -> str:
     """Return one line about a frame: `status working "Thinking about it"`. Never raises.
 
-    `payload` is the frame's payload if that is stored elsewhere; None uses the frame's own. `operation` and `dialect`
-    are those of the exchange: `operation` names calls whose payload has no method name (REST), and `dialect` selects
-    the meaning of error codes that changed.
+    `payload` is the frame's payload if that is stored elsewhere; None uses the frame's own. `operation`, `dialect` and
+    `extensions` are those of the exchange: `operation` names calls whose payload has no method name (REST), `dialect`
+    selects the meaning of error codes that changed, and `extensions` names the requested extensions.
     """
     content = frame.payload if payload is None else payload
     try:
@@ -54,9 +61,18 @@ def describe_frame(
             line = _describe_error(frame, content, dialect)
         else:
             line = _KIND_DESCRIBERS[frame.kind](frame, content)
+        if frame.kind in EXTENSIBLE_KINDS:
+            line = _join_words([line, _describe_extensions(_normalise_payload(frame, content), extensions)])
     except Exception:  # a description must not stop a screen
         line = frame.kind.name.lower()
     return to_one_line(f"{line} (sent by the proxy)" if frame.ours else line, MAX_LENGTH)
+
+
+def _describe_extensions(value: dict[str, Any], requested: str) -> str:
+    """Return the first uses of known extensions in braces, and how many more there are."""
+    uses = find_extensions(value, requested)
+    more = f" and {len(uses) - _MAX_USES} more" if len(uses) > _MAX_USES else ""
+    return f"{{{'; '.join(map(str, uses[:_MAX_USES]))}{more}}}" if uses else ""
 
 
 def _describe_request(frame: Frame, payload: bytes, operation: str) -> str:
@@ -298,7 +314,7 @@ def _normalise_payload(frame: Frame, payload: bytes) -> dict[str, Any]:
     operation = _OPERATION_OF_EVENT.get(frame.event, "SendStreamingMessage")
     # A status update in a unary response has the shape of a task; only the frame's event distinguishes them.
     kind = FrameKind.EVENT if frame.event is EventKind.STATUS else frame.kind
-    return normalise(payload, frame.schema, Dialect.UNKNOWN, operation, kind)
+    return normalise_event(payload, frame.schema, Dialect.UNKNOWN, operation, kind)
 
 
 def _method_name(frame: Frame, payload: bytes) -> str:

@@ -23,7 +23,7 @@ from a2a_proxy.protocol.request import canonical_request
 from a2a_proxy.protocol.schema import JSON, MEDIA_SCHEMA_SET, is_protobuf, split_schema
 
 
-def normalise(payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind) -> Json:
+def normalise_event(payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind) -> Json:
     """Return the event, answer or request in canonical 1.0 JSON form; empty if the payload cannot be read.
 
     Events are wrapped as in a StreamResponse: `{"statusUpdate": {...}}`. Errors are `{"error": {...}}`. Callers must
@@ -49,7 +49,7 @@ def _normalise_cached(
     expected: ResponseKind,
     streaming: bool,
 ) -> Json:
-    """Implement `normalise`; `request_operation` is the operation of a request, None for other frames."""
+    """Implement `normalise_event`; `request_operation` is the operation of a request, None for other frames."""
     value = decode_payload(payload, schema)
     if isinstance(value, dict) and ("jsonrpc" in value or "error" in value):
         if "error" in value and not isinstance(value.get("result"), dict):
@@ -72,9 +72,9 @@ proposals")."""
 
 
 def to_event(payload: bytes, schema: str, dialect: Dialect, operation: str, kind: FrameKind) -> Event:
-    """Return `normalise` as a typed event, without members of a wrong type; all unset if the payload is not an
+    """Return `normalise_event` as a typed event, without members of a wrong type; all unset if the payload is not an
     event."""
-    return event_from_json(normalise(payload, schema, dialect, operation, kind))
+    return event_from_json(normalise_event(payload, schema, dialect, operation, kind))
 
 
 def decode_payload(payload: bytes, schema: str) -> Any:
@@ -93,7 +93,7 @@ def decode_payload(payload: bytes, schema: str) -> Any:
 def canonical_answer(form: CanonicalForm, value: Any, expected: ResponseKind, streaming: bool) -> Json:
     """Return one answer or event in canonical form; lists of 0.x become the objects of 1.0."""
     if expected is ResponseKind.TASKS:
-        return _canonical_list(value, "tasks", form.task)
+        return _canonical_list(value, "tasks", form.convert_task)
     if expected is ResponseKind.PUSH_CONFIGS:
         return _canonical_list(value, "configs", form.push_config)
     if not isinstance(value, dict):
@@ -122,10 +122,10 @@ def canonical_event(form: CanonicalForm, value: Json, streaming: bool) -> Json:
 _BARE_EVENT_MEMBERS = frozenset(("kind", "status", "artifact", "parts", "content"))
 """Members of objects without a wrapper."""
 _CANONICAL_FORMS: dict[str, Callable[[CanonicalForm, Json], Json]] = {
-    "task": CanonicalForm.task,
+    "task": CanonicalForm.convert_task,
     "statusUpdate": CanonicalForm.status_update,
     "artifactUpdate": CanonicalForm.artifact_update,
-    "message": CanonicalForm.message,
+    "message": CanonicalForm.convert_message,
 }
 _WRAPPER_NAMES = {
     EventKind.TASK: "task",

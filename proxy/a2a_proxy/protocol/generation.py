@@ -240,7 +240,7 @@ class TaskGenerations(msgspec.Struct):
         return self._doubt_numbers(self.messages.refuse_exchange(exchange))
 
     def apply_timeline(self, timeline: Timeline) -> Sequence[Verdict]:
-        """Apply the timeline and the history of a Task. Call it after `apply` of the Task."""
+        """Apply the timeline and the history of a Task. Call it after `apply_report` of the Task."""
         found: list[Verdict] = []
         doubtful: list[int] = []
         for ident in timeline.history_ids:
@@ -295,7 +295,7 @@ class TaskGenerations(msgspec.Struct):
 
     # --- frames -------------------------------------------------------------------------------------------------
 
-    def apply(self, report: GenerationReport) -> Sequence[Verdict]:
+    def apply_report(self, report: GenerationReport) -> Sequence[Verdict]:
         """Apply one frame of the agent and return its verdicts."""
         if report.number <= 0:
             return self._apply_unnumbered(report)
@@ -527,7 +527,9 @@ class TaskGenerations(msgspec.Struct):
     def _judge_numbers(self, first: int, final: int) -> Verdict:
         """Return the reasons of a run of missing numbers; those without a reason are matched with messages."""
         examined = range(first, min(final, first + MAX_EXAMINED - 1) + 1)
-        self.messages.explain(number for number in examined if self.reason_of(number)[0] is MissedReason.UNKNOWN)
+        self.messages.add_generations(
+            number for number in examined if self.reason_of(number)[0] is MissedReason.UNKNOWN
+        )
         reasons = {number: self.reason_of(number) for number in examined}
         lost = tuple(number for number, (reason, _) in reasons.items() if reason is MissedReason.EVENT)
         explained = {number: message for number, (reason, message) in reasons.items() if reason in _EXPLAINED}

@@ -1,7 +1,7 @@
 """Summaries of JSON: results and events of every dialect, and the parameters of calls.
 
-The hot path is `summarise`, over a typed partial decode. The `*_leniently` functions handle input that the typed decode
-rejects: other types in known members, snake_case names, arrays.
+The hot path is `summarise_result`, over a typed partial decode. The `*_leniently` functions handle input that the typed
+decode rejects: other types in known members, snake_case names, arrays.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TASK, _MESSAGE = EventKind.TASK, EventKind.MESSAGE
 _STATUS, _ARTIFACT = EventKind.STATUS, EventKind.ARTIFACT
 
 
-def summarise(result: ResultShape, streaming: bool) -> Summary:
+def summarise_result(result: ResultShape, streaming: bool) -> Summary:
     """Return the summary of one result or event; NO_SUMMARY if its members match no A2A object.
 
     `streaming` decides the one ambiguity: an object with `id` and `status` alone is a Task as an answer, and a
@@ -217,7 +217,7 @@ def summarise_leniently(value: object, streaming: bool) -> Summary:
     if not isinstance(value, dict):
         return NO_SUMMARY
     members: dict[str, Any] = rename_to_camel(value)
-    summary = summarise(_fit_shape(members, ResultShape), streaming)
+    summary = summarise_result(_fit_shape(members, ResultShape), streaming)
     return summary if summary[0] is not EventKind.NONE else _summarise_unknown(members)
 
 

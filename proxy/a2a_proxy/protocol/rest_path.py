@@ -23,7 +23,7 @@ class RestMatch(msgspec.Struct, frozen=True):
     config_id: str = ""
     query: tuple[tuple[str, str], ...] = ()
 
-    def parameter(self, name: str) -> str:
+    def get_parameter(self, name: str) -> str:
         """Return the first query parameter of this name, ignoring case, or an empty string."""
         return _first_parameter(self.query, name)
 
@@ -71,7 +71,10 @@ def match_request_line(method: str, target: bytes) -> RestMatch | None:
 def parse_query(query: bytes) -> tuple[tuple[str, str], ...]:
     """Split a query string; percent-escapes and `+` are undone, bytes that are not UTF-8 are replaced."""
     pairs = (pair.partition(b"=") for pair in query.partition(b"#")[0].split(b"&") if pair)
-    return tuple((unescape(key.replace(b"+", b" ")), unescape(value.replace(b"+", b" "))) for key, _, value in pairs)
+    return tuple(
+        (unescape_percent(key.replace(b"+", b" ")), unescape_percent(value.replace(b"+", b" ")))
+        for key, _, value in pairs
+    )
 
 
 def query_parameter(target: str, name: str) -> str:
@@ -84,7 +87,7 @@ def _first_parameter(query: tuple[tuple[str, str], ...], name: str) -> str:
     return next((value for key, value in query if key.lower() == lower_name), "")
 
 
-def unescape(data: bytes | str) -> str:
+def unescape_percent(data: bytes | str) -> str:
     """Undo the percent-escapes of a path segment or a query value."""
     return unquote_to_bytes(data).decode("utf-8", "replace")
 
@@ -98,11 +101,11 @@ def _match_push_configs(method: str, segments: list[str]) -> _PathMatch | None:
         name = CONFIG_METHODS.get(method)
         # The last segment may be empty: `.../pushNotificationConfigs/` is the list with a stray slash.
         if name and segments[-1]:
-            return name, len(segments) - 4, unescape(segments[-3]), unescape(segments[-1])
+            return name, len(segments) - 4, unescape_percent(segments[-3]), unescape_percent(segments[-1])
     if len(segments) >= 3 and segments[-1] == "pushNotificationConfigs" and segments[-3] == "tasks":
         name = CONFIGS_METHODS.get(method)
         if name:
-            return name, len(segments) - 3, unescape(segments[-2]), ""
+            return name, len(segments) - 3, unescape_percent(segments[-2]), ""
     return None
 
 
@@ -112,15 +115,15 @@ def _match_task(method: str, segments: list[str]) -> _PathMatch | None:
     last = segments[-1]
     identifier, colon, verb = last.rpartition(":")
     if colon and verb in VERBS and method in VERBS[verb][1]:
-        return VERBS[verb][0], len(segments) - 2, unescape(identifier), ""
+        return VERBS[verb][0], len(segments) - 2, unescape_percent(identifier), ""
     # A colon that is percent-encoded, or followed by another word, belongs to the id.
-    return ("GetTask", len(segments) - 2, unescape(last), "") if method == "GET" else None
+    return ("GetTask", len(segments) - 2, unescape_percent(last), "") if method == "GET" else None
 
 
 def _match_last_segment(method: str, segments: list[str]) -> _PathMatch | None:
     last = segments[-1]
     keep = len(segments) - 1
-    name = PATHS.get((method, unescape(last) if "%" in last else last))
+    name = PATHS.get((method, unescape_percent(last) if "%" in last else last))
     if name is not None:
         if last == "authenticatedExtendedCard" and segments[-2:-1] != ["agent"]:
             return None

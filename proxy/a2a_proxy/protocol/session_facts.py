@@ -80,7 +80,7 @@ class SessionContext:
         upstream."""
         return self._groups.get(address_of(upstream), upstream)
 
-    def card(self, agent: str) -> CardFacts:
+    def get_card(self, agent: str) -> CardFacts:
         """Return the facts of this agent's card, or empty facts if none was seen."""
         return self._cards.get(agent, _EMPTY_CARD)
 
@@ -89,7 +89,7 @@ class SessionContext:
         if dialect is not Dialect.UNKNOWN:
             self._dialects[agent] = dialect
 
-    def dialect(self, agent: str) -> Dialect:
+    def get_dialect(self, agent: str) -> Dialect:
         """Return the dialect last spoken with this agent, UNKNOWN before the first call."""
         return self._dialects.get(agent, Dialect.UNKNOWN)
 
@@ -110,7 +110,7 @@ class SessionContext:
 
     def tenant_of(self, agent: str, prefix: str) -> str:
         """Return the tenant in a REST prefix: the only segment after an interface's path (Q-33), or an empty string."""
-        paths = {interface.path for interface in self.card(agent).interfaces}
+        paths = {interface.path for interface in self.get_card(agent).interfaces}
         for path in sorted(paths, key=len, reverse=True):
             rest = prefix[len(path) :].strip("/") if prefix.startswith(path) else ""
             if rest and "/" not in rest and prefix.rstrip("/") not in paths:

@@ -63,6 +63,6 @@ def generation_or_none(value: object) -> int | None:
     return value if -(2**63) <= value < 2**63 else None
 
 
-def int64(value: object) -> int:
+def to_int64(value: object) -> int:
     """Return an integer that fits 64 bits, the limit of every store; 0 for any other value."""
     return value if isinstance(value, int) and -(2**63) <= value < 2**63 else 0

@@ -16,7 +16,7 @@ from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import ArtifactState, MissedGenerations, Support, Task
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame
-from a2a_proxy.protocol.event import normalise
+from a2a_proxy.protocol.event import normalise_event
 from a2a_proxy.protocol.generation import (
     GenerationFault,
     GenerationReport,
@@ -166,7 +166,7 @@ class TaskTracker:
         self._changed: dict[TaskKey, _TaskRecord] = {}
         self._healed: list[tuple[str, MissedGenerations]] = []
 
-    def apply(self, frame: Frame, exchange: TaskExchangeView) -> None:
+    def apply_frame(self, frame: Frame, exchange: TaskExchangeView) -> None:
         """Update the records from one frame. Called for every frame; most calls return at once."""
         kind = frame.kind
         if kind is _REQUEST:
@@ -193,7 +193,7 @@ class TaskTracker:
         found, self._healed = self._healed, []
         return found
 
-    def touch(self) -> None:
+    def mark_all_changed(self) -> None:
         """Count all tasks as changed."""
         self._changed = dict(self._records)
 
@@ -301,7 +301,7 @@ class TaskTracker:
             progress=event is _STATUS and is_progress(frame.state, _last_shown_state(record, exchange.id)),
             unreadable=number <= 0 and has_unreadable_number(frame.payload),
         )
-        found = numbers.apply(report)
+        found = numbers.apply_report(report)
         if event is _TASK and number > 0 and (is_protobuf(frame.schema) or HISTORY_MARKS.search(frame.payload)):
             _apply_timeline(numbers, frame, exchange)
         for each in found:
@@ -388,7 +388,7 @@ class TaskTracker:
 
 def _apply_timeline(numbers: TaskGenerations, frame: Frame, exchange: TaskExchangeView) -> None:
     """Apply the timeline and the history of a Task, which show what missing numbers were."""
-    shown = normalise(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind).get("task")
+    shown = normalise_event(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind).get("task")
     timeline = read_timeline(shown, frame.generation) if isinstance(shown, dict) else None
     if timeline is not None:
         numbers.apply_timeline(timeline)
@@ -402,7 +402,7 @@ def _apply_state(record: _TaskRecord, frame: Frame, exchange: TaskExchangeView) 
         return
     if states[-1][1] == frame.state and shown[exchange.id] == len(states) - 1 + record.dropped:
         return
-    here = _place(record, exchange.id)
+    here = _find_shown_state(record, exchange.id)
     if not 0 <= here < len(states):
         here = max((index for index, (at, _) in enumerate(states) if at <= exchange.started), default=0)
     for index in range(here, len(states)):
@@ -416,7 +416,7 @@ def _apply_state(record: _TaskRecord, frame: Frame, exchange: TaskExchangeView) 
     record.states, shown[exchange.id] = states, len(states) - 1 + record.dropped
 
 
-def _place(track: _TaskRecord, exchange: int) -> int:
+def _find_shown_state(track: _TaskRecord, exchange: int) -> int:
     """Return the index in `states` up to which this exchange has shown the task, or -1 if it has shown none."""
     count = track.exchanges.get(exchange, -1)
     return max(0, count - track.dropped) if count >= 0 else -1
@@ -424,7 +424,7 @@ def _place(track: _TaskRecord, exchange: int) -> int:
 
 def _last_shown_state(record: _TaskRecord, exchange: int) -> int:
     """Return the last state of the task that this exchange has shown, or 0 if it has shown none."""
-    place = _place(record, exchange)
+    place = _find_shown_state(record, exchange)
     return record.states[place][1] if 0 <= place < len(record.states) else 0
 
 

@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS, ResultShape
-from a2a_proxy.protocol.json_summary import summarise
+from a2a_proxy.protocol.json_summary import summarise_result
 from a2a_proxy.protocol.proto_summary import reader_for
 from a2a_proxy.protocol.schema import JSON, decoder_for, is_protobuf
 from a2a_proxy.protocol.summary import Summary
@@ -37,7 +37,7 @@ def split_task_list(frame: Frame) -> list[Frame]:
 def _summaries_of(frame: Frame) -> list[Summary]:
     if frame.schema == JSON:
         listing = _decode_listing(frame.payload)
-        return [summarise(task, streaming=False) for task in (listing.result or listing).tasks or ()]
+        return [summarise_result(task, streaming=False) for task in (listing.result or listing).tasks or ()]
     if not is_protobuf(frame.schema):
         return []
     tasks: Any = decoder_for(frame.schema).parse(frame.payload).tasks

@@ -44,11 +44,11 @@ def shell_line(*words: str) -> str:
 def _shell_word(word: str) -> str:
     if word.isprintable():
         return shlex.quote(word)
-    escaped = "".join(map(_escaped, word))
+    escaped = "".join(map(_escape_character, word))
     return f"$'{escaped}'"
 
 
-def _escaped(character: str) -> str:
+def _escape_character(character: str) -> str:
     if character in "\\'":
         return "\\" + character
     if character.isprintable():

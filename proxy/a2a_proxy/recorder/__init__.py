@@ -17,6 +17,6 @@ Input and output:
 The process:
 - `status_writer`: writes status lines without waiting
 - `status`: messages on the status pipe
-- `priority`: priorities of the processes
+- `priority`: priorities of the processes, and the processor time that the recorder leaves to the relay
 - `supervisor`: restarts processes: the recorder, and processes of other packages
 """

@@ -10,9 +10,9 @@ import gc
 import signal
 from pathlib import Path
 
-from a2a_proxy.recorder.priority import lower_priority, restore_priority
+from a2a_proxy.recorder.priority import NICE, set_session_nice
 from a2a_proxy.recorder.process import record_session
-from a2a_proxy.recorder.status_writer import SendStatus, StatusWriter, call_before_ready
+from a2a_proxy.recorder.status_writer import StatusWriter
 
 _COLLECT_AFTER = 50_000
 """Allocations between two collections. Decoding creates no cycles, so the default of 700 costs 3-6 % of the time."""
@@ -32,13 +32,10 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    say: SendStatus = StatusWriter(arguments.say)
-    if arguments.awaited:  # there is no traffic yet, and a low-priority process may wait for minutes on a busy machine
-        say = call_before_ready(say, lower_priority)
-    else:
-        lower_priority()
+    if not arguments.awaited:  # a recorder that is awaited starts at full priority: there is no traffic yet
+        set_session_nice(NICE)
     reduce_collections()
-    record_session(arguments.folder, arguments.wake, say, arguments.patience, restore_priority)
+    record_session(arguments.folder, arguments.wake, StatusWriter(arguments.say), arguments.patience)
 
 
 def reduce_collections() -> None:

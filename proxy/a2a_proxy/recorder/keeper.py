@@ -21,6 +21,7 @@ import msgspec
 
 from a2a_proxy.capture import file_layout
 from a2a_proxy.recorder import status
+from a2a_proxy.recorder.priority import restore_priority_of
 from a2a_proxy.recorder.status import (
     RecorderDone,
     RecorderFailed,
@@ -54,8 +55,8 @@ class RecorderKeeper(ProcessSupervisor):
     ) -> None:
         """Create a keeper; `on_status` is called on its thread.
 
-        After `release`, writing the recording is retried for `patience` seconds. Recorders inherit the descriptors
-        `kept_fds` and keep them open as long as they live.
+        After `close_wake_pipe`, writing the recording is retried for `patience` seconds. Recorders inherit the
+        descriptors `kept_fds` and keep them open as long as they live.
         """
         super().__init__("recorder-keeper", RestartPolicy(pauses, max_deaths_before_ready=_MAX_START_TRIES))
         self._kept_fds = kept_fds
@@ -94,7 +95,7 @@ class RecorderKeeper(ProcessSupervisor):
             )
         return self._answer
 
-    def launch(self, timeout: float = 30.0) -> None:
+    def launch_process(self, timeout: float = 30.0) -> None:
         """Start the recorder, and wait only until the process exists or could not be created."""
         self._thread.start()
         self._launched.wait(timeout)
@@ -107,16 +108,18 @@ class RecorderKeeper(ProcessSupervisor):
             lines = []
         return lines[-1] if lines else "no answer"
 
-    def drain(self, timeout: float | None = None) -> bool:
+    def drain_journal(self, timeout: float | None = None) -> bool:
         """Wait until the whole journal is recorded; return False if it is not after `timeout` seconds."""
         return self.wait(timeout)
 
-    def release(self) -> None:
+    def close_wake_pipe(self) -> None:
         """Close the wake-up pipe: the recorder exits when it has read the journal to its end."""
         self._released_at = time.monotonic()
         with contextlib.suppress(OSError):
             os.close(self.wake_write)
         self.wake_write = -1
+        if self._process is not None:
+            restore_priority_of(self._process.pid)
 
     def kill(self) -> None:
         """Kill the recorder now; the unrecorded rest stays in the journal."""
@@ -185,7 +188,7 @@ class RecorderKeeper(ProcessSupervisor):
 
     def _handle_line(self, line: bytes) -> None:
         try:
-            message = status.decode(line)
+            message = status.decode_status(line)
         except msgspec.DecodeError:
             return  # the last line of a recorder that was killed while writing it
         if isinstance(message, RecorderProgress):

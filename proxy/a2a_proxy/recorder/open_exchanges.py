@@ -41,7 +41,7 @@ class OpenExchanges:
         self._open: dict[int, _OpenExchange] = {}
         self._ended: dict[int, None] = {}
 
-    def update(self, exchange: Exchange, upstream: str) -> None:
+    def update_exchange(self, exchange: Exchange, upstream: str) -> None:
         """Store a changed exchange; a closed one is forgotten."""
         if exchange.closed:
             self._open.pop(exchange.id, None)

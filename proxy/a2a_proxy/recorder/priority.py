@@ -1,31 +1,60 @@
-"""Priorities: the recorder yields to the relay and to all other processes until the relay has exited; hooks yield to
-both."""
+"""Priorities: the recorder yields to the relay, less the further it is behind; hooks yield to both."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import time
 from pathlib import Path
 
 NICE = 10
-"""A tenth of the processor time of a busy process. With the recorder at equal priority HTTP/1.1 throughput fell by a
-third."""
+"""A tenth of the processor time of a busy process."""
 _LOWEST_NICE = 19
 """The lowest priority."""
 _OOM_SCORE_FILE = Path("/proc/self/oom_score_adj")
 _AUTOGROUP_FILE = Path("/proc/self/autogroup")
+_AUTOGROUP_SWITCH = Path("/proc/sys/kernel/sched_autogroup_enabled")
 _MAX_TRIES, _PAUSE_SECONDS = 50, 0.02
+_DECISION_INTERVAL = 250_000_000
+"""ns between two decisions. The kernel accepts ten changes of a session's nice value a second, of all users in all."""
+_SECOND = 1_000_000_000
+_STEPS = ((_SECOND // 2, NICE), (_SECOND, NICE // 2))
+"""Nice values for a lag below so many ns; 0 for more. A recorder that can keep up is never two seconds behind."""
+_OVERLOAD_STEPS = ((30 * _SECOND, NICE), (60 * _SECOND, NICE // 2))
+"""The same while the relay forwards more than the recorder can decode."""
+_MAX_PAUSE = 50_000_000
 
 
 def lower_priority() -> None:
-    """Lower the priority of this process, which leads a session of its own.
+    """Lower the priority of this process, which leads a session of its own, for good.
 
     Linux divides processor time among sessions first (sched(7), "The autogroup feature"): there the nice value of a
     process that is alone in its session has no effect, while the nice value of its session does.
     """
     os.nice(NICE)
     _set_session_nice(NICE)
+
+
+@functools.cache
+def has_session_priority() -> bool:
+    """Whether the system divides processor time among sessions: then `set_session_nice` has an effect."""
+    try:
+        return _AUTOGROUP_SWITCH.read_text().strip() == "1"
+    except OSError:
+        return False
+
+
+def set_session_nice(nice: int) -> bool:
+    """Set the nice value of this process's session, which needs no privilege and can be undone.
+
+    Returns whether the system accepted it.
+    """
+    try:
+        _AUTOGROUP_FILE.write_text(str(nice))
+    except OSError:
+        return False
+    return True
 
 
 def set_idle_priority() -> None:
@@ -43,10 +72,7 @@ def set_idle_priority() -> None:
 
 
 def restore_priority() -> None:
-    """Restore the priority: the relay has exited, and a user may wait for the recording or a hook.
-
-    A session's nice value can be restored; the process's own cannot.
-    """
+    """Restore the priority of the session, because a user may wait; that of the process cannot be restored."""
     _set_session_nice(0)
 
 
@@ -68,3 +94,43 @@ def _set_session_nice(nice: int, group: Path = _AUTOGROUP_FILE) -> None:
             return  # not Linux, or a kernel without autogroups
         else:
             return
+
+
+class Pace:
+    """Decides from the progress of the recorder how far it yields to the relay.
+
+    A recorder at equal priority costs HTTP/1.1 a third of its throughput; one that always yields falls minutes behind
+    on a busy machine. So it yields while it keeps up, or while the relay forwards more than any recorder could decode.
+    """
+
+    def __init__(self) -> None:
+        self.nice = 0
+        """The nice value: from `NICE` (yield) to 0 (equal priority, as until the first decision)."""
+        self._decided_at = 0
+        self._captured = 0
+        self._rate = 0.0
+        """Bytes decoded per ns of processor time."""
+
+    def note_work(self, decoded: int, work: int) -> None:
+        """Note that `decoded` bytes of the journal took `work` ns of processor time."""
+        if work > 0:
+            self._rate += (decoded / work - self._rate) * (0.2 if self._rate else 1)
+
+    def is_due(self, now: int) -> bool:
+        """Whether it is time for a decision; `now` in ns."""
+        return now - self._decided_at >= _DECISION_INTERVAL
+
+    def decide(self, now: int, captured: int, lag: int) -> None:
+        """Decide again.
+
+        `captured`: bytes that the relay has written to the journal; `lag`: time from the last decoded record to `now`,
+        ns, or 0 if all records are decoded.
+        """
+        growth = (captured - self._captured) / (now - self._decided_at) if self._decided_at else 0.0
+        self._decided_at, self._captured = now, captured
+        steps = _OVERLOAD_STEPS if 0 < self._rate < growth else _STEPS
+        self.nice = next((nice for limit, nice in steps if lag < limit), 0)
+
+    def pause_after(self, work: int) -> int:
+        """Return the pause after `work` ns of decoding, ns, for systems where no nice value can be set."""
+        return min(work * self.nice // NICE, _MAX_PAUSE)

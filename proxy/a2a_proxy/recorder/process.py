@@ -26,6 +26,7 @@ from a2a_proxy.model.observation import Changes
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recorder.crashes import CrashHistory
 from a2a_proxy.recorder.open_exchanges import OpenExchanges
+from a2a_proxy.recorder.priority import Pace, has_session_priority, restore_priority, set_session_nice
 from a2a_proxy.recorder.pump import READ_BYTES
 from a2a_proxy.recorder.recording_output import (
     OutputFile,
@@ -49,7 +50,7 @@ from a2a_proxy.recorder.status import (
 )
 from a2a_proxy.recorder.status_writer import SendStatus
 from a2a_proxy.recording.errors import PositionConflict, RecordingError
-from a2a_proxy.redaction import Redactor, redactor
+from a2a_proxy.redaction import Redactor, create_redactor
 from a2a_proxy.redaction.policy import policy_of
 from a2a_proxy.rules.define.other_findings import finding_title
 
@@ -64,14 +65,13 @@ def record_session(
     wake_fd: int,
     send_status: SendStatus,
     patience: float = 0.0,
-    on_relay_gone: Callable[[], None] = lambda: None,
 ) -> None:
     """Record the journal in `folder` until its session ends. A failure is reported as `RecorderFailed`.
 
-    Once the relay has exited, `on_relay_gone` is called, and writing the recording is retried for `patience` seconds.
+    Once the relay has exited, writing the recording is retried for `patience` seconds.
     """
     try:
-        failed = _lock_and_record(folder, RelayWatch(wake_fd, patience, on_relay_gone), send_status)
+        failed = _lock_and_record(folder, RelayWatch(wake_fd, patience), send_status)
     except OSError as wrong:
         where = f"{wrong.filename}: " if wrong.filename else ""
         reason = (wrong.strerror or str(wrong)).lower()
@@ -133,10 +133,9 @@ def _displaced_status(path: str, *, gone: bool) -> TroubleStarted:
 class RelayWatch:
     """Tracks through the wake-up pipe whether the relay lives; `wake_fd` < 0 means that there is no relay."""
 
-    def __init__(self, wake_fd: int, patience: float, on_relay_gone: Callable[[], None]) -> None:
+    def __init__(self, wake_fd: int, patience: float) -> None:
         self._wake_fd = wake_fd
         self._patience = patience
-        self._on_relay_gone = on_relay_gone
         self._gone_at = 0.0 if wake_fd >= 0 else time.monotonic()
         """Time its end was noticed (monotonic, seconds); 0 while it lives."""
 
@@ -151,7 +150,6 @@ class RelayWatch:
             ready, _, _ = select.select([self._wake_fd], [], [], max(ns, 0) / 1e9)
             if ready and not os.read(self._wake_fd, 1 << 16):
                 self._gone_at = time.monotonic()
-                self._on_relay_gone()
         else:
             time.sleep(max(ns, 0) / 1e9)
 
@@ -174,7 +172,7 @@ class _RecorderLoop:
         self._path = session.recording
         self._relay = relay
         self._send_status = send_status
-        make_redactor = redactor(_redaction_key(), policy_of(session.redact))
+        make_redactor = create_redactor(_redaction_key(), policy_of(session.redact))
         self._writer = open_writer(session, make_redactor)
         self.output_file = OutputFile(self._path)
         self._crashes = CrashHistory(folder, self._writer.position, is_successor=not first)
@@ -188,6 +186,12 @@ class _RecorderLoop:
         self._snapshot_after = 0
         """Time of the next attempt after a snapshot could not be written, ns."""
         self._last_at = self._pump.last_at or session.started
+        self._pace = Pace()
+        self._nice: int | None = None
+        """The nice value that was set."""
+        self._is_hurried = not relay.is_alive
+        self._is_progress_due = False
+        """Whether lines were sent, or a progress message could not be sent, since the last progress message."""
         send_status(RecorderReady(session.recording, self._writer.session), time.time_ns())
 
     def _resume_decoders(self, make_redactor: Redactor, session: SessionFile) -> ResumePoint:
@@ -202,27 +206,47 @@ class _RecorderLoop:
         committed_at = 0
         self._crashes.note_start()
         if self._unsaved:
-            self._commit(time.time_ns(), force=True)
+            self._commit_changes(time.time_ns(), force=True)
         while True:
             is_careful = self._crashes.careful_records > 0
+            self._relay.wait_for_data(0)
             relay_lived = self._relay.is_alive  # read first, so that the relay's last records are not missed
+            before, began = self._pump.decoded_bytes, time.process_time_ns()
             has_more = self._pump.decode_next(self._observations, max_bytes=1 if is_careful else READ_BYTES)
+            work = time.process_time_ns() - began
+            self._pace.note_work(self._pump.decoded_bytes - before, work)
             self._last_at = self._pump.last_at or self._last_at
             ended = self._observer.ended or not (has_more or relay_lived)
             if ended and not self._observer.ended:
-                self._observer.interrupt(self._last_at, self._observations)
+                self._observer.interrupt_session(self._last_at, self._observations)
             now = time.time_ns()
             if not (has_more or ended):
                 self._pump.tick(self._observations)
             due = now - committed_at >= _COMMIT_INTERVAL or self._is_snapshot_due(now)
             if ended or due or (is_careful and has_more):
-                self._commit(now, force=is_careful and has_more)
+                self._commit_changes(now, force=is_careful and has_more)
                 committed_at = now
             if ended:
                 break
+            self._leave_time(work if has_more else 0, now)
             if not has_more:
                 self._relay.wait_for_data(max(committed_at + _COMMIT_INTERVAL - now, 1_000_000))
         self._finish_session()
+
+    def _leave_time(self, work: int, now: int) -> None:
+        """Leave processor time to the relay while it lives: by the priority, or by a pause after `work` ns."""
+        if self._relay.is_alive:
+            if self._pace.is_due(now):
+                unread = self._pump.reader.unread_bytes
+                lag = max(now - self._last_at, 0) if unread else 0
+                self._pace.decide(now, self._pump.decoded_bytes + unread, lag)
+                if self._pace.nice != self._nice and set_session_nice(self._pace.nice):
+                    self._nice = self._pace.nice
+            if work and not has_session_priority():
+                time.sleep(self._pace.pause_after(work) / 1e9)
+        elif not self._is_hurried:
+            self._is_hurried = True
+            restore_priority()
 
     def close(self) -> None:
         """Close the recording without finishing the session."""
@@ -232,29 +256,34 @@ class _RecorderLoop:
         moved = self._unsaved or self._pump.reader.position[0] != self._snapshot_segment
         return moved and now >= self._snapshot_after
 
-    def _commit(self, now: int, *, force: bool) -> None:
+    def _commit_changes(self, now: int, *, force: bool) -> None:
         """Commit everything observed since the last commit, and the journal position, in one transaction.
 
         If nothing was observed, the position moves only with `force`: reading such records again costs nothing.
         """
-        changes = self._observer.changes()
+        changes = self._observer.pop_changes()
         frames = [o for o in self._observations if type(o) is Frame]
         findings = [o for o in self._observations if type(o) is Finding]
         self._observations = []
         position = self._pump.reader.position
         snapshot = self._save_snapshot(position, now) if self._is_snapshot_due(now) else None
-        if force or frames or findings or changes.connections or changes.tasks or snapshot:
-            self._persist(lambda: self._writer.write(frames, findings, changes, position, snapshot))
+        is_changed = bool(force or frames or findings or changes.connections or changes.tasks or snapshot)
+        if is_changed:
+            self._write_with_retries(lambda: self._writer.write(frames, findings, changes, position, snapshot))
             self._crashes.note_commit()
             if snapshot is not None:
                 self._snapshot_segment, self._unsaved = position[0], False
                 self._delete_recorded(position[0], snapshot)
             self._report_changes(changes, findings, now)
-            self._send_status(RecorderProgress(*position, self._pump.reader.unread_bytes), now)
         for exchange, upstream in self._open_exchanges.take_due(now):
             self._report_exchange(exchange, upstream, live=True, now=now)
+            self._is_progress_due = True
+        if is_changed or self._is_progress_due:
+            # The console prints the lines above when this arrives, so it is sent again if the pipe was full.
+            progress = RecorderProgress(*position, self._pump.reader.unread_bytes)
+            self._is_progress_due = not self._send_status(progress, now)
 
-    def _persist(self, write: Callable[[], None]) -> None:
+    def _write_with_retries(self, write: Callable[[], None]) -> None:
         """Call `write` with retries. Raises RecordingDisplaced, RetriesExhausted, PositionConflict."""
 
         def attempt() -> None:
@@ -318,7 +347,7 @@ class _RecorderLoop:
         upstreams = {connection.id: connection.upstream for connection in changes.connections}
         for exchange in changes.exchanges:
             upstream = upstreams.get(exchange.connection, "")
-            self._open_exchanges.update(exchange, upstream)
+            self._open_exchanges.update_exchange(exchange, upstream)
             if self._open_exchanges.mark_ended(exchange):
                 self._report_exchange(exchange, upstream, live=False, now=now)
 
@@ -334,7 +363,7 @@ class _RecorderLoop:
         missing = _describe_missing(
             is_clean=clean, lost=lost, last=self._last_at, begins_at=read_beginning(self._folder)
         )
-        self._persist(
+        self._write_with_retries(
             lambda: self._writer.finish(
                 self._last_at,
                 how="clean" if clean else "unclean",

@@ -48,6 +48,8 @@ class JournalPump:
         self.last_at = 0
         """Time of the last record read, ns; 0 before the first."""
         self._read_at = time.monotonic_ns()
+        self.decoded_bytes = 0
+        """Bytes of records decoded by this object."""
 
     @classmethod
     def restore(cls, folder: Path, crashes: CrashHistory, snapshot: bytes, redactor: Redactor) -> JournalPump:
@@ -71,24 +73,26 @@ class JournalPump:
         if abandoned == reader.position:
             chunks = reader.read(1)
             for chunk in chunks:
-                observer.abandon(chunk.connection, chunk.at, _ABANDON_REASON, out)
+                observer.abandon_connection(chunk.connection, chunk.at, _ABANDON_REASON, out)
         else:
             stop = min((at for at in (abandoned, until) if at is not None), default=None)
             observer.hold_rules()
-            chunks = self._read(max_bytes, stop, out)
+            chunks = self._read_records(max_bytes, stop, out)
             observer.judge_held(out)
         if chunks:
             self.last_at, self._read_at = chunks[-1].at, time.monotonic_ns()
         return bool(chunks)
 
-    def _read(self, size: int, stop: Position | None, out: list[Observation]) -> list[Chunk]:
+    def _read_records(self, size: int, stop: Position | None, out: list[Observation]) -> list[Chunk]:
         """Feed the next records to the observer and return the last batch of them."""
         most = len(out) + MOST
         last: list[Chunk] = []
         while size > 0 and len(out) < most and (chunks := self.reader.read(min(size, PIECE), stop)):
             for chunk in chunks:
                 self.observer.feed(chunk, out)
-                size -= len(chunk.data) + RECORD_HEADER.size
+                length = len(chunk.data) + RECORD_HEADER.size
+                size -= length
+                self.decoded_bytes += length
             last = chunks
         return last
 
@@ -105,4 +109,4 @@ class JournalPump:
         """Decode records that are stored already, to restore the decoders' state; the results are dropped."""
         while self.reader.position < committed and self.decode_next([], committed):
             pass
-        self.observer.changes()
+        self.observer.pop_changes()

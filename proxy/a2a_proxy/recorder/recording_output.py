@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 from a2a_proxy import __version__
 from a2a_proxy.capture.file_layout import SessionFile
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.recorder.status import RecorderDone, Status, TroubleEnded, TroubleStarted
+from a2a_proxy.protocol.finding_totals import rule_totals
+from a2a_proxy.recorder.status import RecorderDone, RuleSummary, Status, TroubleEnded, TroubleStarted
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.outcome_sql import OUTCOME
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionFacts, make_key
 from a2a_proxy.recording.write.writer import Writer, resume_writer
 from a2a_proxy.redaction import Redactor
+from a2a_proxy.rules.define.other_findings import finding_title
 
 _OUTCOMES = f"SELECT {OUTCOME} AS outcome, count(*) FROM exchange e WHERE e.id >= ? AND e.id < ? GROUP BY outcome"
 """Number of exchanges by outcome."""
@@ -33,7 +34,7 @@ def open_writer(session: SessionFile, redactor: Redactor) -> Writer:
     Raises:
         RecordingError: the file cannot be used.
     """
-    command = redactor.command(session.command)
+    command = redactor.redact_command(session.command)
     if _has_begun(session):
         return resume_writer(session.recording, session.uuid)
     facts = SessionFacts(
@@ -42,7 +43,7 @@ def open_writer(session: SessionFile, redactor: Redactor) -> Writer:
         started=session.started,
         command=command,
         listens=session.listens,
-        upstreams=tuple(redactor.text(upstream) for upstream in session.upstreams),
+        upstreams=tuple(redactor.redact_text(upstream) for upstream in session.upstreams),
         clock="monotonic from the start of the session",
         pid=session.pid,
         redaction=session.redact,
@@ -133,7 +134,7 @@ def summarize_session(path: str | Path, session: int, *, lost: int, clean: bool)
     with Recording(path) as stored:
         counts = stored.counts(session)
         outcomes: dict[str, int] = dict(stored.db.execute(_OUTCOMES, (make_key(session, 0), make_key(session + 1, 0))))
-        severities = Counter(row.finding.severity for row in stored.findings(session))
+        totals = rule_totals(row.finding for row in stored.findings(session))
     return RecorderDone(
         connections=counts.connections,
         frames=counts.frames,
@@ -143,11 +144,12 @@ def summarize_session(path: str | Path, session: int, *, lost: int, clean: bool)
         cut=outcomes.get("cut", 0) + outcomes.get("live", 0),
         refused=outcomes.get("refused", 0),
         tasks=counts.tasks,
-        findings=counts.findings,
-        error_findings=severities[Severity.ERROR],
-        warning_findings=severities[Severity.WARNING],
+        findings=sum(each.count for each in totals),
+        error_findings=sum(each.count for each in totals if each.severity is Severity.ERROR),
+        warning_findings=sum(each.count for each in totals if each.severity is Severity.WARNING),
         lost=lost,
         clean=clean,
+        rules=tuple(RuleSummary(each, finding_title(each.rule)) for each in totals),
     )
 
 

@@ -70,7 +70,7 @@ def resume_pump(
         return ResumePoint(pump, _unstored_silence_findings(path, writer.session, pump))
     if name is None:
         return ResumePoint(pump)
-    pump.observer.touch()
+    pump.observer.mark_all_changed()
     return ResumePoint(pump, needs_commit=True, begins_at=pump.last_at or at)
 
 
@@ -103,7 +103,7 @@ def _resume_without_decoders(path: str, writer: Writer, pump: JournalPump, wrong
     with Recording(path) as stored:
         facts = _read_stored_facts(stored, writer.session, pump.observer)
     at = max([at, *(each.opened for each in facts.connections), *(each.started for each in facts.exchanges)])
-    pump.observer.adopt(facts.connections, facts.exchanges, facts.last_exchange, at)
+    pump.observer.adopt_recorded(facts.connections, facts.exchanges, facts.last_exchange, at)
     pump.observer.adopt_segments(facts.open_segments, facts.last_segment_numbers, at)
     _reload_tasks(path, writer.session, pump)
     found = Finding("RECORDER", Severity.WARNING, at, summary[:300])

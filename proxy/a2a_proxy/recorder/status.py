@@ -8,6 +8,7 @@ from a2a_proxy.model import name_json
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.task import MissedGenerations
+from a2a_proxy.protocol.finding_totals import RuleTotal
 
 
 class RecorderReady(msgspec.Struct, frozen=True, tag="ready"):
@@ -84,6 +85,14 @@ class RecorderProgress(msgspec.Struct, frozen=True, tag="progress"):
     """Bytes of journal not recorded yet."""
 
 
+class RuleSummary(msgspec.Struct, frozen=True):
+    """The findings of one rule and severity in a session."""
+
+    total: RuleTotal
+    title: str
+    """Title of the rule."""
+
+
 class RecorderDone(msgspec.Struct, frozen=True, tag="done"):
     """Everything is recorded; the recorder exits."""
 
@@ -100,6 +109,7 @@ class RecorderDone(msgspec.Struct, frozen=True, tag="done"):
     """The proxy answered."""
     tasks: int
     findings: int
+    """Number of findings, with the repetitions that the recording does not list."""
     error_findings: int
     """Findings of severity ERROR."""
     warning_findings: int
@@ -107,6 +117,8 @@ class RecorderDone(msgspec.Struct, frozen=True, tag="done"):
     lost: int
     """Bytes that were relayed but are not in the recording."""
     clean: bool
+    rules: tuple[RuleSummary, ...] = ()
+    """Findings by rule, the most severe first."""
 
 
 Status = (
@@ -122,11 +134,11 @@ Status = (
     | RecorderDone
 )
 
-encode = name_json.encode
+encode = name_json.encode_json
 """Encodes a status as one line without its line end."""
 
 
-def decode(line: bytes) -> Status:
+def decode_status(line: bytes) -> Status:
     """Return the message of a line. Raises msgspec.DecodeError."""
-    said: Status = name_json.decode(line, Status)
+    said: Status = name_json.decode_json(line, Status)
     return said

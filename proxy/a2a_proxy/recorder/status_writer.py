@@ -19,8 +19,8 @@ from a2a_proxy.recorder.status import (
     Status,
 )
 
-SendStatus = Callable[[Status, int], None]
-"""Sends a message at a time, ns."""
+SendStatus = Callable[[Status, int], bool]
+"""Sends a message at a time, ns. Returns whether the message was sent."""
 
 _MAX_LINES_PER_SECOND = 200
 """More lines than a person can read; printing more would take processor time from the relay. Findings have a limit of
@@ -40,22 +40,27 @@ class StatusWriter:
         if descriptor >= 0:
             os.set_blocking(descriptor, False)
 
-    def __call__(self, message: Status, at: int) -> None:
-        """Send a message at `at` (ns), or count it as skipped if there are too many or the pipe is full."""
+    def __call__(self, message: Status, at: int) -> bool:
+        """Send a message at `at` (ns), or count it as skipped if there are too many or the pipe is full.
+
+        Returns whether the message was sent, or has no reader any more.
+        """
         line = isinstance(message, ExchangeStatus | FindingStatus | GapClosedStatus)
         if isinstance(message, ExchangeStatus | FindingStatus | GapClosedStatus) and not self._is_within_rate(
             message, at
         ):
             self._skipped_count += 1
-            return
+            return False
         if self._skipped_count and not line and self._write_message(LinesSkipped(self._skipped_count)):
             self._skipped_count = 0
         if self._write_message(message):
-            return
+            return True
         if line:
             self._skipped_count += 1
         elif isinstance(message, RecorderReady | RecorderFailed | RecorderDone):
             self._write_blocking(message)
+            return True
+        return False
 
     def _is_within_rate(self, message: ExchangeStatus | FindingStatus | GapClosedStatus, at: int) -> bool:
         """Whether the limit of this second is not reached; findings of lower severity never suppress a finding."""
@@ -95,17 +100,3 @@ class StatusWriter:
             os.set_blocking(self._descriptor, True)
             self._write_line(status.encode(message) + b"\n")
             os.set_blocking(self._descriptor, False)
-
-
-def call_before_ready(send_status: SendStatus, action: Callable[[], None]) -> SendStatus:
-    """Return a function that sends messages, and calls `action` once, just before the first `RecorderReady`."""
-    done = False
-
-    def send(message: Status, at: int) -> None:
-        nonlocal done
-        if isinstance(message, RecorderReady) and not done:
-            done = True
-            action()
-        send_status(message, at)
-
-    return send

@@ -43,7 +43,7 @@ class RestartPolicy(msgspec.Struct, frozen=True):
     exit_seconds: float | None = None
     """Seconds from the end of its statuses after which a process that has not exited is killed; None: never."""
 
-    def pause(self, deaths: int) -> float:
+    def choose_pause(self, deaths: int) -> float:
         """Return the seconds to wait after so many deaths in a row."""
         return self.pauses[min(deaths, len(self.pauses)) - 1]
 
@@ -67,7 +67,7 @@ class ProcessSupervisor:
         self._launched = threading.Event()
         """Set when the first process exists or could not be created."""
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._supervise, name=name, daemon=True)
+        self._thread = threading.Thread(target=self._supervise_process, name=name, daemon=True)
         self.restarts = 0
 
     @property
@@ -122,7 +122,7 @@ class ProcessSupervisor:
 
     # --- the thread ---------------------------------------------------------------------------------------------
 
-    def _supervise(self) -> None:
+    def _supervise_process(self) -> None:
         deaths = 0
         try:
             while not self._stopping.is_set():
@@ -137,7 +137,7 @@ class ProcessSupervisor:
                 if self._gives_up():
                     break
                 self.restarts += 1
-                self._stopping.wait(self._policy.pause(deaths))
+                self._stopping.wait(self._policy.choose_pause(deaths))
         finally:
             self._launched.set()
             self._on_end()
@@ -153,16 +153,16 @@ class ProcessSupervisor:
                 if not self._stopping.is_set():
                     self._process = self._spawn_process(write_end)
         except OSError as wrong:
-            _close(read_end)
+            _close_descriptor(read_end)
             return ProcessEnd(error=wrong)
         finally:
-            _close(write_end)
+            _close_descriptor(write_end)
             self._launched.set()
         try:
             if self._has_status_pipe:
                 self._read_statuses(read_end)
         finally:
-            _close(read_end)
+            _close_descriptor(read_end)
         return ProcessEnd(self._wait_for_exit())
 
     def _wait_for_exit(self) -> int:
@@ -176,6 +176,6 @@ class ProcessSupervisor:
             return process.wait()
 
 
-def _close(descriptor: int) -> None:
+def _close_descriptor(descriptor: int) -> None:
     if descriptor >= 0:
         os.close(descriptor)

@@ -37,14 +37,14 @@ Detection and labels:
 - `labels`: labels, which replace secrets
 """
 
-from a2a_proxy.redaction.labels import label
+from a2a_proxy.redaction.labels import make_label
 from a2a_proxy.redaction.metadata_only import MetadataRedactor
 from a2a_proxy.redaction.policy import RedactionPolicy
 from a2a_proxy.redaction.redactor import Redactor
 
-__all__ = ["RedactionPolicy", "Redactor", "label", "redactor"]
+__all__ = ["RedactionPolicy", "Redactor", "create_redactor", "make_label"]
 
 
-def redactor(key: bytes, policy: RedactionPolicy) -> Redactor:
+def create_redactor(key: bytes, policy: RedactionPolicy) -> Redactor:
     """Return the redactor for a policy."""
     return (MetadataRedactor if policy.metadata_only else Redactor)(key, policy)

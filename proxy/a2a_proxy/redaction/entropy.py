@@ -33,17 +33,17 @@ def looks_made(word: bytes) -> bool:
     core = word.rstrip(b"=")
     if len(core) < SHORTEST or _PLAIN.match(core):
         return False
-    kinds = [_kind(byte) for byte in core]
+    kinds = [_classify_character(byte) for byte in core]
     if len(set(kinds) - {3}) < 3:
         return False
     changes = sum(a != b for a, b in pairwise(kinds))
-    return changes >= _CHANGES * len(core) and _entropy(core) >= _BITS
+    return changes >= _CHANGES * len(core) and _measure_entropy(core) >= _BITS
 
 
-def _kind(byte: int) -> int:
+def _classify_character(byte: int) -> int:
     return 0 if 97 <= byte <= 122 else 1 if 65 <= byte <= 90 else 2 if 48 <= byte <= 57 else 3
 
 
-def _entropy(word: bytes) -> float:
+def _measure_entropy(word: bytes) -> float:
     size = len(word)
     return -sum(count / size * math.log2(count / size) for count in Counter(word).values())

@@ -31,7 +31,7 @@ class JsonLevel:
         """The first item of an array, if it is a string."""
 
 
-def step(mark: int, stack: list[JsonLevel]) -> None:
+def update_levels(mark: int, stack: list[JsonLevel]) -> None:
     """Update the open levels after one of `{}[],`."""
     if mark in b"{[":
         stack.append(JsonLevel(mark == 0x7B, bool(stack) and stack[-1].inside))
@@ -43,12 +43,12 @@ def step(mark: int, stack: list[JsonLevel]) -> None:
         stack[-1].wants_key = stack[-1].is_object
 
 
-def path(stack: list[JsonLevel]) -> str:
+def format_path(stack: list[JsonLevel]) -> str:
     """Return the path of the current value, such as `$.params.message.parts[0].text`, cut after `DEEPEST` levels."""
-    return "$" + "".join(map(_step, stack[:DEEPEST]))
+    return "$" + "".join(map(_format_step, stack[:DEEPEST]))
 
 
-def _step(level: JsonLevel) -> str:
+def _format_step(level: JsonLevel) -> str:
     if not level.is_object:
         return f"[{level.index}]"
     key = level.key[:NAME_CHARS]

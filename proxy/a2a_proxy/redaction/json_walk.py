@@ -11,11 +11,11 @@ from typing import Final
 
 import msgspec
 
-from a2a_proxy.redaction.json_position import DEEPEST, JsonLevel, path, step
-from a2a_proxy.redaction.payload_paths import place
+from a2a_proxy.redaction.json_position import DEEPEST, JsonLevel, format_path, update_levels
+from a2a_proxy.redaction.payload_paths import canonicalize_place
 from a2a_proxy.redaction.replaced_places import ReplacedPlaces
 from a2a_proxy.redaction.scope import ROOT, Scope, has_siblings, inner_scope, item_name, judged_name, sibling_names
-from a2a_proxy.redaction.secret_names import NUMBER, fold, member_kind
+from a2a_proxy.redaction.secret_names import NUMBER, fold_name, member_kind
 
 TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\],]|-?\d[\d.eE+\-]*', re.S)
 """A string, possibly without its end, or a punctuation mark, or a number."""
@@ -26,7 +26,7 @@ Replace = Callable[[bytes, str | None, bool], bytes | None]
 it. Returns the replacement, or None if the value stays."""
 
 
-def valid(data: bytes) -> bool:
+def is_valid_json(data: bytes) -> bool:
     """Whether the data is complete and well-formed JSON."""
     try:
         msgspec.json.decode(data, type=msgspec.Raw)
@@ -36,7 +36,7 @@ def valid(data: bytes) -> bool:
     return True
 
 
-def unescape(inner: bytes) -> bytes:
+def unescape_json(inner: bytes) -> bytes:
     """Decode the text between the quotes of a JSON string. Text with invalid escapes is returned unchanged."""
     if b"\\" not in inner:
         return inner
@@ -46,7 +46,7 @@ def unescape(inner: bytes) -> bytes:
         return inner
 
 
-def escape(text: bytes) -> bytes:
+def escape_json(text: bytes) -> bytes:
     """Encode bytes as the text between the quotes of a JSON string."""
     return msgspec.json.encode(text.decode("utf-8", "replace"))[1:-1]
 
@@ -56,7 +56,7 @@ def number_text(value: float) -> bytes:
     return (str(int(value)) if value.is_integer() else repr(value)).encode()
 
 
-def number(token: bytes) -> bytes:
+def normalize_number(token: bytes) -> bytes:
     """Return a JSON number in the form of `number_text`; whole numbers keep all their digits."""
     if token.isdigit():
         return token
@@ -66,7 +66,7 @@ def number(token: bytes) -> bytes:
         return token
 
 
-def walk(
+def redact_json(
     data: bytes, replace: Replace, spared: re.Pattern[str] | None = None, scope: Scope = ROOT
 ) -> tuple[bytes, list[str]]:
     """Return the text with secrets replaced, and their paths, such as `$.params.message.parts[0].text`.
@@ -77,19 +77,19 @@ def walk(
     told = ReplacedPlaces()
     stack: list[JsonLevel] = []
     done = 0
-    siblings = _siblings(data) if has_siblings(data) else {}
+    siblings = _find_sibling_names(data) if has_siblings(data) else {}
     for token in TOKEN.finditer(data):
         at = token.start()
         mark = data[at]
         level = stack[-1] if stack else None
         if mark in b"}],":
-            step(mark, stack)
+            update_levels(mark, stack)
             continue
         own = level.key if level is not None and level.is_object else None
         own = siblings.get(at, own)
         if mark in b"{[":
             opened = inner_scope(level.scope if level is not None else scope, own, mark == 0x7B)
-            step(mark, stack)
+            update_levels(mark, stack)
             stack[-1].scope = opened._replace(secret=None) if at in siblings and own is None else opened
             continue
         is_key = level is not None and level.wants_key
@@ -98,10 +98,10 @@ def walk(
             if name is None or not member_kind(name) & NUMBER:
                 continue
             start, end = token.span()
-            new = replace(number(token[0]), name, False)
+            new = replace(normalize_number(token[0]), name, False)
         else:
-            start, end, cut = _inner(token, data)
-            text = unescape(data[start:end])
+            start, end, cut = _find_inner_span(token, data)
+            text = unescape_json(data[start:end])
             if level is None or is_key:
                 name = None
             else:
@@ -113,14 +113,16 @@ def walk(
             if level is not None and is_key:
                 level.key = (text if new is None else new).decode("utf-8", "replace")
                 level.wants_key = False
-        if new is not None and (spared is None or len(stack) > DEEPEST or not spared.match(place(path(stack)))):
-            pieces += (data[done:start], escape(new) if mark == 0x22 else b'"' + escape(new) + b'"')
+        if new is not None and (
+            spared is None or len(stack) > DEEPEST or not spared.match(canonicalize_place(format_path(stack)))
+        ):
+            pieces += (data[done:start], escape_json(new) if mark == 0x22 else b'"' + escape_json(new) + b'"')
             done = end
-            told.add(path(stack))
+            told.add(format_path(stack))
     if not pieces:
-        return data, told.paths()
+        return data, told.list_paths()
     pieces.append(data[done:])
-    return b"".join(pieces), told.paths()
+    return b"".join(pieces), told.list_paths()
 
 
 def _item_name(stack: list[JsonLevel], text: bytes) -> str | None:
@@ -128,7 +130,7 @@ def _item_name(stack: list[JsonLevel], text: bytes) -> str | None:
     return item_name(stack[-1].first, text, array if len(stack) > 1 else "")
 
 
-def _siblings(data: bytes) -> dict[int, str | None]:
+def _find_sibling_names(data: bytes) -> dict[int, str | None]:
     """Return the start of each value judged by another name than its own, with that name (`scope.sibling_names`)."""
     found: dict[int, str | None] = {}
     stack: list[_Members] = []
@@ -138,26 +140,26 @@ def _siblings(data: bytes) -> dict[int, str | None]:
         members = stack[-1] if stack else None
         if mark in b"}]":
             if stack:
-                found.update(stack.pop().judged())
+                found.update(stack.pop().find_renamed_values())
         elif mark == 0x2C:
             if members is not None:
                 members.key = None
         elif members is not None and members.is_object and members.key is None:
             if mark == 0x22:
-                start, end, _ = _inner(token, data)
-                members.key = fold(unescape(data[start:end]).decode("utf-8", "replace"))
+                start, end, _ = _find_inner_span(token, data)
+                members.key = fold_name(unescape_json(data[start:end]).decode("utf-8", "replace"))
         else:
             if members is not None and members.key is not None:
                 text = None
                 if mark == 0x22:
-                    start, end, _ = _inner(token, data)
-                    text = unescape(data[start:end]).decode("utf-8", "replace")
+                    start, end, _ = _find_inner_span(token, data)
+                    text = unescape_json(data[start:end]).decode("utf-8", "replace")
                 members.texts[members.key] = text
                 members.at[members.key] = at
             if mark in b"{[":
                 stack.append(_Members(mark == 0x7B, at))
     while stack:
-        found.update(stack.pop().judged())
+        found.update(stack.pop().find_renamed_values())
     return found
 
 
@@ -173,7 +175,7 @@ class _Members:
         self.at: dict[str, int] = {}
         """Byte offsets of the values."""
 
-    def judged(self) -> Iterator[tuple[int, str | None]]:
+    def find_renamed_values(self) -> Iterator[tuple[int, str | None]]:
         """Yield the start of each value judged by another name, with that name; also of a model's token object."""
         names = sibling_names(self.texts)
         yield from ((self.at[member], name) for member, name in names.items() if member in self.at)
@@ -181,7 +183,7 @@ class _Members:
             yield self.start, None
 
 
-def _inner(token: re.Match[bytes], data: bytes) -> tuple[int, int, bool]:
+def _find_inner_span(token: re.Match[bytes], data: bytes) -> tuple[int, int, bool]:
     start, end = token.span()
     if end - start >= 2 and data[end - 1] == 0x22:
         return start + 1, end - 1, False

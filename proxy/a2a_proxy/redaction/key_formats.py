@@ -196,19 +196,21 @@ WEBHOOKS: Final = (
 _BEGIN: Final = r"(?:(?<![A-Za-z0-9_\-])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))"
 
 
-def compiled() -> re.Pattern[bytes]:
+def compile_formats() -> re.Pattern[bytes]:
     """Return one pattern for all forms. The last group that matched is the secret: a key, or the end of an address."""
     by_start: dict[str, list[str]] = {}
     for form in FORMATS:
         for prefix in form.prefixes:
-            rest = re.escape(prefix[1:]) + _tail(form)
+            rest = re.escape(prefix[1:]) + _make_tail_expression(form)
             by_start.setdefault(form.before + form.near + re.escape(prefix[0]), []).append(rest)
     keys = "|".join(f"{start}(?:{'|'.join(rests)})" for start, rests in by_start.items())
-    hooks = "|".join(f"{re.escape(prefix)}({_tail(form)})" for form in WEBHOOKS for prefix in form.prefixes)
+    hooks = "|".join(
+        f"{re.escape(prefix)}({_make_tail_expression(form)})" for form in WEBHOOKS for prefix in form.prefixes
+    )
     return re.compile(f"{_BEGIN}({keys})|{hooks}".encode())
 
 
-def beginnings() -> re.Pattern[bytes]:
+def compile_beginnings() -> re.Pattern[bytes]:
     """Return a pattern for keys without their end: the last group that matched extends to the end of the bytes."""
     keys = "|".join(re.escape(prefix) for form in FORMATS if not form.near for prefix in form.prefixes)
     hooks = "|".join(re.escape(prefix) for form in WEBHOOKS for prefix in form.prefixes)
@@ -216,7 +218,7 @@ def beginnings() -> re.Pattern[bytes]:
     return re.compile(rf"(?:{_BEGIN}((?:{keys}|eyJ){rest}*)|(?:{hooks})({rest}+))\Z".encode())
 
 
-def _tail(form: KeyFormat) -> str:
+def _make_tail_expression(form: KeyFormat) -> str:
     count, end = ("", rf"(?![{WORD}])") if form.exact else (",", "")
     return f"{form.after}[{form.alphabet}]{{{form.length}{count}}}{end}"
 
@@ -237,7 +239,7 @@ _NO_WORD: Final = r"(?<![ac-ik-qs-wy][a-z0-9].k\-)"
 """Excludes `task-1` and `disk-1`. In protobuf a tag and a length precede a string: `b`, `j`, `r`, `z` may be tags."""
 
 
-def sieves() -> dict[str, list[str]]:
+def make_sieves() -> dict[str, list[str]]:
     """Return regular expressions that together match every key in `FOLDED` bytes, by the characters before each.
 
     The expressions after `A` are for unfolded bytes. False matches are possible: the left boundary is not tested,
@@ -247,8 +249,11 @@ def sieves() -> dict[str, list[str]]:
     behind: dict[str, dict[str, list[str]]] = {}
     for form in (*FORMATS, *WEBHOOKS):
         for prefix in form.prefixes:
-            anchor, left, right = _split(prefix)
-            near, run = _folded(form.near), _run(form, str if anchor == "A" else _folded)
+            anchor, left, right = _split_prefix(prefix)
+            near, run = (
+                _fold_expression(form.near),
+                _make_run_expression(form, str if anchor == "A" else _fold_expression),
+            )
             if right:
                 back = f"(?<={near}{re.escape(left + anchor + right)})" if near + left else ""
                 whole = _NO_WORD + back if anchor == "k" and len(left) == 1 else back
@@ -256,10 +261,12 @@ def sieves() -> dict[str, list[str]]:
             else:
                 group = behind.setdefault(anchor, {}).setdefault(left[-1:], [])
                 group.append(f"(?<={near}{re.escape(left + anchor)}{_ANY}){_shorten_run(run)}")
-    return {anchor: quick.get(anchor, []) + _grouped(anchor, behind.get(anchor, {})) for anchor in quick | behind}
+    return {
+        anchor: quick.get(anchor, []) + _group_lookbehinds(anchor, behind.get(anchor, {})) for anchor in quick | behind
+    }
 
 
-def _grouped(anchor: str, behind: dict[str, list[str]]) -> list[str]:
+def _group_lookbehinds(anchor: str, behind: dict[str, list[str]]) -> list[str]:
     """Return lookbehinds, first for several characters before the anchor, then for one, if enough characters follow.
 
     The first of these characters is consumed before the lookbehinds: the `re` module tests it without a call.
@@ -273,7 +280,7 @@ def _grouped(anchor: str, behind: dict[str, list[str]]) -> list[str]:
     return [rf"[\w\-+=](?=[\w\-+=]{{{_SHORTEST - 1}}})(?:{'|'.join(found)})"] if found else []
 
 
-def _split(prefix: str) -> tuple[str, str, str]:
+def _split_prefix(prefix: str) -> tuple[str, str, str]:
     """Return the part of a prefix that is searched for, and the parts before and after it."""
     folded = prefix.encode().translate(FOLDED).decode()
     for anchor, text in (("_", folded), ("x", folded), ("A", prefix), ("gl", folded), ("k", folded), ("p", folded)):
@@ -283,7 +290,7 @@ def _split(prefix: str) -> tuple[str, str, str]:
     raise ValueError(f"no sieve finds the prefix {prefix}")
 
 
-def _run(form: KeyFormat, fold: Callable[[str], str]) -> str:
+def _make_run_expression(form: KeyFormat, fold: Callable[[str], str]) -> str:
     return fold(form.after) if form.after else f"[{fold(form.alphabet)}]{{{min(_RUN, form.length)}}}"
 
 
@@ -292,7 +299,7 @@ def _shorten_run(run: str) -> str:
     return re.sub(r"\{(\d+)", lambda count: f"{{{int(count[1]) - 1}", run, count=1)
 
 
-def _folded(expression: str) -> str:
+def _fold_expression(expression: str) -> str:
     """Convert a regular expression to one for `FOLDED` bytes."""
     plain = expression.replace("A-Z", "a-z").replace("a-za-z", "a-z").replace("A-F", "a-f").replace("a-fa-f", "a-f")
     return plain.replace(r"\.", "_").replace(".", "_").replace("~", "_").replace("/", "_")

@@ -38,9 +38,9 @@ _VOCABULARY = frozenset(
 """Words of the protocol and placeholders: they may be passwords, but they also occur in all traffic."""
 
 
-def forms(secret: bytes) -> list[bytes]:
+def list_forms(secret: bytes) -> list[bytes]:
     """Return the forms that a secret may have in a payload, the plain form first, each form once."""
-    found = {secret: None, **dict.fromkeys(_escaped(secret))}
+    found = {secret: None, **dict.fromkeys(_list_escaped_forms(secret))}
     percent = quote_from_bytes(secret, safe="").encode()
     found[percent] = None
     found[quote_from_bytes(secret).encode()] = None
@@ -53,7 +53,7 @@ def forms(secret: bytes) -> list[bytes]:
     return list(found)
 
 
-def _escaped(secret: bytes) -> list[bytes]:
+def _list_escaped_forms(secret: bytes) -> list[bytes]:
     try:
         text = secret.decode()
     except UnicodeDecodeError:
@@ -88,24 +88,24 @@ class KnownSecrets:
             or is_label(secret)
         ):
             return
-        if _ordinary(secret):
+        if _is_ordinary_text(secret):
             return
         self._secrets[secret] = None
         if len(self._secrets) > _LIMIT:
             # Half at once: rebuilding the index is expensive, and tokens issued per task would require it every time.
             self._secrets = dict.fromkeys(list(self._secrets)[_LIMIT // 2 :])
-            self._rebuild()
+            self._rebuild_index()
         else:
-            self._index(secret)
+            self._index_secret(secret)
         self.change_count += 1
 
-    def _rebuild(self) -> None:
+    def _rebuild_index(self) -> None:
         self._forms, self._few, self._words = {}, (), set()
         for secret in self._secrets:
-            self._index(secret)
+            self._index_secret(secret)
 
-    def _index(self, secret: bytes) -> None:
-        new = [form for form in forms(secret) if len(form) >= SHORTEST]
+    def _index_secret(self, secret: bytes) -> None:
+        new = [form for form in list_forms(secret) if len(form) >= SHORTEST]
         self._forms.update(dict.fromkeys(new, secret))
         if len(self._forms) <= _FEW:
             self._few = tuple(self._forms)
@@ -114,9 +114,9 @@ class KnownSecrets:
             self._few, new = (), list(self._forms)
         self._few += tuple(form for form in new if len(form) < _LONG)
         for form in new:
-            self._words.update(_words(form))
+            self._words.update(_list_aligned_words(form))
 
-    def hit(self, data: bytes) -> bool:
+    def may_contain_secret(self, data: bytes) -> bool:
         """Whether the data may contain a secret. No false negatives, some false positives. About 1 us for 300 bytes."""
         for form in self._few:
             if form in data:
@@ -125,10 +125,10 @@ class KnownSecrets:
             return not self._words.isdisjoint(memoryview(data)[: len(data) & -_WORD].cast("Q"))
         return False
 
-    def find(self, data: bytes) -> list[tuple[int, int, bytes]]:
+    def find_secrets(self, data: bytes) -> list[tuple[int, int, bytes]]:
         """Return the start, the end and the secret of each occurrence in the data."""
         found: list[tuple[int, int, bytes]] = []
-        if self._forms and self.hit(data):
+        if self._forms and self.may_contain_secret(data):
             for form, secret in self._forms.items():
                 at = data.find(form)
                 while at >= 0:
@@ -136,7 +136,7 @@ class KnownSecrets:
                     at = data.find(form, at + len(form))
         return found
 
-    def tail(self, data: bytes) -> tuple[int, int, bytes] | None:
+    def find_cut_secret(self, data: bytes) -> tuple[int, int, bytes] | None:
         """Return start, end and secret of a secret that the end of the data cuts off after 3 bytes or more, or None."""
         best: tuple[int, int, bytes] | None = None
         for form, secret in self._forms.items():
@@ -159,7 +159,7 @@ class KnownSecrets:
             self.add(secret)
 
 
-def _ordinary(secret: bytes) -> bool:
+def _is_ordinary_text(secret: bytes) -> bool:
     """Whether ordinary text may contain the value: `because`, `Berlin`, `123456`, `two words`, `127.0.0.1:80`.
 
     Otherwise a peer that sends its address as a password would hide that address in the whole recording.
@@ -171,7 +171,7 @@ def _ordinary(secret: bytes) -> bool:
     return len(secret) < 12 and (secret.isdigit() or (secret.isalpha() and secret[1:].islower()))
 
 
-def _words(form: bytes) -> list[int]:
+def _list_aligned_words(form: bytes) -> list[int]:
     if len(form) < _LONG:
         return []
     return [memoryview(form[shift : shift + _WORD]).cast("Q")[0] for shift in range(_WORD)]

@@ -14,7 +14,7 @@ _PREFIX = b"redacted-"
 _LABEL = re.compile(rb"redacted-[0-9a-f]{12}")
 
 
-def label(key: bytes, secret: bytes | str) -> str:
+def make_label(key: bytes, secret: bytes | str) -> str:
     """Return the label of a secret: `redacted-` and 48 bits of an HMAC, which reveal nothing without the key.
 
     Letters, digits and hyphens only: safe unquoted in JSON strings, header values, URLs, url-safe base64 and protobuf.
@@ -28,6 +28,6 @@ def is_label(value: bytes) -> bool:
     return value.startswith(_PREFIX) and _LABEL.fullmatch(value) is not None
 
 
-def withheld(frame: Frame) -> bool:
+def is_withheld(frame: Frame) -> bool:
     """Whether the payload was intentionally not recorded, so that nothing is known about it."""
     return not frame.payload and WITHHELD in frame.redacted

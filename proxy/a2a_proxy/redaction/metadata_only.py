@@ -1,7 +1,7 @@
 """Recording without payloads: sizes, kinds, states, ids and times of the traffic, but none of its content.
 
 Payloads and error texts are dropped before any higher layer receives them, so no rule, console line or export can
-repeat them. `labels.withheld` recognizes a frame whose payload was dropped.
+repeat them. `labels.is_withheld` recognizes a frame whose payload was dropped.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _SIDES: Final = (("request_headers", "header"), ("response_headers", "response-h
 class MetadataRedactor(Redactor):
     """A redactor that drops every payload."""
 
-    def frame(self, frame: Frame, exchange: Heads | None, sieved: int = -1) -> Frame:
+    def redact_frame(self, frame: Frame, exchange: Heads | None, sieved: int = -1) -> Frame:
         """Return the frame without its payload; its metadata stays, with secrets replaced."""
-        clean = super().frame(frame, exchange, sieved)
+        clean = super().redact_frame(frame, exchange, sieved)
         if not clean.size and not clean.payload:
             return clean
         # The note on undecodable bytes contains a sample of them.
@@ -41,19 +41,19 @@ class MetadataRedactor(Redactor):
             clean,
             payload=b"",
             sha256=b"",
-            framing=_framing(clean.framing),
+            framing=_hide_framing_values(clean.framing),
             note=note,
             redacted=(*clean.redacted, WITHHELD),
         )
 
-    def exchange(self, exchange: Exchange) -> Exchange:
+    def redact_exchange(self, exchange: Exchange) -> Exchange:
         """Return the exchange with labels for all header values except the protocol's, without error text and query."""
-        clean = super().exchange(exchange)
+        clean = super().redact_exchange(exchange)
         changes: dict[str, Any] = {}
         paths: list[str] = []
         for side, word in _SIDES:
             raw: Headers = getattr(clean, side)
-            bare = tuple((name, self._value(name, value)) for name, value in raw)
+            bare = tuple((name, self._hide_header_value(name, value)) for name, value in raw)
             if bare != raw:
                 changes[side] = bare
                 paths += [
@@ -71,33 +71,33 @@ class MetadataRedactor(Redactor):
             return clean
         return msgspec.structs.replace(clean, **changes, redacted=tuple(dict.fromkeys((*clean.redacted, *paths))))
 
-    def task(self, task: Task) -> Task:
+    def redact_task(self, task: Task) -> Task:
         """Return the task without the names of its artifacts, which agents choose freely."""
-        clean = super().task(task)
+        clean = super().redact_task(task)
         if not any(artifact.name for artifact in clean.artifacts):
             return clean
         unnamed = tuple(msgspec.structs.replace(artifact, name="") for artifact in clean.artifacts)
         return msgspec.structs.replace(clean, artifacts=unnamed)
 
-    def finding(self, finding: Finding) -> Finding:
+    def redact_finding(self, finding: Finding) -> Finding:
         """Return the finding; without details, which may repeat content, if it does not come from a rule."""
-        clean = super().finding(finding)
+        clean = super().redact_finding(finding)
         if clean.rule.startswith(_RULE):
             return clean
         return msgspec.structs.replace(clean, summary=clean.summary.partition(":")[0], evidence={})
 
-    def _value(self, name: bytes, value: bytes) -> bytes:
+    def _hide_header_value(self, name: bytes, value: bytes) -> bytes:
         if PROTOCOL_HEADERS.fullmatch(plain_name(name)) or name.startswith(b":") or is_label(value) or not value:
             return value
-        return self.label(value)
+        return self.make_label(value)
 
 
-def _framing(text: str) -> str:
+def _hide_framing_values(text: str) -> str:
     """Return the lines around a payload, without values that may reveal content."""
-    return "\n".join(map(_line, text.split("\n")))
+    return "\n".join(map(_hide_line_value, text.split("\n")))
 
 
-def _line(line: str) -> str:
+def _hide_line_value(line: str) -> str:
     name, colon, value = line.partition(":")
     word = name.strip("\0\1\r ")
     if _NAMES.match(word) or not (word or colon):

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 
 from a2a_proxy.redaction.key_formats import FORMATS, WEBHOOKS, WORD, KeyFormat
-from a2a_proxy.redaction.secret_names import listed
+from a2a_proxy.redaction.secret_names import list_names_by_use
 
 _WIDTH = 140
 _ALPHABETS = {
@@ -20,26 +20,26 @@ _ALPHABETS = {
 }
 
 
-def markdown() -> Iterator[str]:
+def format_markdown() -> Iterator[str]:
     """Yield the lines of the section."""
     yield "### Names"
     yield ""
     yield "Case and the characters `_`, `-`, `.` and space are ignored: `apikey` is also `API-Key` and `api_key`."
-    for title, names in listed().items():
+    for title, names in list_names_by_use().items():
         yield ""
         yield f"{title}:"
         yield from textwrap.wrap(", ".join(f"`{name}`" for name in sorted(names)), _WIDTH, break_on_hyphens=False)
     yield ""
     yield "### Keys by their form"
     yield ""
-    yield from _table(FORMATS)
+    yield from _format_table(FORMATS)
     yield ""
     yield "Addresses whose last part is a secret; the rest of the address stays:"
     yield ""
-    yield from _table(WEBHOOKS)
+    yield from _format_table(WEBHOOKS)
 
 
-def _table(forms: tuple[KeyFormat, ...]) -> Iterator[str]:
+def _format_table(forms: tuple[KeyFormat, ...]) -> Iterator[str]:
     yield "| maker | begins with | then |"
     yield "|---|---|---|"
     for form in forms:
@@ -47,10 +47,10 @@ def _table(forms: tuple[KeyFormat, ...]) -> Iterator[str]:
         before = f"`{form.before}{form.near}`, then " if form.near else ""
         after = f"`{form.after}` and " if form.after else ""
         count = f"{form.length}" if form.exact else f"{form.length} or more"
-        yield f"| {form.maker} | {before}{prefixes} | {after}{count} {_alphabet(form.alphabet)} |"
+        yield f"| {form.maker} | {before}{prefixes} | {after}{count} {_describe_alphabet(form.alphabet)} |"
 
 
-def _alphabet(characters: str) -> str:
+def _describe_alphabet(characters: str) -> str:
     """Describe an alphabet: a base, and the characters in addition to it."""
     base = max((each for each in _ALPHABETS if characters.startswith(each)), key=len)
     more = [f"`{each}`" for each in re.sub(r"\\(.)", r"\1", characters[len(base) :])]

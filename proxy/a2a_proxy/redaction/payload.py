@@ -27,7 +27,7 @@ def _secret_fields(schema: str) -> frozenset[int]:
     """Return the fields of a message in which only field numbers identify secrets: push configurations."""
     if schema in _PLAIN:
         return frozenset()
-    return frozenset().union(*map(protobuf_walk.secret_fields, protobuf_walk.shapes(schema)))
+    return frozenset().union(*map(protobuf_walk.secret_fields, protobuf_walk.find_shapes(schema)))
 
 
 def fields_clean(schema: str, data: bytes) -> bool:
@@ -38,60 +38,62 @@ def fields_clean(schema: str, data: bytes) -> bool:
     return schema != "trailers"
 
 
-def redact(scrub: Scrubber, schema: str, data: bytes, *, cut: bool) -> tuple[bytes, list[str]]:
+def redact_payload(scrub: Scrubber, schema: str, data: bytes, *, cut: bool) -> tuple[bytes, list[str]]:
     """Return the payload without secrets, and their paths. A payload without secrets is returned unchanged."""
     if schema == "trailers":
-        return _trailers(scrub, data)
+        return _redact_trailers(scrub, data)
     if schema in _PLAIN:
         return _json_or_text(scrub, data, cut)
-    return _protobuf(scrub, schema, data, cut)
+    return _redact_protobuf(scrub, schema, data, cut)
 
 
 def _json_or_text(scrub: Scrubber, data: bytes, cut: bool) -> tuple[bytes, list[str]]:
     if data.lstrip()[:1] not in (b"{", b"[", b'"'):
-        new = scrub.text(data, cut=cut)
+        new = scrub.redact_text(data, cut=cut)
         return new, ["$"] if new != data else []
     hidden: list[str] = []
     if scrub.hidden is not None:
-        data, hidden = json_hiding.hide(data, scrub.hidden, scrub.hide)
-    new, paths = json_walk.walk(data, scrub.string, scrub.spared)
+        data, hidden = json_hiding.hide_json_values(data, scrub.hidden, scrub.hide_value)
+    new, paths = json_walk.redact_json(data, scrub.redact_string, scrub.spared)
     paths = hidden + paths
-    if json_walk.valid(data):
+    if json_walk.is_valid_json(data):
         return new, paths
     # Broken JSON: the bounds of strings are a guess, so text that looks like a secret is replaced too.
-    text = scrub.text(new, cut=cut)
+    text = scrub.redact_text(new, cut=cut)
     return text, paths if text == new else [*paths, "$"]
 
 
-def _protobuf(scrub: Scrubber, schema: str, data: bytes, cut: bool) -> tuple[bytes, list[str]]:
-    suspicious = cut or scrub.suspicious(data)
+def _redact_protobuf(scrub: Scrubber, schema: str, data: bytes, cut: bool) -> tuple[bytes, list[str]]:
+    suspicious = cut or scrub.may_hold_secret(data)
     paths: dict[str, None] = {}
     new = data
-    for shape in _shapes(schema):
+    for shape in _find_shapes(schema):
         if shape is not None and not suspicious and not protobuf_walk.names_secret(shape):
             continue
         try:
             if scrub.hidden is not None:
-                new, found = protobuf_hiding.hide(new, shape, scrub.hidden, scrub.hide, cut=cut)
+                new, found = protobuf_hiding.hide_protobuf_values(new, shape, scrub.hidden, scrub.hide_value, cut=cut)
                 paths.update(dict.fromkeys(found))
             if scrub.spared is not None:
-                new, found = protobuf_hiding.walk_sparing(new, shape, scrub.string, scrub.spared, cut=cut)
+                new, found = protobuf_hiding.walk_sparing(new, shape, scrub.redact_string, scrub.spared, cut=cut)
             else:
-                new, found = protobuf_walk.walk(new, shape, scrub.string, named_only=not suspicious, cut=cut)
+                new, found = protobuf_walk.redact_message(
+                    new, shape, scrub.redact_string, named_only=not suspicious, cut=cut
+                )
             paths.update(dict.fromkeys(found))
         except protobuf_walk.Malformed:
-            text = scrub.text(new, cut=cut)
+            text = scrub.redact_text(new, cut=cut)
             paths.update({"$": None} if text != new else {})
             new = text
     return new, list(paths)
 
 
-def _shapes(schema: str) -> list[Descriptor | None]:
+def _find_shapes(schema: str) -> list[Descriptor | None]:
     """Return the possible descriptors of the payload; `[None]` for a message without a descriptor."""
-    return [*protobuf_walk.shapes(schema)] or [None]
+    return [*protobuf_walk.find_shapes(schema)] or [None]
 
 
-def _trailers(scrub: Scrubber, data: bytes) -> tuple[bytes, list[str]]:
+def _redact_trailers(scrub: Scrubber, data: bytes) -> tuple[bytes, list[str]]:
     """Redact trailers, a JSON list of name and value. `grpc-message` is percent-encoded, `-bin` values are base64."""
     try:
         pairs = msgspec.json.decode(data, type=list[tuple[str, str]])
@@ -100,37 +102,37 @@ def _trailers(scrub: Scrubber, data: bytes) -> tuple[bytes, list[str]]:
     paths: list[str] = []
     new: list[tuple[str, str]] = []
     for name, value in pairs:
-        clean = header(scrub, name.encode(), value.encode()).decode("utf-8", "replace")
+        clean = redact_header(scrub, name.encode(), value.encode()).decode("utf-8", "replace")
         new.append((name, clean))
         if clean != value:
             paths.append(f"trailer:{name.lower()}")
     return (msgspec.json.encode(new), paths) if paths else (data, paths)
 
 
-def header(scrub: Scrubber, name: bytes, value: bytes) -> bytes:
+def redact_header(scrub: Scrubber, name: bytes, value: bytes) -> bytes:
     """Return a header or trailer value without secrets; decodes `grpc-message` and base64 or raw `-bin` values."""
     low = name.lower()
     if not scrub.holds_secret(name):
         if low == b"grpc-message":
             plain = unquote_to_bytes(value)
-            clean = scrub.text(plain)
+            clean = scrub.redact_text(plain)
             return value if clean == plain else quote_from_bytes(clean, safe=_UNQUOTED).encode()
         if low.endswith(b"-bin"):
-            return _binary(scrub, low, value)
-    return scrub.header(name, value)
+            return _redact_binary(scrub, low, value)
+    return scrub.redact_header(name, value)
 
 
-def _binary(scrub: Scrubber, low: bytes, value: bytes) -> bytes:
+def _redact_binary(scrub: Scrubber, low: bytes, value: bytes) -> bytes:
     """Redact a `-bin` value: base64 with or without padding, or (gRPC C-core) a NUL and the bytes."""
     schema = "google.rpc.Status" if low == b"grpc-status-details-bin" else "google.rpc.Unknown"
     if value[:1] == b"\0":
-        clean = _protobuf(scrub, schema, value[1:], False)[0]
+        clean = _redact_protobuf(scrub, schema, value[1:], False)[0]
         return value if clean == value[1:] else b"\0" + clean
     try:
         data = b64decode(value.rstrip(b"=") + b"=" * (-len(value.rstrip(b"=")) % 4), validate=True)
     except ValueError:
-        return scrub.text(value)
-    clean = _protobuf(scrub, schema, data, False)[0]
+        return scrub.redact_text(value)
+    clean = _redact_protobuf(scrub, schema, data, False)[0]
     if clean == data:
         return value
     encoded = b64encode(clean)

@@ -13,10 +13,10 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from a2a_proxy.redaction.secret_names import fold
+from a2a_proxy.redaction.secret_names import fold_name
 
 _STEP = re.compile(r"""\.\.|\.?\*|\[(?:\*|\d+|"(?:[^"\\]|\\.)*"|'[^']*')\]|\.?[^.\[\]*$\s"']+""")
-_TOLD = re.compile(r"""\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]|\[([^\]]*)\]|\.?([^.\[]+)""")
+_PLACE_STEP = re.compile(r"""\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]|\[([^\]]*)\]|\.?([^.\[]+)""")
 _STRUCT = re.compile(r"\.fields(?=\[)|\.values(?=[.\[]|\Z)")
 """Steps of a protobuf path that JSON lacks: the fields of Struct and ListValue."""
 _INSIDE = r"(?:[/\[].*)?\Z"
@@ -29,42 +29,42 @@ class PathError(ValueError):
 
 def check_path(path: str) -> None:
     """Check the syntax of a path. Raises PathError if it is invalid."""
-    _expression(path)
+    _make_path_expression(path)
 
 
-def compiled(paths: Iterable[str], members: Iterable[str] = ()) -> re.Pattern[str] | None:
+def compile_paths(paths: Iterable[str], members: Iterable[str] = ()) -> re.Pattern[str] | None:
     """Return a pattern that matches each canonical place at or inside one of these paths; None if there are no paths.
 
     `members` are names that match at any depth, with `*` for any characters.
     """
-    parts = [_expression(path) for path in paths]
-    parts += [rf"(?:/.*)?/{wildcard(name)}(?:\[\d+\])*" for name in members]
+    parts = [_make_path_expression(path) for path in paths]
+    parts += [rf"(?:/.*)?/{make_wildcard_expression(name)}(?:\[\d+\])*" for name in members]
     return re.compile(rf"(?:{'|'.join(parts)}){_INSIDE}", re.S) if parts else None
 
 
-def wildcard(name: str) -> str:
+def make_wildcard_expression(name: str) -> str:
     """Return a regular expression for a folded name in which `*` matches any characters."""
-    return "[^/\\[]*".join(re.escape(_safe(piece)) for piece in name.split("*"))
+    return "[^/\\[]*".join(re.escape(_fold_safely(piece)) for piece in name.split("*"))
 
 
-def _safe(name: str) -> str:
+def _fold_safely(name: str) -> str:
     """Return the folded name without the characters that separate steps."""
-    return re.sub(r"[/\[\]]", "\0", fold(name))
+    return re.sub(r"[/\[\]]", "\0", fold_name(name))
 
 
 @lru_cache(maxsize=1024)
-def _expression(path: str) -> str:
+def _make_path_expression(path: str) -> str:
     rest = path.removeprefix("$")
-    steps = _steps(rest)
+    steps = _split_path(rest)
     made = "" if rest != path else r"(?:/.*)?"
     for step, after in zip(steps, (*steps[1:], ""), strict=True):
-        made += _step(step)
+        made += _make_step_expression(step)
         if not (step.startswith("[") or after[1:-1].isdigit() or step == ".."):
             made += _INDICES
     return made
 
 
-def _steps(rest: str) -> list[str]:
+def _split_path(rest: str) -> list[str]:
     """Split a path without its root into steps. Raises PathError if it is invalid."""
     steps: list[str] = []
     at = 0
@@ -79,7 +79,7 @@ def _steps(rest: str) -> list[str]:
     return steps
 
 
-def _step(step: str) -> str:
+def _make_step_expression(step: str) -> str:
     name = step.removeprefix(".") if step != ".." else step
     if name == "..":
         return r"(?:/[^/]+)*?"
@@ -89,14 +89,14 @@ def _step(step: str) -> str:
         return _INDICES
     if name.startswith("[") and name[1:-1].isdigit():
         return rf"(?:\[{int(name[1:-1])}\]|(?!\[))"
-    return f"/{re.escape(_safe(name[2:-2] if name.startswith('[') else name))}"
+    return f"/{re.escape(_fold_safely(name[2:-2] if name.startswith('[') else name))}"
 
 
 @lru_cache(maxsize=4096)
-def place(told: str) -> str:
+def canonicalize_place(path: str) -> str:
     """Return the canonical form of a place from the walk of JSON (`$.a[0]["b"]`) or protobuf (`a.fields[b]`)."""
-    text = _STRUCT.sub("", told.removeprefix("$"))
+    text = _STRUCT.sub("", path.removeprefix("$"))
     steps = []
-    for index, quoted, key, name in _TOLD.findall(text):
-        steps.append(f"[{index}]" if index else "/" + _safe(quoted or key or name))
+    for index, quoted, key, name in _PLACE_STEP.findall(text):
+        steps.append(f"[{index}]" if index else "/" + _fold_safely(quoted or key or name))
     return "".join(steps)

@@ -59,7 +59,7 @@ _CARD = re.compile(rb"(?<![\w.\-])(?<![A-Z]{2}\d\d )\d(?:[ \-]?\d){12,18}(?![\w\
 _SSN = re.compile(rb"(?<![\w\-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\w\-])")
 
 
-def personal(data: bytes) -> Iterator[tuple[int, int]]:
+def find_personal_data(data: bytes) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each piece of personal data."""
     for pattern in (_EMAIL, _PHONE, _SSN):
         yield from (found.span() for found in pattern.finditer(data))

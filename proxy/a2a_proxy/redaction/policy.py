@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from a2a_proxy.redaction.payload_paths import PathError, check_path
-from a2a_proxy.redaction.secret_names import fold
+from a2a_proxy.redaction.secret_names import fold_name
 
 PRESETS: Final = ("default", "strict", "pii", "none")
 METADATA_ONLY: Final = "metadata-only"
@@ -95,7 +95,7 @@ def policy_of(words: Iterable[str]) -> RedactionPolicy:
             kind, _, value = (f"path:{value}" if value.startswith("$") else value).partition(":")
         if kind not in _KINDS or not value:
             raise PolicyError(f"{word!r} is not a redaction policy")
-        _check(kind, value)
+        _check_pattern(kind, value)
         into[_KINDS[kind]][value] = None
     if "none" in presets and (len(presets) > 1 or any(take.values())):
         raise PolicyError(
@@ -116,38 +116,38 @@ def words_of(tables: Mapping[str, Any]) -> list[str]:
     words: list[str] = []
     for name, value in tables.items():
         if name == "preset":
-            words += _texts(name, [value] if isinstance(value, str) else value)
+            words += _check_texts(name, [value] if isinstance(value, str) else value)
         elif name == METADATA_ONLY:
             if not isinstance(value, bool):
                 raise PolicyError(f"{name} must be true or false", "for example: metadata-only = true")
             words += [METADATA_ONLY] if value else []
         elif name == _KEEP and isinstance(value, Mapping):
-            words += [f"{_KEEP}:{word}" for word in _places(value)]
+            words += [f"{_KEEP}:{word}" for word in _read_policy_words(value)]
         else:
-            words += _places({name: value})
+            words += _read_policy_words({name: value})
     unknown = [word for word in words if ":" not in word and word not in (*PRESETS, METADATA_ONLY)]
     if unknown:
         raise PolicyError(f"unknown preset {unknown[0]!r}", f"use one of {', '.join(PRESETS)}")
     return words
 
 
-def _places(tables: Mapping[str, Any]) -> list[str]:
+def _read_policy_words(tables: Mapping[str, Any]) -> list[str]:
     words = []
     for name, value in tables.items():
         if name not in _TABLES:
             known = ("preset", METADATA_ONLY, *_TABLES, _KEEP)
             raise PolicyError(f"unknown setting {name!r} in the policy", f"use one of {', '.join(known)}")
-        words += [f"{_TABLES[name]}:{each}" for each in _texts(name, value)]
+        words += [f"{_TABLES[name]}:{each}" for each in _check_texts(name, value)]
     return words
 
 
-def _texts(name: str, value: Any) -> list[str]:
+def _check_texts(name: str, value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(each, str) and each for each in value):
         raise PolicyError(f"{name} must be a list of non-empty strings", f'for example: {name} = ["..."]')
     return value
 
 
-def _check(kind: str, value: str) -> None:
+def _check_pattern(kind: str, value: str) -> None:
     if kind == "regex":
         try:
             pattern = re.compile(value.encode())
@@ -166,5 +166,5 @@ def _check(kind: str, value: str) -> None:
             raise PolicyError(
                 f"{value!r} is not a path: {wrong}", "for example: $..parts[*].text, or message.parts.text"
             ) from None
-    elif not fold(value.replace("*", "")) and value != "*":
+    elif not fold_name(value.replace("*", "")) and value != "*":
         raise PolicyError(f"{value!r} is not a name")

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from a2a_proxy.redaction.labels import is_label
-from a2a_proxy.redaction.payload_paths import place
+from a2a_proxy.redaction.payload_paths import canonicalize_place
 from a2a_proxy.redaction.protobuf_walk import FieldDescription, MessageWalk, Named, Replace
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
 
 
-def hide(
+def hide_protobuf_values(
     data: bytes, shape: Descriptor | None, places: re.Pattern[str], label: Callable[[bytes], bytes], *, cut: bool
 ) -> tuple[bytes, list[str]]:
     """Return the message with strings, bytes and the numbers of Structs at these places replaced, and their paths.
@@ -27,7 +27,7 @@ def hide(
 def walk_sparing(
     data: bytes, shape: Descriptor | None, replace: Replace, spared: re.Pattern[str], *, cut: bool
 ) -> tuple[bytes, list[str]]:
-    """Walk a message like `protobuf_walk.walk`, but keep the values at spared places. Raises Malformed."""
+    """Walk a message like `protobuf_walk.redact_message`, but keep the values at spared places. Raises Malformed."""
     return _Sparing(replace, spared).run(data, shape, cut=cut)
 
 
@@ -38,40 +38,40 @@ class _Sparing(MessageWalk):
         super().__init__(replace)
         self._spared = spared
 
-    def field(
+    def redact_field(
         self, data: bytes, field: FieldDescription | None, path: str, named: Named, cut: bool, depth: int
     ) -> bytes | None:
         """Return the value of a field with secrets replaced, or None if it is at a spared place."""
-        if self._spared.match(place(path)):
+        if self._spared.match(canonicalize_place(path)):
             return None
-        return super().field(data, field, path, named, cut, depth)
+        return super().redact_field(data, field, path, named, cut, depth)
 
 
 class _Hiding(MessageWalk):
     """A walk that replaces every value at some places."""
 
     def __init__(self, places: re.Pattern[str], label: Callable[[bytes], bytes]) -> None:
-        super().__init__(self._hide)
+        super().__init__(self._hide_value)
         self._places = places
         self._label = label
         self._at = ""
         """Path of the current field."""
 
-    def key(self, *_: object) -> None:
+    def redact_key(self, *_: object) -> None:
         """Keep the keys of maps."""
 
-    def field(
+    def redact_field(
         self, data: bytes, field: FieldDescription | None, path: str, named: Named, cut: bool, depth: int
     ) -> bytes | None:
         """Return the value of a field with the values at the places replaced, or None if it stays."""
         self._at = path
-        return super().field(data, field, path, named, cut, depth)
+        return super().redact_field(data, field, path, named, cut, depth)
 
-    def number(self, text: bytes, path: str, _named: Named) -> bytes | None:
+    def redact_number(self, text: bytes, path: str, _named: Named) -> bytes | None:
         """Return the label of a number at one of the places."""
-        return self._label(text) if self._places.match(place(path)) else None
+        return self._label(text) if self._places.match(canonicalize_place(path)) else None
 
-    def _hide(self, data: bytes, _name: str | None, _cut: bool) -> bytes | None:
-        if not data or is_label(data) or not self._places.match(place(self._at)):
+    def _hide_value(self, data: bytes, _name: str | None, _cut: bool) -> bytes | None:
+        if not data or is_label(data) or not self._places.match(canonicalize_place(self._at)):
             return None
         return self._label(data)

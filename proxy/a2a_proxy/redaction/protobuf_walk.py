@@ -17,7 +17,7 @@ from a2a_proto import SCHEMA_SETS, SchemaSet
 from a2a_proxy.redaction.json_walk import number_text
 from a2a_proxy.redaction.replaced_places import NAME_CHARS, ReplacedPlaces
 from a2a_proxy.redaction.scope import INNER, Scope, has_siblings, inner_scope, item_name, judged_name, sibling_names
-from a2a_proxy.redaction.secret_names import NUMBER, fold, member_kind, secret_member
+from a2a_proxy.redaction.secret_names import NUMBER, fold_name, member_kind, secret_member
 
 if TYPE_CHECKING:
     # protobuf is imported with the first message: a process that only redacts texts never needs it.
@@ -63,7 +63,7 @@ class Named(NamedTuple):
 
     def of_entry(self, key: str) -> Named:
         """Return the names for the value of an entry with this key."""
-        return self._replace(name=self.siblings.get(fold(key), key) if self.siblings else key)
+        return self._replace(name=self.siblings.get(fold_name(key), key) if self.siblings else key)
 
 
 class FieldDescription(NamedTuple):
@@ -74,18 +74,18 @@ class FieldDescription(NamedTuple):
     message: Descriptor | None
 
 
-def shapes(schema: str) -> list[Descriptor]:
+def find_shapes(schema: str) -> list[Descriptor]:
     """Return the descriptors that a full message name may denote, best first; empty if the name is unknown.
 
     `a2a.v1` is the package of two dialects, 0.3 and the release candidate, and the live proposals share names with
     1.0. All of them are returned, because a secret in any of them is redacted. The dialect that a frame's schema may
     name (`a2a.v1.Task@rc`) is a guess.
     """
-    return list(_shapes(schema.partition("@")[0]))
+    return list(_find_shapes(schema.partition("@")[0]))
 
 
 @lru_cache(maxsize=256)
-def _shapes(schema: str) -> tuple[Descriptor, ...]:
+def _find_shapes(schema: str) -> tuple[Descriptor, ...]:
     lines: list[SchemaSet] = [line for line, source in SCHEMA_SETS.items() if schema.startswith(source.package + ".")]
     if schema.startswith("google.protobuf."):
         lines = ["1.0"]
@@ -99,7 +99,7 @@ def _shapes(schema: str) -> tuple[Descriptor, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _fields(shape: Descriptor) -> dict[int, FieldDescription]:
+def _describe_fields(shape: Descriptor) -> dict[int, FieldDescription]:
     return {
         field.number: FieldDescription(
             field.name,
@@ -111,9 +111,9 @@ def _fields(shape: Descriptor) -> dict[int, FieldDescription]:
 
 
 @lru_cache(maxsize=1024)
-def _facts(shape: Descriptor) -> tuple[dict[int, FieldDescription], str, bool]:
+def _describe_message(shape: Descriptor) -> tuple[dict[int, FieldDescription], str, bool]:
     """Return a message's fields, its full name, and whether it is the entry of a map."""
-    return _fields(shape), shape.full_name, shape.GetOptions().map_entry
+    return _describe_fields(shape), shape.full_name, shape.GetOptions().map_entry
 
 
 _UNKNOWN: Final[tuple[dict[int, FieldDescription], str, bool]] = ({}, "", True)
@@ -129,13 +129,13 @@ def names_secret(shape: Descriptor) -> bool:
 @lru_cache(maxsize=1024)
 def secret_fields(shape: Descriptor) -> frozenset[int]:
     """Return the numbers of the fields of a message that have a secret's name or contain such a field."""
-    return frozenset(number for number, field in _fields(shape).items() if _worth(field))
+    return frozenset(number for number, field in _describe_fields(shape).items() if _may_hold_secret(field))
 
 
 def field_numbers(data: bytes) -> set[int]:
     """Return the numbers of the length-delimited fields of a message; empty if the bytes are not a message."""
     try:
-        return {number for number, *_ in _delimited(data, False)}
+        return {number for number, *_ in _split_fields(data, False)}
     except Malformed:
         return set()
 
@@ -152,7 +152,7 @@ def _names_secret(shape: Descriptor, above: set[str]) -> bool:
     return False
 
 
-def walk(
+def redact_message(
     data: bytes, shape: Descriptor | None, replace: Replace, *, named_only: bool = False, cut: bool = False
 ) -> tuple[bytes, list[str]]:
     """Return the message with secrets replaced, and their field paths, such as `configuration.push.token`.
@@ -176,19 +176,22 @@ class MessageWalk:
     def run(self, data: bytes, shape: Descriptor | None, *, cut: bool) -> tuple[bytes, list[str]]:
         """Return the message with secrets replaced, and their paths. Raises Malformed."""
         self._siblings = not self._named_only and has_siblings(data)
-        new = self.message(data, shape, "", Named(), cut, 0)
-        return (data if new is None else new), self.told.paths()
+        new = self.redact_message(data, shape, "", Named(), cut, 0)
+        return (data if new is None else new), self.told.list_paths()
 
-    def message(
+    def redact_message(
         self, data: bytes, shape: Descriptor | None, path: str, named: Named, cut: bool, depth: int
     ) -> bytes | None:
         """Return the message with secrets replaced, or None. `named` has the names of a value in a Struct."""
-        fields, kind, is_entry = _facts(shape) if shape is not None else _UNKNOWN
-        found = _delimited(data, cut)
+        fields, kind, is_entry = _describe_message(shape) if shape is not None else _UNKNOWN
+        found = _split_fields(data, cut)
         type_name: str | None = None
         second: Named | None = None
         if kind in (_STRUCT, _LIST):
-            array, named = named.name, self._members(data, found, named) if kind == _STRUCT else _items(named)
+            array, named = (
+                named.name,
+                self._find_entry_names(data, found, named) if kind == _STRUCT else _find_item_names(named),
+            )
             second = _second_item(data, found, named, array) if kind == _LIST else None
         pieces: list[bytes] = []
         done = 0
@@ -208,43 +211,43 @@ class MessageWalk:
                 inner = second if second is not None and head == found[1][1] else named
             else:
                 inner = Named(field.name) if field is not None else Named()
-            new = (self.key if is_key else self.field)(value, field, path + step, inner, missing, depth)
+            new = (self.redact_key if is_key else self.redact_field)(value, field, path + step, inner, missing, depth)
             if is_key:
                 named = named.of_entry((value if new is None else new).decode("utf-8", "replace"))
             if new is not None:
-                pieces += (data[done:head], data[head:start] if missing else varint(len(new)), new)
+                pieces += (data[done:head], data[head:start] if missing else encode_varint(len(new)), new)
                 done = end
         if not pieces:
             return None
         pieces.append(data[done:])
         return b"".join(pieces)
 
-    def key(
+    def redact_key(
         self, data: bytes, field: FieldDescription | None, path: str, named: Named, cut: bool, depth: int
     ) -> bytes | None:
         """Return the key of a map entry with secrets replaced, or None if it stays."""
-        return self.field(data, field, path, named, cut, depth)
+        return self.redact_field(data, field, path, named, cut, depth)
 
-    def field(
+    def redact_field(
         self, data: bytes, field: FieldDescription | None, path: str, named: Named, cut: bool, depth: int
     ) -> bytes | None:
         """Return the value of a field with secrets replaced, or None if it stays."""
-        if self._named_only and not _worth(field):
+        if self._named_only and not _may_hold_secret(field):
             return None
         if field is not None and field.message is not None and field.message.full_name == _VALUE and _is_number(data):
-            text = self.number(number_text(struct.unpack("<d", data[1:])[0]), path, named)
+            text = self.redact_number(number_text(struct.unpack("<d", data[1:])[0]), path, named)
             if text is None:
                 return None
             self.told.add(path.lstrip("."))
-            return bytes([_TEXT]) + varint(len(text)) + text
+            return bytes([_TEXT]) + encode_varint(len(text)) + text
         if depth < _MAX_DEPTH and field is not None and field.message is not None:
             try:
-                return self.message(data, field.message, path, named, cut, depth + 1)
+                return self.redact_message(data, field.message, path, named, cut, depth + 1)
             except Malformed:
                 pass
         elif depth < _MAX_DEPTH and field is None and not cut and not _is_text(data):
             try:
-                return self.message(data, None, path, Named(), cut, depth + 1)
+                return self.redact_message(data, None, path, Named(), cut, depth + 1)
             except Malformed:
                 pass
         new = self._replace(data, named.judged, cut)
@@ -252,28 +255,28 @@ class MessageWalk:
             self.told.add(path.lstrip("."))
         return new
 
-    def _members(self, data: bytes, found: list[Delimited], named: Named) -> Named:
+    def _find_entry_names(self, data: bytes, found: list[Delimited], named: Named) -> Named:
         """Return the names for the entries of a Struct with these names."""
         scope = inner_scope(named.scope, named.name, True)
-        siblings = sibling_names(dict(_texts(data, found))) if self._siblings else {}
+        siblings = sibling_names(dict(_read_entries(data, found))) if self._siblings else {}
         return Named(None, scope._replace(secret=None) if "token" in siblings else scope, siblings)
 
-    def number(self, text: bytes, path: str, named: Named) -> bytes | None:  # noqa: ARG002 - subclasses use the path
+    def redact_number(self, text: bytes, path: str, named: Named) -> bytes | None:  # noqa: ARG002 - subclasses use the path
         """Return the replacement of a number of a Struct, or None if it stays."""
         name = named.judged
         return self._replace(text, name, False) if name is not None and member_kind(name) & NUMBER else None
 
 
-def _texts(data: bytes, found: list[Delimited]) -> Iterator[tuple[str, str | None]]:
+def _read_entries(data: bytes, found: list[Delimited]) -> Iterator[tuple[str, str | None]]:
     """Yield the folded keys of a Struct with their values, None for values that are not strings."""
     for _, _, start, end, _ in found:
         entry = data[start:end]
         with contextlib.suppress(Malformed):
-            halves = {number: entry[first:last] for number, _, first, last, _ in _delimited(entry, True)}
-            yield fold(halves.get(1, b"").decode("utf-8", "replace")), _string(halves.get(2, b""))
+            halves = {number: entry[first:last] for number, _, first, last, _ in _split_fields(entry, True)}
+            yield fold_name(halves.get(1, b"").decode("utf-8", "replace")), _decode_string(halves.get(2, b""))
 
 
-def _items(named: Named) -> Named:
+def _find_item_names(named: Named) -> Named:
     """Return the names for the values of a ListValue with these names."""
     return Named(None, inner_scope(named.scope, named.name, False))
 
@@ -282,18 +285,18 @@ def _second_item(data: bytes, found: list[Delimited], named: Named, array: str |
     """Return the names for the second of two values if the first one names it, else None."""
     if len(found) != 2:
         return None
-    first, second = (_string(data[start:end]) for _, _, start, end, _ in found)
+    first, second = (_decode_string(data[start:end]) for _, _, start, end, _ in found)
     if first is None or second is None:
         return None
     return named._replace(name=item_name(first, second.encode("utf-8", "surrogateescape"), array))
 
 
-def _string(value: bytes) -> str | None:
+def _decode_string(value: bytes) -> str | None:
     """Return the string of a Value, or None if it holds another kind."""
     if value[:1] != bytes([_TEXT]):
         return None
     with contextlib.suppress(IndexError, Malformed):
-        return value[_read(value, 1)[1] :].decode("utf-8", "replace")
+        return value[_read_varint(value, 1)[1] :].decode("utf-8", "replace")
     return None
 
 
@@ -304,11 +307,11 @@ def _is_number(value: bytes) -> bool:
 
 def _any_value(field: FieldDescription, type_name: str | None) -> FieldDescription:
     """Describe the payload of an Any: a message of the named type, or bytes if the type is unknown."""
-    known = _shapes(type_name or "")
+    known = _find_shapes(type_name or "")
     return field._replace(message=known[0]) if known else field
 
 
-def _worth(field: FieldDescription | None) -> bool:
+def _may_hold_secret(field: FieldDescription | None) -> bool:
     if field is None:
         return False
     return names_secret(field.message) if field.message is not None else field.text and secret_member(field.name)
@@ -324,23 +327,23 @@ def _is_text(data: bytes) -> bool:
         return False
 
 
-def _delimited(data: bytes, cut: bool) -> list[Delimited]:
+def _split_fields(data: bytes, cut: bool) -> list[Delimited]:
     """Return the length-delimited fields of a message. Raises Malformed if the bytes are not a message."""
     found: list[Delimited] = []
     at, size = 0, len(data)
     while at < size:
         try:
-            tag, at = _read(data, at)
+            tag, at = _read_varint(data, at)
             number, wire = tag >> 3, tag & 7
             if not 0 < number < 1 << 29:
                 raise Malformed
             if wire == 2:
                 head = at
-                length, at = _read(data, at)
+                length, at = _read_varint(data, at)
                 found.append((number, head, at, min(at + length, size), at + length > size))
                 at += length
             elif wire == 0:
-                at = _read(data, at)[1]
+                at = _read_varint(data, at)[1]
             elif wire in (1, 5):
                 at += 8 if wire == 1 else 4
             elif wire not in (3, 4):  # fields of groups are read as fields of the message
@@ -352,7 +355,7 @@ def _delimited(data: bytes, cut: bool) -> list[Delimited]:
     return found
 
 
-def _read(data: bytes, at: int) -> tuple[int, int]:
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     """Return a varint and the offset after it. Raises IndexError at the end, Malformed if it is too long."""
     value = data[at]
     if value < 0x80:
@@ -367,7 +370,7 @@ def _read(data: bytes, at: int) -> tuple[int, int]:
     raise Malformed
 
 
-def varint(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
     """Encode a number as a protobuf varint."""
     data = bytearray()
     while value > 0x7F:

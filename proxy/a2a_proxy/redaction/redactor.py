@@ -23,7 +23,7 @@ from a2a_proxy.redaction.payload import fields_clean
 from a2a_proxy.redaction.policy import DEFAULT, RedactionPolicy
 from a2a_proxy.redaction.policy_scrubber import PolicyScrubber
 from a2a_proxy.redaction.scrubber import Scrubber
-from a2a_proxy.redaction.secret_names import card_names, fold
+from a2a_proxy.redaction.secret_names import card_names, fold_name
 
 _CARD: Final = EventKind.CARD
 _CACHED: Final = 2048
@@ -50,7 +50,7 @@ _MANY: Final = 64
 _SIDES: Final = (("request_headers", "header"), ("response_headers", "response-header"), ("trailers", "trailer"))
 _FAILED: Final = "redaction failed, dropped"
 _UNSIEVED: Final = -1
-"""Result of `Redactor.sieve` that matches no state of the known secrets."""
+"""Result of `Redactor.sieve_frames` that matches no state of the known secrets."""
 
 _V = TypeVar("_V", Frame, Exchange, Connection, Finding, Task, ArtifactState)
 _Artifacts = tuple[ArtifactState, ...]
@@ -86,7 +86,7 @@ class Redactor:
     def __init__(self, key: bytes, policy: RedactionPolicy = DEFAULT) -> None:
         self._enabled = not policy.none
         self._scrub: Scrubber = Scrubber(key) if policy.plain or policy.none else PolicyScrubber(key, policy)
-        self._suspicious = self._scrub.suspicious
+        self._suspicious = self._scrub.may_hold_secret
         self._taught: dict[int, tuple[Headers, Headers]] = {}
         self._heads: dict[Headers, Headers] = {}
         self._clean_texts: set[str] = {""}
@@ -95,10 +95,11 @@ class Redactor:
         """For tasks with many artifacts: the number of changes of the known secrets, the last artifacts seen, and the
         same without secrets."""
 
-    def sieve(self, frames: Sequence[Frame | Finding]) -> int:
+    def sieve_frames(self, frames: Sequence[Frame | Finding]) -> int:
         """Test the payloads of several frames at once for secrets, at half the cost of single tests.
 
-        The result is an argument for `frame`, which then skips its own test unless a secret was learned in between.
+        The result is an argument for `redact_frame`, which then skips its own test unless a secret was learned in the
+        meantime.
         """
         if not self._enabled:
             return _UNSIEVED
@@ -110,7 +111,7 @@ class Redactor:
             return _UNSIEVED
         return _UNSIEVED if suspicious else self._scrub.seen.change_count
 
-    def frame(self, frame: Frame, exchange: Heads | None, sieved: int = _UNSIEVED) -> Frame:
+    def redact_frame(self, frame: Frame, exchange: Heads | None, sieved: int = _UNSIEVED) -> Frame:
         """Return the frame without secrets, the same object if it has none. `exchange` is its unredacted exchange."""
         if not self._enabled:
             return frame
@@ -126,28 +127,28 @@ class Redactor:
             data = frame.payload
             change_count = self._scrub.seen.change_count
             if self._change_count != change_count:
-                self._forget()
+                self._clear_caches()
             clean = self._clean_texts
             if (
                 data
                 and not frame.truncated
                 and fields_clean(frame.schema, data)
                 and (sieved == change_count or not self._suspicious(data))
-                and (frame.framing in clean or self._framing(frame.framing) is frame.framing)
-                and (frame.note in clean or self.text(frame.note) is frame.note)
+                and (frame.framing in clean or self._redact_framing(frame.framing) is frame.framing)
+                and (frame.note in clean or self.redact_text(frame.note) is frame.note)
                 and frame.event is not _CARD
             ):
                 return frame
-            return self._frame(frame)
+            return self._redact_whole_frame(frame)
         except Exception:
-            return _dropped(frame)
+            return _drop_payload(frame)
 
-    def _frame(self, frame: Frame) -> Frame:
+    def _redact_whole_frame(self, frame: Frame) -> Frame:
         if frame.event is _CARD and frame.schema == "json":
             self._learn_card_text(frame.payload)
-        new, paths = self._payload(frame)
+        new, paths = self._redact_payload(frame)
         changes: dict[str, Any] = self._texts_of(frame, _FRAME_TEXTS)
-        if (framing := self._framing(frame.framing)) is not frame.framing:
+        if (framing := self._redact_framing(frame.framing)) is not frame.framing:
             changes["framing"] = framing
         paths += [name for name in changes if name not in paths]
         if new != frame.payload:
@@ -157,19 +158,19 @@ class Redactor:
                 changes["sha256"] = b""
         if not changes:
             return frame
-        return msgspec.structs.replace(frame, **changes, redacted=_union(frame.redacted, paths))
+        return msgspec.structs.replace(frame, **changes, redacted=_merge_paths(frame.redacted, paths))
 
-    def _payload(self, frame: Frame) -> tuple[bytes, list[str]]:
+    def _redact_payload(self, frame: Frame) -> tuple[bytes, list[str]]:
         """Return the payload without secrets, and their paths. Redacts twice if the first pass learned a secret."""
         if not frame.payload:
             return frame.payload, []
         before = self._scrub.seen.change_count
-        clean = payload.redact(self._scrub, frame.schema, frame.payload, cut=frame.truncated)
+        clean = payload.redact_payload(self._scrub, frame.schema, frame.payload, cut=frame.truncated)
         if self._scrub.seen.change_count == before:
             return clean
-        return payload.redact(self._scrub, frame.schema, frame.payload, cut=frame.truncated)
+        return payload.redact_payload(self._scrub, frame.schema, frame.payload, cut=frame.truncated)
 
-    def exchange(self, exchange: Exchange) -> Exchange:
+    def redact_exchange(self, exchange: Exchange) -> Exchange:
         """Return the exchange without secrets in headers, trailers, target, authority and error text."""
         if not self._enabled:
             return exchange
@@ -179,7 +180,7 @@ class Redactor:
             paths = list(changes)
             for side, word in _SIDES:
                 raw: Headers = getattr(exchange, side)
-                clean = self._headers(raw)
+                clean = self._redact_headers(raw)
                 if clean is not raw:
                     changes[side] = clean
                     paths += [
@@ -189,76 +190,79 @@ class Redactor:
                     ]
             if not changes:
                 return exchange
-            return msgspec.structs.replace(exchange, **changes, redacted=_union(exchange.redacted, paths))
+            return msgspec.structs.replace(exchange, **changes, redacted=_merge_paths(exchange.redacted, paths))
         except Exception:
             return msgspec.structs.replace(
                 exchange, request_headers=(), response_headers=(), trailers=(), target="", authority="", error=_FAILED
             )
 
-    def connection(self, connection: Connection) -> Connection:
+    def redact_connection(self, connection: Connection) -> Connection:
         """Return the connection without user info in its addresses and without secrets in the reason for its end."""
-        return self._plain(connection, _CONNECTION_TEXTS)
+        return self._redact_members(connection, _CONNECTION_TEXTS)
 
-    def task(self, task: Task) -> Task:
+    def redact_task(self, task: Task) -> Task:
         """Return the task without secrets; an id that contains a secret gets the same label as in frames."""
         if not self._enabled:
             return task
-        clean, artifacts = self._plain(task, _TASK_TEXTS), task.artifacts
+        clean, artifacts = self._redact_members(task, _TASK_TEXTS), task.artifacts
         if artifacts:
-            found = self._artifacts((task.agent, task.task_id), artifacts)
+            found = self._redact_artifacts((task.agent, task.task_id), artifacts)
             if found != artifacts:
                 return msgspec.structs.replace(clean, artifacts=found)
         return clean
 
-    def _artifacts(self, key: tuple[str, str], artifacts: _Artifacts) -> _Artifacts:
+    def _redact_artifacts(self, key: tuple[str, str], artifacts: _Artifacts) -> _Artifacts:
         """Redact artifacts. If there are many, objects that the previous call returned are not tested again."""
         change_count = self._scrub.seen.change_count
         known = self._artifacts_of.pop(key, None)
         before, clean = known[1:] if known is not None and known[0] == change_count else ((), ())
         found = [
-            was if one is each else self._artifact(each)
+            was if one is each else self._redact_artifact(each)
             for one, was, each in zip(before, clean, artifacts, strict=False)
         ]
-        made = (*found, *map(self._artifact, artifacts[len(before) :]))
+        made = (*found, *map(self._redact_artifact, artifacts[len(before) :]))
         if len(artifacts) > _MANY:
             self._artifacts_of[key] = (change_count, artifacts, made)
             if len(self._artifacts_of) > _MANY:
                 del self._artifacts_of[next(iter(self._artifacts_of))]
         return made
 
-    def _artifact(self, artifact: ArtifactState) -> ArtifactState:
-        return self._plain(artifact, _ARTIFACT_TEXTS)
+    def _redact_artifact(self, artifact: ArtifactState) -> ArtifactState:
+        return self._redact_members(artifact, _ARTIFACT_TEXTS)
 
-    def finding(self, finding: Finding) -> Finding:
+    def redact_finding(self, finding: Finding) -> Finding:
         """Return the finding without secrets in summary and evidence; evidence with a secret's name is a secret."""
         if not self._enabled:
             return finding
-        finding = self._plain(finding, _FINDING_TEXTS)
+        finding = self._redact_members(finding, _FINDING_TEXTS)
         try:
-            evidence = {self.text(name): self._named(name, value) for name, value in finding.evidence.items()}
+            evidence = {
+                self.redact_text(name): self._redact_named_value(name, value)
+                for name, value in finding.evidence.items()
+            }
         except Exception:
             evidence = {"note": _FAILED}
         return finding if evidence == finding.evidence else msgspec.structs.replace(finding, evidence=evidence)
 
-    def text(self, text: str) -> str:
+    def redact_text(self, text: str) -> str:
         """Return a text without secrets: an error, a command line, a console line. The same object if it has none."""
         if not self._enabled:
             return text
         if self._change_count != self._scrub.seen.change_count or len(self._clean_texts) >= _CACHED:
-            self._forget()
+            self._clear_caches()
         if text in self._clean_texts:
             return text
         try:
-            return self._text(text)
+            return self._scrub_text(text)
         except Exception:
             return _FAILED
 
-    def command(self, words: Sequence[str]) -> tuple[str, ...]:
+    def redact_command(self, words: Sequence[str]) -> tuple[str, ...]:
         """Return the words of a command line without secrets. A secret may be the word after its flag."""
         clean: list[str] = []
         for before, word in zip(("", *words), words, strict=False):
             flag = before[2:] if before.startswith("--") and "=" not in before else ""
-            clean.append(self._named(flag, word) if self._enabled and flag else self.text(word))
+            clean.append(self._redact_named_value(flag, word) if self._enabled and flag else self.redact_text(word))
         return tuple(clean)
 
     def learn_card(self, card: dict[str, Any]) -> None:
@@ -267,9 +271,9 @@ class Redactor:
         if new:
             self._scrub.learn_names(new)
 
-    def label(self, secret: bytes) -> bytes:
+    def make_label(self, secret: bytes) -> bytes:
         """Return the label of a secret, as bytes."""
-        return self._scrub.label(secret)
+        return self._scrub.make_label(secret)
 
     def save(self) -> dict[str, Any]:
         """Return the known names and secrets as plain values: only for the 0600 snapshot, never for a recording."""
@@ -280,7 +284,7 @@ class Redactor:
         self._scrub.learn_names(set(saved["names"]))
         self._scrub.seen.restore(saved["seen"])
 
-    def _plain(self, value: _V, names: tuple[str, ...]) -> _V:
+    def _redact_members(self, value: _V, names: tuple[str, ...]) -> _V:
         if not self._enabled:
             return value
         changes = self._texts_of(value, names)
@@ -288,72 +292,72 @@ class Redactor:
 
     def _texts_of(self, value: object, names: tuple[str, ...]) -> dict[str, Any]:
         if self._change_count != self._scrub.seen.change_count:
-            self._forget()
+            self._clear_caches()
         changes = {}
         for name in names:
             old: str = getattr(value, name)
-            if old not in self._clean_texts and (new := self.text(old)) is not old:
+            if old not in self._clean_texts and (new := self.redact_text(old)) is not old:
                 changes[name] = new
         return changes
 
-    def _framing(self, text: str) -> str:
+    def _redact_framing(self, text: str) -> str:
         """Redact the text around a payload, a header block (stdio) by field. Returns the same object if it is clean."""
         if "\n\0" not in text or not self._enabled:
-            return self.text(text)
-        lines = [self._field(line) for line in text.split("\n")]
-        clean = self.text("\n".join(lines))
+            return self.redact_text(text)
+        lines = [self._redact_field(line) for line in text.split("\n")]
+        clean = self.redact_text("\n".join(lines))
         if clean != text:
             return clean
         self._clean_texts.add(text)
         return text
 
-    def _field(self, line: str) -> str:
+    def _redact_field(self, line: str) -> str:
         name, colon, value = line.partition(":")
         raw = value.strip()
         if not colon or not raw:
             return line
         data = raw.encode("latin-1", "replace")
-        clean = payload.header(self._scrub, name.strip().encode("latin-1", "replace"), data)
+        clean = payload.redact_header(self._scrub, name.strip().encode("latin-1", "replace"), data)
         return line if clean == data else name + colon + value.replace(raw, clean.decode("latin-1"))
 
-    def _text(self, text: str) -> str:
+    def _scrub_text(self, text: str) -> str:
         data = text.encode("utf-8", "surrogatepass")
-        clean = self._scrub.column(data) or self._scrub.text(data)
+        clean = self._scrub.redact_column(data) or self._scrub.redact_text(data)
         if clean == data:
             self._clean_texts.add(text)
             return text
         return clean.decode("utf-8", "surrogatepass")
 
-    def _forget(self) -> None:
+    def _clear_caches(self) -> None:
         """Clear the caches, because clean texts may contain a secret that became known since."""
         self._clean_texts = {""}
         self._heads = {}
         self._change_count = self._scrub.seen.change_count
 
-    def _named(self, name: str, value: str) -> str:
+    def _redact_named_value(self, name: str, value: str) -> str:
         if self._scrub.names_secret(name):
-            new = self._scrub.known(fold(name), value.encode("utf-8", "surrogatepass"))
+            new = self._scrub.redact_named_value(fold_name(name), value.encode("utf-8", "surrogatepass"))
             return value if new is None else new.decode("utf-8", "replace")
-        return self.text(value)
+        return self.redact_text(value)
 
     def _learn_exchange(self, exchange: Heads) -> None:
         """Learn the secrets of the heads before the body, which may repeat them."""
         if len(self._taught) >= _CACHED:
             del self._taught[next(iter(self._taught))]
         self._taught[exchange.id] = (exchange.request_headers, exchange.response_headers)
-        self._headers(exchange.request_headers)
-        self._headers(exchange.response_headers)
-        self.text(exchange.target)
+        self._redact_headers(exchange.request_headers)
+        self._redact_headers(exchange.response_headers)
+        self.redact_text(exchange.target)
 
-    def _headers(self, raw: Headers) -> Headers:
+    def _redact_headers(self, raw: Headers) -> Headers:
         """Return the fields without secrets. Redacts twice if it learned one: an echo may precede its secret."""
         clean: Headers | None = None
         for _ in range(2):
             if self._change_count != self._scrub.seen.change_count or len(self._heads) >= _CACHED:
-                self._forget()
+                self._clear_caches()
             clean = self._heads.get(raw)
             if clean is None:
-                clean = tuple((name, payload.header(self._scrub, name, value)) for name, value in raw)
+                clean = tuple((name, payload.redact_header(self._scrub, name, value)) for name, value in raw)
                 self._heads[raw] = clean
             if self._change_count == self._scrub.seen.change_count:
                 break
@@ -369,12 +373,18 @@ class Redactor:
                 self.learn_card(part)
 
 
-def _union(old: tuple[str, ...], new: list[str]) -> tuple[str, ...]:
+def _merge_paths(old: tuple[str, ...], new: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*old, *new)))
 
 
-def _dropped(frame: Frame) -> Frame:
+def _drop_payload(frame: Frame) -> Frame:
     """Return the frame without payload: a gap in the recording is better than a secret."""
     return msgspec.structs.replace(
-        frame, payload=b"", sha256=b"", framing="", rpc_id="", note=_FAILED, redacted=_union(frame.redacted, ["$"])
+        frame,
+        payload=b"",
+        sha256=b"",
+        framing="",
+        rpc_id="",
+        note=_FAILED,
+        redacted=_merge_paths(frame.redacted, ["$"]),
     )

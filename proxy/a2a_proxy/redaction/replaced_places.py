@@ -27,6 +27,6 @@ class ReplacedPlaces:
         self._room -= len(path)
         self._paths[path if self._room >= 0 else EVERYWHERE] = None
 
-    def paths(self) -> list[str]:
+    def list_paths(self) -> list[str]:
         """Return all paths."""
         return list(self._paths)

@@ -17,7 +17,7 @@ from a2a_proxy.redaction.policy import RedactionPolicy
 from a2a_proxy.redaction.policy_scrubber import PROTOCOL_HEADERS, PolicyScrubber
 from a2a_proxy.redaction.redactor import Redactor
 from a2a_proxy.redaction.scrubber import plain_name
-from a2a_proxy.redaction.secret_names import fold
+from a2a_proxy.redaction.secret_names import fold_name
 from a2a_proxy.redaction.secret_patterns import Edit
 
 _KEY: Final = b"key of labels that are not shown"
@@ -56,62 +56,62 @@ class ScanningRedactor(Redactor):
     def __init__(self, policy: RedactionPolicy, *, random: bool = True) -> None:
         super().__init__(_KEY, policy)
         self._heard = self._scrub = _Listener(_KEY, policy, random=random)
-        self._suspicious = self._scrub.suspicious
+        self._suspicious = self._scrub.may_hold_secret
 
     def in_frame(self, frame: Frame, exchange: Exchange | None) -> list[Sight]:
         """Return the secrets of a frame."""
-        self._begin()
-        clean = self.frame(frame, exchange)
+        self._begin_scan()
+        clean = self.redact_frame(frame, exchange)
         if clean is frame:
             return []
-        found = self._heard.at([path for path in clean.redacted if path not in frame.redacted], clean.payload)
-        return found + self._columns(frame, clean, ("payload", "redacted", "sha256"))
+        found = self._heard.find_sights([path for path in clean.redacted if path not in frame.redacted], clean.payload)
+        return found + self._compare_columns(frame, clean, ("payload", "redacted", "sha256"))
 
     def in_exchange(self, exchange: Exchange) -> list[Sight]:
         """Return the secrets in the heads and texts of an exchange."""
-        self._begin()
-        clean = self.exchange(exchange)
+        self._begin_scan()
+        clean = self.redact_exchange(exchange)
         if clean is exchange:
             return []
-        found = self._columns(exchange, clean, ("redacted", "request_headers", "response_headers", "trailers"))
+        found = self._compare_columns(exchange, clean, ("redacted", "request_headers", "response_headers", "trailers"))
         sides = (("request_headers", "header"), ("response_headers", "response-header"), ("trailers", "trailer"))
         for side, word in sides:
             for (name, _), (_, new) in zip(getattr(exchange, side), getattr(clean, side), strict=True):
                 where = f"{word}:{name.decode('latin-1').lower()}"
-                found += self._heard.within(where, new)
+                found += self._heard.find_sights_within(where, new)
         return found
 
     def in_value(self, value: msgspec.Struct) -> list[Sight]:
         """Return the secrets of a connection, a task or a finding."""
-        self._begin()
-        look: Any = getattr(self, type(value).__name__.lower())
-        return self._columns(value, look(value), ())
+        self._begin_scan()
+        redact: Any = getattr(self, f"redact_{type(value).__name__.lower()}")
+        return self._compare_columns(value, redact(value), ())
 
     def in_texts(self, where: str, texts: Iterable[str]) -> list[Sight]:
         """Return the secrets in related texts, such as the words of a command line, which may follow their flags."""
-        self._begin()
-        clean = (text.encode("utf-8", "surrogatepass") for text in self.command(tuple(texts)))  # names of files
-        return [sight for text in clean for sight in self._heard.within(where, text)]
+        self._begin_scan()
+        clean = (text.encode("utf-8", "surrogatepass") for text in self.redact_command(tuple(texts)))  # names of files
+        return [sight for text in clean for sight in self._heard.find_sights_within(where, text)]
 
     def in_json(self, value: Any) -> list[Sight]:
         """Return the secrets of any JSON value, such as a line of a cassette."""
-        self._begin()
+        self._begin_scan()
         data = msgspec.json.encode(value)
         frame = Frame(0, 0, 0, 0, 0, 0, 0, 0, 0, data, len(data), schema="json")  # type: ignore[arg-type]
-        clean = self._frame(frame)
-        return self._heard.at(list(clean.redacted), clean.payload)
+        clean = self._redact_whole_frame(frame)
+        return self._heard.find_sights(list(clean.redacted), clean.payload)
 
-    def _begin(self) -> None:
-        self._forget()
+    def _begin_scan(self) -> None:
+        self._clear_caches()
         self._taught.clear()
-        self._heard.begin()
+        self._heard.forget_secrets()
 
-    def _columns(self, old: msgspec.Struct, new: msgspec.Struct, apart: tuple[str, ...]) -> list[Sight]:
+    def _compare_columns(self, old: msgspec.Struct, new: msgspec.Struct, apart: tuple[str, ...]) -> list[Sight]:
         """Return the secrets replaced in all fields except those in `apart`."""
         found: list[Sight] = []
         for name in old.__struct_fields__:
             if name not in apart and (now := getattr(new, name)) != getattr(old, name):
-                found += self._heard.within(name, repr(now).encode())
+                found += self._heard.find_sights_within(name, repr(now).encode())
         return found
 
 
@@ -129,64 +129,64 @@ class _Listener(PolicyScrubber):
         self._named = False
         """Whether random words in the current value are not secrets, because of its name."""
 
-    def begin(self) -> None:
+    def forget_secrets(self) -> None:
         """Forget the secrets of the previous value."""
         self._asked, self._groups = [], []
 
-    def at(self, paths: list[str], clean: bytes) -> list[Sight]:
+    def find_sights(self, paths: list[str], clean: bytes) -> list[Sight]:
         """Return the secrets of a payload, each with the path of its string; `clean` is the redacted payload."""
         if len(paths) == len(self._groups):
             pairs = [(path, secret) for path, group in zip(paths, self._groups, strict=True) for secret in group]
         else:  # some strings were redacted twice, or kept
             pairs = [(paths[0] if len(paths) == 1 else "$", secret) for secret in dict.fromkeys(self._asked)]
         told = [pair for pair in dict.fromkeys(pairs) if self._label_of(pair[1]) in clean or b"-bin" in clean]
-        return [self._sight(*pair) for pair in told]
+        return [self._make_sight(*pair) for pair in told]
 
-    def within(self, where: str, clean: bytes) -> list[Sight]:
+    def find_sights_within(self, where: str, clean: bytes) -> list[Sight]:
         """Return the secrets whose labels are in the redacted value `clean`."""
-        return [self._sight(where, each) for each in dict.fromkeys(self._asked) if self._label_of(each) in clean]
+        return [self._make_sight(where, each) for each in dict.fromkeys(self._asked) if self._label_of(each) in clean]
 
-    def _sight(self, where: str, secret: bytes) -> Sight:
+    def _make_sight(self, where: str, secret: bytes) -> Sight:
         return Sight(where, secret, self._clues.get(secret, Clue.REPEATED))
 
     def _label_of(self, secret: bytes) -> bytes:
-        return super().label(secret)
+        return super().make_label(secret)
 
-    def label(self, secret: bytes) -> bytes:
+    def make_label(self, secret: bytes) -> bytes:
         """Return the label of a secret, and remember the secret."""
         self._asked.append(secret)
-        return super().label(secret)
+        return super().make_label(secret)
 
-    def known(self, folded: str, value: bytes) -> bytes | None:
-        """Redact like `Scrubber.known`; the clue is the name."""
+    def redact_named_value(self, folded: str, value: bytes) -> bytes | None:
+        """Redact like `Scrubber.redact_named_value`; the clue is the name."""
         before = len(self._asked)
-        new = super().known(folded, value)
+        new = super().redact_named_value(folded, value)
         for secret in self._asked[before:]:
             self._clues[secret] = Clue.NAME
         return new
 
-    def hide(self, value: bytes) -> bytes:
-        """Redact like `PolicyScrubber.hide`; the clue is the name."""
+    def hide_value(self, value: bytes) -> bytes:
+        """Redact like `PolicyScrubber.hide_value`; the clue is the name."""
         self._clues[value] = Clue.NAME
         self._groups.append([value])
-        return super().hide(value)
+        return super().hide_value(value)
 
-    def header(self, name: bytes, value: bytes) -> bytes:
-        """Redact like `PolicyScrubber.header`; the name decides whether random words count."""
+    def redact_header(self, name: bytes, value: bytes) -> bytes:
+        """Redact like `PolicyScrubber.redact_header`; the name decides whether random words count."""
         plain = plain_name(name)
         self._named = PROTOCOL_HEADERS.fullmatch(plain) is not None or _UNNAMED.fullmatch(plain) is not None
         try:
-            return super().header(name, value)
+            return super().redact_header(name, value)
         finally:
             self._named = False
 
-    def string(self, value: bytes, name: str | None, cut: bool, depth: int = 0) -> bytes | None:
-        """Redact like `PolicyScrubber.string`, and note the secrets of the string."""
+    def redact_string(self, value: bytes, name: str | None, cut: bool, depth: int = 0) -> bytes | None:
+        """Redact like `PolicyScrubber.redact_string`, and note the secrets of the string."""
         before, outside = len(self._asked), self._named
         self._deep += 1
-        self._named = outside or (name is not None and _UNNAMED.fullmatch(fold(name)) is not None)
+        self._named = outside or (name is not None and _UNNAMED.fullmatch(fold_name(name)) is not None)
         try:
-            new = super().string(value, name, cut, depth)
+            new = super().redact_string(value, name, cut, depth)
         finally:
             self._named = outside
             self._deep -= 1
@@ -194,24 +194,26 @@ class _Listener(PolicyScrubber):
             self._groups.append(self._asked[before:])
         return new
 
-    def text(self, data: bytes, *, cut: bool = False) -> bytes:
-        """Redact like `Scrubber.text`, and note the secrets of the text."""
+    def redact_text(self, data: bytes, *, cut: bool = False) -> bytes:
+        """Redact like `Scrubber.redact_text`, and note the secrets of the text."""
         before = len(self._asked)
-        new = super().text(data, cut=cut)
+        new = super().redact_text(data, cut=cut)
         if new != data and not self._deep:
             self._groups.append(self._asked[before:])
         return new
 
-    def edits(self, data: bytes, *, cut: bool) -> list[Edit]:
-        """Return the edits of `PolicyScrubber.edits` and the random words."""
-        found = super().edits(data, cut=cut)
+    def find_edits(self, data: bytes, *, cut: bool) -> list[Edit]:
+        """Return the edits of `PolicyScrubber.find_edits` and the random words."""
+        found = super().find_edits(data, cut=cut)
         for edit in found:
             self._clues.setdefault(edit.secret, Clue.LOOK)
         if self._random and not self._named:
             for start, end in random_words(data):
                 word = data[start:end]
                 if not (
-                    is_label(word) or self.spares(word) or any(each.start < end and start < each.end for each in found)
+                    is_label(word)
+                    or self.keeps_value(word)
+                    or any(each.start < end and start < each.end for each in found)
                 ):
                     self._clues.setdefault(word, Clue.RANDOM)
                     found.append(Edit(start, end, word, False))

@@ -12,7 +12,7 @@ from a2a_proxy.redaction.secret_names import (
     LIST,
     OBJECT,
     PROTOCOL,
-    fold,
+    fold_name,
     member_kind,
     pair_name,
 )
@@ -82,7 +82,7 @@ def judged_name(scope: Scope, name: str | None) -> str | None:
         return None if scope.protocol and member_kind(name) & PROTOCOL else name
     if member_kind(name) & OBJECT:
         return name
-    return None if fold(name) in _OWN else scope.secret
+    return None if fold_name(name) in _OWN else scope.secret
 
 
 @lru_cache(maxsize=4096)
@@ -92,7 +92,7 @@ def inner_scope(scope: Scope, name: str | None, is_object: bool) -> Scope:
     secret = scope.secret if scope.secret is not None and member_kind(scope.secret) & flag else None
     if name is None:
         return Scope(secret, scope.chosen and is_object, scope.protocol)
-    folded = fold(name)
+    folded = fold_name(name)
     if folded in _OWN:
         secret = None
     elif not scope.chosen and member_kind(name) & flag:
@@ -139,8 +139,8 @@ def item_name(first: str, second: bytes, array: str | None) -> str | None:
     name = pair_name(first) if _NAME.fullmatch(first) else None
     if name is None or second.lower() in AUTH_SCHEMES or pair_name(second.decode("utf-8", "replace")) is not None:
         return None
-    if fold(first) in _HEADERS:
+    if fold_name(first) in _HEADERS:
         return name
-    if array is not None and (fold(array) in _NAME_LISTS or not looks_random(second)):
+    if array is not None and (fold_name(array) in _NAME_LISTS or not looks_random(second)):
         return None
     return None if second.isalpha() and len(second) < _WORD else name

@@ -9,9 +9,16 @@ import re
 
 from a2a_proxy.redaction import json_walk, secret_patterns
 from a2a_proxy.redaction.known_secrets import KnownSecrets
-from a2a_proxy.redaction.labels import is_label, label
+from a2a_proxy.redaction.labels import is_label, make_label
 from a2a_proxy.redaction.scope import INNER
-from a2a_proxy.redaction.secret_names import fold, hides_text, is_learned, member_kind, secret_header, secret_member
+from a2a_proxy.redaction.secret_names import (
+    fold_name,
+    hides_text,
+    is_learned,
+    member_kind,
+    secret_header,
+    secret_member,
+)
 
 _MAX_NESTING = 4
 """Levels of JSON in strings of JSON. Deeper levels are treated as text."""
@@ -37,13 +44,13 @@ class Scrubber:
         self.names |= folded
         self.seen.change_count += 1
 
-    def label(self, secret: bytes) -> bytes:
+    def make_label(self, secret: bytes) -> bytes:
         """Return the label of a secret, as bytes."""
-        return label(self._key, secret).encode()
+        return make_label(self._key, secret).encode()
 
-    def suspicious(self, data: bytes) -> bool:
+    def may_hold_secret(self, data: bytes) -> bool:
         """Whether the data may contain secrets: the sieve of the hot path. No false negatives, some false positives."""
-        if secret_patterns.suspicious(data) or self.seen.hit(data):
+        if secret_patterns.may_hold_secret(data) or self.seen.may_contain_secret(data):
             return True
         return bool(self.names) and self._has_learned(data)
 
@@ -51,93 +58,95 @@ class Scrubber:
         plain = data.lower().translate(None, b"_-. ")
         return any(name.encode() in plain for name in self.names)
 
-    def learn(self, secret: bytes) -> None:
+    def learn_secret(self, secret: bytes) -> None:
         """Remember a secret from a known place; of Basic credentials, the password too."""
         self.seen.add(secret)
         password = secret_patterns.basic_secret(secret)
         if password is not None:
             self.seen.add(password)
 
-    def hide(self, value: bytes) -> bytes:
+    def hide_value(self, value: bytes) -> bytes:
         """Return the label of a value at a `hidden` place."""
-        return self.label(value)
+        return self.make_label(value)
 
-    def column(self, data: bytes) -> bytes | None:  # noqa: ARG002 - a subclass uses it
+    def redact_column(self, data: bytes) -> bytes | None:  # noqa: ARG002 - a subclass uses it
         """Return the label of the text of a column, or None if it stays."""
         return None
 
-    def spares(self, secret: bytes) -> bool:  # noqa: ARG002 - a subclass uses it
+    def keeps_value(self, secret: bytes) -> bool:  # noqa: ARG002 - a subclass uses it
         """Whether a policy keeps this secret."""
         return False
 
     def names_secret(self, name: str) -> bool:
         """Whether a member or header of that name holds a secret, by its name or by an agent card."""
-        return secret_header(name) or secret_member(name) or fold(name) in self.names
+        return secret_header(name) or secret_member(name) or fold_name(name) in self.names
 
-    def known(self, folded: str, value: bytes) -> bytes | None:
+    def redact_named_value(self, folded: str, value: bytes) -> bytes | None:
         """Return the value of a secret name with its secrets replaced, or None if it stays."""
         new, done = b"", 0
         for start, end in secret_patterns.value_spans(folded, value):
             secret = value[start:end]
-            if is_label(secret) or self.spares(secret):
+            if is_label(secret) or self.keeps_value(secret):
                 continue
             if is_learned(folded):
-                self.learn(secret)
-            new += value[done:start] + self.label(secret)
+                self.learn_secret(secret)
+            new += value[done:start] + self.make_label(secret)
             done = end
         return new + value[done:] if done else None
 
-    def header(self, name: bytes, value: bytes) -> bytes:
+    def redact_header(self, name: bytes, value: bytes) -> bytes:
         """Return a header or metadata value without secrets."""
         if self.holds_secret(name):
-            new = self.known(plain_name(name), value)
+            new = self.redact_named_value(plain_name(name), value)
             value = value if new is None else new
-        return self.text(value)
+        return self.redact_text(value)
 
     def holds_secret(self, name: bytes) -> bool:
         """Whether a header field of that name holds a secret, by its name or by an agent card."""
         return secret_header(name.decode("latin-1")) or plain_name(name) in self.names
 
-    def string(self, value: bytes, name: str | None, cut: bool, depth: int = 0) -> bytes | None:
+    def redact_string(self, value: bytes, name: str | None, cut: bool, depth: int = 0) -> bytes | None:
         """Return the replacement of a decoded string with that name, or None if it stays."""
         if not value:
             return None
-        if name is not None and (hides_text(member_kind(name), value) or fold(name) in self.names):
-            return self.known(fold(name), value)
+        if name is not None and (hides_text(member_kind(name), value) or fold_name(name) in self.names):
+            return self.redact_named_value(fold_name(name), value)
         if len(value) < self.shortest and not cut:
             return None
-        if not cut and not self.suspicious(value):
+        if not cut and not self.may_hold_secret(value):
             return None
-        if value[0] in b"{[" and depth < _MAX_NESTING and json_walk.valid(value):
-            new = json_walk.walk(value, lambda inner, key, end: self.string(inner, key, end, depth + 1), scope=INNER)[0]
+        if value[0] in b"{[" and depth < _MAX_NESTING and json_walk.is_valid_json(value):
+            new = json_walk.redact_json(
+                value, lambda inner, key, end: self.redact_string(inner, key, end, depth + 1), scope=INNER
+            )[0]
         else:
-            new = self.text(value, cut=cut)
+            new = self.redact_text(value, cut=cut)
         return None if new == value else new
 
-    def text(self, data: bytes, *, cut: bool = False) -> bytes:
+    def redact_text(self, data: bytes, *, cut: bool = False) -> bytes:
         """Return text without secrets. `cut`: its end is missing, so the beginning of a secret counts as one."""
-        if not cut and not self.suspicious(data):
+        if not cut and not self.may_hold_secret(data):
             return data
-        edits = self.edits(data, cut=cut)
+        edits = self.find_edits(data, cut=cut)
         for edit in edits:
             if edit.known:
-                self.learn(edit.secret)
-        edits += [secret_patterns.Edit(*hit, False) for hit in self.seen.find(data)]
-        if cut and (tail := self.seen.tail(data)):
+                self.learn_secret(edit.secret)
+        edits += [secret_patterns.Edit(*hit, False) for hit in self.seen.find_secrets(data)]
+        if cut and (tail := self.seen.find_cut_secret(data)):
             edits.append(secret_patterns.Edit(*tail, False))
-        return self._apply(data, edits)
+        return self._apply_edits(data, edits)
 
-    def edits(self, data: bytes, *, cut: bool) -> list[secret_patterns.Edit]:
+    def find_edits(self, data: bytes, *, cut: bool) -> list[secret_patterns.Edit]:
         """Return the edits for the secrets in a text, except secrets known from elsewhere."""
-        return secret_patterns.find(data, self.names, cut=cut)
+        return secret_patterns.find_secrets(data, self.names, cut=cut)
 
-    def _apply(self, data: bytes, edits: list[secret_patterns.Edit]) -> bytes:
+    def _apply_edits(self, data: bytes, edits: list[secret_patterns.Edit]) -> bytes:
         """Apply all edits at once. The union of overlapping edits gets the label of the first one."""
         pieces: list[bytes] = []
         done = 0
         for edit in sorted(edits, key=lambda edit: (edit.start, -edit.end)):
             if edit.start >= done:
-                pieces += (data[done : edit.start], self.label(edit.secret))
+                pieces += (data[done : edit.start], self.make_label(edit.secret))
             done = max(done, edit.end)
         pieces.append(data[done:])
         return b"".join(pieces)
@@ -145,4 +154,4 @@ class Scrubber:
 
 def plain_name(name: bytes) -> str:
     """Return the folded name of a header field, without the `-bin` of gRPC."""
-    return fold(name.decode("latin-1").lower().removesuffix("-bin"))
+    return fold_name(name.decode("latin-1").lower().removesuffix("-bin"))

@@ -153,7 +153,7 @@ _ENVIRONMENT_END: Final = re.compile(r"\w+_(?:PW|PASS|PWD)|PW|PASS|SSHPASS")
 _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 
-def fold(name: str) -> str:
+def fold_name(name: str) -> str:
     """Return the name without case and separators: `API-Key`, `api_key` and `apiKey` are the same."""
     return name.translate(_SEPARATORS).lower()
 
@@ -161,7 +161,7 @@ def fold(name: str) -> str:
 @lru_cache(maxsize=4096)
 def member_kind(name: str) -> int:
     """Return flags (`TEXT`, ...) for the secret values of a member, Struct key or field of that name; 0 for none."""
-    folded = fold(name)
+    folded = fold_name(name)
     if (kind := _WHOLE.get(folded)) is not None:
         return kind
     stem = folded.removesuffix("value")
@@ -216,7 +216,7 @@ def is_secret_variable(name: str) -> bool:
 @lru_cache(maxsize=4096)
 def credential_header(name: str) -> bool:
     """Whether a header or metadata field of that name holds credentials that identify the client in each call."""
-    folded = fold(name.lower().removesuffix("-bin"))
+    folded = fold_name(name.lower().removesuffix("-bin"))
     return folded.endswith(_HEADER_END) and folded not in _INNOCENT_HEADERS and not folded.endswith(_INNOCENT_END)
 
 
@@ -225,7 +225,7 @@ def secret_header(name: str) -> bool:
     """Whether a header or metadata field of that name holds a secret; gRPC's `-bin` form counts as the plain one."""
     if credential_header(name):
         return True
-    folded = fold(name.lower().removesuffix("-bin"))
+    folded = fold_name(name.lower().removesuffix("-bin"))
     return folded in _HEADERS or (
         folded.endswith(_PROOF_END) and folded not in _PROOF_END and "ratelimit" not in folded
     )
@@ -234,7 +234,7 @@ def secret_header(name: str) -> bool:
 @lru_cache(maxsize=4096)
 def parameter_kind(name: str) -> int:
     """Return the flags of `member_kind` for a query parameter or form field."""
-    return TEXT if fold(name) in _PARAMETERS else member_kind(name)
+    return TEXT if fold_name(name) in _PARAMETERS else member_kind(name)
 
 
 def secret_parameter(name: str) -> bool:
@@ -255,25 +255,25 @@ def card_names(card: dict[str, Any]) -> set[str]:
     """
     found: set[str] = set()
     for member in ("securitySchemes", "security_schemes", "authentication"):
-        _collect(card.get(member), found, 8)
+        _collect_names(card.get(member), found, 8)
     return {name for name in found if len(name) > 1 and name not in _CLEAR}
 
 
-def _collect(value: Any, found: set[str], depth: int) -> None:
+def _collect_names(value: Any, found: set[str], depth: int) -> None:
     if depth == 0:
         return
     if isinstance(value, dict):
         name = value.get("name")
         if isinstance(name, str) and ("in" in value or "location" in value):
-            found.add(fold(name))
+            found.add(fold_name(name))
         for inner in value.values():
-            _collect(inner, found, depth - 1)
+            _collect_names(inner, found, depth - 1)
     elif isinstance(value, list):
         for inner in value:
-            _collect(inner, found, depth - 1)
+            _collect_names(inner, found, depth - 1)
 
 
-def listed() -> dict[str, Collection[str]]:
+def list_names_by_use() -> dict[str, Collection[str]]:
     """Return all folded names of this module by use. The manual lists them."""
     return {
         "Members, fields, flags and parameters": [name for name in _WHOLE if not _WHOLE[name] & SHORT],

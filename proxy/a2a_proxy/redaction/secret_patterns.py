@@ -1,6 +1,6 @@
 """Search for secrets in free text of any format, by their form and by the words around them.
 
-`suspicious` is a fast test; `find` is only worth its cost for the few payloads that may contain a secret.
+`may_hold_secret` is a fast test; `find_secrets` is only worth its cost for the few payloads that may contain a secret.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Collection
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from a2a_proxy.redaction.key_formats import FOLDED, beginnings, compiled, sieves
+from a2a_proxy.redaction.key_formats import FOLDED, compile_beginnings, compile_formats, make_sieves
 from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.redaction.secret_names import (
     NUMBER,
     TEXT,
-    fold,
+    fold_name,
     hides_text,
     is_learned,
     is_secret_variable,
@@ -87,10 +87,10 @@ _IONS = (
     rf"(?<=[src][st]ion)(?:(?<=session)(?:[\s_\-]?id)?{_THEN}|(?<=assertion){_THEN}|"
     rf"(?<=connection)[\s_\-]?string{_THEN})"
 )
-_KEYS = sieves()
+_KEYS = make_sieves()
 
 
-def _compiled(start: str, alternatives: list[str]) -> re.Pattern[bytes]:
+def _compile_alternatives(start: str, alternatives: list[str]) -> re.Pattern[bytes]:
     """Return a pattern of `start` and one of the alternatives, grouped by their first character if it is a literal."""
     by_first: dict[str, list[str]] = {}
     for each in alternatives:
@@ -102,12 +102,12 @@ def _compiled(start: str, alternatives: list[str]) -> re.Pattern[bytes]:
     return re.compile(f"{start}(?:{'|'.join((*groups, *slow))})".encode())
 
 
-_CAPITAL = _compiled("A", _KEYS.pop("A")).search
+_CAPITAL = _compile_alternatives("A", _KEYS.pop("A")).search
 _KEN, _CRET, _EARER, _PASS, _EYJ, _AUTH, _ESCAPED = (
-    _compiled(start, [*_KEYS.pop(start, ()), *words]).search for start, words in _WORDS.items()
+    _compile_alternatives(start, [*_KEYS.pop(start, ()), *words]).search for start, words in _WORDS.items()
 )
-_PREFIXED, _GL = (_compiled(start, _KEYS.pop(start)).search for start in ("_", "gl"))
-assert not _KEYS, "a key that no search of `suspicious` finds"
+_PREFIXED, _GL = (_compile_alternatives(start, _KEYS.pop(start)).search for start in ("_", "gl"))
+assert not _KEYS, "a key that no search of `may_hold_secret` finds"
 _ION = re.compile(f"ion{_IONS}".encode())
 _OWN_SESSION = re.compile(
     rb"\{(?<![^\n]\{)(?<![^}]\n\{)[^{}\[\]]*\"(?:params|result)\"\s*:\s*\{[^{}\[\]]*\"session_?id\"\s*:"
@@ -115,8 +115,8 @@ _OWN_SESSION = re.compile(
 """Tasks of A2A 0.1 with their `sessionId`, which stays (`scope.judged_name`)."""
 
 
-def suspicious(data: bytes, *, encoded: bool = True) -> bool:
-    """Whether `find`, or a walk by names, could find a secret. No false negatives; false positives are possible.
+def may_hold_secret(data: bytes, *, encoded: bool = True) -> bool:
+    """Whether `find_secrets`, or a walk by names, could find a secret. No false negatives, some false positives.
 
     `encoded`: percent-encoded secrets count too.
     """
@@ -136,7 +136,9 @@ def suspicious(data: bytes, *, encoded: bool = True) -> bool:
         or (b"_" in folded and _PREFIXED(folded))
         or (b"A" in data and _CAPITAL(data))
         or (b"@" in data and _USER_INFO.search(data))
-        or (encoded and b"%" in data and _ESCAPE.search(data) and suspicious(unquote_to_bytes(data), encoded=False))
+        or (
+            encoded and b"%" in data and _ESCAPE.search(data) and may_hold_secret(unquote_to_bytes(data), encoded=False)
+        )
     )
 
 
@@ -192,7 +194,7 @@ _CODE = re.compile(
 )
 _SCHEME = re.compile(rb"(?i)\b(bearer|basic)(?:\s|%20|\+)+([A-Za-z0-9\-._~+/=%]+)")
 _JWT = re.compile(rb"(?<![A-Za-z0-9_\-])(eyJ[A-Za-z0-9_\-]{5,}\.[A-Za-z0-9_\-]*(?:\.[A-Za-z0-9_\-]*){0,3})")
-_SHAPES = compiled()
+_SHAPES = compile_formats()
 _USER_INFO = re.compile(rb"://([^/\s\"'<>@?#\\]+(?:@[^/\s\"'<>@?#\\]+)*)@")
 _PEM = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----(.+?)(?:-----END|\Z)", re.S)
 _PART = re.compile(rb"(?i:form-data);[^\r\n]{0,200}?\bname=\"?([\w.\-\[\]]{1,96})(?![\w.\-\[\]])")
@@ -200,7 +202,7 @@ _BLANK = re.compile(rb"\n\r?\n")
 _PART_HEAD = 1024
 """Bytes between the name of a part of a form and its body, at most."""
 _CUT_SCHEME = re.compile(rb"(?i:(?:bearer|basic)\s+)(\S+)\Z")
-_CUT_SHAPE = beginnings()
+_CUT_SHAPE = compile_beginnings()
 _CUT_LONGEST = 512
 """Bytes of a key that is cut before it is long enough, at most."""
 _BARE = frozenset(
@@ -208,21 +210,21 @@ _BARE = frozenset(
 )
 
 
-def find(data: bytes, learned: Collection[str] = (), *, cut: bool = False) -> list[Edit]:
+def find_secrets(data: bytes, learned: Collection[str] = (), *, cut: bool = False) -> list[Edit]:
     """Return the secrets in a text, in no order, possibly overlapping.
 
     `learned` are additional folded names of secrets; `cut` means that the end of the text is missing.
     """
-    found = _find(data, learned)
+    found = _find_plain_secrets(data, learned)
     if b"%" in data and _ESCAPE.search(data):
         found += _percent_encoded(data, learned, found)
     if cut:
         ends = _CUT_SCHEME.search(data), _CUT_SHAPE.search(data, max(0, len(data) - _CUT_LONGEST))
-        found += [_last(end)._replace(known=False) for end in ends if end]
+        found += [_make_last_group_edit(end)._replace(known=False) for end in ends if end]
     return [edit for edit in found if not is_label(edit.secret)]
 
 
-def _find(data: bytes, learned: Collection[str]) -> list[Edit]:
+def _find_plain_secrets(data: bytes, learned: Collection[str]) -> list[Edit]:
     found: list[Edit] = []
     # Searching for the one character that a form must contain is far cheaper than searching for the form.
     if b":" in data:
@@ -230,28 +232,28 @@ def _find(data: bytes, learned: Collection[str]) -> list[Edit]:
             _named_member(member, learned, found)
         for number in _NUMBER.finditer(data):
             _named_number(number, found)
-        _fields(data, learned, found)
-        found += [_last(hit) for hit in _USER_INFO.finditer(data)]
+        _find_fields(data, learned, found)
+        found += [_make_last_group_edit(hit) for hit in _USER_INFO.finditer(data)]
     if b"=" in data:
-        _parameters(data, learned, found)
-        _assignments(data, learned, found)
+        _find_parameters(data, learned, found)
+        _find_assignments(data, learned, found)
         _form_parts(data, learned, found)
     if b"-" in data:
-        _commands(data, learned, found)
-        found += [_last(hit) for hit in _PEM.finditer(data)]
+        _find_flags(data, learned, found)
+        found += [_make_last_group_edit(hit) for hit in _PEM.finditer(data)]
     if b"eyJ" in data:
-        found += [_last(hit) for hit in _JWT.finditer(data)]
-    found += [Edit(*hit.span(2), hit[2], True) for hit in _SCHEME.finditer(data) if _credential(hit[1], hit[2])]
-    found += [_last(hit) for hit in _SHAPES.finditer(data)]
+        found += [_make_last_group_edit(hit) for hit in _JWT.finditer(data)]
+    found += [Edit(*hit.span(2), hit[2], True) for hit in _SCHEME.finditer(data) if _is_credential(hit[1], hit[2])]
+    found += [_make_last_group_edit(hit) for hit in _SHAPES.finditer(data)]
     return found
 
 
-def _assignments(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
+def _find_assignments(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
     """Append the secrets of `name="value"`."""
     for hit in _ASSIGNED.finditer(data):
-        name, edit = hit[1].decode("ascii", "replace"), _last(hit)
-        if hides_text(_variable_kind(name), edit.secret) or fold(name) in learned:
-            found.append(edit._replace(known=is_learned(fold(name))))
+        name, edit = hit[1].decode("ascii", "replace"), _make_last_group_edit(hit)
+        if hides_text(_variable_kind(name), edit.secret) or fold_name(name) in learned:
+            found.append(edit._replace(known=is_learned(fold_name(name))))
 
 
 def _percent_encoded(data: bytes, learned: Collection[str], found: list[Edit]) -> list[Edit]:
@@ -264,21 +266,24 @@ def _percent_encoded(data: bytes, learned: Collection[str], found: list[Edit]) -
     taken = bytearray(len(data))
     for start, end, *_ in found:
         taken[start:end] = b"\1" * (end - start)
-    moved = [Edit(places[edit.start], places[edit.end], *edit[2:]) for edit in _find(unquote_to_bytes(data), learned)]
+    moved = [
+        Edit(places[edit.start], places[edit.end], *edit[2:])
+        for edit in _find_plain_secrets(unquote_to_bytes(data), learned)
+    ]
     return [edit for edit in moved if 1 not in taken[edit.start : edit.end]]
 
 
-def _last(hit: re.Match[bytes]) -> Edit:
+def _make_last_group_edit(hit: re.Match[bytes]) -> Edit:
     """Return an edit for the last group that matched."""
     group = hit.lastindex or 0
     return Edit(*hit.span(group), hit[group], True)
 
 
-def _commands(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
+def _find_flags(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
     """Append the secrets after flags: of any program by the flag's name, of some programs by the flag's meaning."""
     for hit in _FLAG.finditer(data):
-        name, edit = hit[1].decode("ascii", "replace"), _last(hit)
-        folded, after_blank = fold(name), data[hit.start() - 1 : hit.start()] == b" "
+        name, edit = hit[1].decode("ascii", "replace"), _make_last_group_edit(hit)
+        folded, after_blank = fold_name(name), data[hit.start() - 1 : hit.start()] == b" "
         named = folded in learned or (not folded.endswith("auth") and hides_text(_flag_kind(name), edit.secret))
         if named or (after_blank and _secret_flag(folded, edit.secret)):
             _add_word(edit._replace(known=is_learned(folded)), found)
@@ -287,13 +292,13 @@ def _commands(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
             for hit in flag.finditer(data):
                 before = data[max(0, hit.start() - _COMMAND) : hit.start()]
                 if program.search(_COMMAND_END.split(before)[-1]):
-                    _add_word(_last(hit), found)
+                    _add_word(_make_last_group_edit(hit), found)
     for hit in _SSHPASS.finditer(data):
-        _add_word(_last(hit), found)
+        _add_word(_make_last_group_edit(hit), found)
 
 
 def _flag_kind(name: str) -> int:
-    return member_kind(name) or (TEXT if fold(name).endswith("auth") else 0)
+    return member_kind(name) or (TEXT if fold_name(name).endswith("auth") else 0)
 
 
 def _secret_flag(folded: str, value: bytes) -> bool:
@@ -310,17 +315,17 @@ def _add_word(edit: Edit, found: list[Edit]) -> None:
 
 def _named_member(member: re.Match[bytes], learned: Collection[str], found: list[Edit]) -> None:
     name = unescape_name(member[3].decode("utf-8", "replace").replace("\\\\", "\\"))
-    if member[4] and (hides_text(member_kind(name), member[4]) or fold(name) in learned):
-        _add_value(fold(name), member, 4, found)
+    if member[4] and (hides_text(member_kind(name), member[4]) or fold_name(name) in learned):
+        _add_value(fold_name(name), member, 4, found)
 
 
 def _named_number(number: re.Match[bytes], found: list[Edit]) -> None:
     name = number[1].decode("ascii", "replace")
     if member_kind(name) & NUMBER:
-        found.append(Edit(*number.span(2), number[2], is_learned(fold(name))))
+        found.append(Edit(*number.span(2), number[2], is_learned(fold_name(name))))
 
 
-def _parameters(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
+def _find_parameters(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
     """Append the secrets of `name=value` in queries, forms and assignments."""
     done = 0
     for parameter in _PARAMETER.finditer(data):
@@ -328,7 +333,7 @@ def _parameters(data: bytes, learned: Collection[str], found: list[Edit]) -> Non
         start = parameter.start(1)
         in_query = start == 0 or data[start - 1 : start] in (b"?", b"&", b";")
         kind = (parameter_kind(name) if in_query else 0) or _variable_kind(name)
-        is_taught = fold(name) in learned
+        is_taught = fold_name(name) in learned
         if start < done or not (kind or is_taught):
             continue
         value = _PARAMETER_VALUE.match(data, parameter.end())
@@ -336,7 +341,7 @@ def _parameters(data: bytes, learned: Collection[str], found: list[Edit]) -> Non
             continue
         plain = unquote_to_bytes(value[0].replace(b"+", b" "))
         if hides_text(kind, plain) or is_taught:
-            found.append(Edit(*value.span(), plain, is_learned(fold(name))))
+            found.append(Edit(*value.span(), plain, is_learned(fold_name(name))))
             done = value.end()
 
 
@@ -351,12 +356,12 @@ def _variable_kind(name: str) -> int:
     return (member_kind(name) or TEXT) if is_secret_variable(name) else 0
 
 
-def _fields(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
+def _find_fields(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
     """Append the secrets of `name: value`, as in header blocks and logs. A plain word after `password:` is prose."""
     done = 0
     for field in _FIELD.finditer(data):
         name = field[1].decode("ascii", "replace")
-        folded = fold(name)
+        folded = fold_name(name)
         if field.start() < done or not (secret_header(name) or folded in learned):
             continue
         value = _FIELD_VALUE.match(data, field.end())
@@ -381,7 +386,7 @@ def _form_parts(data: bytes, learned: Collection[str], found: list[Edit]) -> Non
         at = part.end()
         name = part[1].decode("utf-8", "replace")
         blank = _BLANK.search(data, at, at + _PART_HEAD)
-        kind = parameter_kind(name) or (TEXT if fold(name) in learned else 0)
+        kind = parameter_kind(name) or (TEXT if fold_name(name) in learned else 0)
         if blank is None or not kind:
             continue
         start = blank.end()
@@ -389,7 +394,7 @@ def _form_parts(data: bytes, learned: Collection[str], found: list[Edit]) -> Non
         at = len(data) if at < 0 else at
         value = data[start:at].rstrip(b"\r\n")
         if value and hides_text(kind, value):
-            found.append(Edit(start, start + len(value), value, is_learned(fold(name))))
+            found.append(Edit(start, start + len(value), value, is_learned(fold_name(name))))
 
 
 def _add_value(folded: str, match: re.Match[bytes], group: int, found: list[Edit]) -> None:
@@ -403,9 +408,9 @@ def value_spans(folded: str, value: bytes) -> list[tuple[int, int]]:
     if folded.endswith("authorization"):
         return _after_scheme(value)
     if folded.endswith("setcookie"):
-        return _cookies(value.split(b";", 1)[0])
+        return _find_cookie_spans(value.split(b";", 1)[0])
     if folded.endswith("cookie"):
-        return _cookies(value)
+        return _find_cookie_spans(value)
     if folded == "secwebsocketprotocol":
         return [token.span(1) for token in _SUBPROTOCOL.finditer(value)]
     return [(0, len(value))] if value else []
@@ -424,7 +429,7 @@ def _after_scheme(value: bytes) -> list[tuple[int, int]]:
     return [(end - len(words[-1].rstrip()), end)]
 
 
-def _cookies(value: bytes) -> list[tuple[int, int]]:
+def _find_cookie_spans(value: bytes) -> list[tuple[int, int]]:
     """Return the spans of the values in `name=value; name=value`; a piece without a name is a value."""
     spans, start = [], 0
     for piece in value.split(b";"):
@@ -437,7 +442,7 @@ def _cookies(value: bytes) -> list[tuple[int, int]]:
     return spans
 
 
-def _credential(scheme: bytes, value: bytes) -> bool:
+def _is_credential(scheme: bytes, value: bytes) -> bool:
     """Whether the word after `Bearer` or `Basic` is a credential and not the next word of a sentence."""
     if scheme.lower() == b"basic":
         return looks_random(value) or basic_secret(value) is not None

@@ -14,7 +14,7 @@ _PORT_ATTEMPTS = 16
 _NEXT_PORTS = 64
 
 
-async def bind(loop: asyncio.AbstractEventLoop, listen: Listen) -> list[socket.socket]:
+async def bind_listener(loop: asyncio.AbstractEventLoop, listen: Listen) -> list[socket.socket]:
     """Return the sockets of one listener, all on one port. Raises RouteError if an address cannot be bound."""
     for attempt in range(_PORT_ATTEMPTS):
         try:

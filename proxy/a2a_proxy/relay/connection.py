@@ -23,7 +23,7 @@ from a2a_proxy.relay.connection_editing import (
     make_editor,
     note_for_edit,
 )
-from a2a_proxy.relay.dial import DialError, dial
+from a2a_proxy.relay.dial import DialError, dial_upstream
 from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, EditPlan
 from a2a_proxy.relay.listener_state import ListenerState, ShowNote
 from a2a_proxy.relay.refusal_responder import RefusalResponder
@@ -139,7 +139,7 @@ class Leg(asyncio.Protocol):
         """Pass on the peer's FIN; the other direction stays open."""
         if not self.fin_received:
             self.fin_received = True
-            self.record(_EOF)
+            self.record_chunk(_EOF)
             self.connection.on_fin(self)
         return not self.tls
 
@@ -151,25 +151,25 @@ class Leg(asyncio.Protocol):
             rest = b"" if self.fin_received or self.tls else tcp.read_unread(self.transport)
             if rest:
                 self.data_received(rest)
-            self.record(_RESET, str(exc).encode(errors="replace"))
+            self.record_chunk(_RESET, str(exc).encode(errors="replace"))
         self.connection.on_leg_lost(self)
 
     def pause_writing(self) -> None:
         """Stop reading from the other peer, because this one reads slowly."""
         self.is_full = True
-        self.connection.other_leg(self).pause()
+        self.connection.other_leg(self).pause_reading()
 
     def resume_writing(self) -> None:
         """Read from the other peer again, because this one has caught up."""
         self.is_full = False
-        self.connection.other_leg(self).resume()
+        self.connection.other_leg(self).resume_reading()
 
-    def pause(self) -> None:
+    def pause_reading(self) -> None:
         """Stop reading from this peer."""
         if self.is_alive:
             self.transport.pause_reading()  # type: ignore[union-attr]
 
-    def resume(self) -> None:
+    def resume_reading(self) -> None:
         """Read from this peer again unless its bytes still wait to be edited. Not after FIN, because uvloop would
         report the FIN twice."""
         if self.is_alive and not self.fin_received and not self.delayed:
@@ -185,7 +185,7 @@ class Leg(asyncio.Protocol):
         """Bytes written to this peer that the kernel has not taken yet."""
         return self.transport.get_write_buffer_size() if self.is_alive else 0  # type: ignore[union-attr]
 
-    def record(self, kind: ChunkKind, data: bytes = b"") -> None:
+    def record_chunk(self, kind: ChunkKind, data: bytes = b"") -> None:
         """Append a journal record of this direction."""
         self._append(kind, self.direction, self._connection_number, self._clock(), data)
 
@@ -209,7 +209,7 @@ class Leg(asyncio.Protocol):
         if self.transport is not None:
             self.transport.close()
 
-    def reset(self) -> None:
+    def abort(self) -> None:
         """Close the leg with RST at once."""
         if self.transport is not None and not self.is_lost:
             tcp.reset_connection(self.transport)
@@ -256,8 +256,8 @@ class ProxyConnection:
 
     def abort(self) -> None:
         """Reset both legs at once."""
-        self.client.reset()
-        self.agent.reset()
+        self.client.abort()
+        self.agent.abort()
 
     # Start: choose an upstream, dial it, and hold the client's bytes meanwhile.
 
@@ -267,15 +267,15 @@ class ProxyConnection:
         if leg is self.client:
             self._on_client_connected(leg.transport)
         elif self.client.is_lost:
-            leg.reset()
+            leg.abort()
         else:
-            self._splice(leg.transport)
+            self._join_agent(leg.transport)
 
     def _on_client_connected(self, transport: asyncio.Transport) -> None:
         facts = ConnectionFacts(
             tcp.socket_name(transport, "peername"), tcp.socket_name(transport, "sockname"), self._route.upstream.text
         )
-        self.client.record(_OPEN, msgspec.json.encode(facts))
+        self.client.record_chunk(_OPEN, msgspec.json.encode(facts))
         if self._listener.grpc is None and not self._route.upstream.tls:
             self._start_dial(self._route.upstream)
             return
@@ -294,19 +294,19 @@ class ProxyConnection:
     def _hold_client_data(self, data: bytes) -> None:
         # The transport ignores a pause in connection_made (uvloop, CPython 3.11), so bytes may always arrive.
         self._held_data.append(data)
-        self.client.pause()
+        self.client.pause_reading()
 
     def _start_dial(self, upstream: Upstream, protocol: str = HTTP1) -> None:
         self._cancel_timer()
         self._upstream = upstream
         self.client.forward = self._hold_client_data
         if self._held_data:
-            self.client.pause()
+            self.client.pause_reading()
         self._dial_task = self.context.loop.create_task(self._try_dial(upstream, protocol))
 
     async def _try_dial(self, upstream: Upstream, protocol: str) -> None:
         try:
-            await dial(upstream, lambda: self.agent, tls=self.context.tls, protocol=protocol)
+            await dial_upstream(upstream, lambda: self.agent, tls=self.context.tls, protocol=protocol)
         except DialError as error:
             if self.agent.transport is None:
                 if upstream.tls:
@@ -315,9 +315,9 @@ class ProxyConnection:
                     )
                 self._refuse_client(str(error))
 
-    def _splice(self, agent: asyncio.Transport) -> None:
+    def _join_agent(self, agent: asyncio.Transport) -> None:
         facts = DialFacts(self._upstream.address, peer=tcp.socket_name(agent, "peername"))
-        self.client.record(_DIALED, msgspec.json.encode(facts))
+        self.client.record_chunk(_DIALED, msgspec.json.encode(facts))
         assert self.client.transport is not None
         self._edit_plan = self._listener.plan_edits(self._upstream, tcp.socket_name(self.client.transport, "sockname"))
         self.client.forward, self.agent.forward = self._forward_first_data, self.client.transport.write
@@ -328,7 +328,7 @@ class ProxyConnection:
         if self.client.fin_received:
             self._pass_eof(self.client)
         elif not self.agent.is_full:
-            self.client.resume()
+            self.client.resume_reading()
 
     def _forward_first_data(self, data: bytes) -> list[EditFact] | None:
         """Forward the client's first bytes, which identify its protocol. Fewer bytes than a preface are held, and only
@@ -345,7 +345,9 @@ class ProxyConnection:
         if self._edit_plan is not None:
             guarded, loop, work = (self.agent.write, self.client.write), self.context.loop, self.context.work
             editor = make_editor(http2, self._edit_plan)
-            self._editing = ConnectionEditing(editor, loop, work, plain, guarded, self.record_edits, self._delay)
+            self._editing = ConnectionEditing(
+                editor, loop, work, plain, guarded, self.record_edits, self._delay_reading
+            )
             self.client.forward, self.agent.forward = (
                 self._editing.forward_to_agent,
                 self._editing.forward_to_client,
@@ -362,7 +364,7 @@ class ProxyConnection:
         for fact in facts or ():
             leg = self.client if fact.direction is Direction.TO_AGENT else self.agent
             if (data := encode_edit_record(fact)) is not None:
-                leg.record(_EDIT, data)
+                leg.record_chunk(_EDIT, data)
             if (note := note_for_edit(fact)) is not None:
                 self.context.show_note(note)
         if self._editing is not None and not self._editing.is_active:
@@ -370,20 +372,20 @@ class ProxyConnection:
             self._forward_unedited()
             editing.finish()
 
-    def _delay(self, direction: Direction, delayed: bool) -> None:
+    def _delay_reading(self, direction: Direction, delayed: bool) -> None:
         """Stop or resume reading from a sender. While its bytes wait to be edited, no more are read; its FIN or close
         is passed on after them."""
         side = self.client if direction is Direction.TO_AGENT else self.agent
         side.delayed = delayed
         if delayed:
-            side.pause()
+            side.pause_reading()
             return
         if side.fin_received:
             self._pass_eof(side)
         if side.is_lost:
             self.on_leg_lost(side)
         elif not self.other_leg(side).is_full:
-            side.resume()
+            side.resume_reading()
 
     # An upstream that does not speak HTTP/2 shows this with its first byte, before the client has sent a request.
 
@@ -446,7 +448,7 @@ class ProxyConnection:
             begin, self._first_bytes = self._first_bytes, b""
             self.agent.write(begin)
         if self._editing is not None:
-            self.record_edits(self._editing.eof(leg.direction))
+            self.record_edits(self._editing.feed_eof(leg.direction))
 
     def _close_when_answered(self, deadline: float) -> None:
         """Close the connection once the upstream has answered or its time is up. A client that sent FIN has usually
@@ -468,7 +470,7 @@ class ProxyConnection:
         other = self.other_leg(leg)
         other.forward = _discard_data
         if leg.delayed and other.is_alive:
-            other.pause()
+            other.pause_reading()
             return
         self._flush_held_data(leg)
         leg.forward = _discard_data
@@ -477,7 +479,7 @@ class ProxyConnection:
         if other.transport is None or other.is_lost:
             self._finish_connection()
         elif leg.broken:
-            other.pause()
+            other.pause_reading()
             self._reset_when_sent(other, self.context.loop.time() + FLUSH_SECONDS)
         elif not other.transport.is_closing():
             other.close()
@@ -491,13 +493,13 @@ class ProxyConnection:
         if loop.time() < deadline and tcp.unsent_bytes(leg.transport):
             loop.call_later(FLUSH_POLL_SECONDS, self._reset_when_sent, leg, deadline)
         else:
-            leg.reset()
+            leg.abort()
 
     def _finish_connection(self) -> None:
         if not self._is_finished:
             self._is_finished = True
             self._stop_editing()
-            self.client.record(_CLOSED)
+            self.client.record_chunk(_CLOSED)
             self.context.on_closed(self)
 
     def _stop_editing(self) -> None:
@@ -516,13 +518,13 @@ class ProxyConnection:
 
     def _refuse_client(self, reason: str) -> None:
         self._refusal_reason = reason
-        self.client.record(_DIALED, msgspec.json.encode(DialFacts(self._upstream.address, error=reason)))
+        self.client.record_chunk(_DIALED, msgspec.json.encode(DialFacts(self._upstream.address, error=reason)))
         self.client.forward = self._hold_refused_data
         self._timer = self.context.loop.call_later(REFUSAL_SECONDS, self.client.close)
         self._answer_refused_client()
         if self.client.fin_received:
             self.client.close()
-        self.client.resume()
+        self.client.resume_reading()
 
     def _hold_refused_data(self, data: bytes) -> None:
         self._held_data.append(data)
@@ -547,7 +549,7 @@ class ProxyConnection:
     def _write_refusal(self, data: bytes) -> None:
         if data and self.client.transport is not None:
             self.client.transport.write(data)
-            self.agent.record(_OURS, data)
+            self.agent.record_chunk(_OURS, data)
 
     def _close_refused_client(self) -> None:
         """Close a refused client with FIN, and read from it for a moment: RST would make a client that still sends lose

@@ -45,21 +45,21 @@ class WorkQueue:
     def add(self, step: Callable[[], int]) -> None:
         """Call `step` once, in a later turn. It returns the units of work that it did."""
         self._waiting.append(step)
-        self._schedule()
+        self._schedule_turn()
 
-    def _schedule(self) -> None:
+    def _schedule_turn(self) -> None:
         if self._waiting and not self._scheduled:
             self._scheduled = True
-            self._loop.call_soon(self._run)
+            self._loop.call_soon(self._run_turn)
 
-    def _run(self) -> None:
+    def _run_turn(self) -> None:
         left, waiting = WORK_PER_TURN, self._waiting
         try:
             while waiting and left > 0:
                 left -= waiting.popleft()()
         finally:
             self._scheduled = False
-            self._schedule()
+            self._schedule_turn()
 
 
 class ConnectionEditing:
@@ -103,18 +103,18 @@ class ConnectionEditing:
         if self._backlogs[0] is None and self._pass_to_agent(data):
             self._forward_to_agent(data)
             return None
-        return self._take(_TO_AGENT, data)
+        return self._queue_bytes(_TO_AGENT, data)
 
     def forward_to_client(self, data: bytes) -> list[EditFact] | None:
         """Forward bytes of the agent and return the edits made."""
         if self._backlogs[1] is None and self._pass_to_client(data):
             self._forward_to_client(data)
             return None
-        return self._take(_TO_CLIENT, data)
+        return self._queue_bytes(_TO_CLIENT, data)
 
-    def eof(self, direction: Direction) -> list[EditFact]:
+    def feed_eof(self, direction: Direction) -> list[EditFact]:
         """Handle the FIN sent by the sender of `direction` and return the edits made."""
-        return self._write_outputs(self._editor.eof(direction, self._loop_time()))
+        return self._write_outputs(self._editor.feed_eof(direction, self._loop_time()))
 
     @property
     def is_active(self) -> bool:
@@ -123,7 +123,7 @@ class ConnectionEditing:
 
     def stop(self) -> None:
         """Stop at once, because the connection is closed."""
-        self._disarm()
+        self._cancel_timer()
         self._backlogs = [None, None]
 
     def finish(self) -> None:
@@ -135,7 +135,7 @@ class ConnectionEditing:
                 self._writes[direction](backlog.data[backlog.start :])
                 self._delay(direction, False)
 
-    def _take(self, direction: Direction, data: bytes) -> list[EditFact] | None:
+    def _queue_bytes(self, direction: Direction, data: bytes) -> list[EditFact] | None:
         backlog = self._backlogs[direction]
         if backlog is not None:  # reading is paused, but the last bytes before a reset still arrive
             self._backlogs[direction] = _Backlog(backlog.data + data, backlog.start)
@@ -143,7 +143,7 @@ class ConnectionEditing:
         now = self._loop_time()
         if now != self._turn:  # uvloop reads up to 32 times in one turn, at the same clock time (ms)
             self._turn, self._editor.budget = now, WORK_AT_ONCE
-        facts = self._work(direction, data, 0, now)
+        facts = self._edit_bytes(direction, data, 0, now)
         if self._backlogs[direction] is not None:
             self._delay(direction, True)
         return facts
@@ -153,13 +153,13 @@ class ConnectionEditing:
         if backlog is None:  # the connection is closed, or editing has ended
             return 0
         self._turn, self._editor.budget = now, WORK_PER_STEP
-        if facts := self._work(direction, backlog.data, backlog.start, now):
+        if facts := self._edit_bytes(direction, backlog.data, backlog.start, now):
             self._on_edits(facts)
         if self._backlogs[direction] is None:
             self._delay(direction, False)
         return WORK_PER_STEP - self._editor.budget
 
-    def _work(self, direction: Direction, data: bytes, start: int, now: float) -> list[EditFact]:
+    def _edit_bytes(self, direction: Direction, data: bytes, start: int, now: float) -> list[EditFact]:
         parts, position = self._feed_editor(direction, data, now, start), self._editor.position
         self._backlogs[direction] = _Backlog(data, position) if position < len(data) else None
         if position < len(data):
@@ -174,18 +174,18 @@ class ConnectionEditing:
             self._arm_timer(deadline)
         return self._take_edits()
 
-    def _disarm(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def _arm_timer(self, deadline: float | None) -> None:
-        self._disarm()
+        self._cancel_timer()
         self._deadline = deadline
         if deadline is not None:
-            self._timer = self._loop.call_at(deadline, self._tick)
+            self._timer = self._loop.call_at(deadline, self._on_timer)
 
-    def _tick(self) -> None:
+    def _on_timer(self) -> None:
         self._timer, self._deadline = None, None
         facts = self._write_outputs(self._editor.tick(self._loop_time()))
         if facts:

@@ -30,7 +30,7 @@ class DialError(Exception):
         self.hint = hint
 
 
-async def dial(
+async def dial_upstream(
     upstream: Upstream,
     factory: Factory,
     seconds: float = DIAL_SECONDS,
@@ -53,7 +53,7 @@ async def dial(
 
 
 async def _dial_first_reachable(upstream: Upstream, connect: Callable[[str], Awaitable[None]]) -> None:
-    hosts = await _resolve(asyncio.get_running_loop(), upstream)
+    hosts = await _resolve_host(asyncio.get_running_loop(), upstream)
     for number, host in enumerate(hosts, 1):
         try:
             async with asyncio.timeout(ADDRESS_SECONDS if number < len(hosts) else None):
@@ -70,7 +70,7 @@ async def _connect_tcp(upstream: Upstream, factory: Factory, host: str) -> None:
 
 async def _connect_tls(tls: Tls, protocol: str, upstream: Upstream, factory: Factory, host: str) -> None:
     shake = Handshake(factory, protocol)
-    loop, context = asyncio.get_running_loop(), tls.context(protocol)
+    loop, context = asyncio.get_running_loop(), tls.get_context(protocol)
     try:
         await loop.create_connection(
             lambda: shake,
@@ -88,7 +88,7 @@ async def _connect_tls(tls: Tls, protocol: str, upstream: Upstream, factory: Fac
         raise shake.mismatch
 
 
-async def _resolve(loop: asyncio.AbstractEventLoop, upstream: Upstream) -> list[str]:
+async def _resolve_host(loop: asyncio.AbstractEventLoop, upstream: Upstream) -> list[str]:
     try:
         found = await loop.getaddrinfo(upstream.host, upstream.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:

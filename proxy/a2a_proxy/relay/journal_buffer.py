@@ -1,7 +1,7 @@
 """Journal records of several threads: each is noted before its bytes are forwarded and written afterwards.
 
-`note()` only appends in memory; `write()` flushes. The response to a request that another thread is still writing is
-recorded after the request, because the request was noted first.
+`note_record()` only appends in memory; `write()` flushes. The response to a request that another thread is still
+writing is recorded after the request, because the request was noted first.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class JournalBuffer:
         self._records: list[tuple[ChunkKind, Direction, int, bytes]] = []
         self._is_closed = False
 
-    def note(self, kind: ChunkKind, direction: Direction, data: bytes = b"") -> None:
+    def note_record(self, kind: ChunkKind, direction: Direction, data: bytes = b"") -> None:
         """Note one record with the current time. Records after CLOSED are ignored."""
         with self._lock:
             if not self._is_closed:

@@ -94,7 +94,7 @@ class ListenerState:
     def _authority_of(self, interface: AgentInterface, authority: str) -> str | None:
         if self._is_own(self, interface):  # listed by an agent that knows the proxy: do not relay to ourselves
             return f"{host_of_authority(authority)}:{interface.port}"
-        if interface.grpc and self._carries(interface):
+        if interface.grpc and self._carries_interface(interface):
             return authority
         port = self._learn_interface(self, interface)
         if port is None:
@@ -106,7 +106,7 @@ class ListenerState:
         """Return whether a card may make the proxy relay to this port of the agent's host."""
         return self.loopback or port in self._editing.learn_ports
 
-    def _carries(self, interface: AgentInterface) -> bool:
+    def _carries_interface(self, interface: AgentInterface) -> bool:
         """Return whether a gRPC interface is carried on this port, by the user's option or else by the first card."""
         if self.grpc is None and self.may_learn(interface.port):
             self.learned_grpc = upstream_of(interface)

@@ -19,7 +19,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
     return factory
 
 
-def run(main: Coroutine[Any, Any, Result]) -> Result:
+def run_loop(main: Coroutine[Any, Any, Result]) -> Result:
     """Run `main` as `asyncio.run` does, on that loop, and return its result."""
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(main)

@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
-from a2a_proxy.relay.bind import bind, bind_next_port
+from a2a_proxy.relay.bind import bind_listener, bind_next_port
 from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.connection import Leg, ProxyConnection, RelayContext
 from a2a_proxy.relay.connection_editing import WorkQueue
@@ -98,22 +98,25 @@ class Relay:
             len(self._connections), self._connection_count, to_agent, to_client, self._accept_errors, buffered
         )
 
-    async def listen(self) -> None:
-        """Bind all listeners. Clients wait in the kernel until `accept`. Raises RouteError, with nothing bound."""
+    async def bind_listeners(self) -> None:
+        """Bind all listeners. Clients wait in the kernel until `accept_connections`.
+
+        Raises RouteError, with nothing bound.
+        """
         loop = asyncio.get_running_loop()
         try:
             if any(upstream.tls for route in self._routes for upstream in (route.upstream, route.grpc) if upstream):
-                self._tls.prepare()
+                self._tls.prepare_contexts()
             for route in self._routes:
-                sockets = await bind(loop, route.listen)
+                sockets = await bind_listener(loop, route.listen)
                 self._sockets.append((self._make_listener(route, sockets), sockets))
             await asyncio.gather(*(self._find_agent_aliases(listener) for listener, _ in self._sockets))
         except BaseException:
             self._close_listeners()
             raise
 
-    def accept(self, journal: JournalWriterProtocol) -> None:
-        """Accept connections and copy their bytes to `journal`. Must be called once, after `listen`."""
+    def accept_connections(self, journal: JournalWriterProtocol) -> None:
+        """Accept connections and copy their bytes to `journal`. Must be called once, after `bind_listeners`."""
         loop = asyncio.get_running_loop()
         queue = WorkQueue(loop)
         self._context = RelayContext(

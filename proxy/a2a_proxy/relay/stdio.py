@@ -52,7 +52,7 @@ class StdioRelay:
 
     def kill(self) -> None:
         """Kill the agent before any byte is relayed."""
-        self._agent.send(signal.SIGKILL)
+        self._agent.send_signal(signal.SIGKILL)
 
     def start(self, journal: JournalBuffer) -> None:
         """Start relaying."""
@@ -85,7 +85,7 @@ class StdioRelay:
         os.close(self._agent_end)
         self._deliver_output()
         _record_facts(self._journal, ChunkKind.EXITED, exit_facts(code), Direction.TO_CLIENT)
-        self._journal.note(ChunkKind.CLOSED, Direction.TO_AGENT)
+        self._journal.note_record(ChunkKind.CLOSED, Direction.TO_AGENT)
         self._journal.write()
         return code
 
@@ -93,8 +93,8 @@ class StdioRelay:
         if number in _STOP_SIGNALS:
             self._stop_requested_at = time.monotonic()
         if to_send:
-            self._agent.send(number)
-        self._journal.note(ChunkKind.SIGNAL, Direction.TO_AGENT, signal_name(number).encode())
+            self._agent.send_signal(number)
+        self._journal.note_record(ChunkKind.SIGNAL, Direction.TO_AGENT, signal_name(number).encode())
         self._journal.write()
         if number == signal.SIGTSTP:
             stop_on_signal(number)
@@ -120,7 +120,7 @@ class StdioRelay:
 def _record_facts(
     journal: JournalBuffer, kind: ChunkKind, facts: msgspec.Struct, direction: Direction = Direction.TO_AGENT
 ) -> None:
-    journal.note(kind, direction, msgspec.json.encode(facts))
+    journal.note_record(kind, direction, msgspec.json.encode(facts))
     journal.write()
 
 

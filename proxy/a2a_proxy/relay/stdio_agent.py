@@ -72,7 +72,7 @@ class StdioAgent:
         """
         return self._process.poll()
 
-    def send(self, number: int) -> None:
+    def send_signal(self, number: int) -> None:
         """Send the agent a signal if it still runs."""
         self._process.send_signal(number)
 

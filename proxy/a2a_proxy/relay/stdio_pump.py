@@ -58,16 +58,16 @@ class Pump(threading.Thread):
             data = self._read_source()
             if not data:
                 if self._kind is ChunkKind.DATA:
-                    self._journal.note(ChunkKind.EOF, self._direction)
+                    self._journal.note_record(ChunkKind.EOF, self._direction)
                 break
-            self._journal.note(self._kind, self._direction, data)
+            self._journal.note_record(self._kind, self._direction, data)
             taken = self._write_sink(data)
             self._journal.write()
             if not taken:
                 self._is_sink_gone = True
                 break
         if self._is_sink_gone and self._kind is ChunkKind.DATA and self._direction is Direction.TO_CLIENT:
-            self._journal.note(ChunkKind.RESET, Direction.TO_AGENT)  # the consequences are not the agent's fault
+            self._journal.note_record(ChunkKind.RESET, Direction.TO_AGENT)  # the consequences are not the agent's fault
         close_descriptor(self._source)
         close_descriptor(self._sink)
         self._journal.write()

@@ -40,7 +40,7 @@ def unsent_bytes(transport: asyncio.Transport) -> int:
     waiting = transport.get_write_buffer_size()
     try:
         answer = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, b"\0\0\0\0")
-    except (OSError, AttributeError):
+    except (OSError, AttributeError, ValueError):  # closed
         return waiting
     return waiting + int(struct.unpack("i", answer)[0])
 

@@ -44,17 +44,17 @@ class Tls:
         self._trust = trust
         self._contexts: dict[str, ssl.SSLContext] = {}
 
-    def context(self, protocol: str) -> ssl.SSLContext:
+    def get_context(self, protocol: str) -> ssl.SSLContext:
         """Return the context that offers exactly this protocol. Raises RouteError if the CA file cannot be read."""
         context = self._contexts.get(protocol)
         if context is None:
             context = self._contexts[protocol] = self._make_context(protocol)
         return context
 
-    def prepare(self) -> None:
+    def prepare_contexts(self) -> None:
         """Create all contexts now. Raises RouteError if the CA file cannot be read."""
         for protocol in _PROTOCOL_NAMES:
-            self.context(protocol)
+            self.get_context(protocol)
 
     def _make_context(self, protocol: str) -> ssl.SSLContext:
         context = ssl.create_default_context()

@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
@@ -46,6 +48,12 @@ _BROKEN_ENDS = frozenset({"", "connection lost", "proxy stopped", "proxy killed"
 """Values of `Exchange.how` for a call whose end was not captured."""
 _MAX_LISTED = 3
 """Maximum number of places listed in an error."""
+NOT_CAPTURED = "it was not captured to its end"
+UNFILLED_LABEL = "it would deliver a redaction label in place of a credential that no client sent before"
+_ALL_REFUSED_HINT = (
+    "record it again, or allow such calls: --allow-incomplete plays each up to where it breaks off, --allow-redacted"
+    " delivers the labels"
+)
 _EVENT_STREAMS = (Binding.JSONRPC, Binding.REST)
 _EVENT_ID = re.compile(r"^id:[ ]?([^\r\n\0]*)", re.MULTILINE)
 
@@ -60,50 +68,41 @@ def load_script(
 ) -> ReplayScript:
     """Read a recording into a script, optionally limited to one session or to the calls of one agent.
 
-    All payloads are held in memory. Raises RecordingError if the recording cannot be read or must not be replayed: it
-    has no payloads, is incomplete, or would deliver redaction labels in place of credentials.
+    Calls that were not captured to their end, or would deliver redaction labels in place of credentials, are refused
+    (`RecordedCall.refusal`) unless the arguments allow them. All payloads are held in memory. Raises RecordingError if
+    the recording cannot be read, or if all its calls are refused.
     """
-    loader = _ScriptLoader(recording, session, agent)
-    _refuse_payloadless(recording, loader)
-    script = loader.load()
+    script = _ScriptLoader(recording, session, agent).load()
     if not allow_incomplete:
-        _refuse_incomplete(recording, loader)
+        script = msgspec.structs.replace(
+            script, cards=tuple(map(_refuse_broken, script.cards)), calls=tuple(map(_refuse_broken, script.calls))
+        )
     if not allow_redacted:
-        _refuse_redacted(recording, script)
+        checked = [_refuse_label(call, label) for call, label in find_unfilled((*script.cards, *script.calls))]
+        count = len(script.cards)
+        script = msgspec.structs.replace(script, cards=tuple(checked[:count]), calls=tuple(checked[count:]))
+    _refuse_all_refused(script)
     return script
 
 
-def _refuse_payloadless(recording: Recording, loader: _ScriptLoader) -> None:
-    if any(METADATA_ONLY in row.facts.redaction for row in loader.sessions):
-        raise RecordingError(
-            f"{recording.path} has no payloads (it was recorded with metadata only) and cannot be replayed",
-            "record it again without --redact metadata-only",
-        )
+def _refuse_all_refused(script: ReplayScript) -> None:
+    """Raise RecordingError if the recording has calls, but serves none."""
+    reasons = [f"{call.place}: {call.refusal}" for call in script.calls if call.refusal]
+    if len(reasons) < len(script.calls):
+        return
+    reasons += [f"{call.place}: {call.reason}" for call in script.unservable if call.operation]
+    if reasons:
+        more = f" and {len(reasons) - _MAX_LISTED} more" if len(reasons) > _MAX_LISTED else ""
+        listed = "; ".join(reasons[:_MAX_LISTED])
+        raise RecordingError(f"{script.name} has no call that can be replayed: {listed}{more}", _ALL_REFUSED_HINT)
 
 
-def _refuse_incomplete(recording: Recording, loader: _ScriptLoader) -> None:
-    why = [row.missing_text for row in loader.sessions if row.missing_text]
-    why += ["it is still being written" for row in loader.sessions if not row.complete]
-    if loader.broken:
-        places = ", ".join(loader.broken[:_MAX_LISTED]) + (" and others" if len(loader.broken) > _MAX_LISTED else "")
-        why.append(f"not captured to the end: {places}")
-    if why:
-        raise RecordingError(
-            f"{recording.path} is not a complete capture: {'; '.join(dict.fromkeys(why))}",
-            "record it again, or replay the incomplete calls up to where they break off: --allow-incomplete",
-        )
+def _refuse_broken(call: RecordedCall) -> RecordedCall:
+    return msgspec.structs.replace(call, refusal=NOT_CAPTURED) if call.is_broken else call
 
 
-def _refuse_redacted(recording: Recording, script: ReplayScript) -> None:
-    found = list(find_unfilled((*script.cards, *script.calls)))
-    if found:
-        labels = ", ".join(f"{place} ({label})" for place, label in found[:_MAX_LISTED])
-        more = f" and {len(found) - _MAX_LISTED} more" if len(found) > _MAX_LISTED else ""
-        raise RecordingError(
-            f"{recording.path} would deliver redaction labels in place of credentials: {labels}{more}; no client sent"
-            " these credentials before, so the replay cannot fill them in",
-            "deliver the labels unchanged: --allow-redacted",
-        )
+def _refuse_label(call: RecordedCall, label: str) -> RecordedCall:
+    return msgspec.structs.replace(call, refusal=call.refusal or f"{UNFILLED_LABEL}: {label}") if label else call
 
 
 class _ScriptLoader:
@@ -122,8 +121,6 @@ class _ScriptLoader:
         self._findings: dict[tuple[int, int, int], list[str]] = defaultdict(list)
         """Rule ids of the findings, by session, exchange and frame number."""
         self._pins: dict[tuple[int, int, int], int] = {}
-        self.broken: list[str] = []
-        """Places of the calls whose end was not captured."""
 
     def load(self) -> ReplayScript:
         calls: list[RecordedCall] = []
@@ -149,7 +146,7 @@ class _ScriptLoader:
             pushes=tuple(sorted(pushes, key=lambda push: push.at)),
             unservable=tuple(self._unservable),
             sessions=len(self.sessions),
-            complete="; ".join(dict.fromkeys(row.complete or "still being written" for row in self.sessions)),
+            missing="; ".join(dict.fromkeys(filter(None, map(_missing_text, self.sessions)))),
         )
 
     def _load_remarks(self, session: int) -> None:
@@ -175,11 +172,10 @@ class _ScriptLoader:
             return None
         frames = [each.frame for each in self._recording.frames(row.key)]
         first = next((frame for frame in frames if frame.kind is FrameKind.REQUEST), None)
-        if (why := _unservable_reason(exchange, first, frames)) or first is None:
+        redaction = next(each.facts.redaction for each in self.sessions if each.id == row.session)
+        if (why := _unservable_reason(exchange, first, frames, redaction)) or first is None:
             self._unservable.append(UnservableCall(self._place_of(row), why, exchange.operation))
             return None
-        if exchange.how in _BROKEN_ENDS:
-            self.broken.append(self._place_of(row))
         card = exchange.binding is Binding.CARD
         return RecordedCall(
             place=self._place_of(row),
@@ -197,6 +193,7 @@ class _ScriptLoader:
             streaming=exchange.streaming,
             live_payload=exchange.live_payload,
             target=exchange.target,
+            is_broken=exchange.how in _BROKEN_ENDS,
         )
 
     def _load_lines(self, row: ExchangeRow, frames: list[Frame]) -> Iterator[ScriptLine]:
@@ -281,6 +278,10 @@ class _ScriptLoader:
         return found.connection.upstream if found is not None else ""
 
 
+def _missing_text(row: SessionRow) -> str:
+    return row.missing_text if row.complete else "it is still being written"
+
+
 def _canonical_value(frame: Frame, exchange: Exchange) -> Any:
     """Return the frame's payload in canonical form; for an unknown JSON-RPC method, without the envelope of its
     response."""
@@ -290,7 +291,7 @@ def _canonical_value(frame: Frame, exchange: Exchange) -> Any:
     return value
 
 
-def _unservable_reason(exchange: Exchange, first: Frame | None, frames: list[Frame]) -> str:
+def _unservable_reason(exchange: Exchange, first: Frame | None, frames: list[Frame], redaction: tuple[str, ...]) -> str:
     """Return why a call cannot be replayed, or an empty string if it can."""
     if exchange.binding is Binding.OTHER or (not exchange.method and not exchange.operation):
         return f"{exchange.method} {exchange.target} is not an A2A call"
@@ -298,6 +299,8 @@ def _unservable_reason(exchange: Exchange, first: Frame | None, frames: list[Fra
         return "the proxy answered, not the agent"
     if first is None:
         return "its request was not recorded"
+    if METADATA_ONLY in redaction:
+        return "its payloads were not recorded (--redact metadata-only)"
     if any(frame.truncated for frame in frames):
         return "one of its messages was too large to be stored whole"
     return ""

@@ -6,7 +6,7 @@ The rules:
 - `define`: definition and catalogue of rules, manual pages (package)
 
 Running them:
-- `run`: engine, gate, flags, rate limit (package)
+- `run`: engine, gate, flags, repeat limit (package)
 - `context`: the context given to a rule
 
 Facts and state:

@@ -15,12 +15,12 @@ from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.bindings.jsonrpc import NOTE_BARE
 from a2a_proxy.protocol.bindings.stdio import NOTIFICATIONS
 from a2a_proxy.protocol.canonical import CanonicalForm
-from a2a_proxy.protocol.event import decode_payload, normalise
+from a2a_proxy.protocol.event import decode_payload, normalise_event
 from a2a_proxy.protocol.json_summary import rename_to_camel
 from a2a_proxy.protocol.request import canonical_request
 from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
 from a2a_proxy.protocol.schema import MEDIA_SCHEMA_SET
-from a2a_proxy.redaction.labels import withheld
+from a2a_proxy.redaction.labels import is_withheld
 from a2a_proxy.rules.define.conditions import ENVELOPE, FrameFlag
 from a2a_proxy.rules.facts import failure
 from a2a_proxy.rules.facts.failure import Failure
@@ -87,7 +87,7 @@ class RuleContext:
 
     def set_frame(self, frame: Frame | None, task: TaskRecord | None = None, flags: int = 0) -> None:
         """Move to another frame and drop everything decoded from the previous one."""
-        self.frame_or_none = without_payload(frame) if frame is not None and withheld(frame) else frame
+        self.frame_or_none = without_payload(frame) if frame is not None and is_withheld(frame) else frame
         self.task, self.flags = task, flags
         self.gate_result = False
         self._value = self._body = self._event = self._failure = _UNSET
@@ -150,7 +150,7 @@ class RuleContext:
         """The answer in the 1.0 form for every dialect: `{"statusUpdate": {...}}`; empty if it is not an A2A object."""
         if self._event is _UNSET:
             frame, exchange = self.frame, self.exchange
-            self._event = normalise(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
+            self._event = normalise_event(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
         found: dict[str, Any] = self._event
         return found
 
@@ -226,7 +226,7 @@ class RuleContext:
     def request(self) -> Frame | None:
         """The first request; None if none has been received yet."""
         found = self.record.request
-        return without_payload(found) if found is not None and withheld(found) else found
+        return without_payload(found) if found is not None and is_withheld(found) else found
 
     @property
     def params(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import msgspec
 from a2a_proxy.model.event import Event, Message
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.protocol.event import event_from_json, normalise, to_event
+from a2a_proxy.protocol.event import event_from_json, normalise_event, to_event
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow
 from a2a_proxy.telemetry.attributes import error_type
@@ -58,6 +58,8 @@ def read_payload_texts(recording: Recording, row: ExchangeRow, *, content: bool)
 
 def _request_messages(frame: Frame, exchange: Exchange) -> list[Message]:
     """Return the message of a request in a list, which is empty if it has none."""
-    value: Any = normalise(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind).get("message")
+    value: Any = normalise_event(frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind).get(
+        "message"
+    )
     message = event_from_json({"message": value}).message if isinstance(value, dict) else None
     return [message] if message is not None else []

@@ -84,6 +84,7 @@ class AgentSession:
         if self._status.forwarded:
             lines.append(f"calls that the live agent answered: {self._status.forwarded}")
         lines += [f"answered despite differences: {each}" for each in self._status.loose]
+        lines += self._status.masked
         lines += [make_visible(note) for note in self._status.notes]
         lines.append(f"recording of the traffic: {self.recording}\ninspect it: a2a-inspect {self.recording}")
         return "\n".join(lines)

@@ -70,6 +70,8 @@ class ReplayStatus(msgspec.Struct, frozen=True, tag="standing"):
     """Recorded calls that the test has not made."""
     loose: tuple[str, ...] = ()
     """Calls that were answered despite differences from the recording, as `match="loose"` allows."""
+    masked: tuple[str, ...] = ()
+    """Calls that matched after masking, each with what was masked."""
     notes: tuple[str, ...] = ()
     """Notes of the relay or the replay, for example about signed cards."""
     forwarded: int = 0

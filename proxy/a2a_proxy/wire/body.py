@@ -57,7 +57,7 @@ class BodyCollector:
         if not self.truncated:
             self._parts.append(data)
             if self.size > self.limit:
-                self._truncate()
+                self._truncate_body()
         elif self._hash is not None:
             self._hash.update(data)
 
@@ -91,7 +91,7 @@ class BodyCollector:
         collector._parts = [saved.data] if saved.data else []
         return collector
 
-    def _truncate(self) -> None:
+    def _truncate_body(self) -> None:
         self.truncated = True
         whole = self.data
         self._hash = hashlib.sha256(whole)

@@ -29,13 +29,13 @@ class ConnectionDecoderProtocol(Protocol):
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
         """Read bytes of one direction, in wire order. Never raises."""
 
-    def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+    def feed_eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle FIN from the sender of this direction."""
 
-    def reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+    def feed_reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle RST from the sender of this direction."""
 
-    def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+    def feed_loss(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle missing bytes in this direction."""
 
     def save(self) -> dict[str, object]:
@@ -57,10 +57,10 @@ class _OpaqueDecoder:
         name = _OPAQUE_COUNTERS[direction]
         self.counters[name] = self.counters.get(name, 0) + len(data)
 
-    def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+    def feed_eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Do nothing: an end has no meaning here."""
 
-    reset = lost = eof
+    feed_reset = feed_loss = feed_eof
 
     def save(self) -> dict[str, object]:
         return {"counters": dict(self.counters)}
@@ -132,26 +132,26 @@ class ConnectionDecoder:
         if self._held_size > MAX_HELD:
             self._choose_decoder(ProtocolKind.OPAQUE, direction, at, out)
 
-    def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+    def feed_eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle FIN from the sender of this direction."""
         if self._decoder is not None:
-            self._decoder.eof(direction, at, out)
+            self._decoder.feed_eof(direction, at, out)
         else:
             self._hold_end("eof", direction, at, out)
 
-    def reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+    def feed_reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle RST from the sender of this direction."""
         if self._decoder is not None:
-            self._decoder.reset(direction, at, out)
+            self._decoder.feed_reset(direction, at, out)
         else:
             self._hold_end("reset", direction, at, out)
 
-    def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+    def feed_loss(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle missing bytes in this direction."""
         if self._decoder is None:
             self._choose_decoder(ProtocolKind.OPAQUE, direction, at, out, looks_like="lost")
         else:
-            self._decoder.lost(direction, at, out)
+            self._decoder.feed_loss(direction, at, out)
 
     def save(self) -> dict[str, object]:
         """Plain values for `restore`."""
@@ -196,9 +196,9 @@ class ConnectionDecoder:
             if what == "feed":
                 decoder.feed(Direction(way), data, when, out)
             elif what == "eof":
-                decoder.eof(Direction(way), when, out)
+                decoder.feed_eof(Direction(way), when, out)
             else:
-                decoder.reset(Direction(way), when, out)
+                decoder.feed_reset(Direction(way), when, out)
         self._held = []
         self._client_prefix = bytearray()
 

@@ -165,7 +165,7 @@ class GrpcReassembler:
 
     def _emit_message(self, body: BodyCollector, at: int, end: int, out: list[GrpcMessage | Undecodable]) -> None:
         self._body = None
-        plain, problem = self._decompress(body) if self._compressed else (body, "")
+        plain, problem = self._decompress_message(body) if self._compressed else (body, "")
         counted = body if body.truncated else plain
         truncated = counted.truncated or bool(problem)
         data = plain.data[: self._keep] if truncated else plain.data
@@ -175,7 +175,7 @@ class GrpcReassembler:
         if problem:
             self._stop_decoding(at, f"message in {encoding}", problem, out)
 
-    def _decompress(self, body: BodyCollector) -> tuple[BodyCollector, str]:
+    def _decompress_message(self, body: BodyCollector) -> tuple[BodyCollector, str]:
         """Return the decompressed message and the problem, or "".
 
         A message too large to be kept is decoded only in part.

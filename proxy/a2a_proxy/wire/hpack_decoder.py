@@ -54,7 +54,7 @@ class HpackDecoder:
         """
         self._limit = max(self._limit, min(size, MAX_TABLE_SIZE))
 
-    def decode(self, block: bytes) -> list[Field]:
+    def decode_block(self, block: bytes) -> list[Field]:
         """Decode one complete header block.
 
         Raises `HpackError`; after that the context is out of step and must not be used again.

@@ -128,7 +128,7 @@ class Http1Decoder:
             if not body.phase:
                 self._end_message(side, base + pos)
 
-    def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+    def feed_eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle FIN from the sender of this direction."""
         side = self._sides[direction]
         if side.opaque or side.ended:
@@ -140,7 +140,7 @@ class Http1Decoder:
             out.append(End(body.stream, direction, at, side.offset, by_eof=True))
         self._cut_streams(side, at, "eof", out)
 
-    def reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+    def feed_reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle RST from the sender of this direction, which ends both directions."""
         side = self._sides[direction]
         if side.opaque:
@@ -148,7 +148,7 @@ class Http1Decoder:
         side.ended = True
         self._cut_streams(side, at, "reset", out)
 
-    def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+    def feed_loss(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle missing bytes: requests and responses can no longer be paired, so both directions become opaque."""
         self._cut_streams(self._sides[direction], at, "lost", out)
         for side in self._sides:
@@ -243,7 +243,9 @@ class Http1Decoder:
         else:
             self._on_response_head(side, parsed, end, at, out)
         if parsed.leniency and not isinstance(out[-1], Undecodable):
-            self._leniencies.report(parsed.leniency, parsed.complaint, side.direction, at, side.start, end, out)
+            self._leniencies.report_leniency(
+                parsed.leniency, parsed.complaint, side.direction, at, side.start, end, out
+            )
 
     def _on_request_head(
         self, side: _Http1Direction, parsed: ParsedHead, end: int, at: int, out: list[WireEvent]

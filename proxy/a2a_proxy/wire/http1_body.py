@@ -273,7 +273,7 @@ class BodyReader:
             self._report_leniency(parsed.leniency, parsed.complaint, at, start, end, out)
 
     def _report_leniency(self, what: str, reason: str, at: int, start: int, end: int, out: list[WireEvent]) -> None:
-        self._leniencies.report(what, reason, self.direction, at, start, end, out)
+        self._leniencies.report_leniency(what, reason, self.direction, at, start, end, out)
 
 
 def _find_section_end(section: bytearray, searched: int) -> int:

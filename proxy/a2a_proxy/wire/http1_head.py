@@ -61,7 +61,7 @@ class Leniencies:
     def __init__(self, reported: tuple[str, ...] | list[str] = ()) -> None:
         self._reported = set(reported)
 
-    def report(
+    def report_leniency(
         self,
         what: str,
         reason: str,

@@ -82,7 +82,7 @@ class Http2Decoder:
             out.append(Undecodable(direction, at, wrong.offset, wrong.expected, wrong.got))
             self._silence_direction(side)
 
-    def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+    def feed_eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle FIN from the sender of this direction. Every stream that is open in either direction is cut once.
 
         The other direction is still decoded, because a client may half-close its connection and continue to read.
@@ -93,12 +93,12 @@ class Http2Decoder:
         self._cut_all_streams(side, at, "eof", out)
         self._silence_direction(side)
 
-    def reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+    def feed_reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle RST from the sender of this direction: every open stream is cut and forgotten."""
         self._cut_all_streams(self._sides[direction], at, "reset", out)
         self._close_connection()
 
-    def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+    def feed_loss(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle missing bytes: open streams are cut, and the whole connection is opaque from here."""
         self._cut_all_streams(self._sides[direction], at, "lost", out)
         self._close_connection()
@@ -254,7 +254,7 @@ class Http2Decoder:
     def _on_continuation(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
         block = side.block
         if block is None:
-            raise frame.violation("HEADERS before CONTINUATION")
+            raise frame.make_violation("HEADERS before CONTINUATION")
         if isinstance(block.fragment, bytes):
             block.fragment = bytearray(block.fragment)
         block.fragment += frame.payload
@@ -383,7 +383,7 @@ class Http2Decoder:
 
     def _on_settings(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
         if frame.stream or len(frame.payload) % 6:
-            raise frame.violation("SETTINGS on stream 0 of 6 bytes each")
+            raise frame.make_violation("SETTINGS on stream 0 of 6 bytes each")
         if frame.flags & _ACK:
             self._add_to_counter("settings_ack")
             return
@@ -404,7 +404,7 @@ class Http2Decoder:
 
     def _on_goaway(self, side: DirectionState, frame: RawFrame, out: list[WireEvent]) -> None:
         if len(frame.payload) < 8:
-            raise frame.violation("GOAWAY of 8 bytes or more")
+            raise frame.make_violation("GOAWAY of 8 bytes or more")
         last = _unpack_uint32(frame.payload)[0] & _STREAM_MASK
         code = _unpack_uint32(frame.payload, 4)[0]
         debug = frame.payload[8 : 8 + MAX_DEBUG_DATA].decode("utf-8", "backslashreplace")

@@ -34,19 +34,19 @@ class RawFrame(msgspec.Struct, frozen=True, gc=False):
     began: int
     """Time its first byte arrived, ns."""
 
-    def violation(self, expected: str) -> Violation:
+    def make_violation(self, expected: str) -> Violation:
         """Return the violation for this frame."""
         return Violation(self.start, expected, describe_frame_head(self.kind, self.stream, len(self.payload)))
 
     def check_stream(self) -> None:
         """Raise `Violation` if the frame is on stream 0."""
         if not self.stream:
-            raise self.violation("a frame on a stream")
+            raise self.make_violation("a frame on a stream")
 
     def check_size(self, size: int) -> None:
         """Raise `Violation` if the payload does not have exactly `size` bytes."""
         if len(self.payload) != size:
-            raise self.violation(f"{size} bytes")
+            raise self.make_violation(f"{size} bytes")
 
     def split_content(self, padded: bool, fixed: int) -> tuple[int, bytes]:
         """Return the position of the content in the payload, and the bytes after its first `fixed` ones without
@@ -58,5 +58,5 @@ class RawFrame(msgspec.Struct, frozen=True, gc=False):
         if padded and last:
             first, last = 1, last - self.payload[0]
         if first + fixed > last or (padded and not first):
-            raise self.violation("a frame that holds its fields and padding")
+            raise self.make_violation("a frame that holds its fields and padding")
         return first, self.payload[first + fixed : last]

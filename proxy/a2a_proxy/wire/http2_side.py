@@ -132,7 +132,7 @@ class DirectionState:
             return remembered
         before = hpack.changes
         try:
-            fields = lift_pseudo_fields(hpack.decode(data))
+            fields = lift_pseudo_fields(hpack.decode_block(data))
         except HpackError as error:
             raise Violation(block.start, "header block in HPACK", str(error)) from None
         if self._memo_changes != hpack.changes or len(memo) >= _MAX_MEMO:

@@ -40,7 +40,7 @@ class PipeBuffer:
         marks = self._marks
         return next((at for offset, at in reversed(marks) if offset <= self.base), marks[0][1])
 
-    def drop(self, size: int) -> None:
+    def drop_bytes(self, size: int) -> None:
         """Remove the first `size` bytes."""
         del self.data[:size]
         self.base += size

@@ -45,7 +45,7 @@ class StdioDecoder:
         self._log.finish(at, out)
         out.append(Control(Direction.TO_CLIENT, at, 0, 0, "exit", detail))
 
-    def eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+    def feed_eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """End this direction: its sender closed the pipe."""
         if self._is_lost:
             return
@@ -54,11 +54,11 @@ class StdioDecoder:
         out.append(Control(direction, at, side.offset, side.offset, "eof", {}))
         out.append(End(0, direction, at, side.offset))
 
-    def reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+    def feed_reset(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Cut this direction: its pipe broke."""
         self._break_pipe(direction, at, "reset", out)
 
-    def lost(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
+    def feed_loss(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Stop decoding both directions: bytes of this one are missing here."""
         self._log.finish(at, out)
         if not self._is_lost:

@@ -153,7 +153,7 @@ class PipeReader:
         if cut < 0 and head.length > self._limit and len(buf) - start > self._limit:
             self._bulk_body, self._bulk_left = BodyCollector(self._limit, self._keep), head.length
             self._bulk_body.add(b"", self._buffer.first_byte_time(), self._buffer.base, self._buffer.base)
-            self._buffer.drop(start)
+            self._buffer.drop_bytes(start)
             return True
         if cut < 0 and len(buf) < stop and not last:
             return False
@@ -241,7 +241,7 @@ class PipeReader:
         self._framed = False
         framing = f"{buf[:start].decode()}\0{buf[end:stop].decode()}"
         self._emit_message(text, (), framing, "", stop, at, out)
-        self._buffer.drop(stop)
+        self._buffer.drop_bytes(stop)
 
     def _take_stray_line(self, stop: int, at: int, out: list[WireEvent]) -> None:
         """Emit a line outside messages. It may end with a header field if its writer left out the line end."""
@@ -252,13 +252,13 @@ class PipeReader:
         line.take_up_to_lf(self._buffer.data[:stop], 0, self._buffer.first_byte_time(), self._buffer.base)
         line.finish(at)
         self._strays.add(line, self._framed, at, out)
-        self._buffer.drop(stop)
+        self._buffer.drop_bytes(stop)
 
     def _take_long_line(self, line: LineCollector, at: int, last: bool, out: list[WireEvent]) -> bool:
         """Consume a line too long to be examined."""
         if not line.end:
             line.body.add(b"", self._buffer.first_byte_time(), self._buffer.base, self._buffer.base)
-        self._buffer.drop(line.take_up_to_lf(self._buffer.data, 0, at, self._buffer.base))
+        self._buffer.drop_bytes(line.take_up_to_lf(self._buffer.data, 0, at, self._buffer.base))
         if not (line.done or last):
             return False
         self._long_line = None
@@ -279,7 +279,7 @@ class PipeReader:
         size = min(self._bulk_left, len(self._buffer.data))
         body.add(bytes(self._buffer.data[:size]), at, self._buffer.base, self._buffer.base + size)
         self._bulk_left -= size
-        self._buffer.drop(size)
+        self._buffer.drop_bytes(size)
         if self._bulk_left and not last:
             return False
         assert self._head is not None
@@ -302,7 +302,7 @@ class PipeReader:
         # If the message is broken, its length may be right or wrong: it is recorded unchanged.
         framing = stdio_head.framing_of_block(self._header_block, -1 if broken else len(content))
         self._emit_message(content, self._head.headers, framing, broken, end, at, out)
-        self._buffer.drop(end)
+        self._buffer.drop_bytes(end)
         self._forget_message()
 
     def _emit_message(

@@ -226,7 +226,7 @@ def test_an_interrupted_drive_leaves_nothing_to_recover(monkeypatch: pytest.Monk
     def broken_off(options: DriveCommandOptions, file: Path) -> int:
         for number, recording in enumerate((file, tmp_path / "other.a2a.db")):
             session = SessionFile(recording=str(recording), pid=1, started=number + 1, uuid=str(number))
-            file_layout.create_journal(session).release()
+            file_layout.create_journal(session).release_locks()
         assert len(file_layout.find_leftovers()) == 2
         raise UserError("stopped before all calls were sent", "nothing was compared", 130)
 

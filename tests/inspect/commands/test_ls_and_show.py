@@ -36,7 +36,7 @@ def record(path: Path, chunks: list[Chunk]) -> Path:
     session = facts(1, started=START, listens=("127.0.0.1:9000",), upstreams=("agent:8000",))
     writer = Writer(path, session)
     findings = [each for each in out if not isinstance(each, Frame)]
-    writer.write([each for each in out if isinstance(each, Frame)], findings, observer.changes())  # type: ignore[arg-type]
+    writer.write([each for each in out if isinstance(each, Frame)], findings, observer.pop_changes())  # type: ignore[arg-type]
     writer.finish(chunks[-1].at)
     return path
 

@@ -42,7 +42,7 @@ def talked(path: Path, *raw: bytes) -> Path:
             observer.feed(chunk, out)
     made = writer(path)
     frames = [each for each in out if not isinstance(each, Finding)]
-    made.write(frames, [each for each in out if isinstance(each, Finding)], observer.changes())
+    made.write(frames, [each for each in out if isinstance(each, Finding)], observer.pop_changes())
     made.finish(START)
     return path
 
@@ -120,7 +120,7 @@ def test_a_session_without_an_end_is_marked(tmp_path: Path, monkeypatch: pytest.
     folder = file_layout.create_journal(file_layout.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u"))
     assert session_line(session_of("u")).endswith("(being recorded)")
     recorder = file_layout.lock_recorder(folder.path)
-    folder.release()
+    folder.release_locks()
     assert recorder is not None
     assert session_line(session_of("u")).endswith("(being recorded)")
     os.close(recorder)
@@ -136,7 +136,7 @@ def test_recover_waits_for_a_large_journal(
     monkeypatch.setattr(RecorderKeeper.start, "__defaults__", (0.001,))
     file_layout.create_journal(
         file_layout.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u")
-    ).release()
+    ).release_locks()
     assert recover_all() == 0
     assert capsys.readouterr().out == f"recovered {tmp_path / 'r.db'}: 0 exchanges, 0 frames from the journal\n"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from a2a_proxy.present.difference.blocks import BlockKind, DifferenceBlock, excerpts
+from a2a_proxy.present.difference.blocks import BlockKind, DifferenceBlock, make_excerpts
 from a2a_proxy.present.difference.brief import summarize_value
 from a2a_proxy.present.difference.layout import layout_rows
 from a2a_proxy.recording.difference.words import compare_texts
@@ -65,14 +65,14 @@ def test_without_a_width_nothing_is_cut() -> None:
 
 def test_long_texts_show_only_their_differences() -> None:
     before = "word " * 100 + "old" + " word" * 100
-    left, right = excerpts(compare_texts(before, before.replace("old", "new")))
+    left, right = make_excerpts(compare_texts(before, before.replace("old", "new")))
 
     assert left == "…" + "word " * 6 + "[old]" + " word" * 6 + "…"
     assert right == left.replace("old", "new")
 
 
 def test_an_unrelated_text_has_no_brackets() -> None:
-    assert excerpts(compare_texts("left", "right")) == ("left", "right")
+    assert make_excerpts(compare_texts("left", "right")) == ("left", "right")
 
 
 @pytest.mark.parametrize(

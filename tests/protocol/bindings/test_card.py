@@ -28,7 +28,7 @@ def test_card(path: str, card: dict, dialect: str) -> None:
         (FrameKind.RESPONSE, EventKind.CARD),
     ]
     assert (played.exchange.binding, played.exchange.dialect) == ("card", dialect)
-    assert played.shared.card(FACTS.upstream).name == "a"
+    assert played.shared.get_card(FACTS.upstream).name == "a"
 
 
 def test_not_modified() -> None:

@@ -203,8 +203,8 @@ def test_a_death_of_the_proxy_cuts_open_calls() -> None:
     observer, out = fresh(), list[Any]()
     for chunk in Stdio().call("GetTask", {"id": "t-1"}).chunks:
         observer.feed(chunk, out)
-    observer.interrupt(out[-1].at + 1, out)
-    (exchange,) = observer.changes().exchanges
+    observer.interrupt_session(out[-1].at + 1, out)
+    (exchange,) = observer.pop_changes().exchanges
     assert exchange.how == "proxy killed"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.protocol.segments.measures import Turn, percentile, turns_of
+from a2a_proxy.protocol.segments.measures import Turn, compute_percentile, turns_of
 from support_segments import MS, Timeline, run
 
 
@@ -84,4 +84,4 @@ def test_tasks_of_a_session_are_measured_separately() -> None:
     [([7], 0.5, 7), ([1, 2, 3, 4], 0.5, 2), ([1, 2, 3], 0.5, 2), (list(range(1, 101)), 0.95, 95), ([1, 2], 0.95, 2)],
 )
 def test_percentile(values: list[int], share: float, expected: int) -> None:
-    assert percentile(values, share) == expected
+    assert compute_percentile(values, share) == expected

@@ -110,7 +110,7 @@ def test_open_segments_of_a_lost_tracker_end_and_numbers_continue() -> None:
     changes.interruptions, changes.handoffs = lost.interruptions, lost.handoffs
     assert (len(changes.segments), len(changes.interruptions), len(changes.handoffs)) == (2, 1, 1)
     tracker = SegmentTracker()
-    tracker.adopt(changes, (4, 1, 1), ZERO + 50 * MS)
+    tracker.adopt_recorded(changes, (4, 1, 1), ZERO + 50 * MS)
     for step in Timeline().ask(60, exchange=9).steps:
         step(tracker)
     segments, interruptions, handoffs = tracker.pop_changes()

@@ -54,7 +54,7 @@ class Played:
         self.facts: list[EditFact] = []
         for direction, data in steps:
             if not data:
-                self._take(self.editor.eof(direction, 0.0))
+                self._take(self.editor.feed_eof(direction, 0.0))
                 continue
             where = range(0, len(data), size) if size else cuts or ()
             for piece in pieces_of(data, where):
@@ -400,7 +400,7 @@ def test_the_scanner_agrees_with_httptools(talk: list[tuple[bytes, bytes, bytes]
     for piece in pieces_of(wire, range(0, len(wire), size)):
         at = 0
         while at < len(piece):
-            part, end = scanner.next(piece, at)
+            part, end = scanner.read_part(piece, at)
             if part is MessagePart.HEAD_END:
                 framing = parse_request_head(scanner.head)[2]
                 body = b""

@@ -203,7 +203,7 @@ def test_the_dynamic_table_is_disabled_once_and_repeated_blocks_are_cached(monke
     sent = [editor.feed(UP, frame(1, 5, 1 + 2 * at, block), 0.0)[0].data for at, block in enumerate(blocks)]
     assert sent[0][9] == 0x20
     assert {data[9:] for data in sent[1:]} == {sent[0][10:]}
-    monkeypatch.setattr("a2a_proxy.wire.hpack_decoder.HpackDecoder.decode", None)
+    monkeypatch.setattr("a2a_proxy.wire.hpack_decoder.HpackDecoder.decode_block", None)
     assert editor.feed(UP, frame(1, 5, 1001, blocks[-1]), 0.0)[0].data[9:] == sent[0][10:]
 
 
@@ -303,8 +303,8 @@ def test_a_fin_in_mid_frame_releases_held_bytes():
         rest = frame(1, 0, 1, b"\x83") + frame(9, 0, 1, b"\x86")[:-1]
         editor, out = fed(plan, START + rest)
         assert out == START
-        assert b"".join(item.data for item in editor.eof(UP, 0.0)) == rest
-        assert b"".join(item.data for item in editor.eof(DOWN, 0.0)) == b""
+        assert b"".join(item.data for item in editor.feed_eof(UP, 0.0)) == rest
+        assert b"".join(item.data for item in editor.feed_eof(DOWN, 0.0)) == b""
 
 
 GARBAGE = st.lists(
@@ -334,5 +334,5 @@ def test_garbage_never_raises(frames, plan, tail, call):
             editor.tick(now / 10)
     for direction in (UP, DOWN):
         editor.feed(direction, tail, 9.0)
-        editor.eof(direction, 9.0)
+        editor.feed_eof(direction, 9.0)
     editor.take_edits()

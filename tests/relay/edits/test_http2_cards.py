@@ -284,7 +284,7 @@ def test_resets_fins_and_smaller_windows_release_a_held_card(who, complete):
     elif who == "smaller windows":
         pair.client.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: 10})
     else:
-        pair.take(pair.editor.eof(UP if who == "client ends" else DOWN, pair.now))
+        pair.take(pair.editor.feed_eof(UP if who == "client ends" else DOWN, pair.now))
     pair.move()
     data = message(CARD) if complete else message(CARD)[:-1]
     assert bytes(pair.sent[DOWN]).endswith(data) or data in bytes(pair.sent[DOWN])
@@ -351,11 +351,11 @@ def test_nothing_is_sent_after_a_fin(direction):
     pair = Pair(plan(LONGER))
     beyond(pair)
     if direction is UP:
-        pair.take(pair.editor.eof(UP, pair.now))
+        pair.take(pair.editor.feed_eof(UP, pair.now))
         data = pair.agent.data_to_send()
     else:
         pair.move()
-        pair.take(pair.editor.eof(DOWN, pair.now))
+        pair.take(pair.editor.feed_eof(DOWN, pair.now))
         pair.grant(5000)
         data = pair.client.data_to_send()
     assert direction not in {item.direction for item in pair.editor.feed(direction.other, data, pair.now)}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.redaction.payload import redact
+from a2a_proxy.redaction.payload import redact_payload
 from a2a_proxy.redaction.scrubber import Scrubber
 from a2a_proxy.replay.core.miss import Miss, MissKind
 from a2a_proxy.replay.core.options import MatchPreset, ReplayOptions
@@ -283,7 +283,7 @@ _SECRETIVE = st.fixed_dictionaries(
 
 @given(_SECRETIVE, st.sampled_from([MatchPreset.DEFAULT, MatchPreset.STRICT]))
 def test_a_request_matches_what_redaction_has_left_of_it(request: dict[str, Any], preset: MatchPreset) -> None:
-    data = redact(Scrubber(b"key of the recorder"), "json", msgspec.json.encode(request), cut=False)[0]
+    data = redact_payload(Scrubber(b"key of the recorder"), "json", msgspec.json.encode(request), cut=False)[0]
     recorded = call(1, "SendMessage", msgspec.json.decode(data), ("s", 1, "end"))
     found = Player(script(recorded), ReplayOptions(match=preset)).begin_call(again(recorded, value=request), 0)
     assert not isinstance(found, Miss), found.full_text()

@@ -20,7 +20,7 @@ from a2a_proxy.replay.core.faults import inject_faults, parse_fault
 from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.load import load_script
 from a2a_proxy.replay.serve.mock import MockServer
-from a2a_proxy.replay.serve.performance import MissedCall, PlayedCall, ReplayReport, UnservedCall
+from a2a_proxy.replay.serve.performance import MaskedCall, MissedCall, PlayedCall, ReplayReport, UnservedCall
 from support_replay import call, message, script, task
 
 SAMPLES = Path(__file__).parents[3] / "recordings"
@@ -113,6 +113,22 @@ async def test_the_card_leads_to_the_mock(client: Client) -> None:
         urls = [each["url"] for each in card["supportedInterfaces"]]
         assert urls
         assert all(client.mock.address in url for url in urls)
+
+
+async def test_a_masked_match_is_reported() -> None:
+    """The reports name the recorded call that answers, and what was masked."""
+    recorded = call(7, "SendMessage", message("on 2026-11-22"), ("s", 1, task()), ("s", 2, "end"))
+    told: list[ReplayReport] = []
+    mock = MockServer(script(recorded), report=told.append)
+    await mock.start()
+    client = Client(mock, told)
+    try:
+        answer = await client.rpc("SendMessage", message("on 2026-11-23"))
+        assert answer["result"]["task"]["id"]
+    finally:
+        await client.close()
+    [said] = [each.match.text for each in told if isinstance(each, MaskedCall)]
+    assert said == 'masked match: SendMessage "on 2026-11-23" equals #7 except for: date'
 
 
 async def test_a_miss_is_an_error_of_each_binding(client: Client) -> None:

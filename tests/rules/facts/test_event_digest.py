@@ -26,7 +26,7 @@ def sees(script: Script) -> list[RuleContext]:
     out: list[Observation] = []
     for piece in script.chunks():
         observer.feed(piece, out)
-    exchange = observer.changes().exchanges[0]
+    exchange = observer.pop_changes().exchanges[0]
     found = []
     for frame in out:
         if type(frame) is Frame and frame.kind is FrameKind.EVENT:
@@ -98,7 +98,13 @@ def test_digests_differ_by_content() -> None:
         chunk("x", lastChunk=True),
         parts_of([{"url": "x"}]),
         parts_of([{"raw": "eA=="}]),
-        parts_of([{"data": "x"}]),
+        parts_of([{"raw": "eQ=="}]),
+        parts_of([{"raw": "eA==", "filename": "x"}]),
+        parts_of([{"raw": "eA==", "mediaType": "text/plain"}]),
+        *(
+            parts_of([{"data": data}])
+            for data in ("x", 1, 2, True, None, {}, {"a": 1}, {"b": 1}, {"a": [1]}, [1], [[]])
+        ),
         parts_of([{"text": "x"}, {"text": "x"}]),
         status("WORKING"),
         status("COMPLETED"),
@@ -107,6 +113,26 @@ def test_digests_differ_by_content() -> None:
     ]
     found = {update_digest(see) for see in sees(rpc_stream("SendStreamingMessage", send(), *events))}
     assert len(found) == len(events)
+
+
+@pytest.mark.parametrize("raw", ["e", "e!==", "?", "\u00e9"])
+def test_text_that_is_not_base64_is_compared_as_it_is(raw: str) -> None:
+    events = [parts_of([{"raw": each}]) for each in (raw, f"{raw}e!", "")]
+    found = {update_digest(see) for see in sees(rpc_stream("SendStreamingMessage", send(), *events))}
+    assert len(found) == 3
+
+
+def test_numbers_are_equal_to_a_depth_of_64() -> None:
+    def nested(number: float, depth: int) -> Json:
+        value: Any = number
+        for _ in range(depth):
+            value = [value]
+        return parts_of([{"data": value}])
+
+    script = rpc_stream("SendStreamingMessage", send(), nested(1, 63), nested(1.0, 63), nested(2, 63), nested(3, 70))
+    one, same, two, deep = map(update_digest, sees(script))
+    assert one == same != two
+    assert deep
 
 
 def test_a_snapshot_is_no_event_but_has_artifacts() -> None:

@@ -13,6 +13,7 @@ MINUTE = 60_000_000_000
 WORKING = (snapshot(), status("WORKING", second=1))
 ENVOY = {"server": "envoy"}
 SILENCE = ", 9.0 s after its last event"
+AND_STAYED_AWAY = "while task t1 was working, and did not ask for the task within 30 s"
 BY_ENVOY = "; a proxy in front of the agent (`Server: envoy`) or the agent itself did so"
 
 
@@ -37,13 +38,13 @@ def grpc_call(*events: EventPause, **options: object) -> Script:
             jsonrpc(EventPause(9), reply_headers=ENVOY),
             f"the agent ended the stream without an error while the task was working{SILENCE}{BY_ENVOY}",
         ),
-        (jsonrpc(finish="leave"), "the client closed its connection in state working and did not return within 30 s"),
+        (jsonrpc(finish="leave"), f"the client closed its connection {AND_STAYED_AWAY}"),
         (grpc_call(), "the agent ended the stream without an error while the task was working"),
         (
             grpc_call(finish="cut", reply_headers=ENVOY),
             f"the agent's side breaks off the stream (rst_stream internal_error) in state working{BY_ENVOY}",
         ),
-        (grpc_call(finish="leave"), "the client cancelled the stream in state working and did not return within 30 s"),
+        (grpc_call(finish="leave"), f"the client cancelled the stream {AND_STAYED_AWAY}"),
         (
             grpc_call(status=1),
             "CANCELLED 1 ends the stream of a task that is working, although the client has not cancelled it",

@@ -28,7 +28,7 @@ def task_of(chunks: list[Chunk]) -> Task:
     observer, out = Observer(Redactor(KEY)), list[Observation]()
     for each in chunks:
         observer.feed(each, out)
-    (task,) = observer.changes().tasks
+    (task,) = observer.pop_changes().tasks
     return task
 
 

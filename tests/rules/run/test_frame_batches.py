@@ -21,11 +21,11 @@ def said(session: list[Chunk], batch: int) -> list[Finding]:
     for place, chunk in enumerate(session):
         if batch and place % batch == 0:
             observer.judge_held(out)
-            observer.changes()
+            observer.pop_changes()
             observer.hold_rules()
         observer.feed(chunk, out)
     observer.judge_held(out)
-    observer.interrupt(session[-1].at, out)
+    observer.interrupt_session(session[-1].at, out)
     return [each for each in out if isinstance(each, Finding)]
 
 

@@ -147,7 +147,7 @@ def test_a_proxy_that_is_killed_settles_too(rule: Rule) -> None:
     observer, out = fresh(), list[Observation]()
     for each in chunks:
         observer.feed(each, out)
-    observer.interrupt(end.at, out)
+    observer.interrupt_session(end.at, out)
     assert [each for each in out if type(each) is Finding and each.rule == rule.id] == _of_rule(rule, [*chunks, end])
 
 

@@ -64,7 +64,7 @@ def _after_many(script: Script) -> tuple[SessionState, list[str]]:
     out: list[Observation] = []
     for each in script.chunks():
         observer.feed(each, out)
-    observer.interrupt(each.at + 1, out)
+    observer.interrupt_session(each.at + 1, out)
     return observer._rules.session, [each.rule for each in out if type(each) is Finding]
 
 

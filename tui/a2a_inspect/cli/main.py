@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -19,6 +19,9 @@ from a2a_proxy import __version__
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.main import run_cli
 from a2a_proxy.cli.redaction_options import add_redaction_options
+
+if TYPE_CHECKING:
+    from a2a_proxy.protocol.extensions import Extension
 
 _HELP = """Inspect recordings of A2A traffic, including recordings that are still being written.
 
@@ -36,7 +39,7 @@ Without a FILE, commands use the newest recording in the state directory.
 
 _HELP_SECTIONS = (
     ("View and compare", ("ls", "show", "tail", "lanes", "segments", "stats", "diff", "note", "keys")),
-    ("Check", ("check", "card", "rules", "hooks")),
+    ("Check", ("check", "card", "rules", "extensions", "hooks")),
     ("Export", ("export", "cassette", "archive", "redaction")),
     ("Maintain", ("merge", "prune", "recover")),
 )
@@ -87,6 +90,15 @@ _json_option = click.option(
 @click.version_option(__version__, prog_name="a2a-inspect", message="%(prog)s %(version)s", help="Print the version.")
 def cli() -> None:
     """See `_HELP`."""
+    from a2a_proxy.protocol.extensions.registry import REGISTRY
+
+    REGISTRY.use_source(_read_plugins)
+
+
+def _read_plugins() -> tuple[Extension, ...]:
+    from a2a_inspect.commands.extensions import plugin_extensions
+
+    return plugin_extensions()
 
 
 @cli.command(hidden=True)
@@ -399,6 +411,14 @@ def list_keys(as_toml: bool, as_json: bool) -> None:
     from a2a_inspect.commands.keys import show_keys
 
     show_keys(as_toml=as_toml, as_json=as_json)
+
+
+@cli.command("extensions")
+def list_extensions() -> int:
+    """List the A2A extensions that are known by name, and those of plug-ins."""
+    from a2a_inspect.commands import extensions
+
+    return extensions.list_extensions()
 
 
 @cli.command("hooks")

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator
 
 from a2a_inspect.commands.filters import matching_tasks, print_no_match
-from a2a_inspect.commands.session import connection_counts, session_line
+from a2a_inspect.commands.session import connection_counts, lag_words, session_line
 from a2a_inspect.commands.table import TableLimits, table_lines, terminal_width
 from a2a_inspect.data.notes import note_counts
 from a2a_proxy.model.event import TaskState
@@ -76,6 +76,8 @@ def _exchange_table_lines(recording: Recording, session: SessionRow, where: str,
         yield f"{counts}; see {shell_line('a2a-inspect', 'show', recording.path)}"
     elif empty:
         yield "nothing was recorded"
+    if not session.how and (behind := lag_words(session)):
+        yield f"session {session.id} is still being recorded{behind}: newer exchanges are missing"
     if about and not where and not several:
         yield f"{about}; see {shell_line('a2a-inspect', 'note', recording.path)}"
 

@@ -30,10 +30,10 @@ def _recover_journal(journal: Leftover) -> int:
 
     keeper = RecorderKeeper(journal.path, ignore)
     answer = keeper.start(timeout=None)
-    keeper.release()
+    keeper.close_wake_pipe()
     if isinstance(answer, RecorderFailed):
         keeper.kill()
-    keeper.drain()
+    keeper.drain_journal()
     end = keeper.outcome or answer
     if isinstance(end, RecorderDone):
         counts = f"{text.format_count(end.exchanges, 'exchange')}, {text.format_count(end.frames, 'frame')}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+import time
 from collections.abc import Collection, Iterator
 
 from a2a_inspect.data.notes import note_counts
 from a2a_proxy.capture import file_layout
+from a2a_proxy.capture.backlog import MIN_LAG, recording_lag
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.present import text
@@ -42,22 +44,29 @@ def member_lines(several: MultiReader) -> Iterator[str]:
 
 def _completeness_words(session: SessionRow) -> str:
     if not session.how:
-        return _unended_words(session.facts.uuid)
+        return _unended_words(session)
     return "capture complete" if session.complete == "complete" else f"INCOMPLETE: {make_visible(session.complete)}"
 
 
-def _unended_words(uuid: str) -> str:
+def _unended_words(session: SessionRow) -> str:
     """Return the state of a session without an end, which depends on whether its journal still exists."""
     try:
         left = {leftover.session.uuid for leftover in file_layout.find_leftovers()}
         known = file_layout.sessions_with_journal()
     except OSError:
         left, known = set(), set()
+    uuid = session.facts.uuid
     if uuid in left:
         return "not recorded to the end; finish with: a2a-inspect recover"
     if uuid in known:
-        return "(being recorded)"
+        return f"(being recorded{lag_words(session)})"
     return "ended abruptly"
+
+
+def lag_words(session: SessionRow) -> str:
+    """Return how far the recording of a running session is behind, as in `, 4 min behind`; empty if it keeps up."""
+    lag = recording_lag(session.facts.uuid, session.position, time.time_ns())
+    return f", {text.format_lag(lag)} behind" if lag >= MIN_LAG else ""
 
 
 def connection_findings(recording: Recording, session: SessionRow) -> Iterator[FindingRow]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
+import msgspec
+
 from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.ls import state_name
 from a2a_inspect.commands.segments.marks import SegmentMarks
@@ -27,7 +29,7 @@ from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
 from a2a_proxy.present import generations, text
 from a2a_proxy.present.objects import exchange_object
-from a2a_proxy.protocol.decoded import readable_payload
+from a2a_proxy.protocol.decoded import find_frame_extensions, readable_payload
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.artifacts import artifacts_of
@@ -188,7 +190,7 @@ def _exchange_lines(
             and not (selection.raw or selection.payloads or findings or note_lines)
         ):
             continue
-        what = describe_frame(frame, frame.payload, exchange.operation, exchange.dialect)
+        what = describe_frame(frame, frame.payload, exchange.operation, exchange.dialect, exchange.extensions)
         yield f"  {_frame_offset(exchange, frame):>14} {ARROWS[frame.direction]} {what}"
         if selection.raw:
             yield from (" " * 20 + line for line in raw_lines(frame))
@@ -322,6 +324,7 @@ def frame_object(frame: Frame, exchange: Exchange) -> dict[str, object]:
         "truncated": frame.truncated or None,
         "ours": frame.ours or None,
         "redacted": list(frame.redacted) or None,
+        "extensions": [msgspec.to_builtins(use) for use in find_frame_extensions(frame, exchange)] or None,
         "payload": readable_payload(frame, exchange),
     }
     return {name: value for name, value in facts.items() if value not in (None, "")}

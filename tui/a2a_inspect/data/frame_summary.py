@@ -26,7 +26,8 @@ def summarize_frame(recording: Recording, row: FrameRow, exchange: Exchange | No
         return damage.message
     if exchange is None:
         return describe_frame(row.frame, payload) + large
-    return describe_frame(row.frame, payload, exchange.operation, exchange.dialect) + large
+    line = describe_frame(row.frame, payload, exchange.operation, exchange.dialect, exchange.extensions)
+    return line + large
 
 
 def flatten_line_ends(words: str) -> str:

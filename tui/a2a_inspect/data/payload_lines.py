@@ -14,7 +14,7 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.present import text
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.protocol.text import make_visible
-from a2a_proxy.redaction.labels import withheld
+from a2a_proxy.redaction.labels import is_withheld
 
 _TEXT_SCHEMAS = ("json", "text", "trailers", "control")
 """Schemas of text payloads."""
@@ -25,7 +25,7 @@ def decoded_lines(frame: Frame, exchange: Exchange | None) -> Iterator[str]:
     """Yield the decoded payload as indented lines without control characters."""
     value = readable_payload(frame, exchange)
     if value is None:
-        if withheld(frame):
+        if is_withheld(frame):
             yield _WITHHELD_WORDS
         return
     for line in json_text(value).split("\n"):
@@ -34,7 +34,7 @@ def decoded_lines(frame: Frame, exchange: Exchange | None) -> Iterator[str]:
 
 def raw_lines(frame: Frame) -> Iterator[str]:
     """Yield the payload as sent, without control characters: text as text, other payloads as a hex dump."""
-    if withheld(frame):
+    if is_withheld(frame):
         yield _WITHHELD_WORDS
     if frame.schema not in _TEXT_SCHEMAS:
         yield from hex_lines(frame.payload)

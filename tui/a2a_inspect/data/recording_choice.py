@@ -46,7 +46,7 @@ def resolve_recording(path: Path | None) -> Path:
 
 def _coming(folder: Path) -> Path | None:
     """Return the newest recording in this folder that a recorder is about to create."""
-    paths = (Path(each.session.recording) for each in file_layout.unfinished() if each.is_at_work)
+    paths = (Path(each.session.recording) for each in file_layout.find_unfinished() if each.is_at_work)
     return max((path for path in paths if path.parent == folder and not path.exists()), default=None)
 
 

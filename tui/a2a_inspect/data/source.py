@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +19,7 @@ import msgspec
 
 from a2a_inspect.data.finding_counts import ExchangeLine, FindingCounts, count_by_frame, exchange_lines
 from a2a_inspect.data.positions import PAGE, PagePositions
+from a2a_proxy.capture.backlog import MIN_LAG, recording_lag
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.note import Note
 from a2a_proxy.present import generations
@@ -43,6 +45,8 @@ class RecordingSnapshot(msgspec.Struct, frozen=True):
     findings: int = 0
     notes: Mapping[NotePlace, Note] = {}
     """Notes and bookmarks by place."""
+    lag: int = 0
+    """Time by which the recording of a running session is behind its relay, ns; 0 if below `MIN_LAG`."""
 
     @property
     def exchanges(self) -> int:
@@ -239,6 +243,7 @@ class _RecordingReader:
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
         self._version = -1
+        self._snapshot = RecordingSnapshot()
         self._positions_by_session: dict[int, PagePositions] = {}
         self._frame_counter = RowCounter(recording, "frame")
         self._finding_counter = RowCounter(recording, "finding")
@@ -249,23 +254,35 @@ class _RecordingReader:
         """Return as `RecordingSource.poll`."""
         version = self.recording.data_version()
         if version == self._version:
-            return None
+            before, lag = self._snapshot, self._read_lag(self._snapshot.sessions)
+            if lag == before.lag:
+                return None
+            self._snapshot = msgspec.structs.replace(before, lag=lag)
+            return self._snapshot
         sessions = tuple(self.recording.sessions())
         session_ids = {session.id for session in sessions}
         if not session_ids.issuperset(self._positions_by_session):
             self._positions_by_session.clear()
         lengths = tuple(self._exchange_positions(session.id).grow() for session in sessions)
         highest = max((split_key(positions.last)[1] for positions in self._positions_by_session.values()), default=0)
-        now = RecordingSnapshot(
+        self._snapshot = RecordingSnapshot(
             sessions,
             lengths,
             highest,
             self._frame_counter.count_rows(),
             self._finding_counter.count_rows(),
             self._read_notes(),
+            self._read_lag(sessions),
         )
         self._version = version  # if this cannot be read, the next poll raises again
-        return now
+        return self._snapshot
+
+    def _read_lag(self, sessions: tuple[SessionRow, ...]) -> int:
+        """Return the largest lag in whole seconds, ns."""
+        now = time.time_ns()
+        lags = (recording_lag(each.facts.uuid, each.position, now) for each in sessions if not each.how)
+        lag = max(lags, default=0)
+        return lag - lag % 1_000_000_000 if lag >= MIN_LAG else 0
 
     def _read_notes(self) -> dict[NotePlace, Note]:
         rows = self.recording.notes()

@@ -22,7 +22,7 @@ from a2a_proxy.model.wire import Headers
 from a2a_proxy.present import text
 from a2a_proxy.present.objects import exchange_object
 from a2a_proxy.protocol.schema import is_protobuf
-from a2a_proxy.redaction.labels import withheld
+from a2a_proxy.redaction.labels import is_withheld
 from a2a_proxy.wire.sse import rebuild_event
 
 _BODIES = frozenset(
@@ -183,7 +183,7 @@ def _body_object(exchange: Exchange, frames: Sequence[Frame]) -> dict[str, str]:
     """Return `text` as sent but without content coding, `encoding` if it is not text, and `comment` if a part is
     missing.
     """
-    lacking = [*["payload not recorded"] * any(map(withheld, frames)), *["cut"] * any(f.truncated for f in frames)]
+    lacking = [*["payload not recorded"] * any(map(is_withheld, frames)), *["cut"] * any(f.truncated for f in frames)]
     comment = {"comment": ", ".join(lacking)} if lacking else {}
     data = b"".join(_wire_bytes(exchange, frame) for frame in frames)
     if not data:

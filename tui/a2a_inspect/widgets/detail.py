@@ -24,7 +24,14 @@ from a2a_inspect.data.finding_counts import find_findings
 from a2a_inspect.data.frame_bytes import FrameBytes, byte_range_words, wire_bytes
 from a2a_inspect.data.generation_gaps import GapWords, read_gaps
 from a2a_inspect.data.source import ExchangeStream, RecordingSource
-from a2a_inspect.widgets.facts import fact_lines, header_lines, paint_artifact, paint_facts, paint_fields
+from a2a_inspect.widgets.facts import (
+    extension_lines,
+    fact_lines,
+    header_lines,
+    paint_artifact,
+    paint_facts,
+    paint_fields,
+)
 from a2a_inspect.widgets.finding_lines import finding_lines, paint_findings
 from a2a_inspect.widgets.hex_view import HexView
 from a2a_inspect.widgets.tab_line import TABS, TabLine
@@ -164,7 +171,8 @@ class Detail(Vertical):
             self.trace.show(trace_lines(stream, frame, timing), paint_facts, keep=keep)
         elif view is self.facts:
             process = await self._ask_lines(lambda r: process_lines(r, at))
-            self.facts.show([*fact_lines(stream, frame), *process], paint_facts, keep=keep)
+            used = await asyncio.to_thread(extension_lines, frame, stream.row.exchange) if frame is not None else []
+            self.facts.show([*fact_lines(stream, frame), *used, *process], paint_facts, keep=keep)
 
     async def _read_finding_lines(self, stream: ExchangeStream, seq: int | None) -> list[str]:
         until = self._source.until

@@ -56,6 +56,16 @@ def fact_lines(stream: ExchangeStream, frame: Frame | None) -> list[str]:
     return lines
 
 
+def extension_lines(frame: Frame, exchange: Exchange) -> list[str]:
+    """Return the known extensions in a frame, each with its place and content; nothing if there are none."""
+    from a2a_proxy.protocol.decoded import find_frame_extensions
+
+    uses = find_frame_extensions(frame, exchange)
+    return (
+        section_lines("Extensions", ((use.name, f"{use.place}  {use.words}".rstrip()) for use in uses)) if uses else []
+    )
+
+
 def section_lines(title: str, facts: Iterator[Fact]) -> list[str]:
     """Return a title and its facts, without empty ones."""
     shown_facts = [(name, str(value)) for name, value in facts if value not in (None, "", 0, b"", ())]
@@ -96,6 +106,7 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
 
 def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
     from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
+    from a2a_proxy.protocol.extensions.registry import name_uris
 
     exchange = stream.row.exchange
     yield "number", f"{exchange.id} of session {stream.row.session}"
@@ -105,7 +116,7 @@ def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
     yield "binding", text.binding_and_dialect(exchange)
     yield "method", exchange.method
     yield "version header", exchange.version_header
-    yield "extensions", exchange.extensions
+    yield "extensions", name_uris(exchange.extensions) if exchange.extensions else ""
     yield "started", text.format_utc(exchange.started)
     for name in ("request_ended", "response_started", "first_event", "last_event", "closed"):
         at = getattr(exchange, name)

@@ -79,6 +79,8 @@ def completeness_words(now: RecordingSnapshot) -> tuple[str, bool]:
     missing = [session.complete for session in now.sessions if session.complete not in ("", "complete")]
     if missing:
         return f"INCOMPLETE: {make_visible(missing[-1])}", False
+    if now.lag:
+        return f"{text.format_lag(now.lag)} behind", True
     return ("complete so far" if now.is_live else "capture complete"), True
 
 

@@ -49,7 +49,7 @@ from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow
 from a2a_proxy.recording.store.corruption_guard import guard_corruption
-from a2a_proxy.relay.run import run
+from a2a_proxy.relay.run import run_loop
 from a2a_proxy.relay.tls import Trust
 
 DIFFERENT, INCOMPLETE = 1, 3
@@ -68,7 +68,7 @@ def run_drive(options: DriveCommandOptions) -> int:
         plan = load_plan(recording, rows, options.target)
         _check_plan(plan, options, recording.path)
         with _recording_file(options) as file:
-            driven = run(_drive_agent(plan, options, file))
+            driven = run_loop(_drive_agent(plan, options, file))
             report = _compare_runs(recording, plan, driven, options, file)
     _write_report(report, options)
     if report.incomplete:

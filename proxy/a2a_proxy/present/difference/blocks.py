@@ -220,7 +220,7 @@ def _row_value(row: DifferenceRow, value: Any) -> str:
 
 def _value_block(before: Any, after: Any, mark: str, ignored: bool) -> DifferenceBlock:
     if isinstance(before, str) and isinstance(after, str):
-        left, right = excerpts(compare_texts(before, after))
+        left, right = make_excerpts(compare_texts(before, after))
         return DifferenceBlock(BlockKind.VALUE, left, right, mark, ignored=ignored)
     return DifferenceBlock(
         BlockKind.VALUE, make_visible(format_json(before)), make_visible(format_json(after)), mark, ignored=ignored
@@ -243,7 +243,7 @@ def _artifact_blocks(row: DifferenceRow, texts: ArtifactTexts) -> Iterator[Diffe
     )
     for run in _group_changes(pieces):
         first = next(piece for piece in run if piece.change)
-        left, right = excerpts(run)
+        left, right = make_excerpts(run)
         sides = _chunk_label(texts.left, first.left) + left, _chunk_label(texts.right, first.right) + right
         yield DifferenceBlock(BlockKind.VALUE, *sides, CHANGE_MARKS[row.change])
 
@@ -267,7 +267,7 @@ def _group_changes(pieces: tuple[WordRun, ...]) -> Iterator[tuple[WordRun, ...]]
         yield tuple(group)
 
 
-def excerpts(pieces: tuple[WordRun, ...]) -> tuple[str, str]:
+def make_excerpts(pieces: tuple[WordRun, ...]) -> tuple[str, str]:
     """Return both texts, escaped: changes in brackets, unchanged parts shortened. A text without a common part has no
     brackets."""
     made = []

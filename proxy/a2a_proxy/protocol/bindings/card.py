@@ -39,7 +39,7 @@ def name_exchange(call: ExchangeDecoder) -> None:
 
 def read_request(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
     """Emit the request."""
-    call.emit(out, TO_AGENT, FrameKind.REQUEST, body, JSON if body.size else "", NO_SUMMARY)
+    call.emit_frame(out, TO_AGENT, FrameKind.REQUEST, body, JSON if body.size else "", NO_SUMMARY)
 
 
 def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
@@ -49,7 +49,7 @@ def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
         other.read_response(call, body, out)
         return
     learn_card(call, card)
-    call.emit(out, TO_CLIENT, FrameKind.RESPONSE, body, JSON, make_summary(EventKind.CARD))
+    call.emit_frame(out, TO_CLIENT, FrameKind.RESPONSE, body, JSON, make_summary(EventKind.CARD))
 
 
 def learn_card(call: ExchangeDecoder, card: dict[str, object]) -> None:
@@ -59,7 +59,7 @@ def learn_card(call: ExchangeDecoder, card: dict[str, object]) -> None:
     if "supportedInterfaces" in card:
         call.exchange.dialect = Dialect.V1_0
     elif call.exchange.dialect is Dialect.UNKNOWN:
-        call.exchange.dialect = dialect_of_version(shared.card(agent).version)
+        call.exchange.dialect = dialect_of_version(shared.get_card(agent).version)
 
 
 def read_card(data: bytes) -> dict[str, object] | None:

@@ -82,7 +82,7 @@ class GrpcCall(HttpStreamCall):
 
     # --- messages -----------------------------------------------------------------------------------------------
 
-    def body(self, event: Body, out: Out) -> None:
+    def handle_body(self, event: Body, out: Out) -> None:
         """Decode a piece of the message stream, which may contain any number of messages and parts of messages."""
         direction = event.direction
         exchange = self.exchange
@@ -102,7 +102,7 @@ class GrpcCall(HttpStreamCall):
 
     def _read_message(self, message: GrpcMessage | Undecodable, direction: Any, out: Out) -> None:
         if type(message) is Undecodable:
-            self.undecodable(message, out)
+            self.handle_undecodable(message, out)
             return
         assert type(message) is GrpcMessage
         kind = FrameKind.REQUEST if direction == TO_AGENT else self._answer
@@ -113,7 +113,7 @@ class GrpcCall(HttpStreamCall):
         framing = message.encoding if message.compressed else ""
         if how is None:
             kind = kind if self.exchange.binding is Binding.GRPC else FrameKind.OTHER
-            self.emit(out, direction, kind, message, BYTES, NO_SUMMARY, make_detail(framing=framing))
+            self.emit_frame(out, direction, kind, message, BYTES, NO_SUMMARY, make_detail(framing=framing))
             return
         try:
             parsed = how.parse(message.data)
@@ -126,21 +126,23 @@ class GrpcCall(HttpStreamCall):
         if direction == TO_AGENT or how.schema.endswith("AgentCard"):
             self._learn_from_message(parsed)
         note = self._note_of_other_payload(direction, message.data) if summary is UNKNOWN_SUMMARY else ""
-        self.emit(out, direction, kind, message, how.schema, summary, ("", 0, note, framing))
+        self.emit_frame(out, direction, kind, message, how.schema, summary, ("", 0, note, framing))
 
     def _report_unreadable(
         self, message: GrpcMessage, direction: Any, kind: FrameKind, how: MessageDecoder, out: Out
     ) -> None:
         """Emit a message that its class cannot parse: truncated for storage, or invalid."""
         if message.truncated:
-            self.emit(out, direction, kind, message, how.schema, NO_SUMMARY, make_detail(note="too large to read"))
+            self.emit_frame(
+                out, direction, kind, message, how.schema, NO_SUMMARY, make_detail(note="too large to read")
+            )
             return
         name = how.schema.partition("@")[0].rpartition(".")[2]
         other = self._note_of_other_payload(direction, message.data)
         bad_text = "" if other else find_bad_text(*split_schema(how.schema), message.data)  # type: ignore[arg-type]
         note = f"field {bad_text} is not valid UTF-8" if bad_text else ""
         detail = make_detail(note=other or ": ".join(filter(None, (f"not a {name}", note))))
-        self.emit(out, direction, FrameKind.UNDECODABLE, message, BYTES, NO_SUMMARY, detail)
+        self.emit_frame(out, direction, FrameKind.UNDECODABLE, message, BYTES, NO_SUMMARY, detail)
         why = other or note
         got = f"{message.size} bytes that do not parse as one" + (f": {why}" if why else "")
         self.report_unread(Undecodable(direction, message.at, message.start, f"a {name}", got), out)
@@ -165,7 +167,7 @@ class GrpcCall(HttpStreamCall):
     def _choose_dialect(self, operation: Operation, direction: Any, data: bytes) -> None:
         """Set the dialect from the bytes, because 0.3 and the release candidate share the package `a2a.v1`."""
         shared, agent = self.link.shared, f"grpc {self.link.facts.upstream}"
-        before: Literal["0.3", "rc"] = "rc" if shared.dialect(agent) is Dialect.RC else "0.3"
+        before: Literal["0.3", "rc"] = "rc" if shared.get_dialect(agent) is Dialect.RC else "0.3"
         name = message_names(operation, Dialect.V0_3)[direction]
         schema_set = choose_a2a_v1(self.exchange.method, name, data, before)
         self.exchange.dialect = Dialect.RC if schema_set == "rc" else Dialect.V0_3
@@ -199,11 +201,11 @@ class GrpcCall(HttpStreamCall):
 
     # --- heads, trailers and ends -------------------------------------------------------------------------------
 
-    def head(self, event: Head) -> None:
+    def handle_head(self, event: Head) -> None:
         """Handle the response head or the trailers; the block with `grpc-status` is the tail."""
         if event.role is HeadRole.TRAILERS or header_value(event.headers, b"grpc-status"):
             self._tail = SpanPiece(event.began, event.at, event.start, event.end)
-        super().head(event)
+        super().handle_head(event)
 
     def on_response(self, event: Head) -> None:
         """Start to decode the agent's messages; a response of another type (a plain HTTP error) is kept undecoded."""
@@ -211,14 +213,14 @@ class GrpcCall(HttpStreamCall):
             self._readers[TO_CLIENT] = _make_reassembler(event.headers)
         else:
             self._foreign = BodyCollector(_MAX_FOREIGN_BODY)
-            self.fail(event.status, f"HTTP {event.status} instead of gRPC")
+            self.record_error(event.status, f"HTTP {event.status} instead of gRPC")
 
     def on_end(self, event: End, out: Out) -> None:
         """Handle the half-close of the client, or the trailers."""
         self._finish_direction(event, out)
         if event.direction == TO_AGENT:
             place = SpanPiece(event.at, event.at, event.start, event.start)
-            self.emit(out, TO_AGENT, FrameKind.END, place, "", NO_SUMMARY)
+            self.emit_frame(out, TO_AGENT, FrameKind.END, place, "", NO_SUMMARY)
         else:
             self._read_trailers(event, out)
 
@@ -229,7 +231,7 @@ class GrpcCall(HttpStreamCall):
         outcome = GrpcOutcome(fields)
         exchange.grpc_status = outcome.status
         if outcome.error_text and exchange.how != "client gone":  # a client that is gone receives no error
-            self.fail(outcome.status, outcome.error_text)
+            self.record_error(outcome.status, outcome.error_text)
         if outcome.reason == GENERATION_MISMATCH:
             exchange.dialect = dialect_with_generation(exchange.dialect)
         pairs = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in fields]
@@ -239,7 +241,7 @@ class GrpcCall(HttpStreamCall):
         note = "trailers-only" if only else "" if outcome.status >= 0 else "no grpc-status"
         schema = TRAILERS if pairs else ""
         detail = make_detail(error_code=max(outcome.status, 0), note=note)
-        self.emit(out, TO_CLIENT, FrameKind.END, span, schema, NO_SUMMARY, detail)
+        self.emit_frame(out, TO_CLIENT, FrameKind.END, span, schema, NO_SUMMARY, detail)
 
     def on_cut(self, event: Cut, out: Out) -> None:
         """Emit the rest of a message that broke off. The cut explains why it is incomplete, so it is not reported."""
@@ -257,7 +259,7 @@ class GrpcCall(HttpStreamCall):
             text = header_value(self.exchange.response_headers, b"content-type").startswith(
                 (b"text/", b"application/json")
             )
-            self.emit(out, TO_CLIENT, FrameKind.OTHER, self._foreign, TEXT if text else BYTES, NO_SUMMARY)
+            self.emit_frame(out, TO_CLIENT, FrameKind.OTHER, self._foreign, TEXT if text else BYTES, NO_SUMMARY)
             self._foreign = None
 
     # --- across a restart ---------------------------------------------------------------------------------------

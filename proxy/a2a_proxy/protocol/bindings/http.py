@@ -128,7 +128,7 @@ class HttpCall(HttpStreamCall, HttpExchange):
 
     # --- wire events --------------------------------------------------------------------------------------------
 
-    def body(self, event: Body, out: Out) -> None:
+    def handle_body(self, event: Body, out: Out) -> None:
         """Collect a piece of a body; the events of an event stream are emitted at once."""
         direction = event.direction
         self.count_bytes(event)
@@ -138,7 +138,7 @@ class HttpCall(HttpStreamCall, HttpExchange):
             inlet.add(event)
             return
         before = inlet.problem
-        data = inlet.decode(event.data)
+        data = inlet.decode_content(event.data)
         if data:
             found: list[SseEvent] = []
             events.feed(data, event.at, event.start, event.end, found)
@@ -154,9 +154,9 @@ class HttpCall(HttpStreamCall, HttpExchange):
             self.bind_by_response(event.data)
             _READERS[self.exchange.binding].event(self, event, out)
 
-    def head(self, event: Head) -> None:
+    def handle_head(self, event: Head) -> None:
         """Handle the response head or the trailers."""
-        super().head(event)
+        super().handle_head(event)
         self.heads[TO_CLIENT] = SpanPiece(event.began, event.at, event.start, event.end)
 
     def on_response(self, event: Head) -> None:
@@ -193,7 +193,9 @@ class HttpCall(HttpStreamCall, HttpExchange):
         """Emit a body whose content coding could not be removed; report it only if its bytes violate the declared
         coding."""
         inlet = self._bodies[direction]
-        self.emit(out, direction, FrameKind.UNDECODABLE, span, "bytes", NO_SUMMARY, make_detail(note=inlet.problem))
+        self.emit_frame(
+            out, direction, FrameKind.UNDECODABLE, span, "bytes", NO_SUMMARY, make_detail(note=inlet.problem)
+        )
         if inlet.is_malformed and other.may_carry_a2a(self.headers_of(direction)):
             coding = header_value(self.headers_of(direction), b"content-encoding").decode("latin-1")
             expected = f"content coded as {coding}"
@@ -203,7 +205,7 @@ class HttpCall(HttpStreamCall, HttpExchange):
         self._flush_events(event.at, out)
         place = SpanPiece(event.at, event.at, event.start, event.start)
         detail = make_detail(note="by eof") if event.by_eof else NO_DETAIL
-        self.emit(out, TO_CLIENT, FrameKind.END, place, "", NO_SUMMARY, detail)
+        self.emit_frame(out, TO_CLIENT, FrameKind.END, place, "", NO_SUMMARY, detail)
 
     def _flush_events(self, at: int, out: Out) -> None:
         found: list[SseEvent] = []
@@ -228,7 +230,9 @@ class HttpCall(HttpStreamCall, HttpExchange):
 
     def _emit_partial_body(self, direction: Direction, span: ByteSpan, out: Out) -> None:
         schema = "text" if other.is_text(self.headers_of(direction)) else "bytes"
-        self.emit(out, direction, FrameKind.UNDECODABLE, span, schema, NO_SUMMARY, make_detail(note="body broke off"))
+        self.emit_frame(
+            out, direction, FrameKind.UNDECODABLE, span, schema, NO_SUMMARY, make_detail(note="body broke off")
+        )
 
     def headers_of(self, direction: Direction) -> Headers:
         """Return the header fields of the request or the response."""
@@ -272,7 +276,7 @@ class _BodyInlet:
         self._decoder = ContentDecoder(encodings) if encodings not in (b"", b"identity") else None
         self._collector = BodyCollector() if other.may_carry_a2a(headers) else BodyCollector(_MAX_OTHER_BODY)
 
-    def decode(self, data: bytes) -> bytes:
+    def decode_content(self, data: bytes) -> bytes:
         """Return the bytes without their content coding."""
         return data if self._decoder is None else self._decoder.feed(data)
 
@@ -283,7 +287,7 @@ class _BodyInlet:
 
     def add(self, event: Body) -> None:
         """Collect the bytes of an event."""
-        self._collector.add(self.decode(event.data), event.at, event.start, event.end)
+        self._collector.add(self.decode_content(event.data), event.at, event.start, event.end)
 
     @property
     def problem(self) -> str:

@@ -33,15 +33,15 @@ from a2a_proxy.protocol.json_summary import (
     expected_generations,
     fit_params,
     push_url_of,
-    summarise,
     summarise_answer,
     summarise_leniently,
     summarise_params,
+    summarise_result,
 )
 from a2a_proxy.protocol.operations import JSONRPC_METHODS, OPERATION_BY_NAME, Operation, ResponseKind
 from a2a_proxy.protocol.rest_path import query_parameter
 from a2a_proxy.protocol.schema import JSON
-from a2a_proxy.protocol.summary import NO_SUMMARY, Summary, int64
+from a2a_proxy.protocol.summary import NO_SUMMARY, Summary, to_int64
 from a2a_proxy.wire.sse import SseEvent
 
 
@@ -137,7 +137,9 @@ def read_one_request(
     try:
         shape = _decode_call(body.data)
     except UNREADABLE_ERRORS:
-        call.emit(out, TO_AGENT, FrameKind.UNDECODABLE, body, JSON, NO_SUMMARY, ("", 0, "not a JSON-RPC call", framing))
+        call.emit_frame(
+            out, TO_AGENT, FrameKind.UNDECODABLE, body, JSON, NO_SUMMARY, ("", 0, "not a JSON-RPC call", framing)
+        )
         return
     rpc_id = text_of_id(shape.id)
     operation, _ = JSONRPC_METHODS.get(shape.method or "", _NO_METHOD)
@@ -150,7 +152,7 @@ def read_one_request(
     summary = summarise_params(params) if operation is not None else NO_SUMMARY
     if summary[6]:
         call.exchange.dialect = dialect_with_generation(call.exchange.dialect)
-    call.emit(out, TO_AGENT, FrameKind.REQUEST, body, JSON, summary, (rpc_id, 0, note, framing))
+    call.emit_frame(out, TO_AGENT, FrameKind.REQUEST, body, JSON, summary, (rpc_id, 0, note, framing))
 
 
 _NO_METHOD: tuple[Operation | None, Dialect] = (None, Dialect.UNKNOWN)
@@ -180,8 +182,8 @@ def _set_operation(call: RpcExchange, shape: _CallShape) -> None:
         proof,
         exchange.version_header,
         dialect_of_request(bytes(shape.params)),
-        shared.dialect(agent),
-        shared.card(agent),
+        shared.get_dialect(agent),
+        shared.get_card(agent),
     )
     exchange.dialect, call.guessed = classify_dialect(evidence)
     if not call.guessed:
@@ -268,7 +270,7 @@ def read_one_response(
     if result is None or (kind is _RESPONSE and operation in _OTHER_ANSWER_OPERATIONS):
         _read_odd_response(call, body, kind, out, note, framing)
         return
-    summary = summarise(result, kind is _EVENT)
+    summary = summarise_result(result, kind is _EVENT)
     if summary[0] is _NO_EVENT:
         _read_odd_response(call, body, kind, out, note, framing)
         return
@@ -276,7 +278,7 @@ def read_one_response(
         _correct_dialect(call, result)
     if summary[6] and exchange.dialect is Dialect.V1_0:
         exchange.dialect = Dialect.V1_1
-    call.emit(out, TO_CLIENT, kind, body, JSON, summary, (rpc_id, 0, note, framing))
+    call.emit_frame(out, TO_CLIENT, kind, body, JSON, summary, (rpc_id, 0, note, framing))
 
 
 _OTHER_ANSWER_OPERATIONS = frozenset(
@@ -303,13 +305,13 @@ def _emit_error(
     reason = rpc_reason(error.code, data, exchange.dialect)
     if reason == GENERATION_MISMATCH:
         exchange.dialect = dialect_with_generation(exchange.dialect)
-    code = int64(error.code)
-    call.fail(code, error_line(reason, error.code, message_with_generations(reason, error.message or "", data)))
+    code = to_int64(error.code)
+    call.record_error(code, error_line(reason, error.code, message_with_generations(reason, error.message or "", data)))
     summary = NO_SUMMARY
     task_id = data.get("taskId") if isinstance(data, dict) else None
     if isinstance(task_id, str):
         summary = (_NO_EVENT, task_id, *NO_SUMMARY[2:])
-    call.emit(out, TO_CLIENT, FrameKind.ERROR, body, JSON, summary, (rpc_id, code, note, framing))
+    call.emit_frame(out, TO_CLIENT, FrameKind.ERROR, body, JSON, summary, (rpc_id, code, note, framing))
 
 
 def _read_odd_response(call: RpcExchange, body: ByteSpan, kind: FrameKind, out: Out, note: str, framing: str) -> None:
@@ -327,7 +329,7 @@ def _read_odd_response(call: RpcExchange, body: ByteSpan, kind: FrameKind, out: 
         return
     rpc_id = text_of_id(shape.id)
     result = _decode_untyped(bytes(shape.result)) if shape.result else None
-    call.emit(
+    call.emit_frame(
         out, TO_CLIENT, kind, body, JSON, _summarise_odd_result(call, rpc_id, kind, result), (rpc_id, 0, note, framing)
     )
 
@@ -365,7 +367,7 @@ def _emit_without_envelope(
         other.read_response(call, body, out)
     else:
         detail = make_detail(note="not JSON-RPC", framing=framing)
-        call.emit(out, TO_CLIENT, FrameKind.UNDECODABLE, body, "text", NO_SUMMARY, detail)
+        call.emit_frame(out, TO_CLIENT, FrameKind.UNDECODABLE, body, "text", NO_SUMMARY, detail)
 
 
 def _emit_bare_event(call: RpcExchange, body: ByteSpan, out: Out, note: str, framing: str) -> bool:
@@ -373,7 +375,7 @@ def _emit_bare_event(call: RpcExchange, body: ByteSpan, out: Out, note: str, fra
     read `result`."""
     try:
         result = decode_result(body.data)
-        summary = summarise(result, streaming=True)
+        summary = summarise_result(result, streaming=True)
     except UNREADABLE_ERRORS:
         return False
     if summary[0] in (_NO_EVENT, EventKind.UNKNOWN):
@@ -382,7 +384,7 @@ def _emit_bare_event(call: RpcExchange, body: ByteSpan, out: Out, note: str, fra
         _correct_dialect(call, result)
     if summary[6] and call.exchange.dialect is Dialect.V1_0:
         call.exchange.dialect = Dialect.V1_1
-    call.fail(call.exchange.status, "events without JSON-RPC envelope")
+    call.record_error(call.exchange.status, "events without JSON-RPC envelope")
     detail = make_detail(note=f"{NOTE_BARE}, {note}" if note else NOTE_BARE, framing=framing)
-    call.emit(out, TO_CLIENT, _EVENT, body, JSON, summary, detail)
+    call.emit_frame(out, TO_CLIENT, _EVENT, body, JSON, summary, detail)
     return True

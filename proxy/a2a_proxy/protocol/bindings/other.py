@@ -86,7 +86,7 @@ def is_certain_call(exchange: ExchangeState | Exchange, card: CardFacts) -> bool
 def read_request(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
     """Emit a request that is not A2A."""
     schema = schema_for(call.exchange.request_headers, body)
-    call.emit(out, TO_AGENT, FrameKind.OTHER, body, schema, NO_SUMMARY)
+    call.emit_frame(out, TO_AGENT, FrameKind.OTHER, body, schema, NO_SUMMARY)
 
 
 def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
@@ -96,17 +96,19 @@ def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
     schema = schema_for(exchange.response_headers, body)
     failed = exchange.status >= 400
     if failed:
-        call.fail(exchange.status, _error_message(exchange.status, body, schema))
+        call.record_error(exchange.status, _error_message(exchange.status, body, schema))
     elif body.size and exchange.status // 100 == 2 and _has_result(call):
-        call.fail(exchange.status, f"HTTP {exchange.status} instead of {_EXPECTED_FORMATS[exchange.binding]}")
+        call.record_error(exchange.status, f"HTTP {exchange.status} instead of {_EXPECTED_FORMATS[exchange.binding]}")
     if exchange.binding is Binding.OTHER:
-        call.emit(out, TO_CLIENT, FrameKind.OTHER, body, schema, NO_SUMMARY)
+        call.emit_frame(out, TO_CLIENT, FrameKind.OTHER, body, schema, NO_SUMMARY)
     elif failed:
-        call.emit(out, TO_CLIENT, FrameKind.ERROR, body, schema, NO_SUMMARY, make_detail(error_code=exchange.status))
+        call.emit_frame(
+            out, TO_CLIENT, FrameKind.ERROR, body, schema, NO_SUMMARY, make_detail(error_code=exchange.status)
+        )
     else:
         kind = FrameKind.OTHER if body.size else FrameKind.RESPONSE
         detail = NO_DETAIL if body.size else make_detail(note=f"status {exchange.status}")
-        call.emit(out, TO_CLIENT, kind, body, schema, NO_SUMMARY, detail)
+        call.emit_frame(out, TO_CLIENT, kind, body, schema, NO_SUMMARY, detail)
 
 
 def _has_result(call: ExchangeDecoder) -> bool:
@@ -116,7 +118,7 @@ def _has_result(call: ExchangeDecoder) -> bool:
     if exchange.binding not in _EXPECTED_FORMATS or operation is None or operation.answer is ResponseKind.EMPTY:
         return False
     is_notification = exchange.binding is Binding.JSONRPC and not exchange.rpc_id
-    return not is_notification and is_certain_call(exchange, call.link.shared.card(call.link.facts.upstream))
+    return not is_notification and is_certain_call(exchange, call.link.shared.get_card(call.link.facts.upstream))
 
 
 def _error_message(status: int, body: ByteSpan, schema: str) -> str:
@@ -143,7 +145,9 @@ def http_error_line(status: int) -> str:
 
 def read_event(call: ExchangeDecoder, sse_event: SseEvent, out: Out) -> None:
     """Emit an event of a stream that is not A2A."""
-    call.emit(out, TO_CLIENT, FrameKind.OTHER, sse_event, TEXT, NO_SUMMARY, make_detail(framing=sse_event.framing))
+    call.emit_frame(
+        out, TO_CLIENT, FrameKind.OTHER, sse_event, TEXT, NO_SUMMARY, make_detail(framing=sse_event.framing)
+    )
 
 
 def read_comment(call: ExchangeDecoder, sse_event: SseEvent, out: Out) -> None:
@@ -152,4 +156,4 @@ def read_comment(call: ExchangeDecoder, sse_event: SseEvent, out: Out) -> None:
     text = b"" if sse_event.lines else sse_event.comment.encode("utf-8", "replace")
     span = SpanPiece(sse_event.began, sse_event.at, sse_event.start, sse_event.end, text, len(text))
     schema, detail = TEXT if text else "", make_detail(framing=sse_event.framing)
-    call.emit(out, TO_CLIENT, FrameKind.COMMENT, span, schema, NO_SUMMARY, detail)
+    call.emit_frame(out, TO_CLIENT, FrameKind.COMMENT, span, schema, NO_SUMMARY, detail)

@@ -21,15 +21,15 @@ from a2a_proxy.protocol.json_summary import (
     expected_generations,
     fit_params,
     push_url_of,
-    summarise,
     summarise_answer,
     summarise_leniently,
     summarise_params,
+    summarise_result,
 )
 from a2a_proxy.protocol.operations import ResponseKind
 from a2a_proxy.protocol.rest_path import RestMatch
 from a2a_proxy.protocol.schema import JSON
-from a2a_proxy.protocol.summary import NO_SUMMARY, Summary, generation_or_none, int64
+from a2a_proxy.protocol.summary import NO_SUMMARY, Summary, generation_or_none, to_int64
 from a2a_proxy.wire.sse import SseEvent
 
 _EVENT_ANSWERS = frozenset({ResponseKind.SEND, ResponseKind.TASK, ResponseKind.STREAM})
@@ -41,8 +41,8 @@ def name_exchange(call: HttpExchange, path: RestMatch) -> None:
     exchange.operation = path.operation.name
     exchange.streaming = path.operation.is_streaming
     exchange.task_id = path.task_id
-    exchange.version_header = exchange.version_header or path.parameter("a2a-version")
-    exchange.tenant = path.parameter("tenant") or call.link.shared.tenant_of(call.link.facts.upstream, path.prefix)
+    exchange.version_header = exchange.version_header or path.get_parameter("a2a-version")
+    exchange.tenant = path.get_parameter("tenant") or call.link.shared.tenant_of(call.link.facts.upstream, path.prefix)
     exchange.dialect, call.guessed = _choose_dialect(call, path)
 
 
@@ -54,7 +54,7 @@ def _choose_dialect(call: HttpExchange, path: RestMatch) -> tuple[Dialect, bool]
     new = version_dialect in (Dialect.V1_0, Dialect.V1_1)
     if not path.prefix.endswith("/v1"):
         return (version_dialect if new else Dialect.V1_0), version_dialect is Dialect.UNKNOWN
-    interfaces = call.link.shared.card(call.link.facts.upstream).interfaces
+    interfaces = call.link.shared.get_card(call.link.facts.upstream).interfaces
     here = next((each for each in interfaces if each.path == path.prefix and each.version), None)
     if here is not None and dialect_of_version(here.version) is not Dialect.UNKNOWN:
         return (version_dialect if new else dialect_of_version(here.version)), False
@@ -72,13 +72,13 @@ def read_request(call: HttpExchange, body: ByteSpan, out: Out) -> None:
     event, task_id, context_id, message_id, *_, generation, _append, _last, _final = summarise_params(params)
     current, match = expected_generations(params)
     if current is None:
-        current = generation_or_none(path.parameter("currentGeneration"))
+        current = generation_or_none(path.get_parameter("currentGeneration"))
     call.exchange.set_expected_generations(current, match)
     generation = generation or current or 0
     summary: Summary = (
         event,
         path.task_id or task_id,
-        context_id or path.parameter("contextId"),
+        context_id or path.get_parameter("contextId"),
         message_id,
         "",
         0,
@@ -89,7 +89,7 @@ def read_request(call: HttpExchange, body: ByteSpan, out: Out) -> None:
     )
     if generation:
         call.exchange.dialect = dialect_with_generation(call.exchange.dialect)
-    call.emit(out, TO_AGENT, FrameKind.REQUEST, body, JSON if body.size else "", summary)
+    call.emit_frame(out, TO_AGENT, FrameKind.REQUEST, body, JSON if body.size else "", summary)
 
 
 def _decode_body_params(data: bytes) -> ParamsShape:
@@ -129,7 +129,7 @@ def _read_result(
     if kind is FrameKind.EVENT or path.operation.answer in _EVENT_ANSWERS:
         try:
             result = decode_result(body.data)
-            summary = summarise(result, kind is FrameKind.EVENT)
+            summary = summarise_result(result, kind is FrameKind.EVENT)
         except UNREADABLE_ERRORS:
             summary = NO_SUMMARY
         if summary[0] is not EventKind.NONE:
@@ -137,7 +137,7 @@ def _read_result(
                 _correct_dialect(call, body.data)
             if summary[6] and exchange.dialect is Dialect.V1_0:
                 exchange.dialect = Dialect.V1_1
-            call.emit(out, TO_CLIENT, kind, body, JSON, summary, ("", 0, note, framing))
+            call.emit_frame(out, TO_CLIENT, kind, body, JSON, summary, ("", 0, note, framing))
             return
     _read_odd_result(call, body, kind, out, note, framing)
 
@@ -150,14 +150,14 @@ def _read_odd_result(call: HttpExchange, body: ByteSpan, kind: FrameKind, out: O
     if value is None:
         if kind is FrameKind.EVENT:
             detail = make_detail(note="not JSON", framing=framing)
-            call.emit(out, TO_CLIENT, FrameKind.UNDECODABLE, body, "text", NO_SUMMARY, detail)
+            call.emit_frame(out, TO_CLIENT, FrameKind.UNDECODABLE, body, "text", NO_SUMMARY, detail)
         else:
             other.read_response(call, body, out)
         return
     if kind is FrameKind.EVENT and isinstance(value, dict) and "error" in value:
         error = value["error"]
         code = error.get("code") if isinstance(error, dict) else 0
-        _emit_error(call, body, out, int64(code), note, framing)
+        _emit_error(call, body, out, to_int64(code), note, framing)
         return
     answer = path.operation.answer
     if kind is FrameKind.EVENT or answer in _EVENT_ANSWERS:
@@ -166,7 +166,7 @@ def _read_odd_result(call: HttpExchange, body: ByteSpan, kind: FrameKind, out: O
         summary = summarise_answer(answer, value)
     if answer is ResponseKind.CARD and isinstance(value, dict):
         card.learn_card(call, value)
-    call.emit(out, TO_CLIENT, kind, body, JSON, summary, ("", 0, note, framing))
+    call.emit_frame(out, TO_CLIENT, kind, body, JSON, summary, ("", 0, note, framing))
 
 
 def _correct_dialect(call: HttpExchange, data: bytes) -> None:
@@ -196,9 +196,9 @@ def _emit_error(call: HttpExchange, body: ByteSpan, out: Out, code: int, note: s
         # Only the release candidate responds like this on paths without /v1.
         exchange.dialect = Dialect.RC
     line = error_line(reason, code or "", message) if reason or message else other.http_error_line(code)
-    call.fail(code, line)
+    call.record_error(code, line)
     schema = JSON if value is not None else other.schema_for(exchange.response_headers, body)
-    call.emit(out, TO_CLIENT, FrameKind.ERROR, body, schema, NO_SUMMARY, ("", code, note, framing))
+    call.emit_frame(out, TO_CLIENT, FrameKind.ERROR, body, schema, NO_SUMMARY, ("", code, note, framing))
 
 
 def _decode_untyped(data: bytes) -> object:

@@ -111,7 +111,7 @@ class StdioCall(RpcExchange):
         kind = FrameKind.EVENT if streams else FrameKind.RESPONSE
         jsonrpc.read_one_response(self, message, kind, out, framing=message.framing)
         event = pipe_event_of(out[-1], notified=False) if streams else PipeEvent.RESPONSE
-        return self.advance(event) is not PipeMeaning.CONTINUES
+        return self.apply_event(event) is not PipeMeaning.CONTINUES
 
     def read_notification(self, method: str, params: dict[str, Any], message: Framed, out: Out) -> bool:
         """Emit a notification, which is an event or an error of the stream; return whether it ends the call."""
@@ -121,12 +121,14 @@ class StdioCall(RpcExchange):
             error = params.get("error", params)
             code, text = (error.get("code"), error.get("message")) if isinstance(error, dict) else (0, "")
             code = code if isinstance(code, int) else 0
-            self.fail(code, error_line("", code, text if isinstance(text, str) else ""))
-            self.emit(out, TO_CLIENT, FrameKind.ERROR, message, JSON, NO_SUMMARY, ("", code, method, message.framing))
+            self.record_error(code, error_line("", code, text if isinstance(text, str) else ""))
+            self.emit_frame(
+                out, TO_CLIENT, FrameKind.ERROR, message, JSON, NO_SUMMARY, ("", code, method, message.framing)
+            )
             return True
         summary = summarise_leniently(params, True)
-        self.emit(out, TO_CLIENT, FrameKind.EVENT, message, JSON, summary, ("", 0, method, message.framing))
-        self.advance(pipe_event_of(out[-1], notified=True))
+        self.emit_frame(out, TO_CLIENT, FrameKind.EVENT, message, JSON, summary, ("", 0, method, message.framing))
+        self.apply_event(pipe_event_of(out[-1], notified=True))
         return False
 
     def _count_response(self, message: Framed) -> None:
@@ -136,7 +138,7 @@ class StdioCall(RpcExchange):
             exchange.response_started = message.began
             exchange.response_headers = message.headers
 
-    def advance(self, event: PipeEvent) -> PipeMeaning:
+    def apply_event(self, event: PipeEvent) -> PipeMeaning:
         """Apply an event to the life of the call; return what it means."""
         self.life, meaning = PIPE_LIFE[self.life, event]
         return meaning
@@ -210,7 +212,7 @@ class Pipe:
         before = self.calls.get(key)
         note = ""
         if before is not None:
-            replaced = before.advance(PipeEvent.ID_USED_AGAIN) is PipeMeaning.REPLACED
+            replaced = before.apply_event(PipeEvent.ID_USED_AGAIN) is PipeMeaning.REPLACED
             note = NOTE_ID_IN_FLIGHT if replaced else ""
             self._finish_call(key, before, message.at, HOW_ID_REUSED if replaced else "complete")
         call = StdioCall(self._link, self._open_exchange(message))
@@ -334,17 +336,17 @@ class Pipe:
         side = TO_AGENT if how.startswith("client") else TO_CLIENT
         event = PipeEvent.PIPE_LOST if how in _PROXY_ENDS else PipeEvent.PIPE_ENDED
         for rpc_id, call in list(self.calls.items()):
-            if call.advance(event) is PipeMeaning.COMPLETE:
+            if call.apply_event(event) is PipeMeaning.COMPLETE:
                 self._finish_call(rpc_id, call, place.at, "complete")
                 continue
-            call.emit(out, side, FrameKind.CUT, place, "", NO_SUMMARY, make_detail(note=note))
+            call.emit_frame(out, side, FrameKind.CUT, place, "", NO_SUMMARY, make_detail(note=note))
             self._finish_call(rpc_id, call, place.at, how)
 
     def _finish_call(self, rpc_id: str, call: StdioCall, at: int, how: str) -> None:
         if how == "complete":
             call.exchange.response_ended = at
         call.close(at, how)
-        call.touch()
+        call.mark_changed()
         del self.calls[rpc_id]
         clear = how == "complete" and not call.unclear
         note = (NOTE_AFTER_END if call.exchange.streaming else NOTE_SECOND_RESPONSE) if clear else NOTE_UNCLEAR_ID

@@ -12,7 +12,7 @@ from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, ExchangeDecod
 from a2a_proxy.protocol.dialect import dialect_of_result, dialect_with_generation
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS, ResultShape, decode_result
-from a2a_proxy.protocol.json_summary import summarise, summarise_leniently
+from a2a_proxy.protocol.json_summary import summarise_leniently, summarise_result
 from a2a_proxy.protocol.schema import JSON
 from a2a_proxy.protocol.summary import NO_SUMMARY, Summary
 
@@ -39,7 +39,7 @@ def is_push(call: ExchangeDecoder, data: bytes) -> bool:
 def _decode_event(data: bytes) -> tuple[ResultShape | None, Summary]:
     try:
         result = decode_result(data)
-        return result, summarise(result, streaming=False)
+        return result, summarise_result(result, streaming=False)
     except UNREADABLE_ERRORS:
         return None, summarise_leniently(None, streaming=False)
 
@@ -53,7 +53,7 @@ def read_request(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
         exchange.dialect = shown if shown is not Dialect.UNKNOWN else Dialect.V0_3 if result.kind else Dialect.UNKNOWN
     if summary[6]:
         exchange.dialect = dialect_with_generation(exchange.dialect)
-    call.emit(out, TO_AGENT, FrameKind.EVENT, body, JSON, summary)
+    call.emit_frame(out, TO_AGENT, FrameKind.EVENT, body, JSON, summary)
 
 
 def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
@@ -63,4 +63,6 @@ def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
         other.read_response(call, body, out)
         return
     schema = other.schema_for(exchange.response_headers, body)
-    call.emit(out, TO_CLIENT, FrameKind.OTHER, body, schema, NO_SUMMARY, make_detail(note=f"status {exchange.status}"))
+    call.emit_frame(
+        out, TO_CLIENT, FrameKind.OTHER, body, schema, NO_SUMMARY, make_detail(note=f"status {exchange.status}")
+    )

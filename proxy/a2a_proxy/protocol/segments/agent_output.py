@@ -137,10 +137,10 @@ class AgentOutput:
         segment = conversation.said
         if segment is not None and not segment.ended:
             if segment.speaker == AGENT:
-                self._segments.grow(segment, frame)
+                self._segments.extend_segment(segment, frame)
                 segment.author = segment.author or conversation.author
                 return segment
-            self._segments.end(segment, frame.at, "speaker")
+            self._segments.end_segment(segment, frame.at, "speaker")
         plain = (
             segment is not None
             and segment.plain
@@ -151,7 +151,7 @@ class AgentOutput:
         if segment is not None and segment.plain and not plain and segment.exchange in conversation.tellers:
             segment.plain = False
             self._segments.mark_changed(segment)
-        made = self._segments.begin(conversation, AGENT, frame, plain=plain)
+        made = self._segments.begin_segment(conversation, AGENT, frame, plain=plain)
         made.author = conversation.author
         conversation.last_agent, conversation.artifacts = made.id, ()
         return made
@@ -173,7 +173,7 @@ class AgentOutput:
                 self._handoffs.begin_transfer(conversation, frame, evidence.author, "author")
                 segment = conversation.said
                 if segment is not None and not segment.ended and is_of_agent(segment):
-                    self._segments.end(segment, frame.at, "transfer")
+                    self._segments.end_segment(segment, frame.at, "transfer")
             conversation.author, conversation.handing = evidence.author, False
         if evidence.transfer:
             self._handoffs.begin_transfer(conversation, frame, evidence.transfer, TRANSFER_TOOL)
@@ -188,24 +188,24 @@ class AgentOutput:
             conversation.state = state
             reason = END_REASONS.get(state)
             if reason is not None:
-                self._segments.end(segment, at, reason)
+                self._segments.end_segment(segment, at, reason)
                 if conversation.interruption is not None and not conversation.interruption.outcome:
-                    self._interruptions.end(conversation, at, "canceled" if state == _CANCELED else "")
+                    self._interruptions.end_interruption(conversation, at, "canceled" if state == _CANCELED else "")
                 self._handoffs.end_awaited(conversation, at, 0)
                 conversation.chains, conversation.media, conversation.handing = (), False, False
                 return
         if frame.event is _ARTIFACT:
             _track_artifact(conversation, frame)
             if frame.last_chunk and not conversation.chains:
-                self._segments.end(segment, at, "artifact")
+                self._segments.end_segment(segment, at, "artifact")
                 return
         elif frame.event is _NONE:
             mark = media_mark(frame)
             conversation.media = mark == MEDIA_START or (conversation.media and mark != MEDIA_STOP)
         if evidence.interrupted:
-            self._segments.end(segment, at, "interrupted")
+            self._segments.end_segment(segment, at, "interrupted")
         elif evidence.transfer and not conversation.handing:
-            self._segments.end(segment, at, "transfer")
+            self._segments.end_segment(segment, at, "transfer")
 
     def _learn_output(self, conversation: ConversationState, frame: Frame) -> bool:
         """Return whether the frame has new content (`O` in manual/protocol.md "Measures"); update the artifacts'

@@ -168,8 +168,8 @@ class Handoffs:
             waiting.to_task = waiting.to_task or conversation.task_id
             self._changed[waiting.id] = waiting
 
-    def adopt(self, known: list[Handoff], last: int, at: int) -> None:
-        """Take over recorded hand-offs as in `SegmentBuilder.adopt`."""
+    def adopt_recorded(self, known: list[Handoff], last: int, at: int) -> None:
+        """Take over recorded hand-offs as in `SegmentBuilder.adopt_recorded`."""
         self._last = last
         for each in known:
             state = HandoffState(*msgspec.structs.astuple(each))
@@ -181,7 +181,7 @@ class Handoffs:
         changed, self._changed = self._changed, {}
         return [changed[number].snapshot() for number in sorted(changed)]
 
-    def touch(self, conversations: list[ConversationState]) -> None:
+    def mark_open_changed(self, conversations: list[ConversationState]) -> None:
         """Count open hand-offs as changed."""
         self._changed.update(
             (conversation.awaited.id, conversation.awaited) for conversation in conversations if conversation.awaited

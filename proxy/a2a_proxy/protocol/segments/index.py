@@ -51,7 +51,7 @@ class ConversationIndex:
         if len(self._conversations) > self._limit:
             self._make_room()
 
-    def touch(self, conversation: ConversationState) -> None:
+    def mark_recent(self, conversation: ConversationState) -> None:
         """Mark the conversation as the last one in which a client spoke, so it is dropped last."""
         first = self._conversations.pop(conversation.task_id, None)
         if first is not None:

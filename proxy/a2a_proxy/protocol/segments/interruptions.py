@@ -40,9 +40,9 @@ class Interruptions:
         self._last = 0
         self._changed: dict[int, InterruptionState] = {}
 
-    def begin(self, conversation: ConversationState, frame: Frame, kind: str) -> None:
+    def begin_interruption(self, conversation: ConversationState, frame: Frame, kind: str) -> None:
         """Begin an interruption: `frame` of the client arrived while the output of `conversation` was open."""
-        self.end(conversation, frame.at)
+        self.end_interruption(conversation, frame.at)
         self._last += 1
         conversation.busy = True
         open_now = conversation.interruption = InterruptionState(
@@ -77,11 +77,11 @@ class Interruptions:
     def apply_cancel_response(self, conversation: ConversationState, at: int) -> None:
         """Apply the response to the client's cancel; a stream that is still open may bring more of the output."""
         if conversation.interruption is None or not conversation.tellers:
-            self.end(conversation, at, "canceled")
+            self.end_interruption(conversation, at, "canceled")
         else:
             conversation.interruption.outcome = "canceled"
 
-    def end(self, conversation: ConversationState, at: int, outcome: str = "") -> None:
+    def end_interruption(self, conversation: ConversationState, at: int, outcome: str = "") -> None:
         """End the open interruption, if there is one, and set its outcome."""
         interruption, conversation.interruption = conversation.interruption, None
         if interruption is not None:
@@ -90,8 +90,8 @@ class Interruptions:
             interruption.ended = at
             self._changed[interruption.id] = interruption
 
-    def adopt(self, known: list[Interruption], last: int, at: int) -> None:
-        """Take over recorded interruptions as in `SegmentBuilder.adopt`."""
+    def adopt_recorded(self, known: list[Interruption], last: int, at: int) -> None:
+        """Take over recorded interruptions as in `SegmentBuilder.adopt_recorded`."""
         self._last = last
         for each in known:
             state = InterruptionState(*msgspec.structs.astuple(each))
@@ -104,7 +104,7 @@ class Interruptions:
         changed, self._changed = self._changed, {}
         return [changed[number].snapshot() for number in sorted(changed)]
 
-    def touch(self, conversations: list[ConversationState]) -> None:
+    def mark_open_changed(self, conversations: list[ConversationState]) -> None:
         """Count open interruptions as changed."""
         self._changed.update(
             (conversation.interruption.id, conversation.interruption)

@@ -116,7 +116,7 @@ def _make_turn(members: list[list[Segment]], index: int) -> Turn:
     return Turn(tuple(members[index]), number, wait)
 
 
-def percentile(values: list[int], share: float) -> int:
+def compute_percentile(values: list[int], share: float) -> int:
     """Return the smallest of `values` that at least `share` of them do not exceed; `values` are sorted and not
     empty."""
     return values[max(-(-len(values) * int(share * 1000) // 1000), 1) - 1]

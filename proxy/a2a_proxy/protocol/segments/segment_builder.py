@@ -24,7 +24,7 @@ class SegmentBuilder:
         self._conversation_of: dict[int, ConversationState] = {}
         """Segment id -> conversation, for the open segments in the heap."""
 
-    def begin(
+    def begin_segment(
         self, conversation: ConversationState, speaker: str, frame: Frame, *, plain: bool = False
     ) -> SegmentState:
         """Begin a segment with its first frame."""
@@ -54,7 +54,7 @@ class SegmentBuilder:
             self.grown[number] = segment
         return segment
 
-    def grow(self, segment: SegmentState, frame: Frame) -> None:
+    def extend_segment(self, segment: SegmentState, frame: Frame) -> None:
         """Add a frame to a segment."""
         gap = frame.at - segment.end
         if gap > segment.gap:
@@ -68,26 +68,26 @@ class SegmentBuilder:
         segment.plain = False
         self.grown[segment.id] = segment
 
-    def end(self, segment: SegmentState, at: int, reason: str) -> None:
+    def end_segment(self, segment: SegmentState, at: int, reason: str) -> None:
         """End a segment."""
         segment.ended, segment.reason = at, reason
         self._conversation_of.pop(segment.id, None)
         self.mark_changed(segment)
 
-    def adopt(self, known: list[Segment], last: int, at: int) -> None:
+    def adopt_recorded(self, known: list[Segment], last: int, at: int) -> None:
         """Take over recorded segments that were open when their tracker was lost: they end at `at`. New ones are
         numbered from `last` on."""
         self._last = last
         for each in known:
             segment = SegmentState(*msgspec.structs.astuple(each))
-            self.end(segment, max(at, segment.end), "broken")
+            self.end_segment(segment, max(at, segment.end), "broken")
 
     def mark_changed(self, segment: SegmentState) -> None:
         """Mark a segment as changed."""
         if not segment.plain:
             self.grown[segment.id] = segment
 
-    def move(self, segment: SegmentState, conversation: ConversationState) -> None:
+    def move_segment(self, segment: SegmentState, conversation: ConversationState) -> None:
         """Move a segment that turns out to be part of another conversation."""
         if segment.id in self._conversation_of:
             self._conversation_of[segment.id] = conversation
@@ -115,7 +115,7 @@ class SegmentBuilder:
         changed, self.grown = self.grown, {}
         return [changed[number].snapshot() for number in sorted(changed)]
 
-    def touch(self, conversations: list[ConversationState]) -> None:
+    def mark_open_changed(self, conversations: list[ConversationState]) -> None:
         """Count open segments as changed."""
         for conversation in conversations:
             if conversation.said is not None:

@@ -87,7 +87,7 @@ class SegmentTracker:
         self._quiet: dict[int, ConversationState] = {}
         """Conversations that may have nothing open, until their changes have been reported."""
 
-    def apply(self, frame: Frame, exchange: ExchangeView, client: str) -> ConversationState | None:
+    def apply_frame(self, frame: Frame, exchange: ExchangeView, client: str) -> ConversationState | None:
         """Apply one frame of a client at `client` (`host:port`), or of its agent.
 
         Return the conversation if the frame has become part of its segment `said`, else None.
@@ -128,19 +128,19 @@ class SegmentTracker:
             if segment is None or segment.ended:
                 continue
             over = silence_deadline(segment)
-            self._segments.end(segment, over, "silence")
+            self._segments.end_segment(segment, over, "silence")
             interruption = conversation.interruption
             if interruption is not None and is_of_agent(segment) and segment.start > interruption.at:
-                self._interruptions.end(conversation, over)
+                self._interruptions.end_interruption(conversation, over)
             self._mark_quiet(conversation)
 
-    def end(self, at: int) -> None:
+    def end_session(self, at: int) -> None:
         """End the session at `at` (ns), and with it all that is open."""
         self.tick(at)
         for conversation in self._index.all_conversations().values():
             if conversation.said is not None and not conversation.said.ended:
-                self._segments.end(conversation.said, at, "closed")
-            self._interruptions.end(conversation, at)
+                self._segments.end_segment(conversation.said, at, "closed")
+            self._interruptions.end_interruption(conversation, at)
             self._handoffs.end_awaited(conversation, at, 0)
 
     def pop_changes(self) -> tuple[list[Segment], list[Interruption], list[Handoff]]:
@@ -157,19 +157,19 @@ class SegmentTracker:
         self._quiet.clear()
         return found
 
-    def adopt(self, cut: Changes, last: tuple[int, int, int], at: int) -> None:
+    def adopt_recorded(self, cut: Changes, last: tuple[int, int, int], at: int) -> None:
         """Continue after a tracker that was lost: the values in `cut`, which a recording has as open, end at `at` (ns),
         and new segments, interruptions and hand-offs are numbered from `last` on."""
-        self._segments.adopt(cut.segments, last[0], at)
-        self._interruptions.adopt(cut.interruptions, last[1], at)
-        self._handoffs.adopt(cut.handoffs, last[2], at)
+        self._segments.adopt_recorded(cut.segments, last[0], at)
+        self._interruptions.adopt_recorded(cut.interruptions, last[1], at)
+        self._handoffs.adopt_recorded(cut.handoffs, last[2], at)
 
-    def touch(self) -> None:
+    def mark_open_changed(self) -> None:
         """Count everything open as changed."""
         conversations = list(self._index.all_conversations().values())
-        self._segments.touch(conversations)
-        self._interruptions.touch(conversations)
-        self._handoffs.touch(conversations)
+        self._segments.mark_open_changed(conversations)
+        self._interruptions.mark_open_changed(conversations)
+        self._handoffs.mark_open_changed(conversations)
 
     # --- the client ---------------------------------------------------------------------------------------------
 
@@ -237,7 +237,7 @@ class SegmentTracker:
         if conversation.last and is_output_open(conversation, frame.at):
             self._begin_interruption(conversation, frame, "event" if mark == MEDIA_INTERRUPT else "message")
             return
-        self._interruptions.end(conversation, frame.at)
+        self._interruptions.end_interruption(conversation, frame.at)
         if not conversation.last and not frame.task_id:
             other = self._index.conversation_of_context(frame.context_id)
             if other is not None and other.agent == conversation.agent and is_output_open(other, frame.at):
@@ -247,8 +247,8 @@ class SegmentTracker:
         segment = conversation.said
         if segment is not None and not segment.ended and is_of_agent(segment):
             segment.plain = False
-            self._segments.end(segment, frame.at, "interrupted")
-        self._interruptions.begin(conversation, frame, kind)
+            self._segments.end_segment(segment, frame.at, "interrupted")
+        self._interruptions.begin_interruption(conversation, frame, kind)
 
     def _add_client_frame(self, conversation: ConversationState, frame: Frame, *, plain: bool) -> None:
         """Add a frame to the client's segment, or begin a new turn with it."""
@@ -256,13 +256,13 @@ class SegmentTracker:
         conversation.spoke = frame.at
         if segment is not None and not segment.ended:
             if segment.speaker == CLIENT:
-                self._segments.grow(segment, frame)
+                self._segments.extend_segment(segment, frame)
                 return
-            self._segments.end(segment, frame.at, "speaker")
+            self._segments.end_segment(segment, frame.at, "speaker")
         conversation.turn += 1
-        self._segments.begin(conversation, CLIENT, frame, plain=plain)
+        self._segments.begin_segment(conversation, CLIENT, frame, plain=plain)
         if conversation.turn > 1:
-            self._index.touch(conversation)
+            self._index.mark_recent(conversation)
 
     # --- the agent ----------------------------------------------------------------------------------------------
 
@@ -341,11 +341,11 @@ class SegmentTracker:
         segment = conversation.said
         if segment is not None:
             if known.said is not None and not known.said.ended:
-                self._segments.end(known.said, max(known.said.end, segment.start), "speaker")
+                self._segments.end_segment(known.said, max(known.said.end, segment.start), "speaker")
             known.turn += 1
             segment.turn, segment.task_id, segment.context_id = known.turn, known.task_id, known.context_id
             known.said, known.last, conversation.said = segment, segment.id, None
-            self._segments.move(segment, known)
+            self._segments.move_segment(segment, known)
         if conversation.awaited is not None:
             if known.awaited is not None:
                 self._handoffs.end_awaited(known, max(known.awaited.at, conversation.awaited.at), 0)
@@ -360,7 +360,7 @@ class SegmentTracker:
         if frame.kind is _END and frame.direction is Direction.TO_AGENT:
             segment = call.conversation.said
             if call.role == "live" and segment is not None and not segment.ended and segment.speaker == CLIENT:
-                self._segments.end(segment, frame.at, "closed")
+                self._segments.end_segment(segment, frame.at, "closed")
             return
         failed = frame.kind is _ERROR or (frame.kind is _END and frame.error_code != 0)
         self._close_exchange(frame, call, "broken" if frame.kind is _CUT else "error" if failed else "closed")
@@ -372,14 +372,14 @@ class SegmentTracker:
         self._remove_stream(conversation, frame.exchange)
         interruption = conversation.interruption
         if reason == "error" and interruption is not None and interruption.exchange == frame.exchange:
-            self._interruptions.end(conversation, at, "rejected")
+            self._interruptions.end_interruption(conversation, at, "rejected")
         segment = conversation.said
         if segment is not None:
             self._close_segment(segment, frame, reason, alone=not conversation.tellers)
         if conversation.tellers:
             return
         if call.role != "look":
-            self._interruptions.end(conversation, at)
+            self._interruptions.end_interruption(conversation, at)
             self._handoffs.end_awaited(conversation, at, 0)
             conversation.chains, conversation.media = (), False
         self._mark_quiet(conversation)
@@ -389,7 +389,7 @@ class SegmentTracker:
         own = segment.last_exchange == frame.exchange
         if not segment.ended:
             if alone or (own and reason == "error" and segment.speaker == CLIENT):
-                self._segments.end(segment, frame.at, reason)
+                self._segments.end_segment(segment, frame.at, reason)
         elif own and is_of_agent(segment) and not segment.closed and frame.kind is not _RESPONSE:
             segment.closed = frame.at
             self._segments.mark_changed(segment)

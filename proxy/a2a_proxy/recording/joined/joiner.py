@@ -225,11 +225,11 @@ class _SegmentBuilder:
             return
         if frame.event is EventKind.CARD:
             self._shared.learn_card(view.upstream, decode_payload(frame.payload, frame.schema))
-        self._tracker.apply(frame, view, view.client)
+        self._tracker.apply_frame(frame, view, view.client)
 
     def end_segments(self, at: int) -> None:
         """End all segments: no frames follow after `at` (ns)."""
-        self._tracker.end(at)
+        self._tracker.end_session(at)
 
     def take_changes(self) -> tuple[list[Segment], list[Interruption], list[Handoff]]:
         """Return the segments, interruptions and hand-offs that have changed since the last call."""

@@ -185,10 +185,10 @@ def _replay_frames(
         view = views.view_of(frame) if frame.exchange else None
         if view is None:
             continue
-        talk = tracker.apply(frame, view, view.client)
+        talk = tracker.apply_frame(frame, view, view.client)
         yield frame, view, talk.said if talk is not None else None
     if session.how:
-        tracker.end(max(session.ended, last))
+        tracker.end_session(max(session.ended, last))
 
 
 class _ExchangeViews:

@@ -95,7 +95,7 @@ class _StoredContext:
                 del self._closed[next(iter(self._closed))]
         return closed
 
-    def exchange(self, number: int) -> Exchange:
+    def get_exchange(self, number: int) -> Exchange:
         """Return the exchange without its end."""
         found = self._read_exchange(number)
         assert found is not None
@@ -128,7 +128,7 @@ class _StoredContext:
         """Return the end of the exchange in ns, or 0 if it has none."""
         return self.find_closed_at(number) or 0
 
-    def facts(self, connection: int) -> ConnectionFacts:
+    def get_facts(self, connection: int) -> ConnectionFacts:
         """Return the addresses of a connection."""
         facts = self._facts.get(connection)
         if facts is None:

@@ -24,7 +24,7 @@ from a2a_proxy.recording.store.database import open_private
 from a2a_proxy.recording.store.notes import store_notes
 from a2a_proxy.recording.tools.recheck import RULE_PREFIX, recheck_session
 from a2a_proxy.recording.write.writer import Writer
-from a2a_proxy.redaction import RedactionPolicy, Redactor, redactor
+from a2a_proxy.redaction import RedactionPolicy, Redactor, create_redactor
 
 _BATCH_VALUES = 500
 """Rows of a transaction."""
@@ -62,7 +62,7 @@ def _fill_copy(
 ) -> dict[int, int]:
     sessions: dict[int, int] = {}
     for row in recording.sessions():
-        scrubber = redactor(label_key, policy)
+        scrubber = create_redactor(label_key, policy)
         session = _CleanSession(recording, row, scrubber)
         for _ in session.frames():  # to collect the secrets
             pass
@@ -77,13 +77,16 @@ def _fill_copy(
         for findings in _batches(_clean_findings(recording, row, redacted, writer.session, scrubber, policy)):
             writer.write([], findings)
         notes = (
-            msgspec.structs.replace(each.note, text=scrubber.text(each.note.text)) for each in recording.notes(row.id)
+            msgspec.structs.replace(each.note, text=scrubber.redact_text(each.note.text))
+            for each in recording.notes(row.id)
         )
         store_notes(db, writer.session, row.facts.started, notes)
         for changes in rebuild_segments(redacted, msgspec.structs.replace(row, id=writer.session)):
             writer.write([], [], changes)
         if row.how or row.complete or row.ended:
-            writer.finish(row.ended, how=row.how, complete=scrubber.text(row.complete), lost=row.lost, edits=row.edits)
+            writer.finish(
+                row.ended, how=row.how, complete=scrubber.redact_text(row.complete), lost=row.lost, edits=row.edits
+            )
     return sessions
 
 
@@ -100,7 +103,7 @@ def _clean_findings(
     If payloads are removed, the rules run again on the copy, because a finding may quote a payload; of the results,
     only findings that the original has are kept.
     """
-    stored = (scrubber.finding(each.finding) for each in recording.findings(row.id))
+    stored = (scrubber.redact_finding(each.finding) for each in recording.findings(row.id))
     if not policy.metadata_only:
         yield from stored
         return
@@ -120,9 +123,9 @@ def _clean_facts(facts: SessionFacts, policy: RedactionPolicy, scrubber: Redacto
     """Return the redacted facts of a session, with the applied policy."""
     return msgspec.structs.replace(
         facts,
-        command=scrubber.command(facts.command),
-        listens=tuple(map(scrubber.text, facts.listens)),
-        upstreams=tuple(map(scrubber.text, facts.upstreams)),
+        command=scrubber.redact_command(facts.command),
+        listens=tuple(map(scrubber.redact_text, facts.listens)),
+        upstreams=tuple(map(scrubber.redact_text, facts.upstreams)),
         redaction=tuple(dict.fromkeys((*facts.redaction, *policy.words))),
     )
 
@@ -139,16 +142,18 @@ class _CleanSession:
     def frames(self) -> Iterator[Frame]:
         """Yield the frames in the order of storing."""
         for row in self._recording.frames_after(0, session=self._row.id):
-            yield self._scrubber.frame(row.frame, self._clean_head(row))
+            yield self._scrubber.redact_frame(row.frame, self._clean_head(row))
 
     def changes(self) -> Iterator[Changes]:
         """Yield connections, exchanges and tasks, in batches."""
         recording, clean, session = self._recording, self._scrubber, self._row.id
-        for connections in _batches(clean.connection(each.connection) for each in recording.connections(session)):
+        for connections in _batches(
+            clean.redact_connection(each.connection) for each in recording.connections(session)
+        ):
             yield Changes(connections, [], [])
-        for exchanges in _batches(clean.exchange(each.exchange) for each in recording.exchanges(session)):
+        for exchanges in _batches(clean.redact_exchange(each.exchange) for each in recording.exchanges(session)):
             yield Changes([], exchanges, [])
-        for tasks in _batches(clean.task(each.task) for each in recording.tasks(session)):
+        for tasks in _batches(clean.redact_task(each.task) for each in recording.tasks(session)):
             yield Changes([], [], tasks)
 
     def _clean_head(self, row: FrameRow) -> Any:

@@ -136,7 +136,7 @@ class Editor(Protocol):
         data, or more, again from `start=position`, before any other data of that direction.
         """
 
-    def eof(self, direction: Direction, now: float) -> list[Output]:
+    def feed_eof(self, direction: Direction, now: float) -> list[Output]:
         """Handle a FIN of the sender of `direction` and return the held bytes. The caller writes them before the
         FIN.
         """

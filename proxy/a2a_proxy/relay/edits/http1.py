@@ -230,7 +230,7 @@ class Http1Editor:
         self._held_head = None
         self._facts.append(EditFact(direction, "ended", self._byte_counts[direction], {"reason": self._end_reason}))
 
-    def eof(self, direction: Direction, now: float) -> list[Output]:  # noqa: ARG002 (the interface)
+    def feed_eof(self, direction: Direction, now: float) -> list[Output]:  # noqa: ARG002 (the interface)
         """Return the held bytes of that direction."""
         out: list[bytes] = []
         if direction is _TO_AGENT:
@@ -257,7 +257,7 @@ class Http1Editor:
     def _scan_request(self, data: bytes, at: int, now: float, out: list[bytes]) -> int:  # noqa: ARG002 (as below)
         scanner = self._requests
         begins = scanner.is_between_messages
-        part, end = scanner.next(data, at)
+        part, end = scanner.read_part(data, at)
         raw = data[at:end]
         if begins:
             self._held_head, self._line_known = [], False
@@ -370,7 +370,7 @@ class Http1Editor:
     def _scan_response(self, data: bytes, at: int, now: float, out: list[bytes]) -> int:
         scanner = self._responses
         begins = scanner.is_between_messages and self._pending_requests and self._pending_requests[0].form
-        part, end = scanner.next(data, at)
+        part, end = scanner.read_part(data, at)
         raw = data[at:end]
         if begins:
             self._held_response, self._held_response_size, self._held_response_offset = (

@@ -12,7 +12,7 @@ MAX_HEAD_BYTES = 64 * 1024
 MAX_LINE_BYTES = 4096
 """Bytes of the longest line of the chunked coding."""
 CHUNKS_AT_ONCE = 4
-"""Chunks that one call of `Http1Scanner.next` handles at most, so that a caller with a budget can stop."""
+"""Chunks that one call of `Http1Scanner.read_part` handles at most, so that a caller with a budget can stop."""
 
 CHUNKED, UNTIL_CLOSE = -1, -2
 """Framings without a length."""
@@ -96,7 +96,7 @@ class _Chunk(IntEnum):
 
 
 class Http1Scanner:
-    """Divides one direction into parts. Call `next` until the bytes are used up."""
+    """Divides one direction into parts. Call `read_part` until the bytes are used up."""
 
     __slots__ = ("_buffer", "_chunk", "_framing", "_left", "_line", "head")
 
@@ -124,7 +124,7 @@ class Http1Scanner:
         self._chunk, self._line = _Chunk.SIZE, b""
         return self._framing is None
 
-    def next(self, data: bytes, start: int) -> tuple[MessagePart, int]:
+    def read_part(self, data: bytes, start: int) -> tuple[MessagePart, int]:
         """Return the kind of the part that begins at `start`, and where it ends. Raises Http1ScanError."""
         framing = self._framing
         if framing is None:

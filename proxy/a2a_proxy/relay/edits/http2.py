@@ -107,7 +107,7 @@ class Http2Editor:
         out.clear()
         return [Output(direction, sent)] if sent else []
 
-    def eof(self, direction: Direction, now: float) -> list[Output]:
+    def feed_eof(self, direction: Direction, now: float) -> list[Output]:
         """Handle a FIN of the sender of `direction`: held bytes are released as far as the client's windows allow."""
         if self._cards is not None:
             self._cards.now = now
@@ -115,7 +115,7 @@ class Http2Editor:
             whose = "client" if direction is _TO_AGENT else "agent"
             self._client.insert_frames(self._delivery.release_all_holds(f"the {whose} sends no more"))
         if not self._scanner_of[direction].dumb:
-            self._scanner_of[direction].eof()
+            self._scanner_of[direction].feed_eof()
         return self._collect_outputs(direction)
 
     def tick(self, now: float) -> list[Output]:
@@ -165,7 +165,7 @@ class Http2Editor:
         if request.changes is not self._latest_changes:
             self._latest_changes = request.changes
             self._note_changes(request.changes, block.start)
-        return self._writer.frames(block, request.encoded + self._encode_traceparent(request, block))
+        return self._writer.make_frames(block, request.encoded + self._encode_traceparent(request, block))
 
     def _encode_traceparent(self, request: RequestHead, block: HeaderBlockFrame) -> bytes:
         if request.origin is None or self._plan.trace is None:
@@ -214,10 +214,10 @@ class Http2Editor:
         if block.kind == HEADERS:
             if self._delivery.is_waiting(block.stream):
                 responses.start_rewriting()
-                self._delivery.queue_frame(block.stream, QueuedFrame(response.encoded(), ends, block))
+                self._delivery.queue_frame(block.stream, QueuedFrame(response.encode_head(), ends, block))
                 return b""
             self._cards.on_response(block.stream, response, ends, block.start)
-        return responses.frames(block, response.encoded()) if responses.rewriting else None
+        return responses.make_frames(block, response.encode_head()) if responses.rewriting else None
 
     def _on_agent_reset(self, frame: Http2Frame) -> bytes | None:
         return self._delivery.on_agent_reset(frame.stream, frame.raw)

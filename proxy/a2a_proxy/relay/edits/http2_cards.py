@@ -113,7 +113,7 @@ class CardCall:
         last = queue[-1]
         assert isinstance(last, QueuedData)
         if len(queue) > 1 and not isinstance(queue[-2], QueuedData):
-            return self.release("DATA after the trailers")
+            return self.release_bytes("DATA after the trailers")
         if last.missing:
             message = self._data + last.payload
         else:
@@ -123,13 +123,13 @@ class CardCall:
             return self._release_stream() if last.ends and not last.missing else b""
         size = int.from_bytes(message[1:_PREFIX_SIZE])
         if size > MAX_GRPC_CARD_BYTES:
-            return self.release(f"message of {size} bytes, limit {MAX_GRPC_CARD_BYTES}")
+            return self.release_bytes(f"message of {size} bytes, limit {MAX_GRPC_CARD_BYTES}")
         if len(message) > _PREFIX_SIZE + size:
-            return self.release("more than one message")
+            return self.release_bytes("more than one message")
         if last.missing or self._message:
             return b""
         if len(message) < _PREFIX_SIZE + size:
-            return self.release("incomplete message") if last.ends else b""
+            return self.release_bytes("incomplete message") if last.ends else b""
         return self._rewrite_card(bytes(message))
 
     def on_window_growth(self) -> bytes:
@@ -142,7 +142,7 @@ class CardCall:
         self._cards.note_edit("card", self._offset, {**detail, "length_after": len(message)})
         return delivery.replace_held_data(self._stream, message)
 
-    def release(self, reason: str) -> bytes:
+    def release_bytes(self, reason: str) -> bytes:
         """Send the message unchanged, and record why."""
         if self._stream.queue:
             self._cards.note_edit("untouched", self._offset, {"reason": reason})
@@ -151,7 +151,7 @@ class CardCall:
     def _rewrite_card(self, message: bytes) -> bytes:
         payload = _unpack_message(message)
         if payload is None:
-            return self.release("unknown compression")
+            return self.release_bytes("unknown compression")
         outcome = self._cards.rewriter(payload, self._form, self._authority)
         if outcome.payload is None:
             return self._release_stream()

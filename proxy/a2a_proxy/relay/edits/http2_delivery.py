@@ -96,7 +96,7 @@ class StreamHold(Protocol):
     def on_window_growth(self) -> bytes:
         """Handle a growth of the client's windows and return the bytes to send now."""
 
-    def release(self, reason: str) -> bytes:
+    def release_bytes(self, reason: str) -> bytes:
         """Return the held bytes unchanged, as far as the windows allow."""
 
 
@@ -272,7 +272,7 @@ class FlowController:
 
     def release_stream(self, stream: HeldStream, reason: str) -> bytes:
         """Return the frames that wait on a stream unchanged, as far as the windows allow."""
-        return stream.hold.release(reason) if stream.hold is not None else self.flush_stream(stream)
+        return stream.hold.release_bytes(reason) if stream.hold is not None else self.flush_stream(stream)
 
     def release_all(self, reason: str) -> bytes:
         """Return all waiting frames, as far as the windows allow."""
@@ -343,7 +343,7 @@ class FlowController:
     def _send_frame(self, stream: HeldStream, item: QueuedData | QueuedFrame) -> tuple[bytes, bool]:
         """Return as much of a frame as may be sent, and whether that is the whole frame."""
         if isinstance(item, QueuedFrame):
-            return (item.raw if item.block is None else self._headers.frames(item.block, item.raw)), True
+            return (item.raw if item.block is None else self._headers.make_frames(item.block, item.raw)), True
         room = max(0, min(self.connection, stream.window, self._frame_size))
         if item.length <= room:
             self._spend_queued(stream, item.length)

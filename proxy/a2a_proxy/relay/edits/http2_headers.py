@@ -61,7 +61,7 @@ class ResponseHead(msgspec.Struct):
     status: bytes
     """The status; empty for trailers."""
 
-    def encoded(self) -> bytes:
+    def encode_head(self) -> bytes:
         """Return the block as literals. Raises `HpackError` if they exceed ENCODED_LIMIT."""
         return encode_fields(self.fields, never_indexed_fields(self.block))
 
@@ -82,7 +82,7 @@ class LiteralWriter:
         self.began = False
         """Whether a block was sent."""
 
-    def frames(self, block: HeaderBlockFrame, encoded: bytes) -> bytes:
+    def make_frames(self, block: HeaderBlockFrame, encoded: bytes) -> bytes:
         """Return the frames of a block with other bytes."""
         if not self.began:
             self.began = True
@@ -111,7 +111,7 @@ class HeaderMemo(Generic[_BlockResult]):
             made = self._result_of_block.get(block)
             if made is not None:
                 return made
-        fields = decoder.decode(block)
+        fields = decoder.decode_block(block)
         if len(fields) > FIELDS_LIMIT:
             raise HpackError(f"header block of {len(fields)} fields, limit {FIELDS_LIMIT}")
         made = self._make(fields, block)
@@ -187,10 +187,10 @@ class ResponseHeaders:
         if self._writer is None:
             self._writer = LiteralWriter()
 
-    def frames(self, block: HeaderBlockFrame, encoded: bytes) -> bytes:
+    def make_frames(self, block: HeaderBlockFrame, encoded: bytes) -> bytes:
         """Return the frames of the next block to send."""
         assert self._writer is not None
-        return self._writer.frames(block, encoded)
+        return self._writer.make_frames(block, encoded)
 
 
 def encode_fields(fields: list[Field], never: Set[int]) -> bytes:

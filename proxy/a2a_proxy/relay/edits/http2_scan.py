@@ -166,7 +166,7 @@ class Http2Scanner:
         self._rest.clear()
         self._block = None
 
-    def eof(self) -> None:
+    def feed_eof(self) -> None:
         """Handle the end of the direction: incomplete frames are forwarded, and nothing is inserted after them."""
         self._pass_rest()
         self.dumb = True

@@ -13,8 +13,10 @@ from a2a_proxy.recording.difference.reduced import bound_depth
 from a2a_proxy.recording.difference.values import DifferenceRow
 from a2a_proxy.replay.core.gates import GateStep, PlaybackSteps
 from a2a_proxy.replay.core.ids import ReplayIds
+from a2a_proxy.replay.core.masked_match import MaskedMatch
 from a2a_proxy.replay.core.matching import find_differences, without_ignored
 from a2a_proxy.replay.core.miss import Miss
+from a2a_proxy.replay.core.miss_messages import masked_match
 from a2a_proxy.replay.core.options import MatchPreset, ReplayOptions
 from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
 from a2a_proxy.replay.core.running_call import PendingPoll, RunningCall
@@ -56,6 +58,9 @@ class PlaybackHost(Protocol):
         self, playback: RunningCall, why: str, place: str, rows: tuple[DifferenceRow, ...], value: Any, *, stuck: bool
     ) -> Miss:
         """Record that a client left the recording within a call."""
+
+    def record_masked_match(self, match: MaskedMatch) -> None:
+        """Record that a message of a client matches after masking."""
 
     def on_call_over(self, playback: RunningCall) -> None:
         """Remove a call that is over."""
@@ -153,7 +158,13 @@ class CallPlayback:
             )
             return
         rows = self._compare_messages(expected.value, value)
-        if rows:
+        if (
+            rows
+            and self._player.options.match.masks_values
+            and not self._compare_messages(expected.value, value, masked=True)
+        ):
+            self._player.record_masked_match(masked_match([expected.place], self.call.operation, value, rows))
+        elif rows:
             why = "the client sends a different message than the recorded client"
             self._record_divergence(why, expected.place, rows, value)
         self._client_times.append(at)
@@ -256,16 +267,15 @@ class CallPlayback:
             self._record_divergence(self.wait_reason, place, (), None, stuck=True)
         return PlayerSend(what=LineKind.MISS, miss=self._miss)
 
-    def _compare_messages(self, recorded: Any, now: Any) -> tuple[DifferenceRow, ...]:
+    def _compare_messages(self, recorded: Any, now: Any, *, masked: bool = False) -> tuple[DifferenceRow, ...]:
         """Return the differences that count. Without differences, the learned identifiers are kept."""
         recorded, preset = bound_depth(recorded), self._player.options.match
-        trial = self._player.ids.make_trial()
+        trial = self._player.ids.make_trial(masked=masked)
         fields = CanonicalFields(dialects=self.call.dialect is not self.request.dialect)
         if preset is not MatchPreset.BY_OPERATION:
             whole = preset is MatchPreset.STRICT
-            rows = find_differences(
-                recorded if whole else without_ignored(recorded), now if whole else without_ignored(now), trial, fields
-            )
+            compared = (recorded, now) if whole else (without_ignored(recorded), without_ignored(now))
+            rows = find_differences(*compared, trial, fields, masked=masked)
             if rows:
                 return rows
         find_differences(recorded, now, trial, fields)  # fields that are not compared hold identifiers as well

@@ -1,8 +1,9 @@
-"""Choice of the recorded call that answers a request: the first match that has not been played."""
+"""Choice of the recorded call that answers a request: the first match that has not been played, exact ones first."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from itertools import islice
 
 import msgspec
 
@@ -10,11 +11,15 @@ from a2a_proxy.recording.difference.ids import RIGHT
 from a2a_proxy.replay.core import miss_messages
 from a2a_proxy.replay.core.branch import match_conversations
 from a2a_proxy.replay.core.ids import ReplayIds
+from a2a_proxy.replay.core.masked_match import MaskedMatch
 from a2a_proxy.replay.core.matching import CallFit, RequestMatcher, requested_task
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.options import MatchPreset, RepeatPolicy, ReplayOptions
 from a2a_proxy.replay.core.player_io import PlayerRequest
 from a2a_proxy.replay.core.script import SENDING_OPERATIONS, RecordedCall, ReplayScript
+
+_MAX_MASKED = 10
+"""Maximum number of masked matches that are searched for, to list those that do not answer."""
 
 
 class ChosenCall(msgspec.Struct, frozen=True):
@@ -24,6 +29,8 @@ class ChosenCall(msgspec.Struct, frozen=True):
     fit: CallFit
     loose: Miss | None = None
     """The differences from the request, if the call answers despite them."""
+    masked: MaskedMatch | None = None
+    """The masked differences, if the call matches only after masking."""
     replaced_calls: tuple[RecordedCall, ...] = ()
     """Calls of another conversation with the same beginning that count as played from now on."""
 
@@ -54,18 +61,37 @@ class CallChooser:
             return self._mark_played(fit)
         played = [index for index in reversed(near) if self._play_counts[index]]
         again = self._matcher.first_match(request, ids, played)
-        if again is None:
-            return self._choose_other_conversation(request, ids, near) or self._choose_nearest(request, ids, every)
-        if self._options.policy_of(request.operation) is not RepeatPolicy.SEQUENCE:
+        sticky = self._options.policy_of(request.operation) is not RepeatPolicy.SEQUENCE
+        if again is not None and sticky:
             return self._mark_played(again)
-        times = self._matcher.count_matches(request, ids, played)
-        return miss_messages.exhausted_calls(self._script, request, self._script.calls[again.index], times)
+        other = self._choose_other_conversation(request, ids, near) if again is None else None
+        return other or self._choose_masked(request, ids, again) or self._choose_nearest(request, ids, every)
+
+    def _choose_masked(self, request: PlayerRequest, ids: ReplayIds, again: CallFit | None) -> ChosenCall | Miss | None:
+        """Choose the first call not yet played that matches after masking.
+
+        `again`: a played call that matches exactly and is not repeated. Returns None if no call matches in either way.
+        """
+        near = self._matcher.find_candidates(request, masked=True) if self._options.match.masks_values else []
+        free = (index for index in near if not self._play_counts[index])
+        fits = list(islice(self._matcher.iter_matches(request, ids, free, masked=True), _MAX_MASKED))
+        if fits:
+            return self._mark_masked(request, fits)
+        played = [index for index in reversed(near) if self._play_counts[index]]
+        fits = list(self._matcher.iter_matches(request, ids, played, masked=True))
+        if fits and self._options.policy_of(request.operation) is not RepeatPolicy.SEQUENCE:
+            return self._mark_masked(request, fits[:1])
+        last = again or next(iter(fits), None)
+        if last is None:
+            return None
+        if again is not None:
+            fits = list(self._matcher.iter_matches(request, ids, (index for index in near if self._play_counts[index])))
+        call = self._script.calls[last.index]
+        return miss_messages.exhausted_calls(self._script, request, call, len(fits), masked=again is None)
 
     def unplayed_calls(self, operation: str) -> list[RecordedCall]:
-        """Return the calls of an operation that have not been played, in recorded order."""
-        return [
-            self._script.calls[index] for index in self._matcher.calls_of(operation) if not self._play_counts[index]
-        ]
+        """Return the calls of an operation that can be played and have not been, in recorded order."""
+        return [call for call in self.unused_calls() if call.operation == operation]
 
     def swap_played(self, chosen: RecordedCall, other: RecordedCall) -> None:
         """Count `other` as played instead of `chosen`."""
@@ -77,12 +103,21 @@ class CallChooser:
         return self._play_counts[self._index_of_place[call.place]] > 0
 
     def unused_calls(self) -> list[RecordedCall]:
-        """Return the calls that have not answered any request."""
-        return [call for index, call in enumerate(self._script.calls) if not self._play_counts[index]]
+        """Return the calls that could have answered a request, and have not."""
+        return [
+            call for index, call in enumerate(self._script.calls) if not self._play_counts[index] and not call.refusal
+        ]
 
     def _mark_played(self, fit: CallFit, loose: Miss | None = None) -> ChosenCall:
         self._play_counts[fit.index] += 1
         return ChosenCall(self._script.calls[fit.index], fit, loose)
+
+    def _mark_masked(self, request: PlayerRequest, fits: list[CallFit]) -> ChosenCall:
+        """Choose the first of these calls, which match after masking."""
+        places = [call.place for call in self._calls_at([fit.index for fit in fits])]
+        rows = self._matcher.masked_rows(fits[0], request)
+        match = miss_messages.masked_match(places, request.operation, request.value, rows)
+        return msgspec.structs.replace(self._mark_played(fits[0]), masked=match)
 
     def _choose_other_conversation(self, request: PlayerRequest, ids: ReplayIds, near: list[int]) -> ChosenCall | None:
         """Choose a call of another conversation that equals the current one so far, if its next call matches the
@@ -114,10 +149,20 @@ class CallChooser:
         """Handle a request that matches no call: return the nearest call if the options allow it to answer, else a
         miss."""
         free = [index for index in every if not self._play_counts[index]]
-        nearest = self._matcher.find_nearest(request, ids, free or every)
+        played = [index for index in every if self._play_counts[index]]
+        served = [index for index in free if not self._script.calls[index].refusal]
+        if self._options.match is MatchPreset.LOOSE and served:
+            nearest = self._matcher.find_nearest(request, ids, served)
+            return self._mark_played(nearest, self._describe_difference(request, ids, nearest))
+        return self._describe_difference(request, ids, self._matcher.find_nearest(request, ids, [*free, *played]))
+
+    def _describe_difference(self, request: PlayerRequest, ids: ReplayIds, nearest: CallFit) -> Miss:
         task = requested_task(request.value)
-        strange = bool(task) and ids.find_partner(RIGHT, "task", task) is None
-        miss = miss_messages.different_request(
-            self._script, request, self._script.calls[nearest.index], nearest.rows, strange=strange
+        return miss_messages.different_request(
+            self._script,
+            request,
+            self._script.calls[nearest.index],
+            nearest.rows,
+            strange=bool(task) and ids.find_partner(RIGHT, "task", task) is None,
+            played=self._play_counts[nearest.index] > 0,
         )
-        return self._mark_played(nearest, miss) if free and self._options.match is MatchPreset.LOOSE else miss

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import re
 from collections import ChainMap
+from collections.abc import Iterable
 
 from a2a_proxy.recording.difference.ids import LEFT, RIGHT, PairedIds, iter_identifiers
+from a2a_proxy.replay.core.masks import mask_text
 from a2a_proxy.replay.core.script import RecordedCall, ScriptSide
 
 _PUSH_CONFIG_KINDS = ("url", "token")
 """Values of push configurations, which clients choose freely; a text with the same word does not mean them."""
+_ECHO = re.compile(r"[0-9A-Za-z_-]{6,}")
+"""A masked value that is replaced in answers; a shorter one may be a word."""
 
 
 class ReplayIds(PairedIds):
     """Left is the recording, right the replay. A trial is a layer over the player's map until its match is certain."""
 
-    def __init__(self, minted: frozenset[tuple[str, str]] = frozenset(), parent: ReplayIds | None = None) -> None:
+    def __init__(
+        self,
+        minted: frozenset[tuple[str, str]] = frozenset(),
+        parent: ReplayIds | None = None,
+        *,
+        masked: bool = False,
+    ) -> None:
+        """`masked`: texts that are equal after masking are equal."""
         super().__init__()
+        self.masked = masked
+        self._echoes: dict[str, str] = {}
+        """Live values by the masked values that were recorded in their place."""
         self._minted = minted
         """Kinds and identifiers created by the agent. A client cannot know another identifier in their
         place."""
@@ -26,9 +41,9 @@ class ReplayIds(PairedIds):
             self._partners = ChainMap(left, parent._partners[LEFT]), ChainMap(right, parent._partners[RIGHT])
             self._text_ids = ChainMap(words, parent._text_ids[LEFT]), ChainMap(others, parent._text_ids[RIGHT])
 
-    def make_trial(self) -> ReplayIds:
+    def make_trial(self, *, masked: bool = False) -> ReplayIds:
         """Return a map that reads through to this one and learns on its own."""
-        return ReplayIds(self._minted, self)
+        return ReplayIds(self._minted, self, masked=masked)
 
     def adopt_trial(self, trial: ReplayIds) -> None:
         """Keep the pairs that a trial has learned."""
@@ -65,10 +80,31 @@ class ReplayIds(PairedIds):
             return recorded == live or ("task", recorded) not in self._minted
         return known == live
 
+    def neutralize_text(self, side: int, text: str) -> str:
+        """Return a text of this side in which both identifiers of a pair, and all masked values, are the same."""
+        neutral = super().neutralize_text(side, text)
+        return mask_text(neutral) if self.masked else neutral
+
+    def add_echoes(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Replace recorded values by live ones in answers from now on, because a masked request had these pairs."""
+        self._echoes.update((recorded, live) for recorded, live in pairs if _ECHO.fullmatch(recorded))
+
+    def rename_text(self, text: str) -> str:
+        """Return a recorded text with the identifiers, and the masked values, of the replay."""
+        renamed = super().rename_text(text)
+        return _ECHO.sub(lambda found: self._echoes.get(found[0], found[0]), renamed) if self._echoes else renamed
+
     def _rename_identifier(self, kind: str, left: str) -> str:
         """Rename an identifier; a new one is sent as recorded from now on."""
         self.pair(kind, left, left)
         return self.find_partner(LEFT, kind, left) or left
+
+    def _set_pair(self, kind: str, left: str, right: str) -> None:
+        """Set a pair. An identifier that is the same on both sides is also known in texts, so that no mask hides it."""
+        super()._set_pair(kind, left, right)
+        if self._is_text_id(kind, left):
+            words, others = self._text_ids
+            words[left] = others[right] = right
 
     def _is_text_id(self, kind: str, left: str) -> bool:
         return kind not in _PUSH_CONFIG_KINDS and super()._is_text_id(kind, left)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -15,18 +15,20 @@ LABEL = re.compile(r"redacted-[0-9a-f]{12}")
 _LABEL_BYTES = re.compile(LABEL.pattern.encode())
 
 
-def find_unfilled(calls: tuple[RecordedCall, ...]) -> Iterator[tuple[str, str]]:
-    """Yield place and label of each agent line with a credential that no client sent before it, so its value is
-    unknown."""
+def find_unfilled(calls: Iterable[RecordedCall]) -> Iterator[tuple[RecordedCall, str]]:
+    """Yield the calls, in their order, each with a label of its answer that no client sent before, so that its value is
+    unknown; empty if there is none."""
     known_labels: set[str] = set()
     for call in calls:
         known_labels |= find_labels(call.request)
+        unknown = ""
         for line in call.lines:
             labels = find_labels(line.value)
             if line.side is ScriptSide.CLIENT:
                 known_labels |= labels
             else:
-                yield from ((line.place, each) for each in sorted(labels - known_labels))
+                unknown = unknown or min(labels - known_labels, default="")
+        yield call, unknown
 
 
 def find_labels(value: Any) -> set[str]:

@@ -1,4 +1,5 @@
-"""Matching of a request to the recorded calls: exact after canonicalisation, with identifiers mapped to each other."""
+"""Matching of a request to the recorded calls: after canonicalisation, with identifiers mapped to each other, and on
+request with masks in place of values that differ in every run."""
 
 from __future__ import annotations
 
@@ -17,6 +18,8 @@ from a2a_proxy.recording.difference.structure import compare_values
 from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange
 from a2a_proxy.replay.core.ids import ReplayIds
 from a2a_proxy.replay.core.labels import LABEL
+from a2a_proxy.replay.core.likeness import WordLikeness, row_distance
+from a2a_proxy.replay.core.masks import coarse_text, mask_members, mask_text
 from a2a_proxy.replay.core.options import MatchPreset
 from a2a_proxy.replay.core.player_io import PlayerRequest
 from a2a_proxy.replay.core.script import RecordedCall
@@ -36,8 +39,8 @@ class CallFit(msgspec.Struct, frozen=True):
     """The differences that count."""
     ids: ReplayIds
     """The identifier map if it is this call."""
-    places: int = 0
-    """Number of leaves that differ, to find the nearest call."""
+    distance: float = 0.0
+    """How far the request is from the call, to find the nearest call: 1 for each value that only one of them has."""
 
 
 class RequestMatcher:
@@ -50,7 +53,8 @@ class RequestMatcher:
         self._tasks = [requested_task(call.request) for call in calls]
         self._requests = [bound_depth(call.request) for call in calls]
         self._by_operation: dict[str, list[int]] = defaultdict(list)
-        self._by_token: dict[tuple[str, bytes], list[int]] = defaultdict(list)
+        self._by_token: dict[tuple[bool, str, bytes], list[int]] = defaultdict(list)
+        """By whether values are masked, operation and token."""
         self._anything: dict[str, list[int]] = defaultdict(list)
         """Calls that a token cannot find: a credential was recorded as a label, which matches any value."""
         for index, call in enumerate(calls):
@@ -59,50 +63,63 @@ class RequestMatcher:
             if LABEL.search(repr(key)):
                 self._anything[call.operation].append(index)
             else:
-                self._by_token[call.operation, likeness_token(key)].append(index)
+                for masked in (False, True):
+                    self._by_token[masked, call.operation, likeness_token(key, masked=masked)].append(index)
+        self._likeness = WordLikeness([self._request_key(each, "") for each in self._requests])
 
     def calls_of(self, operation: str) -> list[int]:
         """Return all calls of an operation, in recorded order."""
         return self._by_operation.get(operation, [])
 
-    def find_candidates(self, request: PlayerRequest) -> list[int]:
+    def find_candidates(self, request: PlayerRequest, *, masked: bool = False) -> list[int]:
         """Return the calls that may have the same request, in recorded order. A prefilter: not all of them match."""
         every = self.calls_of(request.operation)
         if self._any or request.operation not in OPERATION_BY_NAME:
             return every
-        token = likeness_token(self._request_key(request.value, request.tenant))
-        found = {*self._by_token.get((request.operation, token), ()), *self._anything.get(request.operation, ())}
+        token = likeness_token(self._request_key(request.value, request.tenant), masked=masked)
+        found = {
+            *self._by_token.get((masked, request.operation, token), ()),
+            *self._anything.get(request.operation, ()),
+        }
         if any(self._calls[index].dialect is not request.dialect for index in every):
             found.update(index for index in every if self._calls[index].dialect is not request.dialect)
         return sorted(found)
 
     def first_match(self, request: PlayerRequest, ids: ReplayIds, among: Iterable[int]) -> CallFit | None:
         """Return the first of these candidates whose request matches."""
-        return next(self._iter_matches(request, ids, among), None)
+        return next(self.iter_matches(request, ids, among), None)
 
-    def count_matches(self, request: PlayerRequest, ids: ReplayIds, among: Iterable[int]) -> int:
-        """Return the number of these candidates whose request matches."""
-        return sum(1 for _ in self._iter_matches(request, ids, among))
+    def masked_rows(self, fit: CallFit, request: PlayerRequest) -> tuple[DifferenceRow, ...]:
+        """Return the differences between a call and a request that are equal after masking."""
+        return self._fit_call(fit.index, request, fit.ids).rows
 
-    def _iter_matches(self, request: PlayerRequest, ids: ReplayIds, among: Iterable[int]) -> Iterator[CallFit]:
+    def iter_matches(
+        self, request: PlayerRequest, ids: ReplayIds, among: Iterable[int], *, masked: bool = False
+    ) -> Iterator[CallFit]:
+        """Yield these candidates whose request matches: exactly, or `masked`."""
         free = self._any or request.operation not in OPERATION_BY_NAME
         task = requested_task(request.value)
         for index in among:
             if not free and task and self._tasks[index] and not ids.may_be_task(self._tasks[index], task):
                 continue
-            fit = self._fit_call(index, request, ids, learn_only=free)
+            fit = self._fit_call(index, request, ids, learn_only=free, masked=masked)
             if not fit.rows:
                 yield fit
 
     def find_nearest(self, request: PlayerRequest, ids: ReplayIds, among: list[int]) -> CallFit:
-        """Return the call with the fewest differences, the first of several. Compares the first `_MAX_NEAREST`
-        calls."""
-        fits = [self._fit_call(index, request, ids) for index in among[:_MAX_NEAREST]]
-        return min(fits, key=lambda fit: (fit.places, len(fit.rows)))
+        """Return the call that is least different, the first of several.
 
-    def _fit_call(self, index: int, request: PlayerRequest, ids: ReplayIds, *, learn_only: bool = False) -> CallFit:
+        Compares the `_MAX_NEAREST` calls that have most words in common with the request.
+        """
+        likely = self._likeness.most_alike(self._request_key(request.value, ""), among, _MAX_NEAREST)
+        fits = [self._fit_call(index, request, ids) for index in likely]
+        return min(fits, key=lambda fit: (fit.distance, len(fit.rows)))
+
+    def _fit_call(
+        self, index: int, request: PlayerRequest, ids: ReplayIds, *, learn_only: bool = False, masked: bool = False
+    ) -> CallFit:
         call = self._calls[index]
-        trial = ids.make_trial()
+        trial = ids.make_trial(masked=masked)
         fields = CanonicalFields(dialects=call.dialect is not request.dialect)
         rows: tuple[DifferenceRow, ...] = ()
         if not learn_only:
@@ -110,13 +127,13 @@ class RequestMatcher:
                 self._request_key(self._requests[index], call.tenant),
                 self._request_key(request.value, request.tenant),
             )
-            rows = find_differences(recorded, now, trial, fields)
+            rows = find_differences(recorded, now, trial, fields, masked=masked)
             if self._strict:
                 rows += self._header_rows(call, request)
         find_differences(
             self._requests[index], request.value, trial, fields
         )  # fields that are not compared hold identifiers as well
-        return CallFit(index, rows, trial, sum(map(_row_weight, rows)))
+        return CallFit(index, rows, trial, sum(map(row_distance, rows)))
 
     def _request_key(self, value: Any, tenant: str) -> Any:
         """Return the part of a request that is compared."""
@@ -138,9 +155,16 @@ class RequestMatcher:
         )
 
 
-def find_differences(recorded: Any, now: Any, ids: ReplayIds, fields: CanonicalFields) -> tuple[DifferenceRow, ...]:
+def find_differences(
+    recorded: Any, now: Any, ids: ReplayIds, fields: CanonicalFields, *, masked: bool = False
+) -> tuple[DifferenceRow, ...]:
     """Return the differences that count; `ids` learns the pairs of identifiers. A label matches any value in its
-    place."""
+    place.
+
+    `masked`: values that differ in every run do not count; `ids` must be a masked trial.
+    """
+    if masked:
+        recorded, now = mask_members(recorded), mask_members(now)
     rows = compare_values(recorded, now, ids, fields).rows
     return tuple(row for row in rows if not _is_filled_label(row, ids) and row.counts)
 
@@ -163,6 +187,14 @@ class _AnyIdentifiers(PairedIds):
         return WORD_PATTERN.sub("", text)
 
 
+class _AnyMasked(PairedIds):
+    """Treats all identifiers as unknown, and those and all masked values in texts as equal."""
+
+    def neutralize_text(self, side: int, text: str) -> str:  # noqa: ARG002  # both sides read alike
+        """Return a text without the words that may be identifiers, and without numbers."""
+        return coarse_text(text)
+
+
 def requested_task(request: Any) -> str:
     """Return the task id of a request; empty if it has none."""
     if not isinstance(request, dict):
@@ -177,30 +209,24 @@ def request_token(value: Any) -> bytes:
     return ValueReducer(PairedIds(), CanonicalFields(), LEFT).reduce_item(value).token
 
 
-def likeness_token(value: Any) -> bytes:
+def likeness_token(value: Any, *, masked: bool = False) -> bytes:
     """Return a token that is the same for values that may match, whatever identifiers their texts name. A prefilter."""
-    return ValueReducer(_AnyIdentifiers(), CanonicalFields(), LEFT).reduce_item(value).token
+    ids = _AnyMasked() if masked else _AnyIdentifiers()
+    shown = mask_members(value) if masked else value
+    return ValueReducer(ids, CanonicalFields(), LEFT).reduce_item(shown).token
 
 
 def _is_filled_label(row: DifferenceRow, ids: ReplayIds) -> bool:
     """Whether a credential was recorded as a label and the text around it is the same; the label then stands for it."""
     if row.change is not ValueChange.CHANGED or not isinstance(row.before, str) or not isinstance(row.after, str):
         return False
-    labels = LABEL.findall(row.before)
-    pieces = map(re.escape, LABEL.split(row.before))
-    filled = re.fullmatch("((?s:.+))".join(pieces), row.after) if labels else None
+    before, after = (mask_text(row.before), mask_text(row.after)) if ids.masked else (row.before, row.after)
+    labels = LABEL.findall(before)
+    pieces = map(re.escape, LABEL.split(before))
+    value = "([^\0]+)" if ids.masked else "((?s:.+))"
+    filled = re.fullmatch(value.join(pieces), after) if labels else None
     if filled is None:
         return False
     for label, now in zip(labels, filled.groups(), strict=True):
         ids.pair("label", label, now)
     return True
-
-
-def _row_weight(row: DifferenceRow) -> int:
-    return sum(_count_leaves(value) for value in (row.before, row.after))
-
-
-def _count_leaves(value: Any) -> int:
-    if isinstance(value, dict):
-        return sum(map(_count_leaves, value.values()))
-    return sum(map(_count_leaves, value)) if isinstance(value, list) else 1

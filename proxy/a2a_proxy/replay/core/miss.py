@@ -26,6 +26,8 @@ class MissKind(StrEnum):
     """The recording has calls of this operation, but none with this request."""
     EXHAUSTED = "exhausted"
     """The recording has matching calls, but all of them have been played."""
+    REFUSED = "not-served"
+    """A call matched, but it cannot be served, for example because the end of its answer was not captured."""
     DIVERGED = "diverged"
     """A call matched, but within the stream the client sent or did something else."""
 
@@ -72,7 +74,7 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
             "asked": self.request_text,
             "nearest": self.nearest,
             "why": self.reason,
-            "differences": [_row_detail(row) for row in self.rows[:_MAX_ROWS]],
+            "differences": [row_detail(row) for row in self.rows[:_MAX_ROWS]],
             "recording": self.recording,
         }
 
@@ -106,5 +108,6 @@ def _value_text(value: Any) -> str:
     return text if len(text) <= _MAX_VALUE_CHARS else f"{text[:_MAX_VALUE_CHARS]}... ({len(text)} characters)"
 
 
-def _row_detail(row: DifferenceRow) -> dict[str, Any]:
+def row_detail(row: DifferenceRow) -> dict[str, Any]:
+    """Return a difference as JSON."""
     return {"path": format_path(row.right or row.left or ()), "recorded": row.before, "asked": row.after}

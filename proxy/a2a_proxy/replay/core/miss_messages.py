@@ -11,8 +11,9 @@ import msgspec
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.protocol.text import shell_line, to_one_line
 from a2a_proxy.recording.difference.values import DifferenceRow
-from a2a_proxy.redaction.payload import redact
+from a2a_proxy.redaction.payload import redact_payload
 from a2a_proxy.redaction.scrubber import Scrubber
+from a2a_proxy.replay.core.masked_match import MaskedMatch, masked_pairs
 from a2a_proxy.replay.core.matching import requested_task
 from a2a_proxy.replay.core.miss import Miss, MissKind
 from a2a_proxy.replay.core.player_io import PlayerRequest
@@ -58,37 +59,73 @@ def different_request(
     rows: tuple[DifferenceRow, ...],
     *,
     strange: bool,
+    played: bool = False,
 ) -> Miss:
     """Describe a request that no recorded call of its operation matches. `strange`: it names a task unknown to the
-    replay."""
+    replay; `played`: the nearest call has been played."""
     places = [row.right or row.left or () for row in rows]
     hints = [_show_command(script, nearest)]
     if strange and any((path and path[0] in ("id", "taskId")) or path[-1:] == ("taskId",) for path in places):
         hints.append("the task is not the recorded call's: use the task id that this replay has sent")
     hints += ["answer it nevertheless: --match loose, or --match by-operation", RECORD_AGAIN]
+    reason = f"the nearest call, {nearest.place}, has been played" if played else ""
+    if not isinstance(request.value, dict):
+        reason = f"it cannot be read as a request of {request.operation}"
     return Miss(
         kind=MissKind.DIFFERS,
         operation=request.operation,
         request_text=request_text(request.operation, request.value),
         nearest=nearest.place,
-        rows=_redact_rows(rows),
-        reason="" if isinstance(request.value, dict) else f"it cannot be read as a request of {request.operation}",
+        rows=redact_rows(rows),
+        reason=reason,
         recording=script.name,
         hints=tuple(hints),
     )
 
 
-def exhausted_calls(script: ReplayScript, request: PlayerRequest, last: RecordedCall, times: int) -> Miss:
-    """Describe a request that matches, but only calls that have all been played."""
+def exhausted_calls(
+    script: ReplayScript, request: PlayerRequest, last: RecordedCall, times: int, *, masked: bool = False
+) -> Miss:
+    """Describe a request that matches, `masked` or exactly, but only calls that have all been played."""
     played = "once" if times == 1 else f"{times} times"
+    reason = f"nothing differs from {last.place}, but it was recorded {played} and has been played {played}"
+    if masked:
+        reason = f"only masked values differ from {last.place}, but such calls were recorded {played} and have been"
+        reason += f" played {played}"
     return Miss(
         kind=MissKind.EXHAUSTED,
         operation=request.operation,
         request_text=request_text(request.operation, request.value),
         nearest=last.place,
-        reason=f"nothing differs from {last.place}, but it was recorded {played} and has been played {played}",
+        reason=reason,
         recording=script.name,
         hints=(f"let the last answer repeat: --policy {request.operation}=last-sticky", RECORD_AGAIN),
+    )
+
+
+def refused_call(script: ReplayScript, request: PlayerRequest, call: RecordedCall) -> Miss:
+    """Describe a request that matches a call which is not served."""
+    option = "--allow-incomplete" if call.is_broken else "--allow-redacted"
+    return Miss(
+        kind=MissKind.REFUSED,
+        operation=request.operation,
+        request_text=request_text(request.operation, request.value),
+        nearest=call.place,
+        reason=f"{call.place} matches, but is not served: {call.refusal}",
+        recording=script.name,
+        hints=(_show_command(script, call), f"serve it nevertheless: {option}", RECORD_AGAIN),
+    )
+
+
+def masked_match(places: list[str], operation: str, value: Any, rows: tuple[DifferenceRow, ...]) -> MaskedMatch:
+    """Describe a message that equals the first of `places` after masking, as it equals the others."""
+    return MaskedMatch(
+        place=places[0],
+        operation=operation,
+        request_text=request_text(operation, value),
+        rows=redact_rows(rows),
+        pairs=tuple(masked_pairs(rows)),
+        others=tuple(places[1:]),
     )
 
 
@@ -112,7 +149,7 @@ def diverged_call(
         request_text=request_text(operation, request.value if value is None else value),
         nearest=place,
         reason=why,
-        rows=_redact_rows(rows),
+        rows=redact_rows(rows),
         recording=script.name,
         hints=(_show_command(script, call), RECORD_AGAIN if stuck else "continue nevertheless: --lenient"),
     )
@@ -151,12 +188,14 @@ def request_text(operation: str, value: Any) -> str:
 def redact_value(value: Any, name: str = "") -> Any:
     """Return a value without credentials, with the scrubber that redacts at capture."""
     data = msgspec.json.encode({name: value} if name else value)
-    redacted = redact(Scrubber(b"replay"), "json", data, cut=False)[0]
+    redacted = redact_payload(Scrubber(b"replay"), "json", data, cut=False)[0]
     found = msgspec.json.decode(_LABEL.sub(b"redacted", redacted))
     return found[name] if name else found
 
 
-def _redact_rows(rows: tuple[DifferenceRow, ...]) -> tuple[DifferenceRow, ...]:
+def redact_rows(rows: tuple[DifferenceRow, ...]) -> tuple[DifferenceRow, ...]:
+    """Return the rows without credentials."""
+
     def member_name(row: DifferenceRow) -> str:
         return next((step for step in reversed(row.right or row.left or ()) if isinstance(step, str)), "")
 

@@ -14,12 +14,17 @@ class MatchPreset(StrEnum):
     """Everything except what differs between two runs of one program: ids, times, traces, credentials, transport."""
     DEFAULT = "default"
     """Operation, tenant, task and context, parts, configuration and the other parameters; not metadata, extensions and
-    headers."""
+    headers. If no call matches exactly, values that differ in every run are masked (`masks`)."""
     BY_OPERATION = "by-operation"
     """Only the operation: calls are answered in the order of the recording."""
     LOOSE = "loose"
     """As `default`; a request without a match gets the nearest call of its operation, listed in
     `Player.allowed_misses`."""
+
+    @property
+    def masks_values(self) -> bool:
+        """Whether a request without an exact match may match after masking."""
+        return self in (MatchPreset.DEFAULT, MatchPreset.LOOSE)
 
 
 class RepeatPolicy(StrEnum):

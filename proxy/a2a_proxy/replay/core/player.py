@@ -17,8 +17,9 @@ from a2a_proxy.replay.core.choice import CallChooser
 from a2a_proxy.replay.core.concurrency import ConcurrentCalls
 from a2a_proxy.replay.core.gates import Gates, GateStep, PlaybackSteps
 from a2a_proxy.replay.core.ids import ReplayIds, agent_minted_ids
+from a2a_proxy.replay.core.masked_match import MaskedMatch
 from a2a_proxy.replay.core.miss import Miss
-from a2a_proxy.replay.core.miss_messages import diverged_call
+from a2a_proxy.replay.core.miss_messages import diverged_call, refused_call
 from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
 from a2a_proxy.replay.core.running_call import PendingPoll, RunningCall
@@ -45,13 +46,16 @@ class Player:
         self.allowed_misses: list[Miss] = []
         """Requests that were answered despite differences, because of `MatchPreset.LOOSE` or because a divergence only
         warns."""
+        self.masked_matches: list[MaskedMatch] = []
+        """Requests that were answered because they equal a call after masking."""
         self.playbacks: list[RunningCall] = []
         """Playbacks that are not over."""
-        self.timeline = Timeline(script)
+        served = replace(script, calls=tuple(call for call in script.calls if not call.refusal))
+        self.timeline = Timeline(served)
         self._chooser = CallChooser(script, self.options)
-        self._concurrency = ConcurrentCalls(script)
+        self._concurrency = ConcurrentCalls(served)
         self._gates = Gates(script)
-        self._task_progress = TaskProgressPlayer(script, self.timeline)
+        self._task_progress = TaskProgressPlayer(served, self.timeline)
         self._webhooks = WebhookSchedule(script, self.timeline)
         self._time_shift: int | None = None
 
@@ -72,9 +76,16 @@ class Player:
                 self.misses.append(found)
                 return found
             return self._start_playback(call, request, at, self._task_progress.make_poll(call, request, policy))
+        if found.call.refusal:
+            self.ids.adopt_trial(found.fit.ids)  # later calls may repeat what the client sends here
+            miss = refused_call(self.script, request, found.call)
+            self.misses.append(miss)
+            return miss
         if found.loose is not None:
             self.allowed_misses.append(found.loose)
         self.ids.adopt_trial(found.fit.ids)
+        if found.masked is not None:
+            self.record_masked_match(found.masked)
         for line in (line for call in found.replaced_calls for line in call.agent_lines):
             self.timeline.mark_sent(line)
         self._webhooks.on_request(found.call, request)
@@ -84,7 +95,7 @@ class Player:
         )
 
     def unused_calls(self) -> list[RecordedCall]:
-        """Return the recorded calls that have not answered any request."""
+        """Return the recorded calls that could have answered a request, and have not."""
         return self._chooser.unused_calls()
 
     def take_pushes(self, at: int) -> list[PlayerSend]:
@@ -173,6 +184,11 @@ class Player:
         miss = diverged_call(self.script, playback.call, playback.request, why, place, rows, value, stuck=stuck)
         (self.misses if stuck or not self.options.lenient else self.allowed_misses).append(miss)
         return miss
+
+    def record_masked_match(self, match: MaskedMatch) -> None:
+        """Record that a request, or a message within a stream, matches after masking."""
+        self.masked_matches.append(match)
+        self.ids.add_echoes(match.pairs)
 
     def on_call_over(self, playback: RunningCall) -> None:
         """Remove a call that is over."""

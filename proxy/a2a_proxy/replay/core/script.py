@@ -126,6 +126,10 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
     live_payload: str = ""
     target: str = ""
     """Path (and query), or the gRPC path."""
+    is_broken: bool = False
+    """Whether its end was not captured."""
+    refusal: str = ""
+    """Why the call is refused, although it can be found; empty if it is served."""
 
     @property
     def is_live(self) -> bool:
@@ -187,8 +191,8 @@ class ReplayScript(msgspec.Struct, frozen=True, kw_only=True):
     pushes: tuple[RecordedPush, ...] = ()
     unservable: tuple[UnservableCall, ...] = ()
     sessions: int = 1
-    complete: str = "complete"
-    """What is missing from the recording, in words."""
+    missing: str = ""
+    """What is missing from the recording, in words; empty if nothing is."""
 
     @property
     def began(self) -> int:

@@ -39,7 +39,7 @@ class ReplayCards:
         self._keep = keep
         self._add = add
         self._pages: dict[str, CardPage] = {}
-        for call in script.cards:
+        for call in (each for each in script.cards if not each.refusal):
             page = _make_page(call)
             path = call.target.partition("?")[0]
             if page is not None and (page.body is not None or path not in self._pages):

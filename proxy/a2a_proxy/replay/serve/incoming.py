@@ -86,14 +86,14 @@ class RequestReader:
     def read_rest(self, found: RestMatch, method: str, target: str, body: bytes, headers: Headers) -> PlayerRequest:
         """Read a REST request whose request line is matched by `found`."""
         version_dialect = dialect_of_version(
-            header_value(headers, _VERSION).decode("latin-1") or found.parameter("a2a-version")
+            header_value(headers, _VERSION).decode("latin-1") or found.get_parameter("a2a-version")
         )
         dialect = self._rest_dialect(found.prefix, version_dialect)
         operation = found.operation.name
         value = canonical_body(body, JSON, dialect, operation, FrameKind.REQUEST)
         if isinstance(value, dict):
             value = {**members_of_target(method, target), **value}
-        tenant = found.parameter("tenant") or self._tenant_of_prefix(found.prefix)
+        tenant = found.get_parameter("tenant") or self._tenant_of_prefix(found.prefix)
         return self._make_request(operation, value, Binding.REST, dialect, tenant, headers)
 
     def read_grpc(self, path: str, body: bytes, headers: Headers) -> tuple[PlayerRequest, str]:

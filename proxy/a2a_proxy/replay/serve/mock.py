@@ -86,11 +86,11 @@ class MockServer:
         routes = [Route(each, http, grpc) for each in self._listen]
         relay = Relay(routes, session_clock(), EditPolicy("never", keep_host=True))
         try:
-            await relay.listen()
+            await relay.bind_listeners()
         except BaseException:
             await self.stop()
             raise
-        relay.accept(_NullJournal())
+        relay.accept_connections(_NullJournal())
         self._relay = relay
         self.addresses = [where for _, addresses in relay.bound_addresses for where in addresses]
 

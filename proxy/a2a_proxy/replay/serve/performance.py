@@ -11,6 +11,7 @@ import msgspec
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.replay.convert.errors import ReplayError
 from a2a_proxy.replay.core.call_playback import CallPlayback
+from a2a_proxy.replay.core.masked_match import MaskedMatch
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
@@ -54,6 +55,13 @@ class AllowedCall(msgspec.Struct, frozen=True):
     binding: Binding
 
 
+class MaskedCall(msgspec.Struct, frozen=True):
+    """A call, or a message within one, that matches after masking."""
+
+    match: MaskedMatch
+    binding: Binding
+
+
 class UnservedCall(msgspec.Struct, frozen=True):
     """A call that cannot be represented on the client's binding, as announced at the start."""
 
@@ -73,7 +81,7 @@ class WebhookPosted(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-ReplayReport = PlayedCall | MissedCall | AllowedCall | UnservedCall | WebhookPosted
+ReplayReport = PlayedCall | MissedCall | AllowedCall | MaskedCall | UnservedCall | WebhookPosted
 ReportCallback = Callable[[ReplayReport], None]
 
 
@@ -99,8 +107,8 @@ class ReplayPlayer:
         self._binding_support = BindingSupport()
         self._open_calls: set[ClientCall] = set()
         self._timer: asyncio.TimerHandle | None = None
-        self._reported_misses = self._reported_allowed = 0
-        """Number of misses, and of allowed misses, of the player that have been reported."""
+        self._reported_misses = self._reported_allowed = self._reported_masked = 0
+        """Number of misses, allowed misses and masked matches of the player that have been reported."""
         self.passthrough: Passthrough | None = None
         """Where calls without an answer are forwarded to, if anywhere."""
 
@@ -151,17 +159,21 @@ class ReplayPlayer:
             self.wake_all()
 
     def report_misses(self, binding: Binding) -> None:
-        """Report the misses since the last call; the latest one is on this binding."""
-        misses, allowed = (
+        """Report the misses and masked matches since the last call; the latest one is on this binding."""
+        misses, allowed, masked = (
             self.player.misses[self._reported_misses :],
             self.player.allowed_misses[self._reported_allowed :],
+            self.player.masked_matches[self._reported_masked :],
         )
+        self._reported_masked += len(masked)
         self._reported_misses += len(misses)
         self._reported_allowed += len(allowed)
         for miss in misses:
             self._report(MissedCall(miss, binding))
         for miss in allowed:
             self._report(AllowedCall(miss, binding))
+        for match in masked:
+            self._report(MaskedCall(match, binding))
 
     def close(self) -> None:
         """Stop posting webhooks."""

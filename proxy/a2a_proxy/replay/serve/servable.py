@@ -33,9 +33,12 @@ def find_unservable(script: ReplayScript, bindings: tuple[Binding, ...] = SERVED
     found: dict[tuple[Binding | None, str], list[str]] = {}
     for one in script.unservable:
         found.setdefault((None, one.reason), []).append(one.place)
+    for call in (*script.cards, *script.calls):
+        if call.refusal:
+            found.setdefault((None, call.refusal), []).append(call.place)
     for binding in bindings:
         for call in script.calls:
-            reason = unservable_reason(call, binding)
+            reason = "" if call.refusal else unservable_reason(call, binding)
             if reason:
                 found.setdefault((binding, reason), []).append(call.place)
     return [UnservableCalls(binding, tuple(places), reason) for (binding, reason), places in found.items()]

@@ -8,7 +8,6 @@ several streams of it are open.
 from __future__ import annotations
 
 import base64
-import binascii
 from hashlib import blake2b
 from typing import Any
 
@@ -108,7 +107,7 @@ def _canonical_base64(coded: str) -> str:
     standard = coded.translate(_STANDARD_ALPHABET).rstrip("=")
     try:
         return base64.b64encode(base64.b64decode(standard + "=" * (-len(standard) % 4), validate=True)).decode()
-    except binascii.Error:
+    except ValueError:  # also for characters that are not ASCII
         return coded
 
 

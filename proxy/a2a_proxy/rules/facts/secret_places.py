@@ -8,7 +8,7 @@ from typing import Any
 
 from a2a_proxy.redaction.scope import INNER, Scope, inner_scope, judged_name
 from a2a_proxy.redaction.secret_names import NUMBER, hides_text, member_kind
-from a2a_proxy.redaction.secret_patterns import find, suspicious
+from a2a_proxy.redaction.secret_patterns import find_secrets, may_hold_secret
 
 _REDACTION_LABEL = re.compile(r"redacted-[0-9a-f]{12}")
 _MAX_DEPTH = 32
@@ -31,7 +31,9 @@ def _is_secret(name: str | None, scalar: str | float) -> bool:
     if not isinstance(scalar, str):
         return bool(kind & NUMBER) and hides_text(kind, str(scalar).encode())
     data = scalar.encode("utf-8", "surrogatepass")
-    return bool(_REDACTION_LABEL.search(scalar) or hides_text(kind, data) or (suspicious(data) and find(data)))
+    return bool(
+        _REDACTION_LABEL.search(scalar) or hides_text(kind, data) or (may_hold_secret(data) and find_secrets(data))
+    )
 
 
 def _scalars(

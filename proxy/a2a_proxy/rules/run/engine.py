@@ -20,7 +20,7 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.model.task import Task
-from a2a_proxy.redaction.labels import withheld
+from a2a_proxy.redaction.labels import is_withheld
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.conditions import EXCHANGE_FLAGS, EvidenceScope, FrameFlag, HookPoint
@@ -80,16 +80,16 @@ _UNJUDGED_BINDINGS = frozenset({Binding.OTHER})
 class RuleDataSource(Protocol):
     """Source of the facts that a frame does not contain."""
 
-    def exchange(self, number: int) -> Exchange:
+    def get_exchange(self, number: int) -> Exchange:
         """Return the current state of the exchange, redacted."""
 
     def call_of(self, number: int) -> tuple[Binding, str, int]:
-        """Return the exchange's current binding and operation, and its start in ns; cheaper than `exchange`."""
+        """Return the exchange's current binding and operation, and its start in ns; cheaper than `get_exchange`."""
 
     def closed_at(self, number: int) -> int:
         """Return the time at which the exchange ended, ns; 0 while it is open."""
 
-    def facts(self, connection: int) -> ConnectionFacts:
+    def get_facts(self, connection: int) -> ConnectionFacts:
         """Return the addresses of a connection."""
 
 
@@ -251,7 +251,7 @@ class Engine:
             where = f" in {operation}" if operation else ""
             where += f", from #{first} to #{last}" if first else ""
             summary = f"found {count} times in total{where}; {told} of them are listed"
-            evidence = {"count": str(count), "agent": agent, "first": first, "last": last}
+            evidence = {"count": str(count), "listed": str(told), "agent": agent, "first": first, "last": last}
             out.append(Finding(ident, Severity(severity), at, summary, evidence=evidence))
 
     def load(self, tasks: list[Task]) -> None:
@@ -261,7 +261,7 @@ class Engine:
     # --- exchanges ----------------------------------------------------------------------------------------------
 
     def _open_exchange(self, frame: Frame, source: RuleDataSource) -> ExchangeRecord:
-        (binding, operation, started), facts = source.call_of(frame.exchange), source.facts(frame.connection)
+        (binding, operation, started), facts = source.call_of(frame.exchange), source.get_facts(frame.connection)
         name = self.session.agent_record(facts.upstream).name
         if binding is Binding.WEBHOOK:  # the receiver is not the agent; the task identifies it
             name = self.session.owners.get(frame.task_id, name)
@@ -345,7 +345,7 @@ class Engine:
             if not record.is_judged:
                 if frame.kind is FrameKind.COMMENT:
                     return
-                self._judge_opening(record, source.exchange(record.id), frame.at, out)
+                self._judge_opening(record, source.get_exchange(record.id), frame.at, out)
             exchange = record.exchange
             assert exchange is not None
             if exchange.binding in _UNJUDGED_BINDINGS:
@@ -365,7 +365,7 @@ class Engine:
         flags, task = session.on_response(record, frame, task, gate_result)
         flags |= record.flags
         event = frame.event
-        if event is _CARD_EVENT and not withheld(frame):
+        if event is _CARD_EVENT and not is_withheld(frame):
             self._learn_card(record, frame, exchange)
         if not gate_result:
             flags |= _UNCLEAN_FLAG
@@ -428,7 +428,7 @@ class Engine:
         table = self._rule_table(HookPoint.CONNECTION, None)
         if not table.judges or frame.kind is FrameKind.LOG:
             return
-        facts = source.facts(frame.connection)
+        facts = source.get_facts(frame.connection)
         record = ExchangeRecord(
             0, frame.connection, facts.upstream, Binding.OTHER, "", frame.at, upstream=facts.upstream
         )

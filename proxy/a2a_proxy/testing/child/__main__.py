@@ -10,7 +10,7 @@ import os
 import sys
 from typing import IO
 
-from a2a_proxy.relay.run import run
+from a2a_proxy.relay.run import run_loop
 from a2a_proxy.testing.child.agents import CommandDispatcher
 from a2a_proxy.testing.child_messages import decode_order, encode
 
@@ -31,7 +31,7 @@ def main() -> None:
     """Serve until the process of the tests closes the pipe or exits."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    run(_serve_orders(answers))
+    run_loop(_serve_orders(answers))
 
 
 if __name__ == "__main__":

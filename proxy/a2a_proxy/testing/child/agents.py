@@ -76,10 +76,13 @@ class FixtureAgent:
         from a2a_proxy.testing.child.mock_agent import miss_texts
 
         player, passthrough = self._mock.player, self._mock.passthrough
+        if self._mock.script.missing:
+            notes += (f"the recording of the cassette is not complete: {self._mock.script.missing}",)
         return ReplayStatus(
             misses=miss_texts(self._mock),
             unused=tuple(f"{call.place} {call.operation}" for call in player.unused_calls()),
             loose=tuple(miss.first_line for miss in player.allowed_misses),
+            masked=tuple(match.text for match in player.masked_matches),
             notes=notes,
             forwarded=passthrough.call_count if passthrough is not None else 0,
         )

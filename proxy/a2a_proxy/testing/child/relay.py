@@ -57,10 +57,10 @@ class AgentRelay:
 
     async def start(self) -> str:
         """Listen and return the address, `127.0.0.1:PORT`. Raises RouteError."""
-        await self._relay.listen()
+        await self._relay.bind_listeners()
         [(_, [address])] = self._relay.bound_addresses
         self._recorder = RelayRecorder(msgspec.structs.replace(self._session, listens=(address,)))
-        self._relay.accept(self._recorder)
+        self._relay.accept_connections(self._recorder)
         return address
 
     def store_traffic(self) -> None:

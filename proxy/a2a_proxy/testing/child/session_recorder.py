@@ -9,7 +9,7 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.recorder.recording_output import open_writer
-from a2a_proxy.redaction import redactor
+from a2a_proxy.redaction import create_redactor
 from a2a_proxy.redaction.policy import policy_of
 
 
@@ -18,7 +18,7 @@ class SessionRecorder:
 
     def __init__(self, session: SessionFile, key: bytes) -> None:
         """`key` is the key of the redaction labels. Raises RecordingError."""
-        clean = redactor(key, policy_of(session.redact))
+        clean = create_redactor(key, policy_of(session.redact))
         self._observer = Observer(clean, session.live)
         self._writer = open_writer(session, clean)
 
@@ -31,7 +31,7 @@ class SessionRecorder:
         self._observer.judge_held(out)
         frames = [each for each in out if type(each) is Frame]
         findings = [each for each in out if type(each) is Finding]
-        self._writer.write(frames, findings, self._observer.changes())
+        self._writer.write(frames, findings, self._observer.pop_changes())
 
     def finish(self, at: int) -> None:
         """Store the end of the session at `at` (ns). Raises RecordingError."""

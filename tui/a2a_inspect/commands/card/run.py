@@ -50,14 +50,14 @@ def run_card(word: str, options: CardOptions, now: int) -> int:
     rules = {rule.id: rule for rule in output.report.executed_rules}
     found = judge_card(source, rules, redactor, now)
     if "MIGRATION" in output.rule_ids:
-        found += map(redactor.finding, migration_findings(card, now))
+        found += map(redactor.redact_finding, migration_findings(card, now))
     findings = [CheckFinding(each, CARD_OPERATION.name) for each in found]
     notes = list(source.notes)
     if options.probe:
         probe_notes, probe_findings = _probe_card(card, redactor, now)
         notes += probe_notes
         findings += [CheckFinding(each, _PROBE_OPERATION) for each in probe_findings if each.rule in output.rule_ids]
-    contents = redactor.text(_describe_card(card))
+    contents = redactor.redact_text(_describe_card(card))
     output.report.sessions.append(_session_of(source, contents, notes, findings, now))
     return output.print_report()
 
@@ -101,7 +101,7 @@ def _probe_card(card: Json, redactor: Redactor, now: int) -> tuple[list[str], li
     notes: list[str] = []
     findings: list[Finding] = []
     for each in asyncio.run(probe_interfaces(card)):
-        line = redactor.text(f"{each.label}: {each.words}")
+        line = redactor.redact_text(f"{each.label}: {each.words}")
         if each.verdict in (Verdict.ODD, Verdict.FAILS):
             severity = Severity.ERROR if each.verdict is Verdict.FAILS else Severity.WARNING
             evidence = {"path": each.interface.path, "actor": Actor.AGENT.value}

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from a2a_inspect.commands.check.suppressions import Suppression
-from a2a_inspect.commands.session import evidence_words, finding_section
+from a2a_inspect.commands.session import evidence_words, finding_section, lag_words
 from a2a_inspect.data.generation_gaps import operation_of
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Finding, Severity
@@ -207,5 +207,5 @@ def _finding_operation(recording: Recording, session: SessionRow, finding: Findi
 
 def _incomplete_reason(session: SessionRow) -> str:
     if not session.complete:
-        return "it is still being recorded"
+        return f"it is still being recorded{lag_words(session)}"
     return "" if session.complete == "complete" else session.complete

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from a2a_inspect.commands.segments.conversation_tree import ConversationTree
-from a2a_proxy.protocol.segments.measures import percentile
+from a2a_proxy.protocol.segments.measures import compute_percentile
 from a2a_proxy.recording.read.conversations import SegmentContent
 
 
@@ -59,7 +59,12 @@ class MeasureValues:
         for name in MEASURE_NAMES:
             values = sorted(self._values.get(name, ()))
             if values:
-                yield name, MeasureSummary(len(values), percentile(values, 0.5), percentile(values, 0.95), values[-1])
+                yield (
+                    name,
+                    MeasureSummary(
+                        len(values), compute_percentile(values, 0.5), compute_percentile(values, 0.95), values[-1]
+                    ),
+                )
 
 
 MEASURE_NAMES = (

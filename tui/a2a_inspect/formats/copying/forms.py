@@ -19,7 +19,7 @@ from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.write.note_writer import NotePlace
-from a2a_proxy.redaction.labels import withheld
+from a2a_proxy.redaction.labels import is_withheld
 
 
 class CopyForm(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ def _raw_form(call: CopiedCall, frame: Frame | None) -> bytes:
 
 def _whole_call_form(make: Callable[[CopiedCall], str]) -> Callable[[CopiedCall, Frame | None], bytes]:
     def of(call: CopiedCall, _: Frame | None) -> bytes:
-        if any(map(withheld, call.frames)):
+        if any(map(is_withheld, call.frames)):
             raise NotOffered("its payloads were not recorded: metadata only")
         return make(call).encode("utf-8", "replace")
 

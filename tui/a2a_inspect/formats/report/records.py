@@ -30,7 +30,7 @@ from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, TaskRow
 from a2a_proxy.recording.write.note_writer import NotePlace
-from a2a_proxy.redaction.labels import withheld
+from a2a_proxy.redaction.labels import is_withheld
 from a2a_proxy.rules.define.catalogue import all_rules
 
 MAX_PAYLOAD = 256 << 10
@@ -81,7 +81,7 @@ def detail_record(row: int, frame: Frame, exchange: Exchange | None, notes: Sequ
     facts = frame_object(frame, exchange) if exchange is not None else {"seq": frame.seq}
     value = facts.pop("payload", None) if exchange is not None else readable_payload(frame, exchange)
     payload, form = _payload_text(value)
-    if withheld(frame):
+    if is_withheld(frame):
         payload = "payload not recorded: metadata only"
     record: dict[str, object] = {"row": row, "facts": facts, "form": form, "payload": payload[:MAX_PAYLOAD]}
     if len(payload) > MAX_PAYLOAD:

@@ -185,7 +185,7 @@ def _is_permission_denied(context: RuleContext) -> bool:
     "A2A-AUTH-007",
     "Credentials of an undeclared kind",
     Severity.WARNING,
-    actor=Actor.CLIENT,
+    actor=Actor.EITHER,
     section="1.0 7.3; 0.3 4.3",
     hook_points=HookPoint.HEADS,
     scope=EvidenceScope.LIVE,

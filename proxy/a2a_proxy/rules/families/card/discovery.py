@@ -33,7 +33,7 @@ _MAX_CARDS = 16
 
 def _check_card_found(context: RuleContext) -> Iterator[RuleFinding]:
     found = context.agent.card
-    spoken = context.session.facts.dialect(context.agent.name)
+    spoken = context.session.facts.get_dialect(context.agent.name)
     if found is None:
         if spoken not in _OLD_DIALECTS:
             yield RuleFinding(

@@ -260,7 +260,7 @@ def _check_path(context: RuleContext, found: list[OfferedInterface]) -> Iterator
 
 @rule(
     "A2A-CARD-015",
-    "The 0.3 and 1.0 members of a card disagree",
+    "The 0.3 and 1.0 members of a card contradict each other",
     Severity.WARNING,
     section="1.0 appendix A.2",
     bindings=CARD | RPC,
@@ -275,7 +275,7 @@ def _check_path(context: RuleContext, found: list[OfferedInterface]) -> Iterator
 )
 def both_forms(context: RuleContext) -> Iterator[RuleFinding]:
     """A card for clients of both 0.3 and 1.0 declares an interface in the old members (`url`, `additionalInterfaces`)
-    that is missing in `supportedInterfaces`, or the two forms disagree about the extended card.
+    that is missing in `supportedInterfaces`, or the two forms differ about the extended card.
 
     Old and new clients of the same agent connect to different places. The agent must declare the same in both forms.
     """

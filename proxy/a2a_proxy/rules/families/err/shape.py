@@ -165,8 +165,8 @@ def status_shape(context: RuleContext) -> Iterator[RuleFinding]:
 def problem_json(context: RuleContext) -> Iterator[RuleFinding]:
     """A REST error of a 1.0 exchange is sent as `application/problem+json`, the format of the release candidate.
 
-    A 1.0 client reads `error.details`, which this format does not have, and treats every such error as unknown. Who
-    must act: the agent, which must send google.rpc.Status as `application/json`.
+    A 1.0 client reads `error.details`, which this format does not have, and treats every such error as unknown. The
+    agent must send google.rpc.Status as `application/json`.
     """
     if (
         context.exchange.status >= 400

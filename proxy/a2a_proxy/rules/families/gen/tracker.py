@@ -48,7 +48,7 @@ def _judge_generation(context: RuleContext) -> Sequence[Verdict]:
             return ()  # the task has never had a generation: nothing to judge or to remember
         numbers = task.numbers = TaskGenerations(creator=task.made_by, from_start=task.created_by != 0)
     report = _make_report(context, task)
-    found = numbers.apply(report)
+    found = numbers.apply_report(report)
     if report.unreadable and context.binding is not Binding.GRPC:
         return ()  # in JSON this is A2A-GEN-020
     if frame.event is EventKind.TASK and frame.generation > 0 and _may_have_timeline(context):

@@ -95,7 +95,7 @@ def compression(context: RuleContext) -> Iterator[RuleFinding]:
         problem = frame.note.partition(", got ")[2]
         yield RuleFinding(
             summary=f"{_sender_name(context)} sends a compressed message that cannot be decompressed: {problem}",
-            value=frame.note,
+            value=problem,
         )
 
 

@@ -65,7 +65,7 @@ def _tenant_member(context: RuleContext) -> str:
         body = context.body
         found = body.get("tenant") if isinstance(body, dict) else ""
     if not found and context.binding is Binding.REST and context.rest_match is not None:
-        found = context.rest_match.parameter("tenant")
+        found = context.rest_match.get_parameter("tenant")
     return found if isinstance(found, str) else ""
 
 

@@ -142,7 +142,8 @@ def _check_stuck(context: RuleContext) -> Iterator[RuleFinding]:
         context.schedule_due(MAX_IDLE - idle / SECOND_NS)
         return
     yield RuleFinding(
-        summary=f"no request or event of the task for {format_seconds(idle)}, it is {TaskState(task.state).label}",
+        summary=f"task {task.task_id} is {TaskState(task.state).label}, but no request or event has named it for "
+        f"{format_seconds(idle)}",
         seq=-1,
     )
 

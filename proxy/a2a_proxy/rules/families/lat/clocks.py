@@ -133,9 +133,9 @@ def storm(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-LAT-010",
-    "Events lost while no stream was open",
+    "Changes after a stream broke off are in no event",
     Severity.INFO,
-    actor=Actor.EITHER,
+    actor=Actor.CLIENT,
     section="1.0 3.5.1",
     scope=EvidenceScope.LIVE,
     trigger_flags=FrameFlag.TASK,
@@ -150,8 +150,8 @@ def lost_in_reconnection(context: RuleContext) -> Iterator[RuleFinding]:
     """The stream of a task broke off while no other stream of the task was open, and the next Task has a terminal state
     or artifacts that no event has shown.
 
-    The changes in between are in no event, so a client that shows progress has a gap there. The client should take the
-    state and the artifacts from this Task.
+    The changes in between are in no event, so a client that shows progress has a gap there. The client
+    should take the state and the artifacts from this Task.
     """
     task = context.task
     if task is None or not context.has_flag(FrameFlag.FIRST) or task.streams.keys() - {context.record.id}:
@@ -165,4 +165,6 @@ def lost_in_reconnection(context: RuleContext) -> Iterator[RuleFinding]:
     if context.state_before in ACTIVE and (context.frame.state in TERMINAL or unknown):
         before, now = TaskState(context.state_before).label, TaskState(context.frame.state).label
         more = " with artifacts that no event carried" if unknown else ""
-        yield RuleFinding(summary=f"the stream broke off when the task was {before}, the next Task is {now}{more}")
+        yield RuleFinding(
+            summary=f"the stream of task {task.task_id} broke off in state {before}; this Task is {now}{more}"
+        )

@@ -41,7 +41,7 @@ def _is_card_complete(context: RuleContext) -> bool:
     "A2A-LIVE-001",
     "Live stream without the capability",
     Severity.WARNING,
-    actor=Actor.CLIENT,
+    actor=Actor.EITHER,
     section="1.1 draft 3.3.4",
     hook_points=HookPoint.HEADS,
     scope=EvidenceScope.LIVE,

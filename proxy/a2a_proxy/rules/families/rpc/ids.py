@@ -131,6 +131,7 @@ def answered_notification(context: RuleContext) -> Iterator[RuleFinding]:
     if "jsonrpc" in read_envelope(context) and asked.size:
         what = "an error" if frame.kind is FrameKind.ERROR else "a result"
         yield RuleFinding(
-            summary=f"the request has no `id`, but the agent answered it with {what} (id {frame.rpc_id or 'missing'})",
+            summary=f"the request has no `id`, which every A2A call needs; the agent answered it with {what} "
+            f"(id {frame.rpc_id or 'missing'})",
             path="id",
         )

@@ -81,7 +81,7 @@ def empty_list(context: RuleContext) -> Iterable[RuleFinding]:
 
 @rule(
     "A2A-SCH-004",
-    "None or several of members that exclude each other",
+    "Not exactly one of several alternative members",
     Severity.ERROR,
     section="1.0 4.1.6, 3.2.3",
     hook_points=_MESSAGE_HOOKS,

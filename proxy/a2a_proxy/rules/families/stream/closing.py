@@ -304,7 +304,8 @@ def _check_returned(context: RuleContext) -> Iterator[RuleFinding]:
     if task is not None and task.last <= int(closed) and task.state not in TERMINAL:
         what = _LEAVING_WORDS.get(how, "left")
         yield RuleFinding(
-            summary=f"the client {what} in state {state_label(task.state)} and did not return within {RETURN_TIME} s"
+            summary=f"the client {what} while task {task.task_id} was {state_label(task.state)}, and did not ask for "
+            f"the task within {RETURN_TIME} s"
         )
 
 

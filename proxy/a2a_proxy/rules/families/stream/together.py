@@ -66,6 +66,7 @@ _EQUAL_STREAMS = _two_streams(
     "A2A-STREAM-013",
     "Two streams deliver events in different order",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="1.0 3.5.2",
     bindings=NETWORK,
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
@@ -100,7 +101,7 @@ def _check_crossing(context: RuleContext) -> Iterator[RuleFinding]:
     key, task, exchange = context.due_note, context.task, context.record.id
     found = find_crossing(task, exchange, key) if task is not None else None
     if task is not None and found is not None and not is_in_order(found[1], key):
-        told = f"this event follows another one here, but precedes it in #{found[0]}"
+        told = f"on this stream the event comes after another one, on #{found[0]} it comes before that one"
         crossed = (stream_delivery(task, number) for number in (exchange, found[0]))
         is_final = all(each is not None and each.is_over for each in crossed)
         yield RuleFinding(summary=told, seq=context.due_seq, is_final=is_final)
@@ -110,6 +111,7 @@ def _check_crossing(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-STREAM-014",
     "Event missing on one of several streams of a task",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="1.0 3.5.2",
     bindings=NETWORK,
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),

@@ -43,7 +43,11 @@ Generation = Annotated[str, Meta(pattern=r"^[1-9][0-9]{0,17}\Z")] | UnsetType
 Version = Literal["2.0"]
 
 
-class PlainPart(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class StrictStruct(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+    """An object with camel-case names and no other members."""
+
+
+class PlainPart(StrictStruct):
     """A 1.0 part with text or data. Bytes and URLs need the full check."""
 
     text: Text = UNSET

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 from zlib import crc32
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, GateResult, StatusSummary
 from a2a_proxy.rules.schema.fast.common import (
@@ -18,6 +18,7 @@ from a2a_proxy.rules.schema.fast.common import (
     MediaType,
     PayloadResult,
     RpcId,
+    StrictStruct,
     Text,
     Version,
     has_matching_ids,
@@ -30,12 +31,12 @@ State = Literal[
 ]
 
 
-class _Text(Struct, forbid_unknown_fields=True, gc=False, tag_field="kind", tag="text"):
+class _Text(StrictStruct, tag_field="kind", tag="text"):
     text: str
     metadata: FreeObject = UNSET
 
 
-class _Data(Struct, forbid_unknown_fields=True, gc=False, tag_field="kind", tag="data"):
+class _Data(StrictStruct, tag_field="kind", tag="data"):
     data: dict[str, Any]
     metadata: FreeObject = UNSET
 
@@ -43,7 +44,7 @@ class _Data(Struct, forbid_unknown_fields=True, gc=False, tag_field="kind", tag=
 _Parts = Annotated[list[_Text | _Data], Meta(min_length=1)]
 
 
-class _MessageV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _MessageV03(StrictStruct):
     kind: Literal["message"]
     message_id: Id
     parts: _Parts
@@ -53,13 +54,13 @@ class _MessageV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     metadata: FreeObject = UNSET
 
 
-class _StatusV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _StatusV03(StrictStruct):
     state: State
     timestamp: Text = UNSET
     message: _MessageV03 | UnsetType = UNSET
 
 
-class _ArtifactV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _ArtifactV03(StrictStruct):
     artifact_id: Id
     parts: _Parts
     name: Text = UNSET
@@ -67,7 +68,7 @@ class _ArtifactV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False)
     metadata: FreeObject = UNSET
 
 
-class _TaskV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False, tag_field="kind", tag="task"):
+class _TaskV03(StrictStruct, tag_field="kind", tag="task"):
     id: Id
     context_id: Id
     status: _StatusV03
@@ -76,7 +77,7 @@ class _TaskV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False, tag
     metadata: FreeObject = UNSET
 
 
-class _HistoryMessageV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False, tag_field="kind", tag="message"):
+class _HistoryMessageV03(StrictStruct, tag_field="kind", tag="message"):
     message_id: Id
     parts: _Parts
     role: Literal["agent"]
@@ -85,9 +86,7 @@ class _HistoryMessageV03(Struct, rename="camel", forbid_unknown_fields=True, gc=
     metadata: FreeObject = UNSET
 
 
-class _StatusUpdateV03(
-    Struct, rename="camel", forbid_unknown_fields=True, gc=False, tag_field="kind", tag="status-update"
-):
+class _StatusUpdateV03(StrictStruct, tag_field="kind", tag="status-update"):
     task_id: Id
     context_id: Id
     status: _StatusV03
@@ -95,9 +94,7 @@ class _StatusUpdateV03(
     metadata: FreeObject = UNSET
 
 
-class _ArtifactUpdateV03(
-    Struct, rename="camel", forbid_unknown_fields=True, gc=False, tag_field="kind", tag="artifact-update"
-):
+class _ArtifactUpdateV03(StrictStruct, tag_field="kind", tag="artifact-update"):
     task_id: Id
     context_id: Id
     artifact: _ArtifactV03
@@ -106,48 +103,48 @@ class _ArtifactUpdateV03(
     metadata: FreeObject = UNSET
 
 
-class _RpcEventV03(Struct, forbid_unknown_fields=True, gc=False):
+class _RpcEventV03(StrictStruct):
     jsonrpc: Version
     id: RpcId
     result: _StatusUpdateV03 | _ArtifactUpdateV03 | _TaskV03 | _HistoryMessageV03
 
 
-class _RpcSentV03(Struct, forbid_unknown_fields=True, gc=False):
+class _RpcSentV03(StrictStruct):
     jsonrpc: Version
     id: RpcId
     result: _TaskV03 | _HistoryMessageV03
 
 
-class _RpcTaskV03(Struct, forbid_unknown_fields=True, gc=False):
+class _RpcTaskV03(StrictStruct):
     jsonrpc: Version
     id: RpcId
     result: _TaskV03
 
 
-class _ConfigurationV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _ConfigurationV03(StrictStruct):
     accepted_output_modes: list[MediaType] | UnsetType = UNSET
     history_length: Length = UNSET
     blocking: Flag = UNSET
 
 
-class _SendV03(Struct, forbid_unknown_fields=True, gc=False):
+class _SendV03(StrictStruct):
     message: _MessageV03
     configuration: _ConfigurationV03 | UnsetType = UNSET
     metadata: FreeObject = UNSET
 
 
-class _RpcSendV03(Struct, forbid_unknown_fields=True, gc=False):
+class _RpcSendV03(StrictStruct):
     jsonrpc: Version
     id: RpcId
     method: str
     params: _SendV03
 
 
-class _ByIdV03(Struct, forbid_unknown_fields=True, gc=False):
+class _ByIdV03(StrictStruct):
     id: Id
 
 
-class _RpcByIdV03(Struct, forbid_unknown_fields=True, gc=False):
+class _RpcByIdV03(StrictStruct):
     jsonrpc: Version
     id: RpcId
     method: str

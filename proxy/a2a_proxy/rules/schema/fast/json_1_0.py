@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 from zlib import crc32
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, UnsetType
 
 from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, StatusSummary
 from a2a_proxy.rules.schema.fast.common import (
@@ -21,6 +21,7 @@ from a2a_proxy.rules.schema.fast.common import (
     Parts,
     PayloadResult,
     RpcId,
+    StrictStruct,
     Text,
     Version,
     collect_texts,
@@ -42,7 +43,7 @@ State = Literal[
 ]
 
 
-class _Message(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _Message(StrictStruct):
     message_id: Id
     parts: Parts
     role: Literal["ROLE_USER", "ROLE_AGENT"]
@@ -51,13 +52,13 @@ class _Message(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     metadata: FreeObject = UNSET
 
 
-class _Status(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _Status(StrictStruct):
     state: State
     timestamp: Text = UNSET
     message: _Message | UnsetType = UNSET
 
 
-class _Artifact(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _Artifact(StrictStruct):
     artifact_id: Id
     parts: Parts
     name: Text = UNSET
@@ -65,7 +66,7 @@ class _Artifact(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     metadata: FreeObject = UNSET
 
 
-class _Task(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _Task(StrictStruct):
     id: Id
     context_id: Id
     status: _Status
@@ -75,7 +76,7 @@ class _Task(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
     generation: Generation = UNSET
 
 
-class _StatusUpdate(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _StatusUpdate(StrictStruct):
     task_id: Id
     context_id: Id
     status: _Status
@@ -83,7 +84,7 @@ class _StatusUpdate(Struct, rename="camel", forbid_unknown_fields=True, gc=False
     generation: Generation = UNSET
 
 
-class _ArtifactUpdate(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _ArtifactUpdate(StrictStruct):
     task_id: Id
     context_id: Id
     artifact: _Artifact
@@ -93,31 +94,31 @@ class _ArtifactUpdate(Struct, rename="camel", forbid_unknown_fields=True, gc=Fal
     generation: Generation = UNSET
 
 
-class _Event(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _Event(StrictStruct):
     status_update: _StatusUpdate | UnsetType = UNSET
     artifact_update: _ArtifactUpdate | UnsetType = UNSET
     task: _Task | UnsetType = UNSET
     message: _Message | UnsetType = UNSET
 
 
-class _Sent(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _Sent(StrictStruct):
     task: _Task | UnsetType = UNSET
     message: _Message | UnsetType = UNSET
 
 
-class _RpcEvent(Struct, forbid_unknown_fields=True, gc=False):
+class _RpcEvent(StrictStruct):
     jsonrpc: Version
     id: RpcId
     result: _Event
 
 
-class _RpcSent(Struct, forbid_unknown_fields=True, gc=False):
+class _RpcSent(StrictStruct):
     jsonrpc: Version
     id: RpcId
     result: _Sent
 
 
-class _RpcTask(Struct, forbid_unknown_fields=True, gc=False):
+class _RpcTask(StrictStruct):
     jsonrpc: Version
     id: RpcId
     result: _Task
@@ -226,34 +227,34 @@ def _check_send_result(sent: _Sent) -> PayloadResult:
 # --- requests -----------------------------------------------------------------------------------------------------
 
 
-class _Configuration(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _Configuration(StrictStruct):
     accepted_output_modes: list[MediaType] | UnsetType = UNSET
     history_length: Length = UNSET
     return_immediately: Flag = UNSET
 
 
-class _Send(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _Send(StrictStruct):
     message: _Message
     configuration: _Configuration | UnsetType = UNSET
     metadata: FreeObject = UNSET
 
 
-class _ById(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _ById(StrictStruct):
     id: Id
 
 
-class _Empty(Struct, forbid_unknown_fields=True, gc=False):
+class _Empty(StrictStruct):
     pass
 
 
-class _RpcSend(Struct, forbid_unknown_fields=True, gc=False):
+class _RpcSend(StrictStruct):
     jsonrpc: Version
     id: RpcId
     method: str
     params: _Send
 
 
-class _RpcById(Struct, forbid_unknown_fields=True, gc=False):
+class _RpcById(StrictStruct):
     jsonrpc: Version
     id: RpcId
     method: str

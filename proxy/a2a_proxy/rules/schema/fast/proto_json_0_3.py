@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 from zlib import crc32
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, GateResult, StatusSummary
 from a2a_proxy.rules.schema.fast.common import (
@@ -18,6 +18,7 @@ from a2a_proxy.rules.schema.fast.common import (
     MaybeId,
     MediaType,
     PayloadResult,
+    StrictStruct,
     Text,
     has_matching_ids,
     is_utc,
@@ -36,7 +37,7 @@ _State = Literal[
 ]
 
 
-class _ProtoPartV03(Struct, forbid_unknown_fields=True, gc=False):
+class _ProtoPartV03(StrictStruct):
     text: str
     metadata: FreeObject = UNSET
 
@@ -44,7 +45,7 @@ class _ProtoPartV03(Struct, forbid_unknown_fields=True, gc=False):
 _Parts = Annotated[list[_ProtoPartV03], Meta(min_length=1)]
 
 
-class _ProtoMessageV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _ProtoMessageV03(StrictStruct):
     message_id: Id
     content: _Parts
     role: Literal["ROLE_USER", "ROLE_AGENT"]
@@ -53,13 +54,13 @@ class _ProtoMessageV03(Struct, rename="camel", forbid_unknown_fields=True, gc=Fa
     metadata: FreeObject = UNSET
 
 
-class _ProtoStatusV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _ProtoStatusV03(StrictStruct):
     state: _State
     timestamp: Text = UNSET
     message: _ProtoMessageV03 | UnsetType = UNSET
 
 
-class _ProtoArtifactV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _ProtoArtifactV03(StrictStruct):
     artifact_id: Id
     parts: _Parts
     name: Text = UNSET
@@ -67,7 +68,7 @@ class _ProtoArtifactV03(Struct, rename="camel", forbid_unknown_fields=True, gc=F
     metadata: FreeObject = UNSET
 
 
-class _ProtoTaskV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _ProtoTaskV03(StrictStruct):
     id: Id
     context_id: Id
     status: _ProtoStatusV03
@@ -76,7 +77,7 @@ class _ProtoTaskV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False
     metadata: FreeObject = UNSET
 
 
-class _ProtoStatusUpdateV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _ProtoStatusUpdateV03(StrictStruct):
     task_id: Id
     context_id: Id
     status: _ProtoStatusV03
@@ -84,7 +85,7 @@ class _ProtoStatusUpdateV03(Struct, rename="camel", forbid_unknown_fields=True, 
     metadata: FreeObject = UNSET
 
 
-class _ProtoArtifactUpdateV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _ProtoArtifactUpdateV03(StrictStruct):
     task_id: Id
     context_id: Id
     artifact: _ProtoArtifactV03
@@ -93,25 +94,25 @@ class _ProtoArtifactUpdateV03(Struct, rename="camel", forbid_unknown_fields=True
     metadata: FreeObject = UNSET
 
 
-class _ProtoEventV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _ProtoEventV03(StrictStruct):
     status_update: _ProtoStatusUpdateV03 | UnsetType = UNSET
     artifact_update: _ProtoArtifactUpdateV03 | UnsetType = UNSET
     task: _ProtoTaskV03 | UnsetType = UNSET
     message: _ProtoMessageV03 | UnsetType = UNSET
 
 
-class _ProtoSentV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _ProtoSentV03(StrictStruct):
     task: _ProtoTaskV03 | UnsetType = UNSET
     message: _ProtoMessageV03 | UnsetType = UNSET
 
 
-class _ProtoConfigurationV03(Struct, rename="camel", forbid_unknown_fields=True, gc=False):
+class _ProtoConfigurationV03(StrictStruct):
     accepted_output_modes: list[MediaType] | UnsetType = UNSET
     history_length: Length = UNSET
     blocking: Flag = UNSET
 
 
-class _ProtoSendV03(Struct, forbid_unknown_fields=True, gc=False):
+class _ProtoSendV03(StrictStruct):
     message: _ProtoMessageV03
     configuration: _ProtoConfigurationV03 | UnsetType = UNSET
     metadata: FreeObject = UNSET

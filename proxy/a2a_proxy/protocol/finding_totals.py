@@ -1,0 +1,51 @@
+"""Number of findings. Repetitions that a recording does not list are in the total of their kind, which is a row too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from a2a_proxy.model.finding import Finding, Severity
+
+_LISTED = re.compile(r"(\d+) \D+$")
+"""The number of listed findings in the summary of a total; older recordings have it nowhere else."""
+
+
+class RuleTotal(msgspec.Struct, frozen=True):
+    """All findings of one rule that have the same severity."""
+
+    rule: str
+    severity: Severity
+    count: int
+    first: Finding
+    """The first finding; a total only if no other one is listed."""
+
+
+def is_total(finding: Finding) -> bool:
+    """Return whether the finding is the total of a kind, made at the end of a session, and not a finding by itself."""
+    return not finding.exchange and "agent" in finding.evidence and finding.evidence.get("count", "").isdecimal()
+
+
+def count_occurrences(finding: Finding) -> int:
+    """Return how many findings the row stands for: 1, and for a total those that are not listed individually."""
+    if not is_total(finding):
+        return 1
+    listed = finding.evidence.get("listed", "")
+    if not listed and (found := _LISTED.search(finding.summary)) is not None:
+        listed = found[1]
+    return max(int(finding.evidence["count"]) - int(listed or 0), 0)
+
+
+def rule_totals(findings: Iterable[Finding]) -> list[RuleTotal]:
+    """Return the findings grouped by rule and severity: the most severe first, of these the most frequent."""
+    counts: dict[tuple[str, Severity], int] = {}
+    first: dict[tuple[str, Severity], Finding] = {}
+    for finding in findings:
+        kind = finding.rule, finding.severity
+        counts[kind] = counts.get(kind, 0) + count_occurrences(finding)
+        if kind not in first or is_total(first[kind]):
+            first[kind] = finding
+    totals = (RuleTotal(*kind, count, first[kind]) for kind, count in counts.items())
+    return sorted(totals, key=lambda each: (-each.severity, -each.count, each.rule))

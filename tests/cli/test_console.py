@@ -1,0 +1,139 @@
+"""The lines of the console about exchanges and findings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.cli.console import TextConsole
+from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.protocol.finding_totals import rule_totals
+from a2a_proxy.recorder.status import (
+    ExchangeStatus,
+    FindingStatus,
+    RecorderDone,
+    RecorderProgress,
+    RuleSummary,
+    Status,
+)
+
+PROGRESS = RecorderProgress(1, 2, 3)
+MS = 1_000_000
+WARNING = Severity.WARNING
+
+
+def exchange(number: int, *, ended: bool = True) -> ExchangeStatus:
+    began, closed = number * MS, (number + 1) * MS
+    row = Exchange(number, 1, 1, Binding.JSONRPC, began, operation="SendMessage", how="complete", closed=closed)
+    return ExchangeStatus(row, "agent:8000", live=not ended, lag=0)
+
+
+def finding(rule: str, number: int, severity: Severity = WARNING, seq: int = 0, at: int = 0) -> FindingStatus:
+    what = Finding(rule, severity, at or number * MS, f"{rule} is broken", exchange=number, seq=seq)
+    return FindingStatus(what, "SendMessage", f"Title of {rule}")
+
+
+def done(findings: Sequence[FindingStatus]) -> RecorderDone:
+    totals = rule_totals(each.finding for each in findings)
+    counts = {each: sum(group.count for group in totals if group.severity is each) for each in Severity}
+    found = sum(counts.values()), counts[Severity.ERROR], counts[WARNING]
+    rules = tuple(RuleSummary(each, f"Title of {each.rule}") for each in totals)
+    return RecorderDone(1, 2, 1, 1, 0, 0, 0, 0, *found, 0, clean=True, rules=rules)
+
+
+def printed(folder: Path, *said: Status, quiet: bool = False, verbose: bool = False) -> tuple[list[str], list[str]]:
+    """Return the lines on stdout and on stderr."""
+    with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
+        console = TextConsole(out, err, quiet=quiet, verbose=verbose)
+        for each in said:
+            console.status(each)
+        console.close()
+    return (folder / "out").read_text().splitlines(), (folder / "err").read_text().splitlines()
+
+
+def shapes(lines: Sequence[str]) -> list[str]:
+    """Return the lines with their times as `TIME`, and without the title and words of findings."""
+    told = (re.sub(r"^\d\d:\d\d:\d\d\.\d{3}", "TIME", line) for line in lines)
+    return [re.sub(r"(  jsonrpc)? +(\d+(\.\d)? ms)|  \S+ is broken| Title of \S+", "", line) for line in told]
+
+
+def test_findings_are_below_their_exchange_in_order_of_time(tmp_path: Path) -> None:
+    """The recorder sends them first, by severity."""
+    error = finding("E", 1, Severity.ERROR, seq=3, at=4 * MS)
+    out, _ = printed(tmp_path, error, finding("W", 1, seq=1, at=2 * MS), exchange(1), exchange(2), PROGRESS)
+    assert shapes(out) == [
+        "TIME  ok       #1 SendMessage",
+        "              warning W  #1.1",
+        "              error   E  #1.3",
+        "TIME  ok       #2 SendMessage",
+    ]
+
+
+def test_a_finding_before_the_line_of_its_exchange_names_it(tmp_path: Path) -> None:
+    """It is printed at once, with its time and the operation; below a line about the same exchange it is indented."""
+    live, late = exchange(1, ended=False), finding("L", 1, seq=9)
+    out, _ = printed(tmp_path, finding("W", 1, seq=1), PROGRESS, live, PROGRESS, late, PROGRESS, exchange(1), PROGRESS)
+    assert shapes(out) == [
+        "TIME  warning W  #1.1 SendMessage",
+        "TIME  ok       #1 SendMessage",
+        "              warning L  #1.9",
+        "TIME  ok       #1 SendMessage",
+    ]
+
+
+def test_repeated_findings_are_one_line_in_the_summary(tmp_path: Path) -> None:
+    """The first in words; then only the exchange names the rule; at the end their number, the most severe first."""
+    found = [each for number in range(1, 21) for each in (finding("W", number), finding("E", number, Severity.ERROR))]
+    lines = [status for each in found[::2] for status in (each, exchange(each.finding.exchange), PROGRESS)]
+    out, err = printed(tmp_path, *found[1::2][:1], *lines, done(found))
+    assert [line for line in out if "is broken" in line] == [out[1], out[2]]
+    assert shapes(out)[3:5] == ["TIME  ok       #2 SendMessage  again W", "TIME  ok       #3 SendMessage  again W"]
+    assert "40 findings (20 errors, 20 warnings)" in err[0]
+    assert err[1:3] == [
+        "  error   E Title of E  20 times, first in #1.0",
+        "  warning W Title of W  20 times, first in #1.0",
+    ]
+    assert err[3].startswith("list the findings: a2a-inspect check")
+
+
+def test_the_summary_does_not_repeat_what_stands_above(tmp_path: Path) -> None:
+    """A run in which each finding was printed in words."""
+    found = [finding("W", 1), finding("E", 1, Severity.ERROR)]
+    out, err = printed(tmp_path, *found, exchange(1), PROGRESS, done(found))
+    assert len(out) == 3
+    assert len(err) == 2
+
+
+def test_a_long_summary_ends_with_the_number_of_other_rules(tmp_path: Path) -> None:
+    """Twenty rules are listed."""
+    found = [finding(f"R{number:02}", 1 + again) for number in range(23) for again in (0, 1)]
+    _, err = printed(tmp_path, done(found))
+    assert [line for line in err if "2 times" in line] == err[1:21]
+    assert err[21] == "  and 3 more rules"
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+def test_information_is_printed_with_verbose_only(tmp_path: Path, *, verbose: bool) -> None:
+    """It is counted in both cases."""
+    found = [finding("I", number, Severity.INFO) for number in (1, 2)]
+    out, err = printed(tmp_path, *found, exchange(1), exchange(2), PROGRESS, done(found), verbose=verbose)
+    assert len(out) == (3 if verbose else 2)
+    assert ("again I" in out[-1]) is verbose
+    assert "2 findings (2 infos)" in err[0]
+    assert any("2 times" in line for line in err) is verbose
+
+
+def test_with_quiet_every_finding_names_its_exchange(tmp_path: Path) -> None:
+    """Because no exchange has a line."""
+    out, _ = printed(tmp_path, finding("W", 1), exchange(1), PROGRESS, quiet=True)
+    assert shapes(out) == ["TIME  warning W  #1.0 SendMessage"]
+
+
+def test_lines_without_a_progress_message_are_printed_at_the_end(tmp_path: Path) -> None:
+    """The recorder died, or the pipe was full."""
+    out, _ = printed(tmp_path, finding("W", 1), exchange(1))
+    assert len(out) == 2
