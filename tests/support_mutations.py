@@ -96,6 +96,7 @@ class Ex:
         self.facts = facts
         """As it was recorded; changing it changes nothing."""
         self.upstream = upstream
+        self.client = "127.0.0.1"
         self.method, self.target, self.authority = facts.method, facts.target, facts.authority
         self.headers = [list(pair) for pair in facts.request_headers]
         self.status = facts.status
@@ -301,7 +302,7 @@ def chunks(talk: Talk) -> list[Chunk]:
         if exchange.live:
             pieces.sort(key=lambda piece: piece[0])
         at = start + exchange.started
-        facts = ConnectionFacts(f"127.0.0.1:{10000 + number}", "127.0.0.1:9000", exchange.upstream)
+        facts = ConnectionFacts(f"{exchange.client}:{10000 + number}", "127.0.0.1:9000", exchange.upstream)
         found += [
             Chunk(number, ChunkKind.OPEN, UP, at, msgspec.json.encode(facts)),
             Chunk(number, ChunkKind.DIALED, UP, at, msgspec.json.encode(DialFacts(exchange.upstream, peer="::1"))),

@@ -84,6 +84,15 @@ def it_ends_waiting_for_credentials(talk: Talk) -> Iterator[Want]:
 # --- by an error --------------------------------------------------------------------------------------------------
 
 
+@mutation("sdk-1.x-grpc", "sdk-0.3-grpc", "concurrent-grpc")
+def the_agent_cancels_it(talk: Talk) -> Iterator[Want]:
+    """With the status CANCELLED, which the client did not cause."""
+    call = stream(talk)
+    del call.answers[MIDDLE:]
+    call.set("grpc-status", "1", trailer=True)
+    yield Want("A2A-STREAM-022", call)
+
+
 @mutation(*V1, "sdk-0.3-jsonrpc", "sdk-0.3-grpc", "dialect-0.2")
 def it_fails_in_the_middle(talk: Talk) -> Iterator[Want]:
     """An internal error in place of the rest."""
