@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.protocol.finding_totals import is_total
 from a2a_proxy.recording.read.pages import PagedQuery
 from a2a_proxy.recording.read.row_decoder import RowDecoder
 from a2a_proxy.recording.read.rows import (
@@ -293,6 +295,13 @@ class Recording:
             fixed.append(seq)
         query = f"SELECT * FROM finding WHERE {' AND '.join(where)} AND id > ? ORDER BY id LIMIT ?"
         return self._pages.by_keyset(query, tuple(fixed), after, lambda value: value.id, self._decode.finding, limit)
+
+    def finding_totals(self, session: int) -> Iterator[Finding]:
+        """Yield the totals of a session. Each stands for findings of one kind that are not rows by themselves, see
+        `finding_totals.count_occurrences`.
+        """
+        rows = self.findings(exchange=make_key(session, 0))
+        return (row.finding for row in rows if is_total(row.finding))
 
     def notes(self, session: int | None = None) -> list[NoteRow]:
         """Return the notes and bookmarks of a session or of all, by session, exchange and frame."""
