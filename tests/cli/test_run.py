@@ -390,7 +390,7 @@ class SlowToEnd:
         self.outcome: RecorderDone | None = None
         self._heard = heard
 
-    def drain(self, timeout: float) -> bool:
+    def drain_journal(self, timeout: float) -> bool:
         if self.outcome is not None:
             return True
         self.outcome = DONE
@@ -430,7 +430,7 @@ class Halting:
         self._behind = list(behind)
         self.progress: RecorderProgress | None = None
 
-    def drain(self, timeout: float) -> bool:
+    def drain_journal(self, timeout: float) -> bool:
         if not self._behind:
             return True
         self.progress = RecorderProgress(1, 0, self._behind.pop(0))

@@ -145,7 +145,8 @@ def test_show_of_a_missing_place_is_an_error(small: Path) -> None:
     done = run(small.parent / "state", "a2a-inspect", "show", small, "99")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        f"a2a-inspect: error: this recording has no 99\na2a-inspect: hint: list the exchanges: a2a-inspect ls {small}\n"
+        f"a2a-inspect: error: there is no exchange 99; this recording has exchanges 1 to 3\n"
+        f"a2a-inspect: hint: list them: a2a-inspect ls {small}\n"
     )
 
 
