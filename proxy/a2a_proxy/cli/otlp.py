@@ -54,7 +54,7 @@ class OtlpRunFollower(msgspec.Struct, frozen=True):
     def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:
         """Show the summary of the export (`RunFollower.show_summary`)."""
         told, hint, loud = summarize_export(self.settings, report, session.recording, session.uuid)
-        console.note(told, hint, loud=loud)
+        console.show_note(told, hint, loud=loud)
 
 
 def summarize_export(settings: OtlpSettings, report: HookReport, recording: str, session: str) -> tuple[str, str, bool]:

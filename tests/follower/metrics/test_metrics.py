@@ -183,7 +183,7 @@ async def test_a_port_in_use_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         metrics = MetricsFollower(Listen("127.0.0.1", taken.getsockname()[1]), make_console("text", quiet=True))
         with pytest.raises(UserError, match=r"--metrics: port \d+ is in use"):
-            await metrics.listen()
+            await metrics.bind_port()
         metrics.close()
 
 
