@@ -121,7 +121,7 @@ def test_a_follower_has_the_lowest_priority(keep: Callable[..., Kept], hooks: di
         group = Path(f"/proc/{pid}/autogroup")
         grouped = group.exists() and Path("/proc/sys/kernel/sched_autogroup_enabled").read_text().strip() == "1"
         assert not grouped or group.read_text().split()[-1] == "19"
-        one.keeper.hurry()
+        one.keeper.raise_priority()
         assert not grouped or group.read_text().split()[-1] == "0"
 
 

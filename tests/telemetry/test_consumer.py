@@ -19,7 +19,7 @@ from a2a_proxy.telemetry import retry_sender
 from a2a_proxy.telemetry.consumer import ALIVE_INTERVAL_NS, LONG_CALL_NS, SEGMENT_GRACE_NS, FollowerMemory, OtlpConsumer
 from a2a_proxy.telemetry.request_outcome import SENT, RequestOutcome
 from a2a_proxy.telemetry.retry_sender import RetrySender, SenderClock
-from a2a_proxy.telemetry.settings import OtlpSettings, decode, encode
+from a2a_proxy.telemetry.settings import OtlpSettings, decode_settings, encode
 from a2a_proxy.telemetry.span_options import SpanOptions
 from a2a_proxy.telemetry.span_reader import SpanReader
 from a2a_proxy.telemetry.target import otlp_target
@@ -212,7 +212,7 @@ def test_a_stop_after_sending_repeats_nothing(run: Run) -> None:
 
 
 def test_settings_survive_the_command_line() -> None:
-    assert decode(encode(SETTINGS).decode()) == SETTINGS
+    assert decode_settings(encode(SETTINGS).decode()) == SETTINGS
 
 
 def test_segments_of_an_open_call_are_sent_once_over_crashes(run: Run) -> None:

@@ -415,12 +415,12 @@ def test_an_oversized_grpc_request_is_reported_as_too_large(monkeypatch: pytest.
 
 def test_an_oversized_request_is_recognised_when_the_deadline_passes() -> None:
     backend = SdkBackend(otlp_target("localhost:4317", "", {}))
-    backend._log_handler.begin()
+    backend._log_handler.begin_request()
     said = "Received message larger than max (5242880 vs. 4194304)"
     log = logging.getLogger(exporter.__name__)
     log.warning("Transient error %s, %s %s", grpc.StatusCode.RESOURCE_EXHAUSTED, "traces", said)
     log.error("Failed to export %s, %s: %s", "traces", grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
-    outcome = backend._log_handler.outcome()
+    outcome = backend._log_handler.get_outcome()
     backend.close()
     assert outcome == RequestOutcome(RequestResult.LARGE, f"RESOURCE_EXHAUSTED: {said}")
 

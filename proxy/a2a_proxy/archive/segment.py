@@ -98,12 +98,12 @@ def _last_archived(recording: Recording, session: SessionRow, segment_range: Seg
     its newest rows were pruned. Then times decide: no archived row is later than the end of the segment.
     """
 
-    def find(query: str, through: int) -> int:
+    def find_last(query: str, through: int) -> int:
         row = recording.db.execute(query, (through, session.id, segment_range.until - session.facts.started)).fetchone()
         return int(row[0]) if row is not None else 0
 
-    frame, finding = find(_LAST_FRAME_QUERY, segment_range.through), segment_range.findings[1]
-    return frame, finding if frame == segment_range.through else find(_LAST_FINDING_QUERY, finding)
+    frame, finding = find_last(_LAST_FRAME_QUERY, segment_range.through), segment_range.findings[1]
+    return frame, finding if frame == segment_range.through else find_last(_LAST_FINDING_QUERY, finding)
 
 
 def put_segment(

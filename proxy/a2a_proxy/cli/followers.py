@@ -75,7 +75,7 @@ class Followers:
         """Wait until the followers have caught up, for `seconds` or until `stop` returns True. `advice` is appended to
         the line that says so."""
         for _, keeper in self._keepers:
-            keeper.hurry()
+            keeper.raise_priority()
         began, told = time.monotonic(), False
         while waiting := [keeper for _, keeper in self._keepers if not keeper.wait(0)]:
             passed = time.monotonic() - began

@@ -222,7 +222,7 @@ class Follower:
 
     def _mark_idle(self) -> None:
         """Mark that no call is running."""
-        self._checkpoint.mark(msgspec.structs.replace(self._mark, since=0))
+        self._checkpoint.store_mark(msgspec.structs.replace(self._mark, since=0))
 
     def _adopt_file(self) -> bool:
         """Follow the file that the path leads to now, because a recorder starts a deleted recording again under its
@@ -251,10 +251,10 @@ class Follower:
             self._notify(FollowerLag(newest - frame))
 
     def _store_mark(self, done: int, frame: int | None = None) -> None:
-        self._checkpoint.mark(self._next_mark(done, frame))
+        self._checkpoint.store_mark(self._next_mark(done, frame))
 
     def _store_state(self, done: int, frame: int | None = None) -> None:
-        self._checkpoint.store(self._state, self._next_mark(done, frame))
+        self._checkpoint.store_state(self._state, self._next_mark(done, frame))
 
     def _next_mark(self, done: int, frame: int | None) -> CallMark:
         """Return the mark of the current position, with the next call starting now."""

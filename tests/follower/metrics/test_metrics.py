@@ -46,10 +46,10 @@ def counted(path: Path) -> dict[str, list[tuple[dict[str, str], float]]]:
         session = MetricsSession(recording, recording.sessions()[0])
         while session.read_new_rows():
             pass
-        first = session.numbers.exposition()
+        first = session.numbers.format_exposition()
         session.read_new_rows()
         strip = [line for line in first.splitlines() if b"_created" not in line]
-        assert strip == [line for line in session.numbers.exposition().splitlines() if b"_created" not in line]
+        assert strip == [line for line in session.numbers.format_exposition().splitlines() if b"_created" not in line]
         return samples(first)
 
 
@@ -99,7 +99,7 @@ def test_zero_series_are_exported_and_losses_never_decrease() -> None:
     for opened, lost in (({call: 2}, 7), ({}, 9), ({}, 9)):
         numbers.record_snapshot(opened, {"working": 1}, lost, 0)
     numbers.record_task_end(-5, "completed", "agent:1")
-    found = samples(numbers.exposition())
+    found = samples(numbers.format_exposition())
 
     assert total(found["a2a_proxy_open_calls"], method="SendMessage") == 0
     assert total(found["a2a_proxy_recorder_lost_bytes_total"]) == 9
@@ -109,11 +109,11 @@ def test_zero_series_are_exported_and_losses_never_decrease() -> None:
 def test_pages() -> None:
     """Not ready before the first read; then depending on the lag."""
     pages = MetricsPages()
-    assert [pages.page(path)[0] for path in ("/healthz", "/readyz", "/metrics", "/")] == [200, 503, 503, 404]
+    assert [pages.make_page(path)[0] for path in ("/healthz", "/readyz", "/metrics", "/")] == [200, 503, 503, 404]
     pages.metrics, pages.lacking = b"a 1\n", ""
-    assert [pages.page(path)[0] for path in ("/healthz?x=1", "/readyz", "/metrics")] == [200, 200, 200]
+    assert [pages.make_page(path)[0] for path in ("/healthz?x=1", "/readyz", "/metrics")] == [200, 200, 200]
     pages.lacking = "7 bytes were relayed but not captured"
-    assert pages.page("/readyz") == (503, "text/plain; charset=utf-8", b"7 bytes were relayed but not captured\n")
+    assert pages.make_page("/readyz") == (503, "text/plain; charset=utf-8", b"7 bytes were relayed but not captured\n")
 
 
 def test_recorder_lag_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,11 +123,11 @@ def test_recorder_lag_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with open_recording_or_cassette(LOSSY) as recording:
         row = recording.sessions()[0]
         session = MetricsSession(recording, row, tmp_path)
-        assert session.lag() == 0  # it has ended
+        assert session.measure_lag() == 0  # it has ended
         for position, behind in (((2, 20), 37), (None, 157), ((3, 7), 0), ((4, 0), 0)):
             running = msgspec.structs.replace(row, how="", complete="", position=position)
             monkeypatch.setattr(recording, "session", lambda _, running=running: running)
-            assert session.lag() == behind
+            assert session.measure_lag() == behind
         assert session.capture_gaps() == ""
         lossy = msgspec.structs.replace(row, how="", complete="", lost=7)
         monkeypatch.setattr(recording, "session", lambda _: lossy)

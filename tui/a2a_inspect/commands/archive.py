@@ -203,7 +203,7 @@ def _verify_segment(store: ArchiveStore, manifest: Manifest) -> Iterator[str]:
     for table in ("frames", "facts"):
         key = manifest.cut.object_key(table)
         try:
-            if describe_file(store.get(key), key) != manifest.stored_file(table):
+            if describe_file(store.read_object(key), key) != manifest.stored_file(table):
                 yield f"{key} does not match its manifest: it was changed"
         except ArchiveError as wrong:
             yield wrong.message

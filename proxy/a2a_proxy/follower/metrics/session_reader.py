@@ -112,16 +112,16 @@ class MetricsSession:
         tasks = task_states(self._recording, self._id)
         row = self._recording.session(self._id)
         lost = row.lost if row is not None else 0
-        self.numbers.record_snapshot(Counter(self._open.values()), tasks, lost, self.lag())
+        self.numbers.record_snapshot(Counter(self._open.values()), tasks, lost, self.measure_lag())
 
-    def lag(self) -> int:
+    def measure_lag(self) -> int:
         """Return the number of journal bytes that are not in the recording yet."""
         row = self._recording.session(self._id)
         if self._journal is None or row is None or row.how:
             return 0
         return bytes_after(self._journal, row.position or (0, 0))
 
-    def position(self) -> tuple[int, int] | None:
+    def read_position(self) -> tuple[int, int] | None:
         """Return the recorder's position in the journal: file number and offset in it."""
         row = self._recording.session(self._id)
         return row.position if row is not None else None
