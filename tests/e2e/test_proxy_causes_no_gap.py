@@ -53,7 +53,9 @@ def conversation(number: int, chance: random.Random) -> Conversation:
     said.append(status("COMPLETED", generation=str(events), **about))
     script = over(chance.choice(BINDINGS), *said, params=send(name, id=f"m-{name}"))
     request, response = (
-        b"".join(each.data for each in script.chunks() if each.kind is ChunkKind.DATA and each.direction is direction)
+        b"".join(
+            each.data for each in script.make_chunks() if each.kind is ChunkKind.DATA and each.direction is direction
+        )
         for direction in (Direction.TO_AGENT, Direction.TO_CLIENT)
     )
     return Conversation(number, events, request, response, chance.random() < 0.3)

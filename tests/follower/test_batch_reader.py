@@ -134,8 +134,8 @@ def test_every_row_of_a_sample_is_read_once_in_order(path: Path) -> None:
     [
         lambda: captured("vendor"),
         lambda: captured("js_grpc"),
-        lambda: all_rules()["A2A-GEN-001"].flagged.chunks(),
-        lambda: all_rules()["A2A-STREAM-004"].flagged.chunks(),
+        lambda: all_rules()["A2A-GEN-001"].flagged.make_chunks(),
+        lambda: all_rules()["A2A-STREAM-004"].flagged.make_chunks(),
     ],
     ids=["vendor", "js_grpc", "GEN-001", "STREAM-004"],
 )

@@ -70,7 +70,7 @@ def test_a_hook_gets_every_call_of_a_finished_recording(
     keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path
 ) -> None:
     """In order, each once, in a process of its own; the gap with its task and its number."""
-    record(tmp_path / "r.db", all_rules()["A2A-GEN-001"].flagged.chunks())
+    record(tmp_path / "r.db", all_rules()["A2A-GEN-001"].flagged.make_chunks())
     assert keep("noting:Notes", tmp_path / "r.db").ended() == ("done", len(noted(hooks)), 0)
     with Recording(tmp_path / "r.db") as recording:
         counts = recording.counts()

@@ -79,7 +79,7 @@ def test_every_row_is_stored_and_reported_once(bench: Make) -> None:
 def test_findings_are_reported_before_exchanges_by_severity(bench: Make) -> None:
     """With the operation of their exchange."""
     one = bench()
-    one.write(all_rules()["A2A-RPC-002"].flagged.chunks())
+    one.write(all_rules()["A2A-RPC-002"].flagged.make_chunks())
     one.end()
     one.start()  # all of it is there when it begins: one commit
     one.finish()

@@ -32,7 +32,7 @@ def in_order(live: list[Finding]) -> list[Finding]:
 @pytest.mark.parametrize("rule", thin(all_rules().values(), 3), ids=lambda rule: rule.id)
 def test_rechecking_a_rule_example_finds_the_same(rule: Rule, tmp_path: Path) -> None:
     """What was found live is found again, in the same order, with the same evidence."""
-    live = record(tmp_path / "r.db", rule.flagged.chunks())
+    live = record(tmp_path / "r.db", rule.flagged.make_chunks())
     with Recording(tmp_path / "r.db") as recording:
         assert checked(recording) == in_order(live)
         assert [row.finding for row in recording.findings()] == live
@@ -85,7 +85,7 @@ def get(generation: str, second: int) -> Script:
 )
 def test_a_fault_beyond_one_frame_is_found_again(script: Script, expected: str, tmp_path: Path) -> None:
     """Live and in the recording, in the exchange that it breaks."""
-    live = record(tmp_path / "r.db", script.chunks())
+    live = record(tmp_path / "r.db", script.make_chunks())
     assert expected in [f"{each.rule} #{each.exchange}" for each in live]
     with Recording(tmp_path / "r.db") as recording:
         assert checked(recording) == in_order(live)

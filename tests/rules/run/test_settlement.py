@@ -103,7 +103,7 @@ def _stopped(chunks: list[Chunk], at: int) -> list[Chunk]:
 def _early(rule: Rule) -> list[Chunk]:
     """Return the flagged example of the rule, with the proxy stopped 1 ms before the deadline."""
     at = max(each.at for each in findings(rule.flagged) if each.rule == rule.id)
-    return _stopped(rule.flagged.chunks(), at - MS)
+    return _stopped(rule.flagged.make_chunks(), at - MS)
 
 
 def _of_rule(rule: Rule, chunks: list[Chunk]) -> list[Finding]:

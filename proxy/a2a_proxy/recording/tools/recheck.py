@@ -47,7 +47,7 @@ def recheck_session(
         if frame.exchange and (over := source.take_ended(frame.exchange)) is not None:
             engine.on_exchange_closed(over, out)
         yield from _take_findings(out)
-    engine.end(max(session.ended, last), out)
+    engine.end_session(max(session.ended, last), out)
     if quiet is not None:
         quiet |= engine.skipped_rules
     yield from _take_findings(out)
