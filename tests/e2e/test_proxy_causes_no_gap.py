@@ -153,9 +153,9 @@ def test_the_proxy_causes_no_gap(seed: int, tmp_path: Path) -> None:
     assert asyncio.run(play()) == KILLS
     assert [talk.number for talk in talks if (talk.asked, talk.answered) != (talk.request, talk.response)] == []
     with Recording(tmp_path / "recording.a2a") as recording:
-        (session,) = recording.sessions()
-        tasks = {row.task.task_id: row.task for row in recording.tasks()}
-        found = [row.finding for row in recording.findings() if row.finding.rule.startswith("A2A-GEN-")]
+        (session,) = recording.read_sessions()
+        tasks = {row.task.task_id: row.task for row in recording.read_tasks()}
+        found = [row.finding for row in recording.read_findings() if row.finding.rule.startswith("A2A-GEN-")]
     assert (session.complete, found) == ("complete", [])
     for talk in talks:
         task = tasks[f"t-conversation-{talk.number:03}"]

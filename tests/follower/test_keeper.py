@@ -73,8 +73,8 @@ def test_a_hook_gets_every_call_of_a_finished_recording(
     record(tmp_path / "r.db", all_rules()["A2A-GEN-001"].flagged.make_chunks())
     assert keep("noting:Notes", tmp_path / "r.db").ended() == ("done", len(noted(hooks)), 0)
     with Recording(tmp_path / "r.db") as recording:
-        counts = recording.counts()
-        (session,) = recording.sessions()
+        counts = recording.count_rows()
+        (session,) = recording.read_sessions()
     first, *rest, last = noted(hooks)
     assert (first["method"], first["uuid"], first["recording"]) == ("start", session.facts.uuid, str(tmp_path / "r.db"))
     assert (last["method"], first["pid"] != os.getpid()) == ("close", True)

@@ -165,7 +165,7 @@ def settle(one: Bench) -> None:
 def committed(one: Bench) -> tuple[int, int] | None:
     """How far the recording is."""
     with Recording(one.recording) as stored:
-        return stored.sessions()[0].position
+        return stored.read_sessions()[0].position
 
 
 def test_an_open_connection_pins_two_segments_at_most(bench: Make) -> None:

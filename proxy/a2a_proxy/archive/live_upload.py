@@ -50,7 +50,9 @@ class LiveUpload:
         self._next_due = time.monotonic() + self._job.every
         while True:
             self._adopt_file()
-            session = next((row for row in self._recording.sessions() if row.facts.uuid == self._job.session), None)
+            session = next(
+                (row for row in self._recording.read_sessions() if row.facts.uuid == self._job.session), None
+            )
             if session is not None and self._is_due(session) and self._put_segments(session) and session.how:
                 break
             time.sleep(POLL_SECONDS)

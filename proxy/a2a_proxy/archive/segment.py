@@ -173,17 +173,17 @@ class _SegmentRows:
         self._exchanges = self._row_numbers(
             "exchange", {row.exchange for row in pending.rows}, before.open_exchanges if before else (), exchange
         )
-        values = [recording.exchange(make_key(session.id, number)) for number in self._exchanges]
+        values = [recording.read_exchange(make_key(session.id, number)) for number in self._exchanges]
         self.calls = [row.exchange for row in values if row is not None]
         """Calls that have frames in the segment or that have changed."""
         of_calls = {call.connection for call in self.calls} | {row.connection for row in pending.rows}
         self._connections = self._row_numbers(
             "connection", of_calls, before.open_connections if before else (), connection
         )
-        channels = [recording.connection(make_key(session.id, number)) for number in self._connections]
+        channels = [recording.read_connection(make_key(session.id, number)) for number in self._connections]
         self._channels = [row.connection for row in channels if row is not None]
         self._agents = {channel.id: channel.upstream for channel in self._channels}
-        self._findings = list(recording.findings(session.id, after=pending.last_finding))
+        self._findings = list(recording.read_findings(session.id, after=pending.last_finding))
         self.range = SegmentRange(
             proxy=proxy,
             session=session.facts.uuid,

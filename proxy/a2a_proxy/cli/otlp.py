@@ -86,7 +86,7 @@ def _count_unsent_calls(recording: str, session: str) -> int:
     query = "SELECT count(*) FROM exchange WHERE id >= ? AND id < ? AND closed IS NOT NULL"
     try:
         with Recording(recording) as opened:
-            for row in opened.sessions():
+            for row in opened.read_sessions():
                 if row.facts.uuid == session:
                     found = opened.db.execute(query, (make_key(row.id, 0), make_key(row.id + 1, 0))).fetchone()
                     return int(found[0])

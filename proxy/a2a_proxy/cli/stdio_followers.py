@@ -87,7 +87,7 @@ def _is_session_ended(job: FollowersJob) -> bool | None:
     """Return whether the session is recorded to its end, or None if it is not in the recording."""
     try:
         with Recording(job.recording) as recording:
-            return next((bool(row.how) for row in recording.sessions() if row.facts.uuid == job.session), None)
+            return next((bool(row.how) for row in recording.read_sessions() if row.facts.uuid == job.session), None)
     except RecordingError:
         return None
 

@@ -71,7 +71,7 @@ def _count_missing_bytes(session: Unfinished) -> int:
     position = None
     try:
         with Recording(session.session.recording) as recording:
-            uuids = {row.facts.uuid: row.position for row in recording.sessions()}
+            uuids = {row.facts.uuid: row.position for row in recording.read_sessions()}
             position = uuids.get(session.session.uuid)
     except RecordingError:  # it is being created
         position = None

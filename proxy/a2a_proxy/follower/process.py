@@ -102,7 +102,7 @@ class Follower:
         return moved
 
     def _followed_sessions(self) -> list[SessionRow]:
-        rows = self._recording.sessions()
+        rows = self._recording.read_sessions()
         return [row for row in rows if self._target.session in ("", row.facts.uuid)]
 
     def _hand_over_batch(self, session: SessionRow, cursor: SessionCursor) -> bool:
@@ -131,7 +131,7 @@ class Follower:
         batch = self._state.batch
         if batch is None:
             return
-        session = self._recording.session(batch.session)
+        session = self._recording.read_session(batch.session)
         items = [FollowedRow(0, RowKind(kind), row) for kind, row in batch.items]
         if session is None or self._hand_over(self._consumer_of(session), items, self._mark.done):
             self._commit_batch(batch.session, batch.after)

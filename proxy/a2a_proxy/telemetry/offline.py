@@ -113,7 +113,7 @@ class RecordingExport:
     def run(self, keys: set[int] | None, only: set[int] | None = None) -> None:
         """Send the calls with these keys, of `only` these sessions; None means all. Raises TelemetryError,
         RecordingError."""
-        for session in self._recording.sessions():
+        for session in self._recording.read_sessions():
             if only is not None and session.id not in only:
                 continue
             mine = None if keys is None else {each for each in keys if split_key(each)[0] == session.id}
@@ -132,8 +132,8 @@ class RecordingExport:
                 self._send_frames(session, resource, some)
 
     def _read_call_spans(self, session: SessionRow, spans: SpanReader, keys: set[int] | None) -> Iterator[CallSpans]:
-        chosen = map(self._recording.exchange, sorted(keys)) if keys is not None else None
-        for row in self._recording.exchanges(session.id) if chosen is None else filter(None, chosen):
+        chosen = map(self._recording.read_exchange, sorted(keys)) if keys is not None else None
+        for row in self._recording.read_exchanges(session.id) if chosen is None else filter(None, chosen):
             made = spans.call_spans(row.exchange)
             if made is None:
                 self.done.open += 1
@@ -147,7 +147,7 @@ class RecordingExport:
             self.done.logs += len(some)
 
     def _session_logs(self, session: SessionRow, made: CallSpans) -> Iterator[LogValue]:
-        rows = self._recording.frames(make_key(session.id, made.exchange), payloads=False)
+        rows = self._recording.read_frames(make_key(session.id, made.exchange), payloads=False)
         return (frame_log(row.frame, made.context) for row in rows)
 
 

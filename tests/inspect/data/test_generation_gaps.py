@@ -47,7 +47,7 @@ def test_exchange_facts_show_the_generations_of_the_task(number: int) -> None:
 def test_findings_of_a_gap_show_its_healing() -> None:
     """Beneath the finding, from the moment at which it was healed on."""
     with open_recording_or_cassette(SAMPLE) as recording:
-        row = recording.exchange(make_key(1, 1))
+        row = recording.read_exchange(make_key(1, 1))
         assert row is not None
         found, total = find_findings(recording, row, 4)
         ((_, noticed),) = read_gaps(recording, row)

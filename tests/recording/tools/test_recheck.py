@@ -21,7 +21,7 @@ from support_thin import thin
 
 
 def checked(recording: Recording) -> list[Finding]:
-    return [finding for session in recording.sessions() for finding in recheck_session(recording, session)]
+    return [finding for session in recording.read_sessions() for finding in recheck_session(recording, session)]
 
 
 def in_order(live: list[Finding]) -> list[Finding]:
@@ -35,7 +35,7 @@ def test_rechecking_a_rule_example_finds_the_same(rule: Rule, tmp_path: Path) ->
     live = record(tmp_path / "r.db", rule.flagged.make_chunks())
     with Recording(tmp_path / "r.db") as recording:
         assert checked(recording) == in_order(live)
-        assert [row.finding for row in recording.findings()] == live
+        assert [row.finding for row in recording.read_findings()] == live
 
 
 @pytest.mark.parametrize("sample", sorted(path.name.removesuffix(".a2a.jsonl") for path in SAMPLES.glob("*.jsonl")))

@@ -18,7 +18,7 @@ KEY = b"k" * 32
 def findings(path: Path, *words: str) -> dict[str, str]:
     """Rule -> what the copy says that it found."""
     with Recording(path) as recording, open_redacted(recording, policy_of(words), KEY) as copy:
-        return {row.finding.rule: repr(row.finding) for row in copy.recording.findings()}
+        return {row.finding.rule: repr(row.finding) for row in copy.recording.read_findings()}
 
 
 @pytest.mark.parametrize(("ident", "quoted"), [("A2A-ART-007", "other"), ("A2A-CAP-002", "streaming is not supported")])

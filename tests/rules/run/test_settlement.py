@@ -129,7 +129,7 @@ def test_an_example_that_ends_before_its_deadline_is_judged_as_declared(rule: Ru
 def test_the_end_of_a_recording_settles_the_same(rule: Rule, tmp_path: Path) -> None:
     live = record(tmp_path / "r.db", _early(rule))
     with Recording(tmp_path / "r.db") as recording:
-        assert [each for session in recording.sessions() for each in recheck_session(recording, session)] == live
+        assert [each for session in recording.read_sessions() for each in recheck_session(recording, session)] == live
 
 
 @pytest.mark.parametrize("rule", [rule for rule in _WAITING if rule.settled_at_end], ids=lambda rule: rule.id)

@@ -59,7 +59,7 @@ def upload_recording(path: Path, url: str, options: ArchiveOptions) -> None:
             proxy = check_id(options.archive_id) if options.archive_id else proxy_id(file_layout.state_dir())
         frames = 0
         put_ones: list[Manifest] = []
-        for session in recording.sessions():
+        for session in recording.read_sessions():
             keeper = SessionUpload(place, proxy, recording, session)
             frames += keeper.put_segments(include_rest=True, on_segment=put_ones.append)
             if keeper.missing_frames:

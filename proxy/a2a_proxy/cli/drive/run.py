@@ -64,7 +64,7 @@ def run_drive(options: DriveCommandOptions) -> int:
     """
     _refuse_overwriting(options)
     with _open_recording(options.recording) as recording:
-        rows = recording.find_exchanges(options.where) if options.where else recording.exchanges()
+        rows = recording.find_exchanges(options.where) if options.where else recording.read_exchanges()
         plan = load_plan(recording, rows, options.target)
         _check_plan(plan, options, recording.path)
         with _recording_file(options) as file:
@@ -221,7 +221,7 @@ def _compare_runs(
     with _open_recording(file) as live:
         session = _find_session(live, result.pid)
         left = take_run(recording, (step.row for step in plan.steps if step.number not in result.drive.skipped))
-        difference = compare_runs(left, take_run(live, live.exchanges(session.id)))
+        difference = compare_runs(left, take_run(live, live.read_exchanges(session.id)))
         difference = add_skipped(difference, [plan.steps[number].row for number in sorted(result.drive.skipped)])
         without_credentials = frozenset(step.row.key for step in plan.steps if _withheld_headers(step, options))
         given_headers = options.credentials.replaced_names(plan.steps)
@@ -245,7 +245,7 @@ def _compare_runs(
 
 def _find_session(live: Recording, pid: int) -> SessionRow:
     """Return the session that this process has recorded. Raises UserError if it is missing."""
-    sessions = [session for session in live.sessions() if session.facts.pid == pid]
+    sessions = [session for session in live.read_sessions() if session.facts.pid == pid]
     if not sessions:
         raise UserError("the drive was not recorded", "try again with --record FILE")
     return sessions[-1]

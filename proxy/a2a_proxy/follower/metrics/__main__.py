@@ -57,7 +57,7 @@ def _count_session(path: str, uuid: str, journal: Path, pages: MetricsPages) -> 
     """Count until the path leads to another file. Raises RecordingError, OSError."""
     file = _file_identity_of(path)
     with Recording(path) as recording:
-        row = next((row for row in recording.sessions() if row.facts.uuid == uuid), None)
+        row = next((row for row in recording.read_sessions() if row.facts.uuid == uuid), None)
         if row is None:
             return
         session = MetricsSession(recording, row, journal)
