@@ -129,3 +129,102 @@ def test_an_inherited_lock_holds_the_journal(tmp_path: Path, monkeypatch: pytest
     assert file_layout.find_leftovers() == []
     os.close(copy)
     assert len(file_layout.find_leftovers()) == 1
+
+
+def session(recording: Path | str, started: int = 1, uuid: str = "") -> SessionFile:
+    return SessionFile(str(recording), os.getpid(), started, uuid)
+
+
+def test_folders_of_hooks_and_spans_are_private(state: Path) -> None:
+    assert (file_layout.hooks_dir(), file_layout.otlp_dir()) == (state / "hooks", state / "otlp")
+    for folder in (file_layout.hooks_dir(), file_layout.otlp_dir()):
+        assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_key_that_another_process_created_first_is_kept(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = file_layout.redaction_key()
+    monkeypatch.setattr(Path, "exists", lambda _: False)
+    assert file_layout.redaction_key() == key
+    assert [path.name for path in state.iterdir()] == ["redaction.key"]
+
+
+def test_unfinished_sessions_are_those_of_a_recording_and_say_who_is_at_work(state: Path, tmp_path: Path) -> None:
+    assert file_layout.find_unfinished() == []
+    one = file_layout.create_journal(session(tmp_path / "one.db", uuid="u1"))
+    two = file_layout.create_journal(session(tmp_path / "two.db", uuid="u2"))
+    (tmp_path / "link.db").symlink_to(tmp_path / "one.db")
+    (file_layout.journals_dir() / "foreign").mkdir()
+    assert {each.path for each in file_layout.find_unfinished()} == {one.path, two.path}
+    assert file_layout.sessions_with_journal() == {"u1", "u2"}
+
+    def state_of_one() -> tuple[bool, bool]:
+        (found,) = file_layout.find_unfinished(tmp_path / "link.db")
+        assert (found.path, found.session.uuid) == (one.path, "u1")
+        return found.proxy_lives, found.is_at_work
+
+    assert state_of_one() == (True, True)
+    recorder = os.dup(one.lock)
+    one.release_locks()
+    assert state_of_one() == (False, True)
+    os.close(recorder)
+    assert state_of_one() == (False, False)
+    lock = file_layout.lock_recorder(one.path)
+    assert lock is not None
+    assert state_of_one() == (False, True)
+    os.close(lock)
+    file_layout.delete_journal(one.path)
+    assert file_layout.find_unfinished(tmp_path / "one.db") == []
+    assert not one.path.exists()
+
+
+def test_a_proxy_of_an_older_version_has_one_lock(tmp_path: Path) -> None:
+    folder = file_layout.create_journal(session(tmp_path / "r.db"))
+    (folder.path / "proxy.lock").unlink()
+    (found,) = file_layout.find_unfinished()
+    assert (found.proxy_lives, found.is_at_work) == (True, True)
+    folder.release_locks()
+    (found,) = file_layout.find_unfinished()
+    assert (found.proxy_lives, found.is_at_work) == (False, False)
+
+
+@pytest.mark.parametrize("deleted", [["lock"], ["session.json"], ["lock", "session.json", "proxy.lock"]])
+def test_deleted_files_of_a_live_journal_are_made_again(tmp_path: Path, deleted: list[str]) -> None:
+    folder = file_layout.create_journal(session(tmp_path / "r.db"))
+    assert not folder.restore_files(session(tmp_path / "other.db"))
+    for name in deleted:
+        (folder.path / name).unlink()
+    assert folder.restore_files(session(tmp_path / "r.db", uuid="again"))
+    (found,) = file_layout.find_unfinished()
+    assert (found.proxy_lives, found.is_at_work, found.session.uuid) == (True, True, "again")
+    assert (folder.path / "session.json").stat().st_mode & 0o777 == 0o600
+    folder.release_locks()
+    folder.release_locks()
+    assert len(file_layout.find_leftovers()) == 1
+
+
+def test_a_recorder_waits_while_another_process_tests_its_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = file_layout.create_journal(session(tmp_path / "r.db"))
+    held = [file_layout.lock_recorder(folder.path)]
+    pauses: list[float] = []
+
+    def wait(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 4:
+            os.close(held.pop() or -1)
+
+    monkeypatch.setattr(file_layout.time, "sleep", wait)
+    lock = file_layout.lock_recorder(folder.path)
+    assert lock is not None
+    assert len(pauses) == 4
+    assert file_layout.lock_recorder(folder.path) is None
+    assert len(pauses) == 9
+    assert 0 < sum(pauses) < 1
+    os.close(lock)
+
+
+def test_a_session_file_keeps_names_that_are_not_utf_8(tmp_path: Path) -> None:
+    name = os.fsdecode(b"/tmp/caf\xe9.db")
+    folder = file_layout.create_journal(SessionFile(name, 1, 2, command=("a2a-proxy", name)))
+    found = file_layout.read_session(folder.path)
+    assert found == SessionFile(name, 1, 2, command=("a2a-proxy", name))
+    folder.release_locks()

@@ -20,6 +20,7 @@ import grpc
 import pytest
 from msgspec.structs import replace
 
+from a2a_proto import from_dict
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.replay.core.options import ReplayOptions
@@ -266,3 +267,60 @@ async def test_a_disconnect_is_no_miss() -> None:
         stream.cancel()
         assert await stream.code() is grpc.StatusCode.CANCELLED
     assert mock.player.misses == []
+
+
+async def _greet_early(requests: AsyncIterator[bytes], context: Any) -> None:
+    """Send initial metadata before the client's first message; refuse a call without a message."""
+    await context.send_initial_metadata((("x-agent", "early"),))
+    async for _ in requests:
+        await context.write(from_dict("1.0", "StreamResponse", status_update("COMPLETED")).SerializeToString())
+        return
+    await context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no message")
+
+
+def status_update(state: str) -> dict[str, Any]:
+    """Return a status event."""
+    return {"statusUpdate": {"taskId": "t-1", "contextId": "c-1", "status": {"state": f"TASK_STATE_{state}"}}}
+
+
+async def _call_early(address: str) -> list[Any]:
+    """Make two live calls that wait for the initial metadata; return what each received."""
+    seen: list[Any] = []
+    async with grpc.aio.insecure_channel(address) as channel, asyncio.timeout(SECONDS):
+        for says_something in (True, False):
+            call = channel.stream_stream("/lf.a2a.v1.A2AService/SendLiveMessage")(metadata=(("a2a-version", "1.0"),))
+            seen.append(dict(await call.initial_metadata()).get("x-agent"))
+            if says_something:
+                await call.write(from_dict("1.0", "SendMessageRequest", send("hello")).SerializeToString())
+                seen.append(await call.read())
+            await call.done_writing()
+            seen.append(await call.code())
+    return seen
+
+
+async def test_initial_metadata_comes_before_the_first_message(tmp_path: Path) -> None:
+    """A client that waits for it is served, and a half-close without a message finds its recorded status."""
+    agent = grpc.aio.server()
+    handler = grpc.stream_stream_rpc_method_handler(_greet_early)
+    agent.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler("lf.a2a.v1.A2AService", {"SendLiveMessage": handler}),)
+    )
+    port = agent.add_insecure_port("127.0.0.1:0")
+    await agent.start()
+    between = Proxy(tmp_path, f"127.0.0.1:{port}", "")
+    await asyncio.to_thread(between.start)
+    try:
+        seen = await _call_early(between.address)
+        await asyncio.to_thread(between.stop)
+    finally:
+        await asyncio.to_thread(between.kill)
+        await agent.stop(None)
+    assert [seen[0], *seen[2:]] == ["early", grpc.StatusCode.OK, "early", grpc.StatusCode.INVALID_ARGUMENT]
+    with Recording(tmp_path / "recording.a2a") as recording:
+        mock = MockServer(load_script(recording), ReplayOptions(keep_times=True))
+    await mock.start()
+    try:
+        assert await _call_early(mock.address) == seen
+    finally:
+        await mock.stop()
+    assert (mock.player.misses, mock.player.unused_calls()) == ([], [])

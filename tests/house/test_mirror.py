@@ -23,13 +23,10 @@ _ROOT = Path(__file__).parents[2]
 _TESTS = _ROOT / "tests"
 _PACKAGES = {"proto/a2a_proto": "a2a_proto", "proxy/a2a_proxy": "", "tui/a2a_inspect": "inspect"}
 """The folder of a distribution's package -> its folder in `tests`."""
-_VALUES_ONLY = {"model"}
-"""Packages without behaviour."""
 _FAMILIES = "rules/families"
 _TESTED_BY = {
     "rules": "rules/define/test_catalogue.py",
     "rules/schema": "rules/families/test_sch.py",
-    "rules/schema/fast": "rules/run/test_gate.py",
 }
 """Packages whose own modules are tested through the rules, in another folder."""
 _NO_PACKAGE = {"benchmarks", "e2e", "house", "mutations", "peers", "sample"}
@@ -52,9 +49,7 @@ _FOLDERS = _product_folders()
 def test_every_package_has_a_test_folder(folder: str) -> None:
     """A package with modules has test modules in the folder of the same path."""
     parent, _, name = folder.rpartition("/")
-    if folder in _VALUES_ONLY:
-        assert not (_TESTS / folder).exists(), f"{folder} has tests: take it out of _VALUES_ONLY"
-    elif folder in _TESTED_BY:
+    if folder in _TESTED_BY:
         assert (_TESTS / _TESTED_BY[folder]).is_file()
     elif parent == _FAMILIES:
         assert list((_TESTS / parent).glob(f"test_{name}*.py")), f"write tests/{parent}/test_{name}.py"

@@ -172,8 +172,10 @@ class _ScriptLoader:
             return None
         frames = [each.frame for each in self._recording.read_frames(row.key)]
         first = next((frame for frame in frames if frame.kind is FrameKind.REQUEST), None)
+        half_close = next(filter(_is_half_close, frames), None) if exchange.binding is Binding.GRPC else None
+        opening = first or half_close
         redaction = next(each.facts.redaction for each in self.sessions if each.id == row.session)
-        if (why := _unservable_reason(exchange, first, frames, redaction)) or first is None:
+        if why := _unservable_reason(exchange, opening is not None, frames, redaction):
             self._unservable.append(UnservableCall(self._place_of(row), why, exchange.operation))
             return None
         card = exchange.binding is Binding.CARD
@@ -182,13 +184,14 @@ class _ScriptLoader:
             operation="GetAgentCard" if card else exchange.operation or exchange.method,
             binding=exchange.binding,
             dialect=exchange.dialect,
-            request=canonical_payload(first, exchange) if exchange.operation else {},
+            request=_request_value(first, exchange),
             lines=tuple(self._load_lines(row, [frame for frame in frames if frame is not first])),
             agent=upstream,
             began=exchange.started,
             headers=exchange.request_headers,
             answer_headers=without_labels(exchange.response_headers),
             status=exchange.status,
+            early_headers=opening is not None and _has_early_headers(exchange, opening),
             trailers_only=any(frame.note == "trailers-only" for frame in frames),
             streaming=exchange.streaming,
             live_payload=exchange.live_payload,
@@ -278,6 +281,21 @@ class _ScriptLoader:
         return found.connection.upstream if found is not None else ""
 
 
+def _is_half_close(frame: Frame) -> bool:
+    return frame.kind is FrameKind.END and frame.direction is Direction.TO_AGENT
+
+
+def _has_early_headers(exchange: Exchange, opening: Frame) -> bool:
+    """Whether the initial metadata of a gRPC call came before what the client sent first."""
+    return exchange.binding is Binding.GRPC and 0 < exchange.response_started < (opening.began or opening.at)
+
+
+def _request_value(first: Frame | None, exchange: Exchange) -> Any:
+    if not exchange.operation:
+        return {}
+    return canonical_payload(first, exchange) if first is not None else None
+
+
 def _missing_text(row: SessionRow) -> str:
     return row.missing_text if row.complete else "it is still being written"
 
@@ -291,13 +309,13 @@ def _canonical_value(frame: Frame, exchange: Exchange) -> Any:
     return value
 
 
-def _unservable_reason(exchange: Exchange, first: Frame | None, frames: list[Frame], redaction: tuple[str, ...]) -> str:
+def _unservable_reason(exchange: Exchange, has_request: bool, frames: list[Frame], redaction: tuple[str, ...]) -> str:
     """Return why a call cannot be replayed, or an empty string if it can."""
     if exchange.binding is Binding.OTHER or (not exchange.method and not exchange.operation):
         return f"{exchange.method} {exchange.target} is not an A2A call"
     if exchange.ours:
         return "the proxy answered, not the agent"
-    if first is None:
+    if not has_request:
         return "its request was not recorded"
     if METADATA_ONLY in redaction:
         return "its payloads were not recorded (--redact metadata-only)"

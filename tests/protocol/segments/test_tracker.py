@@ -48,6 +48,22 @@ def test_a_streamed_answer_is_one_turn() -> None:
     assert ms(last.closed) == 150
 
 
+def test_artifacts_of_snapshots_are_output_if_they_grow() -> None:
+    def shown(*parts: str) -> bytes:
+        artifact = {"artifactId": "a", "parts": [{"text": text} for text in parts]}
+        return json.dumps({"id": "t", "contextId": "c", "artifacts": [artifact] if parts else []}).encode()
+
+    def outputs(*payloads: bytes) -> int:
+        line = Timeline().ask(0)
+        for number, payload in enumerate(payloads, 1):
+            line.task(20 * number, "WORKING", payload=payload, schema="json")
+        return sum(segment.outputs for segment in run(line.end(200)).segments if segment.speaker == "agent")
+
+    assert outputs(shown("xyz")) == 1
+    assert outputs(shown()) == 0
+    assert outputs(shown(), shown("x"), shown("x"), shown("x", "y"), shown()) == 2
+
+
 def test_the_end_of_one_artifact_does_not_end_the_segment_of_another() -> None:
     line = stream().chunk(60, "a").chunk(70, "b").chunk(80, "b", append=True).chunk(90, "a", last_chunk=True)
     cut = run(line.chunk(100, "b", append=True, last_chunk=True).end(110))

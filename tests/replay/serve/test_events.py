@@ -10,15 +10,17 @@ from typing import Any
 import aiohttp
 import grpc
 import pytest
+from msgspec.structs import replace
 
 from a2a_proto import from_dict
+from a2a_proxy.model.exchange import Binding
 from a2a_proxy.recording.cassette.file import read_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.core.script import LineKind, ReplayScript
 from a2a_proxy.replay.load import load_script
 from a2a_proxy.replay.serve.mock import MockServer
-from support_replay import SAMPLES
+from support_replay import SAMPLES, call, message, script
 
 PLAIN = r'"framing":"data: \u0000\n\n"'
 KEPT = ": keep-alive\n\n"
@@ -51,10 +53,10 @@ async def mock(tmp_path: Path) -> AsyncIterator[MockServer]:
 
 async def body(mock: MockServer, method: str, params: Any, **headers: str) -> bytes:
     """All bytes of an answer of JSON-RPC."""
-    call = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     async with (
         aiohttp.ClientSession() as http,
-        http.post(f"{mock.url}/rpc", json=call, headers={"A2A-Version": "1.0", **headers}) as answer,
+        http.post(f"{mock.url}/rpc", json=request, headers={"A2A-Version": "1.0", **headers}) as answer,
     ):
         return await answer.read()
 
@@ -82,5 +84,34 @@ async def test_comments_are_sent_only_over_the_recorded_binding(mock: MockServer
     recorded = mock.script.calls[0]
     data = from_dict("1.0", "SendMessageRequest", recorded.request, lenient=True).SerializeToString()
     async with grpc.aio.insecure_channel(mock.address) as channel:
-        call = channel.unary_stream("/lf.a2a.v1.A2AService/SendStreamingMessage")
-        assert len([each async for each in call(data)]) == 5
+        stream = channel.unary_stream("/lf.a2a.v1.A2AService/SendStreamingMessage")
+        assert len([each async for each in stream(data)]) == 5
+
+
+async def test_line_separators_are_escaped_as_recorded() -> None:
+    """The agent wrote U+2028 as an escape; unescaped, clients that take it for a line end cannot read the event."""
+    said = {"message": {"messageId": "a", "role": "ROLE_AGENT", "parts": [{"text": "one\u2028two é"}]}}
+    request = message("go")
+    recorded = call(1, "SendStreamingMessage", request, ("s", 1, said), ("s", 2, "end"), binding=Binding.JSONRPC)
+    wire = {"jsonrpc": "2.0", "id": 7, "result": said}
+    raw = json.dumps(wire, ensure_ascii=False).replace("\u2028", "\\u2028").encode()
+    lines = (replace(recorded.lines[0], raw=raw, schema="json"), *recorded.lines[1:])
+    made = MockServer(script(replace(recorded, lines=lines, streaming=True)), ReplayOptions())
+    await made.start()
+    try:
+        blocks = (await body(made, "SendStreamingMessage", request)).decode()
+    finally:
+        await made.stop()
+    assert '"one\\u2028two é"' in blocks
+
+
+async def test_line_separators_are_escaped_if_the_agent_sent_no_json() -> None:
+    said = {"message": {"messageId": "a", "role": "ROLE_AGENT", "parts": [{"text": "one\u2028two é"}]}}
+    recorded = call(1, "SendStreamingMessage", message("go"), ("s", 1, said), ("s", 2, "end"))
+    made = MockServer(script(recorded), ReplayOptions())
+    await made.start()
+    try:
+        blocks = (await body(made, "SendStreamingMessage", message("go"))).decode()
+    finally:
+        await made.stop()
+    assert '"one\\u2028two é"' in blocks

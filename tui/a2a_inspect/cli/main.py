@@ -374,6 +374,7 @@ cli.add_command(export)
 @click.argument("recordings", nargs=-1, type=click.Path(path_type=Path))
 @add_report_options
 @_filter_option
+@click.option("--all", "lists_all", is_flag=True, help="List each finding instead of grouping them by rule.")
 @click.option("--allow-incomplete", is_flag=True, help="Do not exit with 3 if the capture is incomplete.")
 def check_recordings(recordings: tuple[Path, ...], **options: Any) -> int:
     """Run the current rules over recordings and report violations of the protocol.

@@ -23,6 +23,7 @@ from a2a_proxy.capture.backlog import MIN_LAG, recording_lag
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.note import Note
 from a2a_proxy.present import generations
+from a2a_proxy.protocol.finding_totals import count_occurrences
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
@@ -43,6 +44,7 @@ class RecordingSnapshot(msgspec.Struct, frozen=True):
     """Highest number of an exchange."""
     frames: int = 0
     findings: int = 0
+    """Findings, repetitions that the recording does not list included."""
     notes: Mapping[NotePlace, Note] = {}
     """Notes and bookmarks by place."""
     lag: int = 0
@@ -247,6 +249,7 @@ class _RecordingReader:
         self._positions_by_session: dict[int, PagePositions] = {}
         self._frame_counter = RowCounter(recording, "frame")
         self._finding_counter = RowCounter(recording, "finding")
+        self._unlisted_by_session: dict[int, int] = {}
         self._selected_exchange = 0
         self._selected_frames = self._frame_positions(0)
 
@@ -270,7 +273,7 @@ class _RecordingReader:
             lengths,
             highest,
             self._frame_counter.count_rows(),
-            self._finding_counter.count_rows(),
+            self._finding_counter.count_rows() + sum(map(self._count_unlisted, sessions)),
             self._read_notes(),
             self._read_lag(sessions),
         )
@@ -283,6 +286,13 @@ class _RecordingReader:
         lags = (recording_lag(each.facts.uuid, each.position, now) for each in sessions if not each.how)
         lag = max(lags, default=0)
         return lag - lag % 1_000_000_000 if lag >= MIN_LAG else 0
+
+    def _count_unlisted(self, session: SessionRow) -> int:
+        """Return the number of findings that only the totals of a session have; they are made at its end."""
+        if session.how and session.id not in self._unlisted_by_session:
+            totals = self.recording.finding_totals(session.id)
+            self._unlisted_by_session[session.id] = sum(count_occurrences(each) - 1 for each in totals)
+        return self._unlisted_by_session.get(session.id, 0)
 
     def _read_notes(self) -> dict[NotePlace, Note]:
         rows = self.recording.read_notes()

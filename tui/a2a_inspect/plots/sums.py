@@ -5,6 +5,7 @@ SQLite counts; computing ranks temporarily takes 8 bytes per call.
 
 from __future__ import annotations
 
+import itertools
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -23,6 +24,7 @@ from a2a_inspect.plots.measures import (
     read_distributions,
 )
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.protocol.finding_totals import count_occurrences
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.outcome_sql import OUTCOME
@@ -83,7 +85,7 @@ class RecordingTotals(msgspec.Struct):
     errors: list[tuple[str, int]]
     """Error text and number of occurrences, the most frequent first."""
     findings: list[tuple[str, Severity, int]]
-    """Rule, severity and number of findings, the most severe first."""
+    """Rule, severity and number of findings, repetitions that are not listed included; the most severe first."""
 
 
 def distinct_parts(several: MultiReader) -> list[SessionSelection]:
@@ -116,6 +118,10 @@ def compute_totals(parts: Sequence[SessionSelection], where: str = "") -> Record
         errors.update({unpack_text(error): n for error, n in query_rows(part, _ERROR_COUNTS, where, Rows.EXCHANGES)})
         found = query_rows(part, _FINDING_COUNTS.replace("[of]", of), where, Rows.EXCHANGES)
         findings.update({(unpack_text(rule), Severity(severity)): n for rule, severity, n in found})
+        if not where.strip():
+            recording, sessions = part
+            for total in itertools.chain.from_iterable(map(recording.finding_totals, sessions)):
+                findings[total.rule, total.severity] += count_occurrences(total) - 1
         frames += next(iter(query_rows(part, _FRAME_COUNT, where, Rows.FRAMES)))[0]
     bins = read_distributions(parts, where)
     for kind, each in calls.items():

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.protocol.finding_totals import is_total
 from a2a_proxy.recording.read.pages import PagedQuery
 from a2a_proxy.recording.read.row_decoder import RowDecoder
 from a2a_proxy.recording.read.rows import (
@@ -302,6 +304,13 @@ class Recording:
         return self._pages.by_keyset(
             query, tuple(fixed), after, lambda value: value.id, self._decode.decode_finding, limit
         )
+
+    def finding_totals(self, session: int) -> Iterator[Finding]:
+        """Yield the totals of a session. Each stands for findings of one kind that are not rows by themselves, see
+        `finding_totals.count_occurrences`.
+        """
+        rows = self.read_findings(exchange=make_key(session, 0))
+        return (row.finding for row in rows if is_total(row.finding))
 
     def read_notes(self, session: int | None = None) -> list[NoteRow]:
         """Return the notes and bookmarks of a session or of all, by session, exchange and frame."""

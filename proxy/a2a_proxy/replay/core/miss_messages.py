@@ -69,7 +69,9 @@ def different_request(
         hints.append("the task is not the recorded call's: use the task id that this replay has sent")
     hints += ["answer it nevertheless: --match loose, or --match by-operation", RECORD_AGAIN]
     reason = f"the nearest call, {nearest.place}, has been played" if played else ""
-    if not isinstance(request.value, dict):
+    if request.value is None:
+        reason = "the client ended the call without a message"
+    elif not isinstance(request.value, dict):
         reason = f"it cannot be read as a request of {request.operation}"
     return Miss(
         kind=MissKind.DIFFERS,

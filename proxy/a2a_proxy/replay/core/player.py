@@ -98,6 +98,10 @@ class Player:
         """Return the recorded calls that could have answered a request, and have not."""
         return self._chooser.unused_calls()
 
+    def find_early_headers(self, operation: str) -> RecordedCall | None:
+        """Return the next call of an operation whose initial metadata came before the client's first message."""
+        return next((call for call in self._chooser.unplayed_calls(operation) if call.early_headers), None)
+
     def take_pushes(self, at: int) -> list[PlayerSend]:
         """Return the webhooks to post now; they count as sent. A playback returns them between its lines.
 

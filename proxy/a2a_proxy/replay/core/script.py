@@ -105,7 +105,7 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
     binding: Binding
     dialect: Dialect
     request: Any
-    """The request in canonical form."""
+    """The request in canonical form; None if the client ended a gRPC call without a message."""
     lines: tuple[ScriptLine, ...]
     """Everything after the request, of both sides. The last line of the agent ends the call, unless its client did."""
     tenant: str = ""
@@ -119,6 +119,8 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
     """Headers of the response: gRPC's initial metadata, or HTTP's."""
     status: int = 0
     """HTTP status; 0 if there is none."""
+    early_headers: bool = False
+    """Whether gRPC's initial metadata came before the client's first message."""
     trailers_only: bool = False
     """Whether the gRPC status came in place of the headers."""
     streaming: bool = False

@@ -28,6 +28,8 @@ class CardPage(msgspec.Struct, frozen=True):
     """None: no card."""
     headers: Headers = ()
     """Headers as recorded."""
+    raw: bytes = b""
+    """The card as recorded."""
 
 
 class ReplayCards:
@@ -133,7 +135,9 @@ def _make_page(call: RecordedCall) -> CardPage | None:
             card = line.value if call.status < 400 and isinstance(line.value, dict) else None
             if card is not None and not ("name" in card and set(card) & {"url", "supportedInterfaces", "skills"}):
                 card = None
-            return CardPage(call.status, card, call.answer_headers) if card is not None or call.status >= 400 else None
+            if card is not None or call.status >= 400:
+                return CardPage(call.status, card, call.answer_headers, line.raw)
+            return None
     return None
 
 

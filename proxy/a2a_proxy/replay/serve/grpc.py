@@ -14,11 +14,12 @@ from a2a_proto import RenderError
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, decode_binary_value
+from a2a_proxy.protocol.operations import GRPC_METHODS
 from a2a_proxy.replay.convert.errors import DETAILS, ReplayError
 from a2a_proxy.replay.convert.form import Json
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.player_io import PlayerSend
-from a2a_proxy.replay.core.script import LineKind
+from a2a_proxy.replay.core.script import LineKind, RecordedCall
 from a2a_proxy.replay.serve.incoming import RequestReader, request_schema
 from a2a_proxy.replay.serve.outgoing import (
     GrpcEnd,
@@ -35,6 +36,8 @@ _TRANSPORT_FIELDS = frozenset({"content-type", "te", "date", "server", "trailer"
 _CHANNEL_OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 _STOP_SECONDS = 0.2
 _CANCEL_SECONDS = 0.02
+_FIRST_MESSAGE_SECONDS = 0.1
+"""Seconds after which a client that has sent no message is taken to wait for the initial metadata."""
 _EOF: Any = grpc.aio.EOF  # type: ignore[attr-defined]  # not in the stubs
 
 
@@ -92,6 +95,7 @@ class _GrpcServerCall:
         self._local = local
         self._method = method
         self._context = context
+        self._has_sent_headers = False
 
     async def run(self) -> None:
         """Serve the call from its first message to its status."""
@@ -103,15 +107,15 @@ class _GrpcServerCall:
 
     async def _serve_call(self) -> None:
         context = self._context
-        first = await context.read()
-        request_data = b"" if first is _EOF else first
+        first = await self._read_first_message()
+        request_data = None if first is _EOF else first
         request, _ = self._incoming.read_grpc(
             self._method, request_data, _headers_of_metadata(context.invocation_metadata())
         )
         client_call = self._replay.begin_call(request)
         if isinstance(client_call, Miss):
             if self._replay.passthrough is not None:
-                await self._replay.passthrough.forward_grpc(self._method, request_data, context)
+                await self._replay.passthrough.forward_grpc(self._method, request_data or b"", context)
             else:
                 self._set_status(grpc_miss(client_call))
             return
@@ -127,11 +131,30 @@ class _GrpcServerCall:
             if listening is not None:
                 listening.cancel()
 
+    async def _read_first_message(self) -> Any:
+        """Read the first message. A client that sends none until it has the initial metadata gets that of the call
+        recorded next, if its agent sent it so early."""
+        reading = asyncio.ensure_future(self._context.read())
+        try:
+            operation, _ = GRPC_METHODS.get(self._method, (None, None))
+            early = self._replay.player.find_early_headers(operation.name) if operation is not None else None
+            if early is not None and not (await asyncio.wait((reading,), timeout=_FIRST_MESSAGE_SECONDS))[0]:
+                await self._send_headers(early)
+            return await reading
+        finally:
+            reading.cancel()
+
+    async def _send_headers(self, call: RecordedCall) -> None:
+        """Send the recorded initial metadata, once."""
+        if not self._has_sent_headers:
+            self._has_sent_headers = True
+            await self._context.send_initial_metadata(_metadata_of_headers(call.answer_headers))
+
     async def _send_answers(self, client_call: ClientCall) -> None:
         call, context = client_call.playback.call, self._context
         same = call.binding is Binding.GRPC
         if same and not call.trailers_only and call.answer_headers:
-            await context.send_initial_metadata(_metadata_of_headers(call.answer_headers))
+            await self._send_headers(call)
         async with contextlib.aclosing(client_call.iter_sends()) as sends:
             async for send in sends:
                 if send.what is not LineKind.MESSAGE:

@@ -14,6 +14,7 @@ from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.bindings import jsonrpc
 from a2a_proxy.protocol.bindings.card import is_card_path
 from a2a_proxy.relay import tcp
+from a2a_proxy.replay.convert.json_escapes import escape_as_recorded
 from a2a_proxy.replay.convert.responses import OLD_DIALECTS
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
@@ -26,6 +27,7 @@ from a2a_proxy.replay.serve.outgoing import (
     RestResponseWriter,
     RpcResponseWriter,
     error_of,
+    escape_json,
     localise_sent_card,
     recorded_form,
     rpc_failure,
@@ -120,7 +122,8 @@ class HttpServer:
             **_forwardable_headers(page.headers),
             "Content-Type": _header_field(page.headers, "content-type") or "application/json",
         }
-        return web.Response(status=page.status, body=msgspec.json.encode(page.body), headers=head)
+        body = escape_as_recorded(msgspec.json.encode(page.body), page.raw)
+        return web.Response(status=page.status, body=body, headers=head)
 
     async def _answer_rpc(self, request: web.Request, body: bytes) -> web.StreamResponse:
         try:
@@ -220,7 +223,8 @@ class _PlayedAnswer:
                 await self._break_off(send)  # on REST before 1.0 an agent that fails in a stream just closes it
                 return True
             named = "" if request.dialect in OLD_DIALECTS else "error"
-            await response.write(_encode_event(self._writer.encode_refusal(error)[1], self._event_framing(send), named))
+            data = escape_json(send, self._writer.encode_refusal(error)[1])
+            await response.write(_encode_event(data, self._event_framing(send), named))
         if send.is_final:
             await response.write_eof()
         return send.is_final
@@ -239,9 +243,8 @@ class _PlayedAnswer:
         error = error_of(send, call, self._client_call.to_live_value)
         if error is not None:
             status, data = writer.encode_refusal(error)
-            return self._make_response(
-                call.status if call.binding is self._client_call.playback.request.binding else status, data
-            )
+            same = call.binding is self._client_call.playback.request.binding
+            return self._make_response(call.status if same else status, escape_json(send, data))
         if call.is_stream:
             response = await self._open_stream()
             await response.write_eof()

@@ -96,8 +96,12 @@ class RequestReader:
         tenant = found.get_parameter("tenant") or self._tenant_of_prefix(found.prefix)
         return self._make_request(operation, value, Binding.REST, dialect, tenant, headers)
 
-    def read_grpc(self, path: str, body: bytes, headers: Headers) -> tuple[PlayerRequest, str]:
-        """Read a gRPC call from its first message; return it with the schema of the message."""
+    def read_grpc(self, path: str, body: bytes | None, headers: Headers) -> tuple[PlayerRequest, str]:
+        """Read a gRPC call from its first message; return it with the schema of the message.
+
+        The body is None if the client ended the call without a message.
+        """
+        message, body = body, body or b""
         operation, proof = GRPC_METHODS.get(path, (None, Dialect.UNKNOWN))
         if operation is None:
             return self._make_request(path, {}, Binding.GRPC, Dialect.V1_0, "", headers), BYTES
@@ -106,7 +110,7 @@ class RequestReader:
         if dialect is Dialect.UNKNOWN:
             dialect = self._package_dialect(operation.request, body)
         schema = request_schema(operation.name, dialect, body, self._live_payload)
-        value = self.read_message(operation.name, dialect, body, schema)
+        value = self.read_message(operation.name, dialect, body, schema) if message is not None else None
         return self._make_request(operation.name, value, Binding.GRPC, dialect, "", headers), schema
 
     def read_message(self, operation: str, dialect: Dialect, body: bytes, schema: str) -> Any:

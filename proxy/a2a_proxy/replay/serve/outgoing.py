@@ -17,6 +17,7 @@ from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import JSON, is_protobuf, schema_set_of
 from a2a_proxy.replay.convert.errors import ReplayError, parse_grpc_error, parse_rest_response, parse_rpc_error
 from a2a_proxy.replay.convert.form import Json
+from a2a_proxy.replay.convert.json_escapes import escape_as_recorded, escape_line_separators
 from a2a_proxy.replay.convert.protobuf_bytes import add_unknown_fields, encode_answer
 from a2a_proxy.replay.convert.responses import convert_answer
 from a2a_proxy.replay.core.call_playback import CallPlayback
@@ -63,8 +64,9 @@ class RpcResponseWriter:
     def encode_message(self, send: PlayerSend, recorded: Any = None) -> bytes:
         """Encode a result."""
         if isinstance(recorded, dict) and "jsonrpc" in recorded:
-            return msgspec.json.encode({**recorded, "id": self._id})
-        return self._encode_envelope(result=convert_answer(send.value, self._operation, self._dialect, Binding.JSONRPC))
+            return escape_json(send, msgspec.json.encode({**recorded, "id": self._id}))
+        result = convert_answer(send.value, self._operation, self._dialect, Binding.JSONRPC)
+        return escape_json(send, self._encode_envelope(result=result))
 
     def encode_refusal(self, error: ReplayError) -> tuple[int, bytes]:
         """Encode an `error` with HTTP status 200; an error of HTTP itself keeps its status and body."""
@@ -99,9 +101,9 @@ class RestResponseWriter:
 
     def encode_message(self, send: PlayerSend, recorded: Any = None) -> bytes:
         """Encode a body, or an event."""
-        if recorded is not None:
-            return msgspec.json.encode(recorded)
-        return msgspec.json.encode(convert_answer(send.value, self._operation, self._dialect, Binding.REST))
+        if recorded is None:
+            recorded = convert_answer(send.value, self._operation, self._dialect, Binding.REST)
+        return escape_json(send, msgspec.json.encode(recorded))
 
     def encode_refusal(self, error: ReplayError) -> tuple[int, bytes]:
         """Encode an error: status and body."""
@@ -113,6 +115,14 @@ class RestResponseWriter:
         status, status_name = (501, "UNIMPLEMENTED") if miss.kind is MissKind.UNKNOWN else (400, "FAILED_PRECONDITION")
         error = {"code": status, "status": status_name, "message": miss.full_text(), "details": [miss.error_detail()]}
         return status, msgspec.json.encode({"error": error})
+
+
+def escape_json(send: PlayerSend, data: bytes) -> bytes:
+    """Escape the JSON of a send as the agent did; where it sent no JSON, escape the line separators."""
+    line = send.line
+    if line is None or line.schema != JSON or not line.raw:
+        return escape_line_separators(data)
+    return data if data == line.raw else escape_as_recorded(data, line.raw)
 
 
 def localise_sent_card(send: PlayerSend, operation: str, local: Callable[[Json], Json]) -> PlayerSend:

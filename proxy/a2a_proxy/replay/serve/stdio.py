@@ -18,7 +18,7 @@ from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.player_io import PlayerSend
 from a2a_proxy.replay.core.script import LineKind
 from a2a_proxy.replay.serve.incoming import RequestReader, RpcParseError
-from a2a_proxy.replay.serve.outgoing import RpcResponseWriter, error_of, recorded_form, rpc_failure
+from a2a_proxy.replay.serve.outgoing import RpcResponseWriter, error_of, escape_json, recorded_form, rpc_failure
 from a2a_proxy.replay.serve.performance import ClientCall, ReplayPlayer
 from a2a_proxy.wire.stdio_reader import PipeReader
 
@@ -175,4 +175,4 @@ def _encode_send(send: PlayerSend, client_call: ClientCall, writer: RpcResponseW
     if send.what is LineKind.MISS and send.miss is not None:
         return writer.encode_miss(send.miss)[1]
     error = error_of(send, client_call.playback.call, client_call.to_live_value)
-    return writer.encode_refusal(error)[1] if error is not None else None
+    return escape_json(send, writer.encode_refusal(error)[1]) if error is not None else None

@@ -370,6 +370,56 @@ def test_a_consequence_stands_below_its_cause(tmp_path: Path) -> None:
     assert alone.startswith("  warning "), "without its cause it stands alone"
 
 
+def found(number: int, rule: str, severity: Severity = Severity.WARNING, **evidence: str) -> CheckFinding:
+    """Return a finding about this exchange; 0 is the total of a kind."""
+    seq = 0 if number else -1
+    return CheckFinding(Finding(rule, severity, 1, f"words {number}", exchange=number, seq=seq, evidence=evidence))
+
+
+def test_findings_are_grouped_by_rule(tmp_path: Path) -> None:
+    """The most severe first, then the most frequent: the first in full, then places, and how many are not listed."""
+    many = [found(number, RULE.id, actor="client") for number in range(1, 101)]
+    rest = found(0, RULE.id, count="310", listed="100", agent="a")
+    some = [found(number, OTHER.id, Severity.ERROR) for number in (7, 8)]
+    one = found(5, "A2A-SSE-001", Severity.ERROR)
+    report = CheckReport([RULE], sessions=[CheckedSession("a b.db", 1, 1, 1, "", [*many, rest, one, *some])])
+    lines = list(text_format.lines(report))
+    assert lines[1:5] == [
+        f"  error   {OTHER.id} {OTHER.title}  2 times",
+        "          #7.0: words 7",
+        f"          {OTHER.section}",
+        "          also #8.0",
+    ]
+    assert lines[5].startswith("  error   A2A-SSE-001 ")
+    assert lines[5].endswith("  #5.0")
+    groups = [line for line in lines if line.startswith("  warning ")]
+    assert groups == [f"  warning {RULE.id} {RULE.title}  310 times  must act: client"]
+    assert "          also #2.0, #3.0, #4.0, #5.0, #6.0, #7.0 and 303 more" in lines
+    assert lines[-3:-1] == [
+        "found: 3 errors, 310 warnings, 0 infos",
+        "list each finding: a2a-inspect check --all 'a b.db'",
+    ]
+    report.lists_all = True
+    lines = list(text_format.lines(report))
+    assert sum(line.startswith(("  warning ", "  error ")) for line in lines) == 104
+    assert lines[-2] == "found: 3 errors, 310 warnings, 0 infos"
+
+
+def test_all_lists_each_finding(tmp_path: Path) -> None:
+    """By the option of the command."""
+    record(path := tmp_path / "r.db", run_together(RULE.flagged, RULE.flagged).make_chunks())
+    words = "no member `jsonrpc`"
+    assert check(tmp_path, path).out.count(words) == 1
+    assert check(tmp_path, path, "--all").out.count(words) == 2
+
+
+def test_groups_that_follow_from_each_other_are_printed_once(tmp_path: Path) -> None:
+    """The first of them has no cause."""
+    findings = [found(1, RULE.id, follows=f"{OTHER.id} #2"), found(2, OTHER.id, follows=f"{RULE.id} #1")]
+    lines = list(text_format.lines(CheckReport([RULE], sessions=[CheckedSession("r", 1, 1, 1, "", findings)])))
+    assert len([line for line in lines if "words" in line]) == 2
+
+
 def test_undecodable_bytes_stand_below_the_rule_about_them(tmp_path: Path) -> None:
     """The rule names the field and the sender."""
     record(path := tmp_path / "r.db", all_rules()["A2A-GRPC-007"].flagged.make_chunks())

@@ -31,6 +31,7 @@ class CardOptions(ReportOptions, kw_only=True):
     """Options of the card command."""
 
     probe: bool = False
+    lists_all: bool = True
 
 
 def run_card(word: str, options: CardOptions, now: int) -> int:

@@ -38,6 +38,8 @@ class ReportOptions(msgspec.Struct, kw_only=True):
     output_format: str = "text"
     output: Path | None = None
     suppressions: Path | None = None
+    lists_all: bool = False
+    """Whether the text lists each finding instead of grouping them by rule."""
 
 
 class ReportOutput:
@@ -68,6 +70,7 @@ class ReportOutput:
         fail_on = None if options.fail_on == "never" else Severity[options.fail_on.upper()]
         self.report = CheckReport([rule for ident, rule in rules.items() if ident in rule_ids], fail_on)
         self.report.other_findings = other_findings
+        self.report.lists_all = options.lists_all
         self.report.expired_suppressions = expired
 
     def refuse_overwriting(self, inputs: Iterable[Path]) -> None:

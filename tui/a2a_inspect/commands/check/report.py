@@ -16,6 +16,7 @@ from a2a_proxy.model.frame import EventKind
 from a2a_proxy.model.task import Task
 from a2a_proxy.present import generations
 from a2a_proxy.protocol.describe import describe_frame
+from a2a_proxy.protocol.finding_totals import count_occurrences
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, make_key
 from a2a_proxy.recording.tools.recheck import recheck_session
@@ -76,6 +77,8 @@ class CheckReport(msgspec.Struct):
     """Suppressions that are out of date."""
     other_findings: dict[str, str] = msgspec.field(default_factory=DECODER_FINDINGS.copy)
     """Findings that no rule reports: id and description."""
+    lists_all: bool = False
+    """Whether the text lists each finding; otherwise it groups them by rule."""
 
     def counted_findings(self) -> Iterator[tuple[CheckedSession, CheckFinding]]:
         """Yield every finding that counts, in order."""
@@ -83,12 +86,14 @@ class CheckReport(msgspec.Struct):
 
     def count_findings(self, severity: Severity) -> int:
         """Return the number of counted findings of one severity."""
-        return sum(each.finding.severity is severity for _, each in self.counted_findings())
+        found = (each.finding for _, each in self.counted_findings())
+        return sum(count_occurrences(each) for each in found if each.severity is severity)
 
     @property
     def suppressed_findings(self) -> int:
         """Number of suppressed findings."""
-        return sum(bool(each.suppressed) for one in self.sessions for each in one.findings)
+        suppressed = (each.finding for one in self.sessions for each in one.findings if each.suppressed)
+        return sum(map(count_occurrences, suppressed))
 
     @property
     def most_severe_rule(self) -> str:

@@ -5,26 +5,40 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, CheckReport, evidence_facts
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.protocol.finding_totals import count_occurrences, is_total, rule_totals
+from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.other_findings import finding_title
 
 _INDENT = " " * 10
+_MAX_PLACES = 6
+"""Places of a rule that are listed besides the first one."""
 _UNDECODABLE = "UNDECODABLE"
 _MAX_NOTES = 20
 """Suppressions without effect that are listed individually."""
 
+_Group = list[CheckFinding]
+"""Findings that are printed together, the first one in full."""
+
 
 def lines(report: CheckReport) -> Iterator[str]:
     """Yield the sessions with their findings, the rules that ran, and the counts."""
+    has_more = False
     for one in report.sessions:
+        findings = [each for each in one.findings if not each.suppressed]
+        groups = [[each] for each in findings] if report.lists_all else _group_by_rule(findings)
+        has_more = has_more or any(len(group) > 1 for group in groups)
         yield from _session_lines(one)
+        yield from _group_lines(groups)
     yield from _idle_suppression_lines(report)
     yield f"{text.format_count(len(report.executed_rules), 'rule')} ran: {_rule_ranges(report)}"
     told = ", ".join(text.format_count(report.count_findings(each), each.name.lower()) for each in reversed(Severity))
     yield f"found: {told}" + (f"; {report.suppressed_findings} suppressed" if report.suppressed_findings else "")
+    if has_more:
+        paths = dict.fromkeys(one.path for one in report.sessions)
+        yield f"list each finding: {shell_line('a2a-inspect', 'check', '--all', *paths)}"
     if report.most_severe_rule:
         yield f"explain a rule: a2a-inspect rules {report.most_severe_rule}"
 
@@ -54,57 +68,91 @@ def _session_lines(session: CheckedSession) -> Iterator[str]:
             f"  {text.format_count(len(session.skipped_rules), 'rule')} not run: payloads were not recorded "
             "(metadata only)"
         )
-    findings = [each for each in session.findings if not each.suppressed]
-    children = _consequences(findings)
-    followers = {index for some in children.values() for index in some}
-    for index in range(len(findings)):
-        if index not in followers:
-            yield from _finding_tree(findings, children, index, 0)
 
 
-def _consequences(findings: list[CheckFinding]) -> dict[int, list[int]]:
-    """Return the findings that follow from another one, by the position of that one."""
+def _group_by_rule(findings: list[CheckFinding]) -> list[_Group]:
+    """Return the findings of each rule and severity: the most severe first, of these the most frequent."""
+    groups: dict[tuple[str, Severity], _Group] = {}
+    for each in findings:
+        groups.setdefault((each.finding.rule, each.finding.severity), []).append(each)
+    return [groups[total.rule, total.severity] for total in rule_totals(each.finding for each in findings)]
+
+
+def _group_lines(groups: list[_Group]) -> Iterator[str]:
+    """Yield the groups, each followed by those that follow from it, indented."""
+    parents = _causes(groups)
+    followers: dict[int, list[int]] = {}
+    for index, parent in parents.items():
+        followers.setdefault(parent, []).append(index)
+    for index in range(len(groups)):
+        if index not in parents:
+            yield from _group_tree(groups, followers, index, 0)
+
+
+def _causes(groups: list[_Group]) -> dict[int, int]:
+    """Return the position of the group that each group follows from, by the group's position."""
     positions: dict[tuple[str, int], int] = {}
     undecodable: dict[tuple[int, int], int] = {}
-    for index, each in enumerate(findings):
-        finding, rule = each.finding, all_rules().get(each.finding.rule)
-        positions.setdefault((finding.rule, finding.exchange), index)
-        if rule is not None and _UNDECODABLE in rule.also_broken:
-            undecodable.setdefault((finding.exchange, finding.seq), index)
-    found: dict[int, list[int]] = {}
-    for index, each in enumerate(findings):
-        finding = each.finding
+    for index, group in enumerate(groups):
+        for finding in (each.finding for each in group):
+            rule = all_rules().get(finding.rule)
+            positions.setdefault((finding.rule, finding.exchange), index)
+            if rule is not None and _UNDECODABLE in rule.also_broken:
+                undecodable.setdefault((finding.exchange, finding.seq), index)
+    parents: dict[int, int] = {}
+    for index, group in enumerate(groups):
+        finding = group[0].finding
         rule_id, _, exchange = finding.evidence.get("follows", "").partition(" #")
         parent = positions.get((rule_id, int(exchange))) if exchange.isdecimal() else None
         if finding.rule == _UNDECODABLE and finding.exchange:
             parent = undecodable.get((finding.exchange, finding.seq))
-        if parent is not None:
-            found.setdefault(parent, []).append(index)
+        if parent is not None and index not in _ancestry(parent, parents):
+            parents[index] = parent
+    return parents
+
+
+def _ancestry(index: int, parents: dict[int, int]) -> list[int]:
+    """Return the position and those that it follows from."""
+    found = [index]
+    while found[-1] in parents:
+        found.append(parents[found[-1]])
     return found
 
 
-def _finding_tree(
-    findings: list[CheckFinding], children: dict[int, list[int]], index: int, depth: int
-) -> Iterator[str]:
-    """Yield a finding and, indented, those that follow from it."""
-    yield from ("    " * depth + line for line in _finding_lines(findings[index]))
-    for each in children.get(index, ()):
-        yield from _finding_tree(findings, children, each, depth + 1)
+def _group_tree(groups: list[_Group], followers: dict[int, list[int]], index: int, depth: int) -> Iterator[str]:
+    """Yield a group and, indented, those that follow from it."""
+    yield from ("    " * depth + line for line in _rule_lines(groups[index]))
+    for each in followers.get(index, ()):
+        yield from _group_tree(groups, followers, each, depth + 1)
 
 
-def _finding_lines(check_finding: CheckFinding) -> Iterator[str]:
-    finding = check_finding.finding
+def _rule_lines(group: _Group) -> Iterator[str]:
+    """Yield the first finding of a group in full, and the number and places of the others."""
+    finding = group[0].finding
     sure = "" if finding.confidence == "high" else f" ({make_visible(finding.confidence)} confidence)"
     name = f"{finding.rule} {finding_title(finding.rule)}".rstrip()
-    place = " ".join(filter(None, (text.finding_place(finding), check_finding.operation)))
-    actor = finding.evidence.get("actor", "")
-    head = "  ".join(filter(None, (name, place, f"must act: {actor}" if actor else "")))
+    place = " ".join(filter(None, (text.finding_place(finding), group[0].operation)))
+    listed = [each.finding for each in group if not is_total(each.finding)]
+    actors = {each.evidence.get("actor", "") for each in listed}
+    actor = f"must act: {actors.pop()}" if len(actors) == 1 and "" not in actors else ""
+    count = sum(count_occurrences(each.finding) for each in group) if len(group) > 1 else 0
+    head = "  ".join(filter(None, (name, text.format_count(count, "time") if count else place, actor)))
     yield f"  {finding.severity.name.lower():8}{make_visible(head)}"
-    yield f"{_INDENT}{make_visible(finding.summary)}{sure}"
-    if told := evidence_facts(finding, ("actor",)):
+    yield f"{_INDENT}{make_visible(f'{place}: ' if count and place else '')}{make_visible(finding.summary)}{sure}"
+    if told := evidence_facts(finding, ("actor",) if actor else ()):
         yield f"{_INDENT}{make_visible('; '.join(told))}"
-    if check_finding.missed:
-        yield f"{_INDENT}{make_visible(check_finding.missed)}"
+    if group[0].missed:
+        yield f"{_INDENT}{make_visible(group[0].missed)}"
+    if count:
+        yield f"{_INDENT}also {_other_places(listed[1:], count - 1)}"
+
+
+def _other_places(findings: list[Finding], count: int) -> str:
+    """Return the first places of `count` findings: `#2.0, #3.0 and 305 more`."""
+    places = [text.finding_location(each) or text.finding_place(each) for each in findings[:_MAX_PLACES]]
+    places = list(filter(None, places))
+    rest = count - len(places)
+    return " and ".join(filter(None, (", ".join(places), f"{rest} more" if rest else "")))
 
 
 def _rule_ranges(report: CheckReport) -> str:

@@ -1,0 +1,114 @@
+"""Known secrets are found at any place, also among many; common words are not searched for."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+
+import pytest
+
+from a2a_proxy.redaction.known_secrets import LONGEST, KnownSecrets
+
+LIMIT = 1024
+"""Secrets that are known at most."""
+
+
+def secret(number: int) -> bytes:
+    return b"Zq8-secret-%06d" % number
+
+
+def known(*secrets: bytes) -> KnownSecrets:
+    found = KnownSecrets()
+    for each in secrets:
+        found.add(each)
+    return found
+
+
+@pytest.mark.parametrize("count", [1, 2, 10, 40, 200])
+def test_each_secret_is_found_at_any_place(count: int) -> None:
+    secrets = known(*map(secret, range(count)))
+    for number in {0, count // 2, count - 1}:
+        for shift in range(17):
+            data = b"." * shift + secret(number) + b"!"
+            assert secrets.may_contain_secret(data)
+            assert secrets.find_secrets(data) == [(shift, shift + len(secret(number)), secret(number))]
+    assert secrets.find_secrets(b"." * 40 + secret(count)) == []
+
+
+def test_a_short_secret_is_found_among_many_long_ones() -> None:
+    secrets = known(*map(secret, range(100)), b"x7Kq2p")
+    for shift in range(9):
+        assert secrets.find_secrets(b"." * shift + b"x7Kq2p,") == [(shift, shift + 6, b"x7Kq2p")]
+
+
+def test_a_secret_is_found_more_than_once_and_in_base64() -> None:
+    one = b"Zq8Rk3VtY0pL"
+    assert [each[:2] for each in known(one).find_secrets(one + b" " + one)] == [(0, 12), (13, 25)]
+    assert {each[2] for each in known(one).find_secrets(b64encode(one))} == {one}
+
+
+def test_the_older_half_is_forgotten_if_there_are_too_many() -> None:
+    secrets = known(*map(secret, range(LIMIT)))
+    assert secrets.find_secrets(secret(0))
+    assert len(secrets.save()) == LIMIT
+    secrets.add(secret(LIMIT))
+    assert secrets.save() == [secret(number) for number in range(LIMIT // 2, LIMIT + 1)]
+    assert not secrets.find_secrets(secret(0))
+    for number in (LIMIT // 2 + 1, LIMIT - 1, LIMIT):
+        assert secrets.find_secrets(b"." + secret(number)) == [(1, 1 + len(secret(number)), secret(number))]
+
+
+def test_the_changes_are_counted_and_a_known_secret_is_no_change() -> None:
+    secrets = known(secret(1), secret(2), secret(1))
+    assert secrets.change_count == 2
+    assert secrets.save() == [secret(1), secret(2)]
+    again = KnownSecrets()
+    again.restore(secrets.save())
+    assert again.find_secrets(secret(2)) == secrets.find_secrets(secret(2)) != []
+
+
+@pytest.mark.parametrize(
+    "value", [b"x7Kq2p", b"x" * 11 + b"7", b"pass phrase with more words", b"1234567890123", b"y7" * 4096]
+)
+def test_these_are_searched_for(value: bytes) -> None:
+    assert known(value).save() == [value]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"x7Kq2",
+        b"because",
+        b"Berlin",
+        b"123456",
+        b"12345678901",
+        b"two words",
+        b"abcdefghijk",
+        b"127.0.0.1:80",
+        b"redacted-5011cc61ff53",
+        b"x" * (LONGEST + 1),
+        b"",
+    ],
+)
+def test_these_are_too_short_too_long_or_too_common(value: bytes) -> None:
+    assert known(value).save() == []
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_the_beginning_of_a_secret_at_the_end_of_cut_data(count: int) -> None:
+    one = b"aB7-Zq8Rk3Vt"
+    secrets = known(*(b"%03d-other-key" % number for number in range(1, count)), one)
+    for size in range(1, len(one)):
+        expected = (2, 2 + size, one) if size >= 3 else None
+        assert secrets.find_cut_secret(b"x=" + one[:size]) == expected
+    assert secrets.find_cut_secret(b"x=" + one + b" ") is None
+    assert secrets.find_cut_secret(b"aB7-aB7-Zq") == (4, 10, one)
+    assert secrets.find_cut_secret(b"aB7") == (0, 3, one)
+    assert secrets.find_cut_secret(b"") is None
+    assert KnownSecrets().find_cut_secret(b"aB7") is None
+
+
+def test_of_two_cut_secrets_the_one_that_begins_first_is_meant() -> None:
+    first, second = b"k7-aB7-Zq8Rk3", b"aB7-Zq8Rk3Vt"
+    for secrets in (known(first, second), known(second, first)):
+        assert secrets.find_cut_secret(b"..k7-aB7-Zq") == (2, 11, first)
+        assert secrets.find_cut_secret(b"..aB7-Zq") == (2, 8, second)

@@ -1,0 +1,220 @@
+"""The scanner finds the ends of heads and bodies in any split, and understands only what is unambiguous."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+import pytest
+
+from a2a_proxy.relay.edits.http1_scan import (
+    CHUNKED,
+    CHUNKS_AT_ONCE,
+    MAX_HEAD_BYTES,
+    MAX_LINE_BYTES,
+    UNTIL_CLOSE,
+    Http1ScanError,
+    Http1Scanner,
+    MessagePart,
+    decode_chunked,
+    header_field,
+    parse_request_head,
+    parse_response_head,
+)
+
+HEAD = b"POST / HTTP/1.1\r\nHost: a\r\n\r\n"
+CHUNKS = b"5\r\nhello\r\nA;x=1\r\n0123456789\r\n1 \t\r\n\n\r\n0\r\nX: y\r\n\r\n"
+
+
+def ends(data: bytes, framing: int, cuts: Iterable[int] = ()) -> list[tuple[bytes, int]]:
+    """The head and the end of the body of each message."""
+    scanner, found, where = Http1Scanner(), [], 0
+    edges = [0, *cuts, len(data)]
+    for start, stop in itertools.pairwise(edges):
+        piece, at = data[start:stop], 0
+        while at < len(piece):
+            part, at = scanner.read_part(piece, at)
+            where = start + at
+            if (part is MessagePart.HEAD_END and scanner.begin_body(framing)) or part is MessagePart.BODY_END:
+                found.append((scanner.head, where))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("body", "framing"),
+    [
+        (b"", 0),
+        (b"x", 1),
+        (b"\r\n\r\n", 4),
+        (CHUNKS, CHUNKED),
+        (b"0\r\n\r\n", CHUNKED),
+        (b"00F\r\n" + b"." * 15 + b"\r\n0\r\n\r\n", CHUNKED),
+    ],
+)
+def test_messages_follow_each_other_in_any_split(body: bytes, framing: int) -> None:
+    size = len(HEAD + body)
+    data = (HEAD + body) * 2
+    expected = [(HEAD, size), (HEAD, 2 * size)]
+    assert ends(data, framing) == expected
+    assert ends(data, framing, range(1, len(data))) == expected
+    for cut in range(1, len(data)):
+        assert ends(data, framing, [cut]) == expected
+
+
+def test_a_body_until_the_end_of_the_connection_has_no_end() -> None:
+    scanner = Http1Scanner()
+    assert scanner.read_part(HEAD, 0) == (MessagePart.HEAD_END, len(HEAD))
+    assert not scanner.begin_body(UNTIL_CLOSE)
+    assert scanner.is_until_close
+    assert scanner.read_part(HEAD, 3) == (MessagePart.BODY, len(HEAD))
+
+
+def test_a_scanner_is_between_messages_until_the_first_byte() -> None:
+    scanner = Http1Scanner()
+    seen = [scanner.is_between_messages]
+    for at in range(len(HEAD)):
+        scanner.read_part(HEAD[at : at + 1], 0)
+        seen.append(scanner.is_between_messages)
+    assert seen == [True, *[False] * (len(HEAD) - 1), True]
+    assert not scanner.begin_body(1)
+    assert not scanner.is_between_messages
+    assert scanner.read_part(b"x", 0) == (MessagePart.BODY_END, 1)
+    assert scanner.is_between_messages
+
+
+def test_many_chunks_are_scanned_a_few_at_a_time() -> None:
+    scanner, data = Http1Scanner(), b"1\r\nx\r\n" * 10 + b"0\r\n\r\n"
+    scanner.read_part(HEAD, 0)
+    scanner.begin_body(CHUNKED)
+    assert scanner.read_part(data, 0) == (MessagePart.BODY, 6 * CHUNKS_AT_ONCE)
+    assert scanner.read_part(data, 6 * CHUNKS_AT_ONCE) == (MessagePart.BODY, 12 * CHUNKS_AT_ONCE)
+    assert scanner.read_part(data, 12 * CHUNKS_AT_ONCE) == (MessagePart.BODY_END, len(data))
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"1\nx\r\n0\r\n\r\n", "bare LF"),
+        (b"1\r\nx\n0\r\n\r\n", "bare LF"),
+        (b"1\r\nx\r\n0\r\nX: y\n\r\n", "bare LF"),
+        (b"1\r\nxy\r\n0\r\n\r\n", "no line end after a chunk"),
+        (b"x\r\n", "not a number"),
+        (b"\r\n", "not a number"),
+        (b"-1\r\n", "not a number"),
+        (b"1 x\r\n", "not a number"),
+        (b"1" * 16 + b"\r\n", "not a number"),
+        (b"0;" + b"x" * MAX_LINE_BYTES + b"\r\n", "too long"),
+    ],
+)
+def test_ambiguous_chunks_are_not_understood(body: bytes, reason: str) -> None:
+    for cuts in ((), range(1, len(HEAD + body)) if len(body) < 100 else (len(HEAD) + 10,)):
+        with pytest.raises(Http1ScanError, match=reason):
+            ends(HEAD + body, CHUNKED, cuts)
+
+
+def test_a_line_of_the_chunked_coding_has_at_most_4096_bytes() -> None:
+    line = b"1;" + b"x" * (MAX_LINE_BYTES - 4) + b"\r\n"
+    data = HEAD + line + b"x\r\n0\r\n\r\n"
+    assert ends(data, CHUNKED) == ends(data, CHUNKED, [len(HEAD) + 9]) == [(HEAD, len(data))]
+    with pytest.raises(Http1ScanError, match="too long"):
+        ends(data.replace(b"1;", b"1;x"), CHUNKED)
+
+
+def head_of(size: int) -> bytes:
+    return HEAD[:-2] + b"X: " + b"x" * (size - len(HEAD) - 5) + b"\r\n\r\n"
+
+
+@pytest.mark.parametrize("cuts", [(), (1,), (MAX_HEAD_BYTES - 3,), (MAX_HEAD_BYTES - 1,)])
+def test_a_head_has_at_most_64_kib(cuts: tuple[int, ...]) -> None:
+    longest = head_of(MAX_HEAD_BYTES)
+    assert len(longest) == MAX_HEAD_BYTES
+    assert ends(longest, 0, cuts) == [(longest, MAX_HEAD_BYTES)]
+    with pytest.raises(Http1ScanError, match="too long"):
+        ends(head_of(MAX_HEAD_BYTES + 1), 0, cuts)
+    with pytest.raises(Http1ScanError, match="too long"):
+        ends(b"x" * 2 * MAX_HEAD_BYTES, 0, cuts)
+
+
+@pytest.mark.parametrize("head", [b"GET / HTTP/1.1\n\r\n", b"GET / HTTP/1.1\r\nHost: a\n\r", b"\n"])
+def test_a_bare_line_feed_in_a_head_is_not_understood(head: bytes) -> None:
+    for cuts in ((), range(1, len(head))):
+        with pytest.raises(Http1ScanError, match="bare LF"):
+            ends(head, 0, cuts)
+
+
+def fields(*lines: str) -> bytes:
+    return "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "framing"),
+    [
+        ((), None),
+        (("Content-Length: 0",), 0),
+        (("Content-Length:17",), 17),
+        (("content-length: \t" + "9" * 18 + " ",), int("9" * 18)),
+        (("Transfer-Encoding: Chunked",), CHUNKED),
+        (("X-Content-Length: 5",), None),
+    ],
+)
+def test_the_framing_of_a_message(lines: tuple[str, ...], framing: int | None) -> None:
+    request = b"POST /x HTTP/1.0\r\n" + fields(*lines)
+    assert parse_request_head(request) == (b"POST", b"/x", 0 if framing is None else framing)
+    until = UNTIL_CLOSE if framing is None else framing
+    for status in (200, 205, 404, 999):
+        head = b"HTTP/1.1 %d OK\r\n" % status + fields(*lines)
+        assert parse_response_head(head, False) == (status, until)
+        assert parse_response_head(head, True) == (status, 0)
+    for status in (100, 101, 199, 204, 304):
+        assert parse_response_head(b"HTTP/1.1 %d\r\n" % status + fields(*lines), False) == (status, 0)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("Content-Length: 1", "Content-Length: 1"),
+        ("Transfer-Encoding: chunked", "transfer-encoding: chunked"),
+        ("Content-Length: 1", "Transfer-Encoding: chunked"),
+        ("Transfer-Encoding: gzip, chunked",),
+        ("Content-Length: -1",),
+        ("Content-Length: ",),
+        ("Content-Length: 1x",),
+        ("Content-Length: " + "9" * 19,),
+        ("Content Length: 1",),
+        (" folded",),
+        ("Host : a",),
+        ("X: a\0b",),
+        ("X: a\rb",),
+    ],
+)
+def test_ambiguous_fields_are_not_understood(lines: tuple[str, ...]) -> None:
+    with pytest.raises(Http1ScanError):
+        parse_request_head(b"POST / HTTP/1.1\r\n" + fields(*lines))
+    with pytest.raises(Http1ScanError):
+        parse_response_head(b"HTTP/1.1 200 OK\r\n" + fields(*lines), False)
+
+
+@pytest.mark.parametrize("line", ["GET  / HTTP/1.1", "GET / HTTP/2", "GET /", "G(T / HTTP/1.1", "GET / HTTP/1.1 "])
+def test_other_request_lines_are_not_understood(line: str) -> None:
+    with pytest.raises(Http1ScanError):
+        parse_request_head(fields(line))
+
+
+@pytest.mark.parametrize("line", ["HTTP/1.1 20", "HTTP/1.1 099 x", "HTTP/2 200", "HTTP/1.1 2000", "200 OK"])
+def test_other_status_lines_are_not_understood(line: str) -> None:
+    with pytest.raises(Http1ScanError):
+        parse_response_head(fields(line), False)
+
+
+def test_a_field_is_found_by_its_whole_name_and_must_be_single() -> None:
+    head = HEAD[:-2] + fields("X-Host: b", "Etag:\t w \t")
+    assert header_field(head, b"host") == b"a"
+    assert header_field(head, b"etag") == b"w"
+    assert header_field(head, b"et") is None
+    with pytest.raises(Http1ScanError, match="two host fields"):
+        header_field(HEAD[:-2] + fields("HOST: b"), b"host")
+
+
+def test_chunks_are_joined_without_extensions_and_trailers() -> None:
+    assert decode_chunked(CHUNKS) == b"hello0123456789\n"
+    assert decode_chunked(b"0\r\n\r\n") == b""
