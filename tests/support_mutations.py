@@ -543,17 +543,26 @@ def _prepared(name: str, prepare: Prepare | None) -> bytes:
     return pickle.dumps(talk)
 
 
+def prepared(name: str, prepare: Prepare | None) -> Talk:
+    """Return a new copy of a sample, prepared for a change."""
+    return _unpickled(_prepared(name, prepare))
+
+
 @cache
-def _baseline(name: str, prepare: Prepare | None) -> Counter[Place]:
-    return places(_unpickled(_prepared(name, prepare)))
+def unchanged(name: str, prepare: Prepare | None) -> Counter[Place]:
+    """Return the findings about a prepared sample before the change."""
+    return places(prepared(name, prepare))
 
 
 def judge(name: str, change: Callable[[Talk], Iterable[Want]], prepare: Prepare | None = None) -> Outcome:
     """Apply a mutation to a sample, prepared if necessary, and compare the findings with the expected ones."""
-    before = _baseline(name, prepare)
-    talk = _unpickled(_prepared(name, prepare))
+    talk = prepared(name, prepare)
     wanted = Counter(place for want in change(talk) for place in want.places())
-    new = places(talk) - before
+    return compare(wanted, places(talk) - unchanged(name, prepare))
+
+
+def compare(wanted: Counter[Place], new: Counter[Place]) -> Outcome:
+    """Compare the expected findings with those that a change has caused."""
     outcome = Outcome(found=list((new & wanted).elements()))
     missed, unexpected = wanted - new, new - wanted
     for place in list(missed.elements()):
@@ -569,7 +578,7 @@ def judge(name: str, change: Callable[[Talk], Iterable[Want]], prepare: Prepare 
 
 def wanted(name: str, change: Callable[[Talk], Iterable[Want]], prepare: Prepare | None = None) -> set[str]:
     """Return the rules that a mutation is expected to break."""
-    return {want.rule for want in change(_unpickled(_prepared(name, prepare)))}
+    return {want.rule for want in change(prepared(name, prepare))}
 
 
 # --- the mutations ------------------------------------------------------------------------------------------------

@@ -63,7 +63,14 @@ def seen(call: CopiedCall) -> tuple[list[str], list[str], list[object]]:
     return states(answers), artifacts(answers), errors(answers)
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("odd", [None, 1, {}, [None], [{"name": {}}], [{"name": None}]])
+def test_odd_artifacts_have_no_names(odd: object) -> None:
+    """Agno writes `"artifacts": null`."""
+    named = {"artifact": {"name": "report"}}
+    assert artifacts([{"result": {"artifacts": odd}}, named, named]) == ["report"]
+
+
+@pytest.mark.parametrize("name", [*SAMPLES, "frameworks/agno.a2a.jsonl"])
 def test_every_call_of_every_sample_has_every_form(name: str) -> None:
     """A form is refused with a reason, or is right by its own grammar and harmless; raw is the request's bytes."""
     offered = set()
