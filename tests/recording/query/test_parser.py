@@ -26,6 +26,7 @@ from support_query import nodes
 
 A, B, C = (Match("text", Op.HAS, word) for word in "abc")
 MS, S = 1_000_000, 1_000_000_000
+SENDS = ("SendMessage", "SendStreamingMessage", "SendLiveMessage")
 
 
 def _at(text: str, op: Op, ns: int, span: int) -> Match:
@@ -92,6 +93,10 @@ def _at(text: str, op: Op, ns: int, span: int) -> Match:
         ("$.a.b[0][*].c:x", Match("$.a.b[0][*].c", Op.HAS, "x")),
         ('$["a b"]>5', Match('$["a b"]', Op.MORE, "5")),
         ("resp.$.result:x", Match("$.result", Op.HAS, "x", "resp")),
+        ("method:message/send", Match("op", Op.HAS, WordValue("SendMessage", ("SendMessage",)))),
+        ("op:Send*", Match("op", Op.HAS, WordValue("Send*", SENDS))),
+        ("op=message/se*", Match("op", Op.IS, WordValue("message/se*", ("SendMessage",)))),
+        ("outcome:cut", Match("outcome", Op.HAS, WordValue("cut", ("cut",)))),
         ("rule:gen-001", Match("rule", Op.HAS, "A2A-GEN-001")),
         ("rule:UNDEC", Match("rule", Op.HAS, "UNDEC")),
         ("sev:>=warning", Match("sev", Op.AT_LEAST, WordValue("warning", (2,)))),

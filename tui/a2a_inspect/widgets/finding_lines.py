@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.recording.query.columns import GAP
 
 _INDENT = "  "
 _GAP_PREFIX = f"{_INDENT}≠ "
@@ -44,7 +45,8 @@ def _lines_of_finding(
     frame = make_visible(finding.evidence.get("frame", ""))
     place = f"frame {finding.seq}{f' ({frame})' if frame else ''}: " if finding.seq >= 0 else ""
     yield f"{finding.severity.name.lower()} {finding.rule} {place}{make_visible(finding.summary)}"
-    if gap := gaps.get((finding.task_id, finding.at)):
+    # Other rules may judge the same event, and so at the same time.
+    if finding.rule == GAP and (gap := gaps.get((finding.task_id, finding.at))):
         yield _GAP_PREFIX + gap
     if words := evidence_words(finding):
         yield _INDENT + make_visible("; ".join(words))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from a2a_proxy.recording.query import kinds
 from a2a_proxy.recording.query.errors import QueryError, suggest_word
-from a2a_proxy.recording.query.fields import COST_PARSE, FIELDS, QueryField
+from a2a_proxy.recording.query.fields import ALIASES, COST_PARSE, FIELDS, QueryField
 from a2a_proxy.recording.query.lexer import Token, split_tokens
 from a2a_proxy.recording.query.payload_tests import DECIMAL
 from a2a_proxy.recording.query.tree import (
@@ -129,18 +129,18 @@ class _Parser:
                 f'"{name}" does not support `{token.op}`', self._text, token.at + len(name), hint=f"use one of: {ways}"
             )
         value = self._make_value(token, field, op, token.text, token.value_at)
-        if name == "slow":
-            name, op = "dur", op if op in COMPARISONS else Op.AT_LEAST
-        match = Match(name, op, value, token.side)
+        if name == "slow" and op not in COMPARISONS:
+            op = Op.AT_LEAST
+        match = Match(ALIASES.get(name, name), op, value, token.side)
         return Not(match) if token.op == "!=" else match
 
     def _find_field(self, token: Token) -> QueryField:
-        name = "dur" if token.field == "slow" else token.field
+        name = ALIASES.get(token.field, token.field)
         if name.startswith("$"):
             return PATH
         found = FIELDS.get(name)
         if found is None:
-            near = suggest_word(name.lower(), (*FIELDS, "slow"))
+            near = suggest_word(name.lower(), (*FIELDS, *ALIASES))
             hint = f'fields: {" ".join(FIELDS)}; to search for the text, quote it: "{self._text[token.at : token.end]}"'
             raise QueryError(f'unknown field "{name}"{near}', self._text, token.at, hint=hint)
         return found
