@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.protocol.text import make_visible
-from a2a_proxy.recording.query.columns import GAP
 
 _INDENT = "  "
 _GAP_PREFIX = f"{_INDENT}≠ "
@@ -40,6 +39,7 @@ def _lines_of_finding(
     finding: Finding, explained_rules: set[str], gaps: Mapping[tuple[str, int], str]
 ) -> Iterator[str]:
     from a2a_inspect.commands.session import evidence_words, finding_section
+    from a2a_proxy.recording.query.columns import GAP
     from a2a_proxy.rules.define.catalogue import all_rules
 
     frame = make_visible(finding.evidence.get("frame", ""))
