@@ -114,7 +114,7 @@ def _find_conversation(recording: Recording, words: tuple[str, ...]) -> int:
     if len(words) > 1:
         raise UserError("only one conversation can be drawn at a time", f"name one exchange or task of: {listing}")
     if not words:
-        newest = max((_last_exchange(row) for row in recording.tasks()), default=0) or _first_exchange(recording)
+        newest = max((_last_exchange(row) for row in recording.read_tasks()), default=0) or _first_exchange(recording)
         if not newest:
             raise UserError("the recording has no conversation", f"list the exchanges: {listing}")
         return newest
@@ -135,8 +135,8 @@ def _is_one_conversation(recording: Recording, exchanges: list[int]) -> bool:
 
 def _exchanges_of_word(recording: Recording, word: str) -> Iterator[int]:
     yield from (make_key(at.session, at.exchange) for at in resolve_places(recording, word) if at.exchange)
-    exact = [row for row in recording.task(word) if row.task.exchanges]
-    rows = exact or [row for row in recording.tasks() if is_task_prefix(word, row.task.task_id)]
+    exact = [row for row in recording.read_task(word) if row.task.exchanges]
+    rows = exact or [row for row in recording.read_tasks() if is_task_prefix(word, row.task.task_id)]
     yield from (make_key(row.session, row.task.exchanges[0]) for row in rows if row.task.exchanges)
 
 
@@ -146,4 +146,4 @@ def _last_exchange(row: TaskRow) -> int:
 
 
 def _first_exchange(recording: Recording) -> int:
-    return next((row.key for row in recording.exchanges()), 0)
+    return next((row.key for row in recording.read_exchanges()), 0)
