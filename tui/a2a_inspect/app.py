@@ -28,7 +28,7 @@ from a2a_inspect.screens.themes import NIGHT, ThemedApp, ThemeMemory, theme_for_
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.end_signals import INTERRUPTED, end_signals
 from a2a_proxy.cli.errors import UserError, state_directory_errors
-from a2a_proxy.cli.streams import discard
+from a2a_proxy.cli.streams import discard_output
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
 
@@ -160,7 +160,7 @@ class InspectApp(ThemedApp):
         """End as after Ctrl-C. After SIGHUP the terminal is gone, so its streams are discarded first."""
         if number == signal.SIGHUP:
             for stream in filter(None, (sys.__stdin__, sys.__stdout__, sys.__stderr__)):
-                discard(stream)
+                discard_output(stream)
         self.exit(INTERRUPTED)
 
     def on_unmount(self) -> None:

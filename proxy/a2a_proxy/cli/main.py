@@ -15,7 +15,7 @@ from a2a_proxy.cli.errors import EXIT_USAGE, UserError, print_error
 from a2a_proxy.cli.follower_options import add_follower_options
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.redaction_options import add_redaction_options
-from a2a_proxy.cli.streams import discard, prepare_streams, terminal_gone
+from a2a_proxy.cli.streams import discard_output, prepare_streams, terminal_gone
 
 _HELP = """Relay A2A traffic unchanged, and show and record every frame.
 
@@ -406,10 +406,10 @@ def run_cli(program: str, command: click.Command) -> int:
         code = _invoke_command(program, command)
         sys.stdout.flush()  # an error at the end of the interpreter could not be reported
     except BrokenPipeError:
-        discard(sys.stdout)
+        discard_output(sys.stdout)
     except OSError as wrong:
         gone = terminal_gone(wrong)
-        discard(sys.stdout)
+        discard_output(sys.stdout)
         if not gone:
             where = f"cannot use {wrong.filename}" if wrong.filename else "cannot write the output"
             print_error(
@@ -419,7 +419,7 @@ def run_cli(program: str, command: click.Command) -> int:
     try:
         sys.stderr.flush()
     except OSError:
-        discard(sys.stderr)
+        discard_output(sys.stderr)
     return code
 
 

@@ -190,18 +190,18 @@ def test_show_reads_frames_page_by_page(small: Path, monkeypatch: pytest.MonkeyP
     from a2a_inspect.commands.session import RuleMeanings
 
     read: list[int] = []
-    frames = Recording.frames
+    frames = Recording.read_frames
 
     def counted(self: Recording, *arguments: object, **more: object) -> object:
         for row in frames(self, *arguments, **more):  # type: ignore[arg-type]
             read.append(row.id)
             yield row
 
-    monkeypatch.setattr(Recording, "frames", counted)
+    monkeypatch.setattr(Recording, "read_frames", counted)
     with Recording(small) as stored:
-        (session,) = stored.sessions()
+        (session,) = stored.read_sessions()
         lines = show._session_tree_lines(
-            stored, session, list(stored.exchanges()), show.ShowSelection(), RuleMeanings(), {}
+            stored, session, list(stored.read_exchanges()), show.ShowSelection(), RuleMeanings(), {}
         )
         while "-->" not in next(lines):
             pass

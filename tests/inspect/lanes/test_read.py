@@ -40,7 +40,7 @@ def test_every_frame_of_a_conversation_has_a_row(cassette: Path) -> None:
     """Of each exchange of every sample: all its frames, in order of time, and all findings about it."""
     with open_recording_or_cassette(cassette) as recording:
         seen: set[int] = set()
-        for row in recording.exchanges():
+        for row in recording.read_exchanges():
             if row.exchange.id in seen:
                 continue
             conversation = LaneConversation(recording, row.key)
@@ -48,16 +48,18 @@ def test_every_frame_of_a_conversation_has_a_row(cassette: Path) -> None:
             rows = conversation.rows(0, len(conversation.order))
             frames = [each for each in rows if each.what is LaneRowKind.FRAME]
             there = [
-                each for number in conversation.exchanges for each in recording.frames(make_key(row.session, number))
+                each
+                for number in conversation.exchanges
+                for each in recording.read_frames(make_key(row.session, number))
             ]
             assert [each.at for each in frames] == sorted(each.frame.at for each in there)
             assert {each.frame for each in frames} == {each.id for each in there}
             found = sum(
-                1 for n in conversation.exchanges for _ in recording.findings(exchange=make_key(row.session, n))
+                1 for n in conversation.exchanges for _ in recording.read_findings(exchange=make_key(row.session, n))
             )
             assert sum(each.what is LaneRowKind.FINDING for each in rows) == found
             assert all(0 <= each.source < len(conversation.lanes) > each.target >= 0 for each in rows)
-        assert len(seen) == recording.counts().exchanges
+        assert len(seen) == recording.count_rows().exchanges
 
 
 def test_a_lost_event_is_drawn(tmp_path: Path) -> None:
@@ -177,8 +179,8 @@ def test_a_long_task_is_read_by_the_page(tmp_path: Path) -> None:
     with Recording(tmp_path / "r.db") as recording:
         conversation = LaneConversation(recording, make_key(1, 1))
         asked: list[int] = []
-        whole = recording.payload
-        recording.payload = lambda row: (asked.append(row.id), whole(row))[1]  # type: ignore[method-assign]
+        whole = recording.read_payload
+        recording.read_payload = lambda row: (asked.append(row.id), whole(row))[1]  # type: ignore[method-assign]
         rows = conversation.rows(2 * PAGE, PAGE)
         assert [row.seq for row in rows] == list(range(2 * PAGE, 3 * PAGE))
         assert len(asked) == PAGE

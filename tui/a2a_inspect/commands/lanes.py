@@ -133,12 +133,12 @@ def _is_one_conversation(recording: Recording, exchanges: list[int]) -> bool:
 
 def _exchanges_of_word(recording: Recording, word: str) -> Iterator[int]:
     yield from (make_key(at.session, at.exchange) for at in resolve_places(recording, word) if at.exchange)
-    exact = [row for row in recording.task(word) if row.task.exchanges]
-    rows = exact or [row for row in recording.tasks() if is_task_prefix(word, row.task.task_id)]
+    exact = [row for row in recording.read_task(word) if row.task.exchanges]
+    rows = exact or [row for row in recording.read_tasks() if is_task_prefix(word, row.task.task_id)]
     yield from (make_key(row.session, row.task.exchanges[0]) for row in rows if row.task.exchanges)
 
 
 def _conversation_exchanges(recording: Recording) -> Iterator[int]:
     """Yield one exchange of each task, or every exchange if the recording has no tasks."""
-    tasks = [make_key(row.session, row.task.exchanges[0]) for row in recording.tasks() if row.task.exchanges]
-    yield from tasks or (row.key for row in recording.exchanges())
+    tasks = [make_key(row.session, row.task.exchanges[0]) for row in recording.read_tasks() if row.task.exchanges]
+    yield from tasks or (row.key for row in recording.read_exchanges())

@@ -78,7 +78,7 @@ def resolve_places(recording: Recording, text: str) -> list[NotePlace]:
     point = parse_reference(text)
     if point is None:
         return []
-    numbers = [row.id for row in recording.sessions() if point.session in (None, row.id)]
+    numbers = [row.id for row in recording.read_sessions() if point.session in (None, row.id)]
     fitting = [NotePlace(each, point.exchange, point.seq) for each in numbers]
     return [place for place in fitting if _place_exists(recording, place)]
 
@@ -94,8 +94,8 @@ def _place_exists(recording: Recording, place: NotePlace) -> bool:
         return True
     number = make_key(place.session, place.exchange)
     if place.seq < 0:
-        return recording.exchange(number) is not None
-    frame = next(recording.frames(number, after=place.seq - 1, limit=1, payloads=False), None)
+        return recording.read_exchange(number) is not None
+    frame = next(recording.read_frames(number, after=place.seq - 1, limit=1, payloads=False), None)
     return frame is not None and frame.frame.seq == place.seq
 
 
