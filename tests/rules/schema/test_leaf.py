@@ -11,18 +11,18 @@ from a2a_proxy.rules.schema import leaf
 from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault
 from a2a_proxy.rules.schema.json_0_3 import json_0_1, json_0_3
 from a2a_proxy.rules.schema.leaf import LARGE
-from a2a_proxy.rules.schema.protobuf_shapes import grammar, json_1_0
+from a2a_proxy.rules.schema.protobuf_shapes import json_1_0, make_grammar
 from a2a_proxy.rules.schema.shape import Grammar, JsonKind, ShapeMember
 
-NEW, OLD, OLDEST, OLD_PROTO = json_1_0(), json_0_3(), json_0_1(), grammar("0.3", False)
-BINARY = grammar("1.0", True)
+NEW, OLD, OLDEST, OLD_PROTO = json_1_0(), json_0_3(), json_0_1(), make_grammar("0.3", False)
+BINARY = make_grammar("1.0", True)
 INFO, WARNING = Severity.INFO, Severity.WARNING
 K = FaultKind
 
 
 def fault(shapes: Grammar, shape: str, name: str, value: Any, kind: JsonKind | None = None) -> SchemaFault | None:
     member = shapes.shapes[shape].members[name] if kind is None else ShapeMember(kind)
-    found = leaf.check(shapes, shapes.shapes[shape], name, member, value, "a.b")
+    found = leaf.check_value(shapes, shapes.shapes[shape], name, member, value, "a.b")
     assert found is None or (found.path, "`a.b`" in found.told) == ("a.b", True)
     return found
 

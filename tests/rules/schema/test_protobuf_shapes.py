@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from a2a_proxy.rules.schema.protobuf_shapes import grammar, json_1_0
+from a2a_proxy.rules.schema.protobuf_shapes import json_1_0, make_grammar
 from a2a_proxy.rules.schema.shape import Family, JsonKind, ShapeMember
 
 
 def test_json_of_1_0_has_the_shapes_and_members_of_all_drafts() -> None:
     base, drafts, merged = (
-        grammar("1.0", False),
-        [grammar(each, False) for each in ("live-1975", "live-2153")],
+        make_grammar("1.0", False),
+        [make_grammar(each, False) for each in ("live-1975", "live-2153")],
         json_1_0(),
     )
     assert (merged.family, merged.binary) == (Family.NEW, False)
@@ -32,7 +32,7 @@ def test_json_of_1_0_has_the_shapes_and_members_of_all_drafts() -> None:
 
 
 def test_a_message_has_members_required_ones_lists_that_are_filled_and_groups() -> None:
-    shapes = grammar("1.0", False).shapes
+    shapes = make_grammar("1.0", False).shapes
     message = shapes["Message"]
     assert message.required == {"messageId", "role", "parts"}
     assert message.filled == {"parts"}
@@ -52,14 +52,14 @@ def test_a_message_has_members_required_ones_lists_that_are_filled_and_groups() 
     assert shapes["AgentCard"].members["securitySchemes"] == ShapeMember(JsonKind.MAP, "SecurityScheme")
     assert shapes["ListTasksResponse"].members["pageSize"] == ShapeMember(JsonKind.INT32)
     assert shapes["TaskArtifactUpdateEvent"].members["append"] == ShapeMember(JsonKind.BOOL)
-    assert "TASK_STATE_WORKING" in grammar("1.0", False).enums["TaskState"]
+    assert "TASK_STATE_WORKING" in make_grammar("1.0", False).enums["TaskState"]
 
 
 def test_what_is_required_depends_on_the_version() -> None:
-    assert grammar("0.3", True).shapes["SendMessageRequest"].required == {"message"}
-    assert grammar("0.3", True).shapes["Task"].required == frozenset()
-    assert all(not shape.required for shape in grammar("rc", False).shapes.values())
-    assert [grammar(line, False).family for line in ("1.0", "0.3", "rc", "live-1975")] == [
+    assert make_grammar("0.3", True).shapes["SendMessageRequest"].required == {"message"}
+    assert make_grammar("0.3", True).shapes["Task"].required == frozenset()
+    assert all(not shape.required for shape in make_grammar("rc", False).shapes.values())
+    assert [make_grammar(line, False).family for line in ("1.0", "0.3", "rc", "live-1975")] == [
         *(Family.NEW, Family.OLD_PROTO, Family.CANDIDATE, Family.NEW)
     ]
-    assert grammar("1.0", True).binary
+    assert make_grammar("1.0", True).binary
