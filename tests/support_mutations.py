@@ -231,18 +231,18 @@ class Want(msgspec.Struct, frozen=True):
 def _loaded(name: str) -> bytes:
     """Return the conversation pickled: unpickling is seven times as fast as `deepcopy`."""
     with open_recording_or_cassette(SAMPLES / f"{name}.a2a.jsonl") as recording:
-        (session,) = recording.sessions()
+        (session,) = recording.read_sessions()
         zero = session.facts.started
-        upstreams = {row.connection.id: row.connection.upstream for row in recording.connections(session.id)}
+        upstreams = {row.connection.id: row.connection.upstream for row in recording.read_connections(session.id)}
         found = []
-        for row in recording.exchanges(session.id):
+        for row in recording.read_exchanges(session.id):
             made = Ex(row.exchange, upstreams[row.exchange.connection], zero)
-            for each in recording.frames(row.key):
+            for each in recording.read_frames(row.key):
                 _take(made, each.frame, zero)
             found.append(made)
         loose = [
             beside
-            for row in recording.connections(session.id)
+            for row in recording.read_connections(session.id)
             if row.connection.kind == "stdio"
             for each in recording.connection_frames(row.key)
             if (beside := _loose(each.frame, zero)) is not None

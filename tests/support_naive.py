@@ -53,11 +53,11 @@ class World:
     """A whole recording in memory."""
 
     def __init__(self, recording: Recording) -> None:
-        self.sessions: dict[int, SessionRow] = {each.id: each for each in recording.sessions()}
-        self.findings = {each: [row.finding for row in recording.findings(each)] for each in self.sessions}
-        self.notes = {each: [row.note for row in recording.notes(each)] for each in self.sessions}
-        self.connections: dict[int, Connection] = {row.key: row.connection for row in recording.connections()}
-        self.exchanges = {row.key: OneExchange(row, self) for row in recording.exchanges()}
+        self.sessions: dict[int, SessionRow] = {each.id: each for each in recording.read_sessions()}
+        self.findings = {each: [row.finding for row in recording.read_findings(each)] for each in self.sessions}
+        self.notes = {each: [row.note for row in recording.read_notes(each)] for each in self.sessions}
+        self.connections: dict[int, Connection] = {row.key: row.connection for row in recording.read_connections()}
+        self.exchanges = {row.key: OneExchange(row, self) for row in recording.read_exchanges()}
         self.frames = [OneFrame(row, self) for row in recording.frames_after(0)]
         for each in self.frames:
             if each.exchange is not None:

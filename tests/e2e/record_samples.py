@@ -152,7 +152,7 @@ def _is_whole(path: Path) -> bool:
     if not path.exists():
         return False
     with Recording(path) as recording:
-        return [bool(session.how) for session in recording.sessions()] == [True]
+        return [bool(session.how) for session in recording.read_sessions()] == [True]
 
 
 async def make(name: str) -> None:

@@ -25,9 +25,9 @@ async def test_all_totals_agree(tmp_path: Path) -> None:
     script = rpc("GetTask", {"id": "t1"}, task(), envelope={"jsonrpc": None})
     for number in range(2, TIMES + 1):
         script += rpc("GetTask", {"id": "t1"}, task(), id=number, envelope={"jsonrpc": None})
-    record(path := tmp_path / "r.db", script.chunks())
+    record(path := tmp_path / "r.db", script.make_chunks())
     with Recording(path) as recording:
-        rows = [row.finding for row in recording.findings()]
+        rows = [row.finding for row in recording.read_findings()]
     assert len([each for each in rows if each.rule == RULE and not is_total(each)]) == 100
 
     done = summarize_session(path, 1, lost=0, clean=True)
@@ -52,10 +52,10 @@ async def test_all_totals_agree(tmp_path: Path) -> None:
     assert sum(reported(path).index["grave"].values()) == done.findings
 
     with Recording(path) as recording:
-        metrics = MetricsSession(recording, recording.sessions()[0])
+        metrics = MetricsSession(recording, recording.read_sessions()[0])
         while metrics.read_new_rows():
             pass
     counter = f'a2a_proxy_findings_total{{rule="{RULE}",severity="error"}} {TIMES}.0'
-    assert counter in metrics.numbers.exposition().decode()
+    assert counter in metrics.numbers.format_exposition().decode()
 
     assert "findings of connections" not in run_here(tmp_path, "ls", path).out

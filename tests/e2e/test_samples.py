@@ -76,7 +76,7 @@ every = pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name.re
 def exchanges(sample: Path) -> list[Exchange]:
     """Return all calls of a sample."""
     with open_recording_or_cassette(sample) as recording:
-        return [row.exchange for row in recording.exchanges()]
+        return [row.exchange for row in recording.read_exchanges()]
 
 
 @every
@@ -106,9 +106,9 @@ def test_samples_are_small_and_name_no_machine(sample: Path) -> None:
 def test_samples_are_complete_recordings(sample: Path) -> None:
     """They are completely captured, every call is closed and every byte decoded, in the dialect of their names."""
     with open_recording_or_cassette(sample) as recording:
-        (session,) = recording.sessions()
+        (session,) = recording.read_sessions()
         undecodable = [row for row in recording.frames_after(0) if row.frame.kind is FrameKind.UNDECODABLE]
-        findings = [row.finding for row in recording.findings()]
+        findings = [row.finding for row in recording.read_findings()]
     (dialects,) = [found for name, found in DIALECTS.items() if sample.name.startswith(name)]
     calls = exchanges(sample)
 

@@ -56,7 +56,7 @@ class AgentSession:
                 recording=str(self.recording),
                 command=("pytest", self._test),
                 cassettes=tuple(map(str, self._cassettes)) if plan.replay else (),
-                replay=self._settings.replay() if plan.replay else {},
+                replay=self._settings.get_replay_settings() if plan.replay else {},
                 upstream=upstream if plan.live else "",
                 upstream_grpc=self._settings.upstream_grpc if plan.live else "",
                 redact=self._settings.redact,
@@ -67,7 +67,7 @@ class AgentSession:
         self._agent = answer.agent
         host, _, port = answer.address.rpartition(":")
         self._allowed_place = host, int(port)
-        GUARD.allow(*self._allowed_place)
+        GUARD.allow_address(*self._allowed_place)
         return Agent(answer.address)
 
     def store_traffic(self) -> None:
@@ -95,7 +95,7 @@ class AgentSession:
 
         Raises CommandRefused, RecordingError.
         """
-        GUARD.forget(*self._allowed_place)
+        GUARD.forget_address(*self._allowed_place)
         self._update_status(self._process.send_order(QueryReplay(self._agent)))
         wrong = self._replay_problems() if passed else []
         keep = failed or bool(wrong) or (passed and self._reads_recording)

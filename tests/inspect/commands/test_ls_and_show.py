@@ -158,7 +158,8 @@ def test_show_of_a_missing_place_is_an_error(small: Path) -> None:
     done = run(small.parent / "state", "a2a-inspect", "show", small, "99")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        f"a2a-inspect: error: this recording has no 99\na2a-inspect: hint: list the exchanges: a2a-inspect ls {small}\n"
+        f"a2a-inspect: error: there is no exchange 99; this recording has exchanges 1 to 3\n"
+        f"a2a-inspect: hint: list them: a2a-inspect ls {small}\n"
     )
 
 
@@ -203,18 +204,18 @@ def test_show_reads_frames_page_by_page(small: Path, monkeypatch: pytest.MonkeyP
     from a2a_inspect.commands.session import RuleMeanings
 
     read: list[int] = []
-    frames = Recording.frames
+    frames = Recording.read_frames
 
     def counted(self: Recording, *arguments: object, **more: object) -> object:
         for row in frames(self, *arguments, **more):  # type: ignore[arg-type]
             read.append(row.id)
             yield row
 
-    monkeypatch.setattr(Recording, "frames", counted)
+    monkeypatch.setattr(Recording, "read_frames", counted)
     with Recording(small) as stored:
-        (session,) = stored.sessions()
+        (session,) = stored.read_sessions()
         lines = show._session_tree_lines(
-            stored, session, list(stored.exchanges()), show.ShowSelection(), RuleMeanings(), {}
+            stored, session, list(stored.read_exchanges()), show.ShowSelection(), RuleMeanings(), {}
         )
         while "-->" not in next(lines):
             pass

@@ -48,7 +48,7 @@ def test_exchange_facts_show_the_generations_of_the_task(number: int) -> None:
 def test_findings_of_a_gap_show_its_healing() -> None:
     """Beneath the finding, from the moment at which it was healed on."""
     with open_recording_or_cassette(SAMPLE) as recording:
-        row = recording.exchange(make_key(1, 1))
+        row = recording.read_exchange(make_key(1, 1))
         assert row is not None
         found, total = find_findings(recording, row, 4)
         ((_, noticed),) = read_gaps(recording, row)
@@ -64,7 +64,7 @@ def test_findings_of_a_gap_show_its_healing() -> None:
 def test_only_the_finding_about_a_gap_shows_its_healing() -> None:
     """Not another finding about the same event."""
     with open_recording_or_cassette(SAMPLE) as recording:
-        row = recording.exchange(make_key(1, 1))
+        row = recording.read_exchange(make_key(1, 1))
         assert row is not None
         (gap,) = (each for each in find_findings(recording, row, 4)[0] if each.rule == "A2A-GEN-001")
         other = msgspec.structs.replace(gap, rule="A2A-ID-015", evidence={})

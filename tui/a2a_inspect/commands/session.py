@@ -38,7 +38,7 @@ def member_lines(several: MultiReader) -> Iterator[str]:
     """Yield a line for each session, by time; with several files, each line begins with the file's name in the list."""
     many = len(several.members) > 1
     width = max(len(member.name) for member in several.members)
-    for member, session in several.sessions():
+    for member, session in several.read_sessions():
         line = "  ".join(filter(None, (session_line(session), note_counts(member.recording, session.id))))
         yield f"{make_visible(member.name):{width}}  {line}" if many else line
 
@@ -72,12 +72,12 @@ def lag_words(session: SessionRow) -> str:
 
 def connection_findings(recording: Recording, session: SessionRow) -> Iterator[FindingRow]:
     """Yield findings about connections rather than exchanges."""
-    return recording.findings(exchange=make_key(session.id, 0))
+    return recording.read_findings(exchange=make_key(session.id, 0))
 
 
 def unread_connections(recording: Recording, session: SessionRow) -> Iterator[Connection]:
     """Yield connections that could not be read."""
-    rows = recording.connections(session.id)
+    rows = recording.read_connections(session.id)
     return (row.connection for row in rows if row.connection.kind in _UNREAD)
 
 

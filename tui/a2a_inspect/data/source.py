@@ -144,7 +144,7 @@ class RecordingSource:
 
     async def frame(self, number: int) -> FrameRow | None:
         """Return one frame by its id, with its payload."""
-        return await self._run_question(lambda reader: reader.recording.frame(number), None)
+        return await self._run_question(lambda reader: reader.recording.read_frame(number), None)
 
     async def ask(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
         """Run a query in the reader thread and return its result; `nothing` while there is no recording yet."""
@@ -262,7 +262,7 @@ class _RecordingReader:
                 return None
             self._snapshot = msgspec.structs.replace(before, lag=lag)
             return self._snapshot
-        sessions = tuple(self.recording.sessions())
+        sessions = tuple(self.recording.read_sessions())
         session_ids = {session.id for session in sessions}
         if not session_ids.issuperset(self._positions_by_session):
             self._positions_by_session.clear()
@@ -295,7 +295,7 @@ class _RecordingReader:
         return self._unlisted_by_session.get(session.id, 0)
 
     def _read_notes(self) -> dict[NotePlace, Note]:
-        rows = self.recording.notes()
+        rows = self.recording.read_notes()
         return {NotePlace(row.session, row.note.exchange, row.note.seq): row.note for row in rows}
 
     def exchanges(self, page: int) -> list[ExchangeLine]:
@@ -310,7 +310,9 @@ class _RecordingReader:
                 continue
             within, missing = skip % PAGE, PAGE - len(rows)
             after = positions.key_before(skip // PAGE)
-            rows += list(self.recording.exchanges(session, after=after, limit=within + missing, headers=False))[within:]
+            rows += list(self.recording.read_exchanges(session, after=after, limit=within + missing, headers=False))[
+                within:
+            ]
             skip = 0
         return exchange_lines(self.recording, rows)
 
@@ -324,12 +326,12 @@ class _RecordingReader:
 
     def stream(self, exchange: int) -> ExchangeStream | None:
         """Return as `RecordingSource.stream`."""
-        row = self.recording.exchange(exchange)
+        row = self.recording.read_exchange(exchange)
         if row is None:
             return None
         if exchange != self._selected_exchange:
             self._selected_exchange, self._selected_frames = exchange, self._frame_positions(exchange)
-        connection = self.recording.connection(make_key(row.session, row.exchange.connection))
+        connection = self.recording.read_connection(make_key(row.session, row.exchange.connection))
         return ExchangeStream(
             row,
             self._selected_frames.grow(),
@@ -340,7 +342,7 @@ class _RecordingReader:
     def _generation_words(self, row: ExchangeRow) -> str:
         from a2a_inspect.data.generation_gaps import operation_of
 
-        rows = self.recording.task(row.exchange.task_id) if row.exchange.task_id else []
+        rows = self.recording.read_task(row.exchange.task_id) if row.exchange.task_id else []
         reasons = (
             generations.generations_line(each.task, lambda number: operation_of(self.recording, row.session, number))
             for each in rows
@@ -354,10 +356,10 @@ class _RecordingReader:
 
         if exchange != self._selected_exchange:
             return []
-        row = self.recording.exchange(exchange)
+        row = self.recording.read_exchange(exchange)
         of = row.exchange if row is not None else None
         after = self._selected_frames.key_before(page)
-        rows = list(self.recording.frames(exchange, after=after, limit=PAGE, payloads=False))
+        rows = list(self.recording.read_frames(exchange, after=after, limit=PAGE, payloads=False))
         found = count_by_frame(self.recording, rows)
         return [FrameLine(row, summarize_frame(self.recording, row, of), found.get(row.frame.seq)) for row in rows]
 

@@ -95,7 +95,7 @@ def distinct_parts(several: MultiReader) -> list[SessionSelection]:
 
 def whole_recording(recording: Recording) -> list[SessionSelection]:
     """Return one file with all its sessions."""
-    return [(recording, {row.id for row in recording.sessions()})]
+    return [(recording, {row.id for row in recording.read_sessions()})]
 
 
 def compute_totals(parts: Sequence[SessionSelection], where: str = "") -> RecordingTotals:
@@ -145,11 +145,11 @@ def count_task_states(several: MultiReader, where: str = "") -> TaskStateCounts:
 def _count_matching_tasks(several: MultiReader, where: str) -> Counter[int]:
     kept: set[tuple[int, int]] = set()
     for member in several.members:
-        rows = matching_tasks(member.recording, member.recording.tasks(), where)
+        rows = matching_tasks(member.recording, member.recording.read_tasks(), where)
         kept.update((member.number, row.id) for row in rows)
     return Counter(
         _latest_task(each.row for each in sightings).task.state
-        for sightings in several.tasks()
+        for sightings in several.read_tasks()
         if any((each.member.number, each.row.id) in kept for each in sightings)
     )
 

@@ -115,6 +115,6 @@ class SessionMetrics:
         self._total_findings = max(lost, self._total_findings)
         self._lag.set(lag)
 
-    def exposition(self) -> bytes:
+    def format_exposition(self) -> bytes:
         """Return the page in Prometheus' text format."""
         return generate_latest(self._registry)

@@ -39,7 +39,7 @@ class Completion(msgspec.Struct, frozen=True):
     items: tuple[Suggestion, ...]
 
 
-def complete(text: str, cursor: int, db: sqlite3.Connection | None = None) -> Completion:
+def suggest_completions(text: str, cursor: int, db: sqlite3.Connection | None = None) -> Completion:
     """Return suggestions for the text before the cursor.
 
     With a recording's connection (`Recording.db`) they include its values.
