@@ -21,7 +21,7 @@ from a2a_inspect.commands.show_as import show_as
 from a2a_inspect.formats.copying.call import CopiedCall, NotOffered, load_call
 from a2a_inspect.formats.copying.forms import FORMS
 from a2a_inspect.formats.copying.literal import python_literal
-from a2a_inspect.formats.copying.pytest_case import list_artifacts, list_errors, list_states
+from a2a_inspect.formats.copying.pytest_case import artifacts, errors, states
 from a2a_inspect.formats.copying.shell import curl_command
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.exchange import Connection
@@ -62,14 +62,14 @@ def at(call: CopiedCall, where: Agent) -> CopiedCall:
 def seen(call: CopiedCall) -> tuple[list[str], list[str], list[object]]:
     """What a call's answers say."""
     answers = [decode_payload(frame.payload, frame.schema) for frame in call.responses]
-    return list_states(answers), list_artifacts(answers), list_errors(answers)
+    return states(answers), artifacts(answers), errors(answers)
 
 
 @pytest.mark.parametrize("odd", [None, 1, {}, [None], [{"name": {}}], [{"name": None}]])
 def test_odd_artifacts_have_no_names(odd: object) -> None:
     """Agno writes `"artifacts": null`."""
     named = {"artifact": {"name": "report"}}
-    assert list_artifacts([{"result": {"artifacts": odd}}, named, named]) == ["report"]
+    assert artifacts([{"result": {"artifacts": odd}}, named, named]) == ["report"]
 
 
 @pytest.mark.parametrize("name", [*SAMPLES, "frameworks/agno.a2a.jsonl"])
@@ -145,7 +145,7 @@ def test_curl_gets_the_same_response(name: str, operation: str, peer: Agent) -> 
     said = ran.stdout.decode().replace("\r\n", "\n")
     events = ["\n".join(line[5:] for line in each.split("\n") if line[:5] == "data:") for each in said.split("\n\n")]
     answers = [json.loads(each) for each in (events if "data:" in said else [said]) if each]
-    assert (list_states(answers), list_artifacts(answers), list_errors(answers)) == seen(call)
+    assert (states(answers), artifacts(answers), errors(answers)) == seen(call)
     assert seen(call)[0]
 
 
@@ -172,7 +172,7 @@ def test_grpcurl_commands_are_complete(name: str, operation: str, peer: Agent) -
         kind = channel.unary_stream if asked.server_streaming else channel.unary_unary
         got = kind(f"/{words[-1]}", type(message).SerializeToString, answer.FromString)(message, metadata=metadata)
         answers = [MessageToDict(each) for each in (got if asked.server_streaming else [got])]
-    assert (list_states(answers), list_artifacts(answers), list_errors(answers)) == seen(call)
+    assert (states(answers), artifacts(answers), errors(answers)) == seen(call)
 
 
 @pytest.mark.parametrize(

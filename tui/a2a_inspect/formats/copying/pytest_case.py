@@ -26,34 +26,34 @@ _SDK_PACKAGES = {"1.0": "a2a.types", "0.3": "a2a.grpc"}
 """Protocol line -> package of the SDK with its messages."""
 
 
-def find_members(value: Any, name: str) -> Iterator[Any]:
+def members(value: Any, name: str) -> Iterator[Any]:
     """Yield every value with this name in some JSON, outermost first."""
     if isinstance(value, dict):
         if name in value:
             yield value[name]
         for each in value.values():
-            yield from find_members(each, name)
+            yield from members(each, name)
     if isinstance(value, list):
         for each in value:
-            yield from find_members(each, name)
+            yield from members(each, name)
 
 
-def list_states(answers: list[Any]) -> list[str]:
+def states(answers: list[Any]) -> list[str]:
     """Return the states of the answers, without consecutive repetitions."""
-    reported = [each["state"] for each in find_members(answers, "status") if isinstance(each, dict) and "state" in each]
+    reported = [each["state"] for each in members(answers, "status") if isinstance(each, dict) and "state" in each]
     return [state for at, state in enumerate(reported) if at == 0 or reported[at - 1] != state]
 
 
-def list_artifacts(answers: list[Any]) -> list[str]:
+def artifacts(answers: list[Any]) -> list[str]:
     """Return the names of artifacts, in order of first appearance."""
-    listed = [one for many in find_members(answers, "artifacts") if isinstance(many, list) for one in many]
-    names = [each.get("name") for each in [*find_members(answers, "artifact"), *listed] if isinstance(each, dict)]
+    listed = [one for many in members(answers, "artifacts") if isinstance(many, list) for one in many]
+    names = [each.get("name") for each in [*members(answers, "artifact"), *listed] if isinstance(each, dict)]
     return list(dict.fromkeys(name for name in names if isinstance(name, str) and name))
 
 
-def list_errors(answers: list[Any]) -> list[Any]:
+def errors(answers: list[Any]) -> list[Any]:
     """Return the codes of errors."""
-    return [each["code"] for each in find_members(answers, "error") if isinstance(each, dict) and "code" in each]
+    return [each["code"] for each in members(answers, "error") if isinstance(each, dict) and "code" in each]
 
 
 def pytest_module(call: CopiedCall) -> str:
@@ -70,9 +70,7 @@ def pytest_module(call: CopiedCall) -> str:
         raise NotOffered("a live stream is not a single call")
     make = _grpc_test_parts if call.exchange.binding is Binding.GRPC else _http_test_parts
     imports, constants, request, checks = make(call)
-    helpers = "\n\n\n".join(
-        inspect.getsource(each).rstrip() for each in (find_members, list_states, list_artifacts, list_errors)
-    )
+    helpers = "\n\n\n".join(inspect.getsource(each).rstrip() for each in (members, states, artifacts, errors))
     name = (
         re.sub(r"\W+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text.exchange_title(call.exchange)))
         .strip("_")
@@ -104,10 +102,10 @@ def _assertion_lines(call: CopiedCall, answers: list[Any]) -> list[str]:
 
     The tasks of a ListTasks answer are not asserted because they depend on earlier calls.
     """
-    lines = [f"assert errors(answers) == {python_literal(list_errors(answers))}"]
+    lines = [f"assert errors(answers) == {python_literal(errors(answers))}"]
     if call.exchange.operation != "ListTasks":
-        lines += [f"assert states(answers) == {python_literal(list_states(answers))}"]
-        lines += [f"assert artifacts(answers) == {python_literal(list_artifacts(answers))}"]
+        lines += [f"assert states(answers) == {python_literal(states(answers))}"]
+        lines += [f"assert artifacts(answers) == {python_literal(artifacts(answers))}"]
     return lines
 
 
