@@ -273,7 +273,6 @@ class _ScriptLoader:
                     headers=without_labels(exchange.request_headers),
                     dialect=exchange.dialect,
                     task=frame.task_id,
-                    answered=exchange.status,
                 )
 
     def _upstream_of(self, row: ExchangeRow) -> str:
