@@ -141,10 +141,10 @@ def test_the_proxy_is_invisible_to_client_and_agent(
     (row,) = _ended(recording)
     assert (row.how, row.complete) == ("clean", "complete")
     with Recording(recording) as stored:
-        assert [each.exchange.how for each in stored.exchanges()] == ends
-        found = {each.finding.rule for each in stored.findings() if each.finding.severity >= Severity.WARNING}
+        assert [each.exchange.how for each in stored.read_exchanges()] == ends
+        found = {each.finding.rule for each in stored.read_findings() if each.finding.severity >= Severity.WARNING}
         assert found == FAULTS.get(manner, set())
-        (connection,) = [each.connection for each in stored.connections()]
+        (connection,) = [each.connection for each in stored.read_connections()]
         assert connection.bytes_to_agent == len(proxied.received)
         assert connection.bytes_to_client == len(proxied.out)
         frames = [each.frame for each in stored.frames_after(0)]
@@ -172,7 +172,7 @@ def _ended(path: Path, count: int = 1) -> list[SessionRow]:
         if not path.exists():
             return None
         with Recording(path) as stored:
-            found = stored.sessions()
+            found = stored.read_sessions()
         return found if len(found) == count and all(row.how for row in found) else None
 
     return list(until(rows))
@@ -298,7 +298,7 @@ def test_a_session_whose_processes_were_killed_is_recovered(tmp_path: Path) -> N
     (row,) = _ended(recording)
     assert row.how == "unclean"
     with Recording(recording) as stored:
-        assert [each.exchange.operation for each in stored.exchanges()] == ["GetExtendedAgentCard"]
+        assert [each.exchange.operation for each in stored.read_exchanges()] == ["GetExtendedAgentCard"]
 
 
 def test_a_session_being_finished_is_no_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

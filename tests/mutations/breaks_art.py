@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mutations.objects import SDK, alter, ask_again, looked_up, member
+from mutations.objects import SDK, alter, ask_again, looked_up, member, parts
 from mutations.pick import GRPC, REST, pick, stream
-from support_mutations import Ex, Talk, Want, mutation
+from support_mutations import Ex, Msg, Talk, Want, mutation
 
 FIRST, SECOND, LAST, NOTES = 2, 3, 5, 7
 """Indices in the stream of nine events: chunks of the report, and the artifact of one chunk."""
@@ -99,6 +99,29 @@ def the_last_chunk_comes_twice(talk: Talk) -> Iterator[Want]:
     yield Want("A2A-ART-002", call, more)
 
 
+def _text(answers: list[Msg]) -> str:
+    """Return the joined text of artifact updates."""
+    return "".join(each["text"] for message in answers for each in parts(member(message, "artifact")))
+
+
+@mutation(*STREAMS)
+def the_whole_text_is_appended_again(talk: Talk) -> Iterator[Want]:
+    """The last chunk has the text of all before it."""
+    call = stream(talk)
+    text = _text(call.answers[FIRST:LAST])
+    alter(call.answers[LAST], lambda body: parts(body["artifact"])[0].update(text=text))
+    yield Want("A2A-ART-009", call, call.answers[LAST])
+
+
+@mutation(*STREAMS)
+def the_whole_text_is_another_artifact(talk: Talk) -> Iterator[Want]:
+    """Under another id, in one update."""
+    call = stream(talk)
+    text = _text(call.answers[FIRST : LAST + 1])
+    alter(call.answers[NOTES], lambda body: parts(body["artifact"])[0].update(text=text))
+    yield Want("A2A-ART-010", call, call.answers[NOTES])
+
+
 # --- snapshots ----------------------------------------------------------------------------------------------------
 
 
@@ -162,6 +185,14 @@ def the_task_lacks_an_artifact(talk: Talk) -> Iterator[Want]:
     """The artifact was streamed."""
     call = _after(talk)
     alter(call.answers[0], lambda body: body["artifacts"].pop())
+    yield Want("A2A-ART-006", call, call.answers[0])
+
+
+@mutation(*SDK, prepare=_asked_after)
+def the_task_has_an_artifact_of_its_own(talk: Talk) -> Iterator[Want]:
+    """No event carried it."""
+    call = _after(talk)
+    alter(call.answers[0], lambda body: body["artifacts"].append(body["artifacts"][0] | {"artifactId": "beside"}))
     yield Want("A2A-ART-006", call, call.answers[0])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mutations.pick import JSONRPC, change, pick, refused, stream
-from support_mutations import Msg, Talk, Want, mutation
+from support_mutations import MS, Msg, Talk, Want, mutation
 
 OLD = ("sdk-0.3-jsonrpc", "dialect-0.2")
 LOOKUPS = ("sdk-1.x-jsonrpc", *OLD)
@@ -40,6 +40,20 @@ def an_unknown_method_succeeds(talk: Talk) -> Iterator[Want]:
     call = pick(talk, "GetTask", JSONRPC)
     change(call.requests[0], lambda body: body.update(method="tasks/look"))
     yield Want("A2A-RPC-011", call, call.answers[0])
+
+
+@mutation(*LOOKUPS)
+def an_unknown_method_succeeds_first(talk: Talk) -> Iterator[Want]:
+    """Before any call of A2A, with a result of its own."""
+    made = talk.add(pick(talk, "GetTask", JSONRPC), after=talk.exchanges[0])
+    first = min(each.started for each in talk.exchanges if each.facts.binding is JSONRPC)
+    shift = made.started - first + 20 * MS
+    for each in (*made.requests, *made.answers):
+        each.at -= shift
+    made.started, made.answered, made.ended = made.started - shift, made.answered - shift, made.ended - shift
+    change(made.requests[0], lambda body: body.update(method="tasks/look"))
+    change(made.answers[0], lambda body: body.update(result={"found": True}))
+    yield Want("A2A-RPC-011", made, made.answers[0])
 
 
 @mutation(*LOOKUPS)

@@ -71,6 +71,14 @@ def the_card_is_not_there(talk: Talk) -> Iterator[Want]:
 
 
 @mutation(*V1, *OLD)
+def the_card_is_for_the_agents_machine_only(talk: Talk) -> Iterator[Want]:
+    """Its URLs have a loopback address, the client is on another machine."""
+    call = fetch(talk)
+    call.client = "192.0.2.7"
+    yield Want("A2A-CARD-020", call, call.answers[0])
+
+
+@mutation(*V1, *OLD)
 def the_card_is_a_page(talk: Talk) -> Iterator[Want]:
     """An HTML page, which some web servers return for every path."""
     call = fetch(talk)

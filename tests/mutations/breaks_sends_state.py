@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.exchange import Dialect
-from mutations.objects import SDK, V1, alter, looked_up, member, parts, rename, restate, says, sends, streams
+from mutations.objects import SDK, V1, alter, looked_up, member, named, parts, rename, restate, says, sends, streams
 from mutations.pick import change, failed, pick, stream
 from support_mutations import MS, Ex, Talk, Want, mutation
 
@@ -125,3 +125,16 @@ def work_goes_on_after_a_cancellation(talk: Talk) -> Iterator[Want]:
     more.at = call.answers[3].at
     call.shift(2, 6 * S)
     yield Want("A2A-STATE-018", call, more)
+
+
+@mutation(*SDK, prepare=_left)
+def a_canceled_task_is_completed(talk: Talk) -> Iterator[Want]:
+    """Twelve seconds later, while no stream of the task is open."""
+    call, source = pick(talk, "CancelTask"), looked_up(talk)
+    restate(call.answers[0], "WORKING")
+    made = talk.add(source, after=call, pause=12 * S)
+    for name in ("id", "contextId"):
+        named(made, member(source.answers[0], name), member(call.answers[0], name))
+    alter(made.answers[0], lambda body: body["status"].pop("timestamp", None))
+    yield Want("A2A-STATE-011", call, call.answers[0])
+    yield Want("A2A-LAT-010", made, made.answers[0])

@@ -14,6 +14,7 @@ from mutations.objects import (
     ask_again,
     looked_up,
     member,
+    parts,
     rename,
     restamp,
     restate,
@@ -83,6 +84,30 @@ def a_task_is_shown_as_it_was(talk: Talk) -> Iterator[Want]:
     """COMPLETED before, WORKING in the answer."""
     call = looked_up(talk)
     restate(call.answers[0], "WORKING")
+    yield Want("A2A-STATE-009", call, call.answers[0])
+
+
+@mutation(*V1)
+def a_list_shows_an_ended_task_at_work(talk: Talk) -> Iterator[Want]:
+    """COMPLETED before, WORKING with a later timestamp in the list."""
+    call = pick(talk, "ListTasks")
+    alter(call.answers[0], lambda page: page["tasks"][0]["status"].update(state="TASK_STATE_WORKING"))
+    alter(call.answers[0], lambda page: restamp(page["tasks"][0], 60))
+    yield Want("A2A-STATE-001", call, call.answers[0])
+
+
+def _numbered(talk: Talk) -> None:
+    """A task is read twice, with a generation."""
+    call = looked_up(talk)
+    alter(call.answers[0], lambda body: body.update(generation="9"))
+    talk.add(call, after=max(talk.exchanges, key=lambda each: each.ended))
+
+
+@mutation("sdk-1.x-jsonrpc", "sdk-1.x-rest", prepare=_numbered)
+def a_generation_goes_back(talk: Talk) -> Iterator[Want]:
+    """From 9 to 5, in the same state."""
+    call = talk.exchanges[-1]
+    alter(call.answers[0], lambda body: body.update(generation="5"))
     yield Want("A2A-STATE-009", call, call.answers[0])
 
 
@@ -234,3 +259,26 @@ def a_status_says_nothing_new(talk: Talk) -> Iterator[Want]:
     call.answers.insert(STATUS + 1, more)
     yield Want("A2A-STATE-012", call, more)
     yield Want("A2A-STREAM-020", call, more)
+
+
+# --- content that is sent twice -----------------------------------------------------------------------------------
+
+
+@mutation(*STREAMS)
+def the_result_is_also_a_message(talk: Talk) -> Iterator[Want]:
+    """The last status has the text of an artifact."""
+    call = stream(talk)
+    text = parts(member(call.answers[NOTES], "artifact"))[0]["text"]
+    alter(call.answers[END], lambda body: parts(body["status"]["message"])[0].update(text=text))
+    yield Want("A2A-STATE-019", call, call.answers[END])
+
+
+@mutation(*V1, "js-three-bindings")
+def a_question_is_asked_twice(talk: Talk) -> Iterator[Want]:
+    """In another message, a little later."""
+    call = streams(talk, "input")
+    more = call.answers[-1].again(0)
+    call.answers.append(more)
+    alter(more, lambda body: body["status"]["message"].update(messageId="another"))
+    alter(more, lambda body: restamp(body, 0.002))
+    yield Want("A2A-STATE-020", call, more)

@@ -189,7 +189,7 @@ async def _serve_script(config: ReplayConfig, script: ReplayScript) -> int:
         player = await (
             _serve_network(config, script, console) if config.listen else _serve_stdio(config, script, console)
         )
-        console.summary(player)
+        console.show_summary(player)
     finally:
         console.close()
     unused = config.fail_unused and bool(player.unused_calls())
@@ -213,7 +213,7 @@ async def _serve_network(config: ReplayConfig, script: ReplayScript, console: Re
         await mock.start()
     except RouteError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
-    console.start(script, mock.addresses, mock.cards)
+    console.show_start(script, mock.addresses, mock.cards)
     await stop.wait()
     await mock.stop()
     return mock.player
@@ -225,7 +225,7 @@ async def _serve_stdio(config: ReplayConfig, script: ReplayScript, console: Repl
     mock = PipeMock(script, config.options, report=console.show_event)
     stop = asyncio.Event()
     _stop_on_signals(stop)
-    console.start(script, [], mock.cards)
+    console.show_start(script, [], mock.cards)
     serving, stopped = asyncio.create_task(mock.run()), asyncio.create_task(stop.wait())
     await asyncio.wait((serving, stopped), return_when=asyncio.FIRST_COMPLETED)
     for task in (serving, stopped):

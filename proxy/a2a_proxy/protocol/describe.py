@@ -331,7 +331,8 @@ def _quote_content(holder: dict[str, Any]) -> str:
     """Return the content of a message or artifact: its text, or a description of its first part."""
     parts = [part for part in holder.get("parts") or () if isinstance(part, dict)]
     text = "".join(_text_or_empty(part.get("text")) for part in parts)
-    return _quote_text(text) if text or not parts else f"<{_describe_part(parts[0])}>"
+    is_text = text or not parts or isinstance(parts[0].get("text"), str)
+    return _quote_text(text) if is_text else f"<{_describe_part(parts[0])}>"
 
 
 def _describe_part(part: dict[str, Any]) -> str:

@@ -80,7 +80,7 @@ class PluginSettings:
     allow_incomplete: bool = False
     """Replay a cassette even if its recording is incomplete."""
 
-    def replay(self) -> dict[str, Any]:
+    def get_replay_settings(self) -> dict[str, Any]:
         """Return the settings of the replay."""
         return {name: getattr(self, name) for name in REPLAY_SETTINGS} | {"ignore": self.ignored_paths}
 

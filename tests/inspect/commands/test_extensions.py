@@ -70,16 +70,16 @@ def test_content_is_described_where_frames_are_listed(recording: Path, tmp_path:
         assert words in shown.out
         assert words in drawn.out
     with Recording(recording) as opened:
-        (row,) = opened.exchanges()
-        rows = list(opened.frames(row.key))
+        (row,) = opened.read_exchanges()
+        rows = list(opened.read_frames(row.key))
         assert summarize_frame(opened, rows[1], row.exchange).endswith("{A2UI: surfaceUpdate main (2 components)}")
 
 
 def test_the_facts_of_a_frame_have_its_extensions(recording: Path) -> None:
     with Recording(recording) as opened:
-        stream = opened.exchange(make_key(1, 1))
+        stream = opened.read_exchange(make_key(1, 1))
         assert stream is not None
-        frames = [each.frame for each in opened.frames(stream.key)]
+        frames = [each.frame for each in opened.read_frames(stream.key)]
     assert extension_lines(frames[0], stream.exchange) == []
     assert extension_lines(frames[2], stream.exchange) == [
         "EXTENSIONS",

@@ -267,6 +267,17 @@ def test_an_artifact_that_no_event_carried_is_reported_once() -> None:
 
 
 @EVERY
+def test_the_full_text_as_another_artifact(binding: str) -> None:
+    """After at least two chunks with at least 16 bytes on the same stream."""
+    parts, full = (chunk("It rains "), chunk("in Oslo", append=True, lastChunk=True)), "It rains in Oslo"
+    again = chunk(full, id="a2", lastChunk=True)
+    assert numbers(stream(binding, *parts, again)) == {"010"}
+    assert not numbers(stream(binding, chunk(full, lastChunk=True), again))
+    assert not numbers(stream(binding, *parts, chunk("It rains in Rome", id="a2", lastChunk=True)))
+    assert not numbers(stream(binding, chunk("ha"), chunk("ha", **LAST), chunk("haha", id="a2", lastChunk=True)))
+
+
+@EVERY
 def test_the_full_text_after_its_chunks(binding: str) -> None:
     """Appended, it is there twice; in place of the chunks it is right; short texts may repeat by chance."""
     parts = chunk("It rains "), chunk("in Oslo", append=True)

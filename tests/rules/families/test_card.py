@@ -307,15 +307,31 @@ class TestReach:
             ("http://localhost:8000/", "[::1]", "http://agent.example.com", []),
             ("http://weather:8000/", "1.1.1.1", "http://agent.example.com", ["WARNING"]),
             ("http://weather:8000/", "1.1.1.1", "http://weather:8000", ["INFO"]),
+            ("http://weather.default.svc.cluster.local/", "1.1.1.1", "http://agent.example.com", ["WARNING"]),
+            ("http://weather.internal/", "10.0.0.7", "http://agent.example.com", []),
             ("http://weather:8000/", "172.18.0.3", "http://agent.example.com", []),
             ("https://agent.example.com/", "1.1.1.1", "http://agent.example.com", []),
             ("http://10.0.0.5/", "1.1.1.1", "http://agent.example.com", []),
         ],
     )
     def test_urls_of_another_machine(self, url: str, client: str, upstream: str, found: list[str]) -> None:
-        """A name without a dot may be known in the network of the client, a loopback address is never."""
+        """A name of a private network may be known in the network of the client, a loopback address is never."""
         offer = {"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
         assert said(fetch_card(offering(offer), client=client, upstream=upstream), "020") == found
+
+    def test_one_finding_counts_the_urls(self) -> None:
+        """Those that the proxy does not replace, each once."""
+        urls = (
+            "http://agent:1/",
+            "http://localhost:2/",
+            "http://localhost:2/",
+            "http://127.0.0.1:3",
+            "http://a.example/",
+        )
+        offers = [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"} for url in urls]
+        script = fetch_card(offering(*offers), client="1.1.1.1", upstream="http://agent:8000")
+        (summary,) = [each.summary for each in findings(script) if each.rule == "A2A-CARD-020"]
+        assert summary.startswith('the card names the JSONRPC interface "http://localhost:2/" and 1 other URL, which a')
 
 
 def _json(value: dict[str, Any]) -> str:

@@ -286,14 +286,15 @@ def test_queries_of_0_3_are_judged_by_0_3() -> None:
     ("script", "expected"),
     [
         (
-            stream(snapshot(), finish="cut", reply_headers={"Transfer-Encoding": None, "Content-Length": "500"}),
+            stream(snapshot(), DONE, finish="cut", reply_headers={"Transfer-Encoding": None, "Content-Length": "900"}),
             ["warning"],
         ),
+        (stream(snapshot(), finish="cut"), []),
         (stream(snapshot(), finish="leave"), []),
         (stream(snapshot(), DONE, reply_headers={"Transfer-Encoding": None, "Connection": "close"}), []),
         (http("POST", "/message:send", json_text(send()), answer=None, media=A2A), []),
     ],
-    ids=["length", "client leaves", "by the end of the connection", "never answered"],
+    ids=["length", "A2A-SSE-011", "client leaves", "by the end of the connection", "never answered"],
 )
 def test_truncated_bodies_are_flagged(script: Script, expected: list[str]) -> None:
     assert told(script, "016") == expected

@@ -195,7 +195,7 @@ def test_a_cut_names_the_events_before_it() -> None:
     summaries = [findings_of_cut(*events) for events in ((), (status("WORKING"),))]
     assert summaries == [
         "the agent's side resets the connection before any event, without ending the stream",
-        "the agent's side resets the connection in state WORKING, without ending the stream",
+        "the agent's side resets the connection in state working, without ending the stream",
     ]
 
 
@@ -204,7 +204,7 @@ def test_a_cut_names_the_proxy_and_the_silence(field: str) -> None:
     """Either side of that proxy may have ended the stream; the server of the agent itself is not named."""
     name, _, value = field.partition(": ")
     assert findings_of_cut(WORKING, EventPause(60), reply_headers={name: value}) == (
-        "the agent's side resets the connection in state WORKING, 60.0 s after its last event, without ending the "
+        "the agent's side resets the connection in state working, 60.0 s after its last event, without ending the "
         f"stream; a proxy in front of the agent (`{field}`) or the agent itself did so"
     )
     assert "proxy" not in findings_of_cut(WORKING, EventPause(60), reply_headers={"Server": "uvicorn"})

@@ -422,15 +422,28 @@ def test_updates_without_news(binding: str) -> None:
     assert not verdicts(twice(status("WORKING", second=1, metadata={"step": 2})), "012")
 
 
+CONFIG = {"url": "https://h:1/hook"}
+PUSHING = rpc("SendMessage", send(configuration=AT_ONCE | {"taskPushNotificationConfig": CONFIG}), snapshot("WORKING"))
+
+
+def push(event: Json) -> Script:
+    return rest("POST", "/hook", event, "", headers={"A2A-Version": None}, upstream="http://h:1")
+
+
 def test_late_webhooks_are_not_flagged() -> None:
     """Pushes may come after the stream has shown the end; they prove nothing about order."""
-    pushed = rest(
-        "POST", "/hook", status("WORKING", second=1), "", headers={"A2A-Version": None}, upstream="http://h:1"
-    )
-    config = {"taskId": "t1", "url": "http://h:1/hook"}
-    done = rpc("SendMessage", send(configuration=AT_ONCE | {"taskPushNotificationConfig": config}), snapshot("WORKING"))
     ended = rpc("GetTask", GET, task(status=state("COMPLETED", second=2)))
-    assert not numbers(done + ended + pushed)
+    again = push(status("COMPLETED", second=2))
+    assert not numbers(PUSHING + ended + push(status("WORKING", second=1)) + again + again)
+
+
+def test_webhooks_after_a_cancellation() -> None:
+    """Their timestamps show that the work goes on; another end is wrong at any time."""
+    canceled = PUSHING + rpc("CancelTask", GET, task("CANCELED", second=2))
+    assert numbers(canceled + push(status("WORKING", second=9))) == {"018"}
+    assert numbers(canceled + push(status("COMPLETED", second=1))) == {"001"}
+    assert not numbers(canceled + push(status("WORKING", second=2)) + push(status("CANCELED", second=2)))
+    assert not numbers(canceled + push(chunk("late")))
 
 
 def read(generation: str, state: str = "WORKING", second: int = 9, **params: str) -> Script:
@@ -528,4 +541,7 @@ def test_a_cancelled_task_that_goes_on_to_its_end() -> None:
     assert verdicts(canceled(12), "011") == ["INFO"]
     assert not verdicts(canceled(2), "011")
     assert not verdicts(canceled(12, "CANCELED"), "011")
+    script = BEGUN + rpc("CancelTask", GET, task("WORKING"))
+    assert verdicts(script.then(rpc("GetTask", GET, task("COMPLETED")), 12 * SECOND), "011") == ["INFO"], "at the end"
+    assert not verdicts(script.then(rpc("GetTask", GET, task("WORKING")), 12 * SECOND), "011")
     assert not verdicts(canceled(12, "COMPLETED", rpc("SendMessage", FOLLOW_UP, snapshot("WORKING"))), "011")

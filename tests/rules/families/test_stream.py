@@ -196,7 +196,7 @@ class TestEnd:
         assert verdicts(failed, "022") == ["WARNING"]
 
     def test_the_client_cancelled(self) -> None:
-        assert not verdicts(grpc(SEND, send(), *WORKING, status=1), "022")
+        assert not verdicts(grpc(SEND, send(), *WORKING, finish="leave"), "022")
         assert not verdicts(grpc(SEND, send(), *WORKING, status=4), "022")
         assert verdicts(grpc(SEND, send(), *WORKING, status=13), "022") == ["WARNING"]
 

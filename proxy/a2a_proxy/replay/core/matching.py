@@ -221,5 +221,5 @@ def _is_filled_label(row: DifferenceRow, ids: ReplayIds) -> bool:
     if filled is None:
         return False
     for label, now in zip(labels, filled.groups(), strict=True):
-        ids.pair("label", label, now)
+        ids.pair_ids("label", label, now)
     return True

@@ -116,6 +116,8 @@ class FrameFlag(IntFlag):
     """An artifact update that does not simply continue: it appends to an unknown or complete artifact, or replaces
     one.
     """
+    FURTHER_ARTIFACT = 1 << 39
+    """The first update of an artifact, of a task that has others."""
     DRIFT = 1 << 34
     """An artifact update that describes its artifact differently than before."""
     TOGETHER = 1 << 38

@@ -81,7 +81,7 @@ def apply_state(record: ExchangeRecord, frame: Frame, task: TaskRecord, gate_res
         flags |= _SAME_FLAG
         if bare and record.is_bare_status and stamp == record.stamp and not frame.final:
             flags |= _IDLE_FLAG
-    here, states = position(record, task), task.states
+    here, states = find_position(record, task), task.states
     if not 0 <= here < len(states) or states[here][1] != state:  # otherwise the stream's position is unchanged
         flags |= _advance_sequence(record, frame, task, before, look)
     record.state, record.state_at = state, frame.at
@@ -112,11 +112,12 @@ def stray_id_flag(names: tuple[str, ...], task_id: str, context_id: str) -> int:
 
 def is_overdue(record: ExchangeRecord, frame: Frame, task: TaskRecord, stamp: str = "") -> bool:
     """Whether this stream, opened before the task ended on another exchange, continues the task beyond the permitted
-    lag.
+    lag. A webhook does so only with a later timestamp, because pushes may be late.
     """
-    if record.started > task.terminal or record.binding is Binding.WEBHOOK:
-        return False
-    return frame.at - task.terminal > MAX_STREAM_LAG or time_before(task.stamp, stamp) > SECOND_NS
+    is_later = time_before(task.stamp, stamp) > SECOND_NS
+    if record.binding is Binding.WEBHOOK:
+        return is_later
+    return record.started <= task.terminal and (is_later or frame.at - task.terminal > MAX_STREAM_LAG)
 
 
 def _advance_sequence(
@@ -164,7 +165,7 @@ def _reopen_task(record: ExchangeRecord, frame: Frame, task: TaskRecord) -> int:
     return _CHANGED_FLAG
 
 
-def position(track: ExchangeRecord, known: TaskRecord) -> int:
+def find_position(track: ExchangeRecord, known: TaskRecord) -> int:
     """Return the index in the task's `states` up to which this exchange has shown them; -1 if it has shown none.
 
     Indexes are corrected for removed states here, not when a state is removed, because a task may have thousands of
@@ -180,7 +181,7 @@ def position(track: ExchangeRecord, known: TaskRecord) -> int:
 
 def _start_index(record: ExchangeRecord, known: TaskRecord) -> int:
     """Return the index in `states` from which this exchange may show them."""
-    here, states = position(record, known), known.states
+    here, states = find_position(record, known), known.states
     if 0 <= here < len(states):
         return here
     if record.binding is Binding.WEBHOOK:  # pushes are repeated and may be late
@@ -245,6 +246,7 @@ def flag_artifact(record: ExchangeRecord, frame: Frame, task: TaskRecord, summar
     late = task.terminal and not record.terminal and is_overdue(record, frame, task)
     flags = (_OVERDUE_FLAG if late else 0) | (_APPEND_FLAG if frame.append else 0)
     if found is None:
+        flags |= _FURTHER_ARTIFACT_FLAG if task.artifacts else 0
         return flags | (_ODD_CHUNK_FLAG if frame.append else 0)
     flags |= _KNOWN_ARTIFACT_FLAG
     if frame.append:
@@ -326,6 +328,7 @@ def _fill_description(artifact: KnownArtifact, summary: ArtifactSummary) -> None
 _TERMINAL_FLAG, _INTERRUPTED_FLAG = int(FrameFlag.TERMINAL), int(FrameFlag.INTERRUPTED)
 _SAME_FLAG, _CHANGED_FLAG = int(FrameFlag.SAME), int(FrameFlag.CHANGED)
 _APPEND_FLAG, _KNOWN_ARTIFACT_FLAG = int(FrameFlag.APPEND), int(FrameFlag.KNOWN_ARTIFACT)
+_FURTHER_ARTIFACT_FLAG = int(FrameFlag.FURTHER_ARTIFACT)
 _LEFT_TERMINAL_FLAG, _STALE_FLAG = int(FrameFlag.LEFT_TERMINAL), int(FrameFlag.STALE)
 _BACKWARDS_FLAG, _IDLE_FLAG, _REUSED_ID_FLAG = (
     int(FrameFlag.BACKWARDS),

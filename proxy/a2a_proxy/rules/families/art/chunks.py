@@ -22,6 +22,7 @@ def _artifact_stream(*events: Event) -> Script:
 
 _MIN_REPEATED = 16
 """Bytes of text from which a chunk that equals all earlier chunks is not taken for a coincidence."""
+_CHUNKED = (chunk("It rains "), chunk("in Oslo", append=True, lastChunk=True))
 _COMPLETE_STREAM = _artifact_stream(chunk("a"), chunk("b", append=True, lastChunk=True))
 
 
@@ -206,7 +207,7 @@ def drifts(context: RuleContext) -> Iterator[RuleFinding]:
     flagged=_artifact_stream(
         chunk("It rains "), chunk("in Oslo", append=True), chunk("It rains in Oslo", append=True, lastChunk=True)
     ),
-    clean=_artifact_stream(chunk("It rains "), chunk("in Oslo", append=True, lastChunk=True)),
+    clean=_artifact_stream(*_CHUNKED),
 )
 def appended_again(context: RuleContext) -> Iterator[RuleFinding]:
     """An update with `append: true` has as its text exactly the joined text of all earlier updates of the artifact, at
@@ -228,3 +229,38 @@ def appended_again(context: RuleContext) -> Iterator[RuleFinding]:
         yield RuleFinding(
             summary=f"{told}; this one appends the same text again", path=_member_path(context, "append"), value="true"
         )
+
+
+@rule(
+    "A2A-ART-010",
+    "Full text sent again as another artifact",
+    Severity.INFO,
+    section="1.0 4.2.2; 0.3 7.2.3",
+    scope=EvidenceScope.EXCHANGE,
+    dialects=Dialects.SINCE_0_2,
+    trigger_flags=FrameFlag.FURTHER_ARTIFACT,
+    flagged=_artifact_stream(*_CHUNKED, chunk("It rains in Oslo", id="a2", lastChunk=True)),
+    clean=_artifact_stream(*_CHUNKED, chunk("Bergen: rain, too", id="a2", lastChunk=True)),
+)
+def repeats_another(context: RuleContext) -> Iterator[RuleFinding]:
+    """The first update of an artifact has exactly the joined text of another artifact, which came in two or more
+    updates of this stream with at least 16 bytes.
+
+    A client that shows all artifacts of the task shows the text twice, and stores it twice. The agent should send the
+    text once: the chunks, or the whole.
+    """
+    frame, task = context.frame, context.task
+    if task is None or frame.append or frame.redacted or frame.truncated:
+        return
+    gate_result = context.gate_result
+    looks = [gate_result] if isinstance(gate_result, ArtifactSummary) else decode_artifacts(frame)
+    content = add_parts(NO_PARTS, looks[0].pieces) if looks else NO_PARTS
+    if content.length < _MIN_REPEATED:
+        return
+    for name, each in task.artifacts.items():
+        if each.content == content and each.chunks > 1 and each.is_fully_recorded and each.stream == context.record.id:
+            told = f"artifact {frame.artifact_id} repeats the text of artifact {name} ({content.length} bytes in "
+            yield RuleFinding(
+                summary=f"{told}{_count_updates(each.chunks)})", path=_member_path(context, "artifact.parts")
+            )
+            return

@@ -351,9 +351,10 @@ def _card_with_url(url: str) -> Json:
 )
 def unreachable(context: RuleContext) -> Iterator[RuleFinding]:
     """The URL of an interface names the agent's own machine (localhost, a loopback address, `0.0.0.0`, `[::]`), but the
-    client that received the card has another address than a loopback one; or it names a host without a dot, and the
-    client has a public address. Reported as information if the proxy reaches the agent under this host: then the proxy
-    replaces the URL (`--rewrite-card`), and only clients without the proxy are concerned.
+    client that received the card has another address than a loopback one; or it has the name of a host in a private
+    network (without a dot, or for example in `.local` or `.internal`), and the client has a public address. Reported as
+    information if the proxy reaches the agent under this host: then the proxy replaces the URL (`--rewrite-card`), and
+    only clients without the proxy are concerned. Reported once for each card that a client fetches.
 
     The client connects to its own machine, or to nothing. The operator of the agent must configure the URL under which
     clients reach it.
@@ -362,23 +363,33 @@ def unreachable(context: RuleContext) -> Iterator[RuleFinding]:
     if not is_address(client) or host_reach(client) is HostReach.LOOPBACK:
         return
     upstream = host_of(context.record.upstream)
-    for offer in read_interfaces(read_card(context)):
-        host = host_of(offer.url)
-        if not host or not _is_out_of_reach(host, client):
-            continue
-        is_local = host_reach(host) is HostReach.LOOPBACK
-        replaced = host == upstream or (is_local and host_reach(upstream) is HostReach.LOOPBACK)
-        yield RuleFinding(
-            summary=f'the card names the {offer.binding} interface "{offer.url[:120]}", which a client on another '
-            f"{'machine' if is_local else 'network'} cannot reach",
-            path=context.root + offer.path,
-            value=offer.url,
-            severity=Severity.INFO if replaced else None,
-        )
+    offers = [each for each in read_interfaces(read_card(context)) if _is_out_of_reach(host_of(each.url), client)]
+    kept = [each for each in offers if not _is_replaced(host_of(each.url), upstream)]
+    if not offers:
+        return
+    first, others = (kept or offers)[0], len({each.url for each in kept or offers}) - 1
+    place = "machine" if host_reach(host_of(first.url)) is HostReach.LOOPBACK else "network"
+    more = f" and {others} other URL{'s' if others > 1 else ''}" if others else ""
+    yield RuleFinding(
+        summary=f'the card names the {first.binding} interface "{first.url[:120]}"{more}, which a client on another '
+        f"{place} cannot reach",
+        path=context.root + first.path,
+        value=first.url,
+        severity=None if kept else Severity.INFO,
+    )
+
+
+def _is_replaced(host: str, upstream: str) -> bool:
+    """Whether the proxy reaches the agent under this host, so that it replaces URLs with it."""
+    is_local = host_reach(host) is HostReach.LOOPBACK
+    return host == upstream or (is_local and host_reach(upstream) is HostReach.LOOPBACK)
 
 
 def _is_out_of_reach(host: str, client: str) -> bool:
-    """Whether a client with a non-loopback address cannot reach the host."""
+    """Whether a client with a non-loopback address cannot reach the host; False if it is empty."""
+    if not host:
+        return False
     if host_reach(host) is HostReach.LOOPBACK:
         return True
-    return "." not in host and not is_address(host) and host_reach(client) is HostReach.PUBLIC
+    is_inner_name = not is_address(host) and host_reach(host) is HostReach.PRIVATE
+    return is_inner_name and host_reach(client) is HostReach.PUBLIC

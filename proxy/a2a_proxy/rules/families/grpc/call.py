@@ -5,9 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Actor, Severity
-from a2a_proxy.model.frame import EventKind
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.rules.context import RuleContext, header_values, strip_parameters
@@ -15,7 +13,7 @@ from a2a_proxy.rules.define.conditions import GRPC, EvidenceScope, FrameFlag, Ho
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import grpc
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
-from a2a_proxy.rules.state.state_sequence import INTERRUPTED, TERMINAL
+from a2a_proxy.rules.facts.stream_end import describe_intermediary, describe_last_state, is_unfinished
 
 _TASK_PARAMS = {"id": "t1"}
 _CONTENT_TYPES = frozenset({"application/grpc", "application/grpc+proto"})
@@ -103,9 +101,7 @@ def _has_grpc_status(context: RuleContext) -> bool:
 
 def _is_stream_unfinished(context: RuleContext) -> bool:
     """Return whether the call streams a task that has not reached a state in which the stream may end."""
-    record = context.record
-    done = record.state in TERMINAL or record.state in INTERRUPTED or record.first is EventKind.MESSAGE
-    return record.is_streaming and not done and not record.final_at
+    return context.record.is_streaming and is_unfinished(context)
 
 
 def _is_reset_in_mid_stream(context: RuleContext) -> bool:
@@ -236,14 +232,12 @@ def metadata(context: RuleContext) -> Iterator[RuleFinding]:
 def reset(context: RuleContext) -> Iterator[RuleFinding]:
     """The agent, or a proxy in front of it, ends the stream of a task with RST_STREAM (other than NO_ERROR and CANCEL),
     with GOAWAY or by closing the connection, before the stream has shown a terminal state, an interrupted state or a
-    Message.
+    Message. As A2A-SSE-011, the finding names such a proxy, and the silence before the end.
 
     The client does not know the state of the task: it has to call GetTask, or subscribe again. If it happens again,
     look for crashes of the agent and for timeouts of proxies.
     """
     if _is_reset_in_mid_stream(context) and not _has_grpc_status(context):
-        state = context.record.state
-        last = f"in state {TaskState(state).name}" if state else "before any state"
-        yield RuleFinding(
-            summary=f"the agent breaks off the stream {last}: {context.record.abort_cause or context.exchange.how}"
-        )
+        cause = context.record.abort_cause or context.exchange.how
+        told = f"the agent's side breaks off the stream ({cause}) {describe_last_state(context)}"
+        yield RuleFinding(summary=told + describe_intermediary(context))

@@ -11,8 +11,9 @@ from a2a_proxy.rules.define.conditions import HTTP, EvidenceScope, FrameFlag, Ho
 from a2a_proxy.rules.define.rule import SENDERS, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
-from a2a_proxy.rules.facts.credentials import credentials
+from a2a_proxy.rules.facts.credentials import find_credentials
 from a2a_proxy.rules.facts.hosts import host_of, scheme_of
+from a2a_proxy.rules.facts.stream_end import is_cut_event_stream
 
 _TASK_PARAMS = {"id": "t1"}
 _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
@@ -32,13 +33,13 @@ _REDIRECT_STATUSES = frozenset({301, 302, 303, 307, 308})
 )
 def ends_early(context: RuleContext) -> Iterator[RuleFinding]:
     """The sender of an HTTP/1 body closes or resets the connection before all bytes of `Content-Length`, or the last
-    chunk, are sent.
+    chunk, are sent. An event stream that the agent's side breaks off before the end of its task is A2A-SSE-011 instead.
 
     The body is incomplete: the receiver may have half a message and must discard it. The sender (the agent for
     responses, the client for requests), or a proxy in between, broke the connection off.
     """
     exchange = context.exchange
-    if not exchange.http_version.startswith("1"):
+    if not exchange.http_version.startswith("1") or is_cut_event_stream(context):
         return
     if exchange.how == "agent gone" and exchange.status:
         side, length, coding = (
@@ -96,7 +97,7 @@ def redirected(context: RuleContext) -> Iterator[RuleFinding]:
     if exchange.status not in _REDIRECT_STATUSES:
         return
     place = context.response_header("location")
-    found = credentials(exchange, context.declarations)
+    found = find_credentials(exchange, context.declarations)
     if not place or not found:
         return
     host, worse = _location_host(place), ""

@@ -144,7 +144,7 @@ def storm(context: RuleContext) -> Iterator[RuleFinding]:
     + rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1, artifacts=[artifact()]), id=2),
     clean=rpc_stream("SendStreamingMessage", send(), snapshot("SUBMITTED"), status("WORKING"), status("COMPLETED"))
     + rpc("GetTask", {"id": "t1"}, task("COMPLETED"), id=2),
-    also_broken=("A2A-HTTP-016", "A2A-SSE-011"),
+    also_broken=("A2A-SSE-011",),
 )
 def lost_in_reconnection(context: RuleContext) -> Iterator[RuleFinding]:
     """The stream of a task broke off while no other stream of the task was open, and the next Task has a terminal state

@@ -4,35 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Actor, Severity
-from a2a_proxy.model.frame import EventKind
-from a2a_proxy.model.wire import Headers
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import HTTP, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import LargeArtifactUpdate, rest_stream
 from a2a_proxy.rules.examples.objects import chunk, send, snapshot, status
-from a2a_proxy.rules.state.state_sequence import INTERRUPTED, SECOND_NS, TERMINAL
+from a2a_proxy.rules.facts.stream_end import describe_intermediary, describe_last_state, is_cut_event_stream
 
 _STREAM_PATH = "/message:stream"
 _EVENTS_TO_COMPLETED = (snapshot("WORKING"), status("COMPLETED"))
 _LONG_LINE = 10 << 20
 """Longest line that the Go SDK reads, bytes (manual/protocol.md "SDK fingerprints")."""
-_MIN_SILENCE = 5
-"""Seconds without an event before the end from which an idle timeout is a likely cause."""
-_PROXY_WORDS = (
-    "nginx",
-    "envoy",
-    "haproxy",
-    "traefik",
-    "varnish",
-    "cloudflare",
-    "cloudfront",
-    "awselb",
-    "google frontend",
-)
-"""Parts of the `Server` field of proxies and load balancers, in lower case."""
 _END_WORDS = {
     "eof": "closes the connection",
     "reset": "resets the connection",
@@ -49,7 +32,6 @@ _END_WORDS = {
     hook_points=HookPoint.CLOSED,
     scope=EvidenceScope.EXCHANGE,
     bindings=HTTP,
-    also_broken=("A2A-HTTP-016",),
     required_flags=FrameFlag.ODD_END,
     flagged=rest_stream("POST", _STREAM_PATH, send(), snapshot("WORKING"), finish="cut"),
     clean=rest_stream("POST", _STREAM_PATH, send(), *_EVENTS_TO_COMPLETED),
@@ -63,36 +45,12 @@ def cut_off(context: RuleContext) -> Iterator[RuleFinding]:
     The client does not know the outcome of the task: it must call GetTask or subscribe again. Look for the cause in the
     agent or in a server in front of it, for example a crash or an idle timeout.
     """
-    exchange, record = context.exchange, context.record
-    if exchange.how not in ("agent reset", "agent gone") or not exchange.streaming or exchange.status != 200:
+    if not is_cut_event_stream(context):
         return
-    if record.state in TERMINAL or record.state in INTERRUPTED or record.final_at or record.errors:
-        return
-    if record.first is EventKind.MESSAGE or record.abort_cause == "rst_stream no_error":
-        return
-    how = _END_WORDS.get(record.abort_cause, f"sends {record.abort_cause}" if record.abort_cause else "breaks off")
-    last = "before any event" if not record.answers else "before any state"
-    last = f"in state {TaskState(record.state).name}" if record.state else last
-    silence = (exchange.closed - record.last_at) / SECOND_NS if record.last_at else 0
-    if silence >= _MIN_SILENCE:
-        last += f", {silence:.1f} s after its last event"
-    told = f"the agent's side {how} {last}, without ending the stream"
-    if server := _intermediary_field(exchange.response_headers):
-        told += f"; a proxy in front of the agent (`{server}`) or the agent itself did so"
-    yield RuleFinding(summary=told, value=record.abort_cause)
-
-
-def _intermediary_field(headers: Headers) -> str:
-    """Return the response header field that shows a proxy in front of the agent: `Via: 1.1 google`; empty if there is
-    none.
-    """
-    for name, value in headers:
-        low, text = name.lower(), value.decode("latin-1").strip()[:60]
-        if low == b"via" and text:
-            return f"Via: {text}"
-        if low == b"server" and any(word in text.lower() for word in _PROXY_WORDS):
-            return f"Server: {text}"
-    return ""
+    cause = context.record.abort_cause
+    how = _END_WORDS.get(cause, f"sends {cause}" if cause else "breaks off")
+    told = f"the agent's side {how} {describe_last_state(context)}, without ending the stream"
+    yield RuleFinding(summary=told + describe_intermediary(context), value=cause)
 
 
 @rule(

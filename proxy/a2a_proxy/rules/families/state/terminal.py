@@ -12,7 +12,7 @@ from a2a_proxy.protocol.bindings.stdio import NOTE_AFTER_END
 from a2a_proxy.protocol.json_summary import summarise_leniently
 from a2a_proxy.protocol.task_list import split_task_list
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import Dialects, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.conditions import RPC, WEBHOOK, Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, rpc, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import agent_reply, artifact, chunk, send, snapshot, status, task
@@ -50,6 +50,7 @@ def _state_path(context: RuleContext) -> str:
     section='1.0 3.1.1, topic "Task Immutability"; 0.3 topic "Life of a Task"',
     hook_points=(HookPoint.ANSWER, HookPoint.CONNECTION),
     scope=EvidenceScope.LIVE,
+    bindings=RPC | WEBHOOK,
     trigger_flags=FrameFlag.LEFT_TERMINAL | FrameFlag.LIST,
     also_broken=("A2A-STREAM-005",),
     flagged=rpc_stream(
@@ -59,8 +60,8 @@ def _state_path(context: RuleContext) -> str:
 )
 def left(context: RuleContext) -> Iterator[RuleFinding]:
     """A task that was COMPLETED, FAILED, CANCELED or REJECTED is shown in another state: later on the same stream, in a
-    snapshot or a list of tasks with a later timestamp, or anywhere in another terminal state. An outdated snapshot is
-    reported by A2A-STATE-009, an accepted message to such a task by A2A-STATE-004.
+    snapshot or a list of tasks with a later timestamp, or anywhere, also in a push, in another terminal state. An
+    outdated snapshot is reported by A2A-STATE-009, an accepted message to such a task by A2A-STATE-004.
 
     Clients stop following a task at its terminal state and never see later changes. The agent must not change a task
     after its end; for more work it must create a new task.
@@ -376,6 +377,7 @@ _CANCELED_CALL = rpc("CancelTask", _TASK_PARAMS, task("CANCELED", second=1))
     Severity.WARNING,
     section="1.0 3.1.5; 0.3 7.4",
     scope=EvidenceScope.LIVE,
+    bindings=RPC | WEBHOOK,
     trigger_flags=FrameFlag.OVERDUE | FrameFlag.TERMINAL,
     flagged=run_together(
         rpc_stream(
@@ -397,7 +399,8 @@ _CANCELED_CALL = rpc("CancelTask", _TASK_PARAMS, task("CANCELED", second=1))
 )
 def goes_on(context: RuleContext) -> Iterator[RuleFinding]:
     """The agent answered CancelTask with CANCELED, but over five seconds later, or with a later timestamp, a stream of
-    the task that was open at that time still delivers work: another state, or an artifact.
+    the task that was open at that time still delivers work: another state, or an artifact. A push must have a later
+    timestamp, because pushes may be late.
 
     The client and its user believe that the work has stopped, while it still costs money and changes things. The agent
     must stop the work before it confirms the cancellation.

@@ -139,9 +139,9 @@ _CANCEL_RACE = 5
 
 
 def _check_canceled(context: RuleContext) -> Iterator[RuleFinding]:
-    """Report a cancellation that has had no effect."""
-    task, confirmed = context.task, context.at - _CANCEL_WAIT * SECOND_NS
-    if task is None:
+    """Report a cancellation that has had no effect. At the end of the session, only a task that was completed."""
+    task, confirmed = context.task, context.due_at - _CANCEL_WAIT * SECOND_NS
+    if task is None or (context.is_early and not task.terminal):
         return
     after = (task.terminal - confirmed) / SECOND_NS
     if not task.terminal:
@@ -153,6 +153,7 @@ def _check_canceled(context: RuleContext) -> Iterator[RuleFinding]:
     yield RuleFinding(
         summary=f"CancelTask was answered with state {context.due_note}, but task {task.task_id} {told}",
         seq=context.due_seq,
+        is_final=bool(task.terminal),
     )
 
 
@@ -165,10 +166,10 @@ def _check_canceled(context: RuleContext) -> Iterator[RuleFinding]:
     trigger_flags=FrameFlag.TASK,
     operations=("CancelTask",),
     due=_check_canceled,
-    flagged=_STARTED_CALL
-    + rpc("CancelTask", _TASK_PARAMS, task("WORKING")).then(
-        rpc("GetTask", _TASK_PARAMS, task("WORKING", second=31)), 31 * SECOND_NS
-    ),
+    settled_at_end=True,
+    flagged=(_STARTED_CALL + rpc("CancelTask", _TASK_PARAMS, task("WORKING")))
+    .then(rpc("GetTask", _TASK_PARAMS, task("COMPLETED", second=12)), 12 * SECOND_NS)
+    .then(rpc("GetTask", _TASK_PARAMS, task("COMPLETED", second=12)), 19 * SECOND_NS),
     clean=_STARTED_CALL + rpc("CancelTask", _TASK_PARAMS, task("CANCELED", second=1)),
 )
 def no_effect(context: RuleContext) -> Iterable[RuleFinding]:

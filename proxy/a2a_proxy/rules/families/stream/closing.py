@@ -14,6 +14,7 @@ from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import EventPause, fetch_card, rpc_error, rpc_stream
 from a2a_proxy.rules.examples.objects import chunk, reply, send, snapshot, status
 from a2a_proxy.rules.facts.naming import state_label
+from a2a_proxy.rules.facts.stream_end import describe_intermediary, describe_silence
 from a2a_proxy.rules.families.stream.words import CLIENT_LEFT, STREAMS, WITH_LIVE
 from a2a_proxy.rules.state.records import ACTIVE, ExchangeRecord
 from a2a_proxy.rules.state.state_sequence import INTERRUPTED, TERMINAL
@@ -24,8 +25,8 @@ LATE_CLOSE, MAX_CLOSE_DELAY = 2, 10
 RETURN_TIME = 30
 """Seconds within which a client that left a stream is expected to request its task again."""
 _LEAVING_WORDS = {"client cancel": "cancelled the stream", "client gone": "closed its connection"}
-_GRPC_CLIENT = frozenset({1, 4})
-"""CANCELLED and DEADLINE_EXCEEDED, which the client causes."""
+_CANCELLED, _DEADLINE_EXCEEDED = 1, 4
+"""gRPC status codes."""
 
 _WORKING_EVENTS = (snapshot(), status("WORKING"))
 _QUESTION_EVENT = status("INPUT_REQUIRED", second=1, message=reply("which one?"))
@@ -101,8 +102,9 @@ def check_still_open(context: RuleContext) -> Iterator[RuleFinding]:
 )
 def ended_early(context: RuleContext) -> Iterator[RuleFinding]:
     """The agent ends a stream cleanly, without an error, while the last state on this stream is SUBMITTED or WORKING;
-    in 0.x also without `final: true`. Not judged if a frame after that state could not be decoded, or if the stream has
-    shown a terminal state before: A2A-STREAM-005 reports events after that.
+    in 0.x also without `final: true`. The finding names a proxy in front of the agent if the response shows one, and
+    the silence before the end if it was at least five seconds. Not judged if a frame after that state could not be
+    decoded, or if the stream has shown a terminal state before: A2A-STREAM-005 reports events after that.
 
     The client takes the end of the stream for the end of the work and never learns the result, or has to poll. The
     agent must keep the stream open until the task ends or needs input.
@@ -111,9 +113,8 @@ def ended_early(context: RuleContext) -> Iterator[RuleFinding]:
     if record.terminal or (record.unreadable_at and record.unreadable_at >= record.state_at):
         return
     if _is_clean_end(context) and not record.final_at and record.state in ACTIVE:
-        yield RuleFinding(
-            summary=f"the agent ended the stream without an error while the task was {state_label(record.state)}"
-        )
+        told = f"the agent ended the stream without an error while the task was {state_label(record.state)}"
+        yield RuleFinding(summary=told + describe_silence(context) + describe_intermediary(context))
 
 
 @rule(
@@ -233,7 +234,8 @@ def final_wrong(context: RuleContext) -> Iterator[RuleFinding]:
     clean=rpc_stream("SendStreamingMessage", send(), *_WORKING_EVENTS, status("FAILED", second=1)),
 )
 def failed(context: RuleContext) -> Iterator[RuleFinding]:
-    """An error ends a stream whose task is SUBMITTED or WORKING, and no terminal state was sent.
+    """An error ends a stream whose task is SUBMITTED or WORKING, and no terminal state was sent. The gRPC status
+    CANCELLED counts if the client has neither cancelled the call nor set a deadline.
 
     The client does not know whether the task failed or continues, and must call GetTask. The agent should send the
     terminal state of the task before it ends the stream.
@@ -243,11 +245,20 @@ def failed(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if record.errors > 1:  # the first error was reported; A2A-SSE-008 reports the others
         return
-    if context.binding is Binding.GRPC and context.frame.error_code in _GRPC_CLIENT:
+    if context.binding is Binding.GRPC and _is_by_client(context):
         return
     failure = context.failure
     named = failure.name or (failure.status_name if context.binding is Binding.GRPC else "an error")
-    yield RuleFinding(summary=f"{named} {failure.code} ends the stream of a task that is {state_label(record.state)}")
+    told = f"{named} {failure.code} ends the stream of a task that is {state_label(record.state)}"
+    if context.binding is Binding.GRPC and failure.code == _CANCELLED:
+        told += ", although the client has not cancelled it"
+    yield RuleFinding(summary=told + describe_intermediary(context))
+
+
+def _is_by_client(context: RuleContext) -> bool:
+    """Whether a gRPC status is due to the client's deadline."""
+    code = context.frame.error_code
+    return code == _DEADLINE_EXCEEDED or (code == _CANCELLED and bool(context.request_header("grpc-timeout")))
 
 
 @rule(
