@@ -40,7 +40,7 @@ Without a FILE, commands use the newest recording in the state directory.
 
 _HELP_SECTIONS = (
     ("View and compare", ("ls", "show", "tail", "lanes", "segments", "stats", "diff", "note", "keys")),
-    ("Check", ("check", "card", "rules", "extensions", "hooks")),
+    ("Check", ("check", "card", "rules", "extensions", "hooks", "mcp")),
     ("Export", ("export", "cassette", "archive", "redaction")),
     ("Maintain", ("merge", "prune", "recover")),
     ("Help", ("help", "completion")),
@@ -373,6 +373,18 @@ cli.add_command(card)
 cli.add_command(cassette)
 cli.add_command(completion)
 cli.add_command(export)
+
+
+@cli.command("mcp")
+@_recordings_argument
+def serve_assistant(recordings: tuple[Path, ...]) -> None:
+    """Serve recordings to an assistant by MCP over stdin and stdout, read-only (extra: mcp).
+
+    The assistant can open only the RECORDINGS, or those of the state directory if none is named.
+    """
+    from a2a_inspect.commands.mcp import serve_mcp
+
+    serve_mcp(recordings)
 
 
 @cli.command("help")
