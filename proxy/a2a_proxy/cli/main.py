@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from a2a_proxy import __version__
+from a2a_proxy.cli.completion import completion
 from a2a_proxy.cli.end_signals import INTERRUPTED
 from a2a_proxy.cli.errors import EXIT_USAGE, UserError, print_error
 from a2a_proxy.cli.follower_options import add_follower_options
@@ -129,7 +130,7 @@ log_format = click.option(
 @click.option(
     "--metrics",
     metavar="[HOST]:PORT",
-    help="Serve /metrics for Prometheus, /healthz and /readyz on this address; `:9464` is loopback.",
+    help="Serve /metrics for Prometheus, /healthz and /readyz on this address; `:9464` is loopback (extra: metrics).",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Print no line per exchange; only errors and the summary.")
 @click.option("--verbose", "-v", is_flag=True, help="Print findings of severity info too.")
@@ -257,6 +258,18 @@ def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
     help="How closely a request must match the recorded one.",
 )
 @click.option(
+    "--match-on",
+    multiple=True,
+    metavar="NAME|MODULE:FUNCTION",
+    help="Compare only these parts of a request, or by your own function: --match-on text,task.",
+)
+@click.option(
+    "--ignore", multiple=True, metavar="PATH", help="Do not compare this part of a request: '$.message.metadata'."
+)
+@click.option(
+    "--normalize", multiple=True, metavar="REGEX", help="Take all texts that this matches for equal: 'order-[0-9]+'."
+)
+@click.option(
     "--policy",
     multiple=True,
     metavar="OPERATION=POLICY",
@@ -361,6 +374,9 @@ def replay(context: click.Context, /, recording: Path, **typed: Any) -> None:
     "--ignore", multiple=True, metavar="PATH", help="Ignore differences at this path: text, '$.task.history'."
 )
 @click.option(
+    "--normalize", multiple=True, metavar="REGEX", help="Take all texts that this matches for equal: 'order-[0-9]+'."
+)
+@click.option(
     "--format", "output_format", type=click.Choice(["text", "json", "junit"]), default="text", show_default=True
 )
 @click.option(
@@ -391,6 +407,9 @@ def drive(context: click.Context, /, **typed: Any) -> None:
     from a2a_proxy.cli.drive.run import run_drive
 
     context.exit(run_drive(drive_command_options(**typed)))
+
+
+cli.add_command(completion)
 
 
 def main() -> None:

@@ -33,6 +33,7 @@ from a2a_proxy.recorder.keeper import RecorderKeeper
 from a2a_proxy.recorder.status import RecorderDone, RecorderFailed, Status
 from a2a_proxy.recording.names import recording_name
 from a2a_proxy.relay.clock import session_clock
+from a2a_proxy.relay.edits.card_urls import is_local
 from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.hosts import ResolvedUpstreams, find_self_loop
 from a2a_proxy.relay.route import RouteError, Upstream
@@ -41,6 +42,7 @@ from a2a_proxy.relay.server import Relay
 
 _END_SECONDS = 2.0
 """Seconds that open connections get after the first Ctrl-C."""
+_DIAL_SECONDS = 0.5
 _DRAIN_NOTE_SECONDS = 1.0
 """Seconds between lines that report the remaining amount."""
 _STALLED_DISK_SECONDS = 30.0
@@ -191,6 +193,8 @@ class ProxyRun:
 
     def _make_session_file(self, started: int) -> SessionFile:
         path = self._config.record or file_layout.recordings_dir() / recording_name(started)
+        if self._config.record is not None:
+            file_layout.remember_recording(path)
         return SessionFile(
             recording=str(path.absolute()),
             pid=os.getpid(),
@@ -226,7 +230,18 @@ class ProxyRun:
                 "trust a CA instead: --upstream-ca FILE",
             )
         self._warn_of_unused_ports(relay)
+        await self._warn_of_silent_upstreams()
         return session
+
+    async def _warn_of_silent_upstreams(self) -> None:
+        """Warn the user of upstreams on this machine that refuse connections; others are not dialled here."""
+        for route in self._config.routes:
+            for upstream in filter(None, (route.upstream, route.grpc)):
+                if is_local(upstream.host.lower()) and await _refuses_connections(upstream):
+                    self._console.show_note(
+                        f"nothing listens at {upstream.address}; requests are answered with 502 until the agent runs",
+                        "start the agent, or name its port: --upstream localhost:PORT",
+                    )
 
     def _warn_of_unused_ports(self, relay: Relay) -> None:
         """Warn the user if `--learn-ports` limits nothing in this run."""
@@ -251,7 +266,8 @@ class ProxyRun:
             if upstream is None:
                 return ""
             insecure = upstream.tls and self._config.editing.trust.insecure
-            return f"{upstream.text} (certificate not verified)" if insecure else upstream.text
+            text = upstream.text if str(upstream.port) in upstream.text else f"{upstream.text} (port {upstream.port})"
+            return f"{text} (certificate not verified)" if insecure else text
 
         return [
             (addresses, name_upstream(route.upstream), name_upstream(route.grpc))
@@ -340,6 +356,18 @@ class ProxyRun:
         keeper.kill()
         self._console.show_note("stopped before everything was recorded", "finish with: a2a-inspect recover")
         return 0
+
+
+async def _refuses_connections(upstream: Upstream) -> bool:
+    try:
+        async with asyncio.timeout(_DIAL_SECONDS):
+            _, writer = await asyncio.open_connection(upstream.host, upstream.port)
+    except ConnectionRefusedError:
+        return True
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return False
 
 
 def _unrecorded_bytes(keeper: RecorderKeeper) -> int:

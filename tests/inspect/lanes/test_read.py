@@ -157,14 +157,14 @@ def test_a_chain_of_three_agents(tmp_path: Path) -> None:
 
 
 def test_the_conversation_is_selected_by_reference(tmp_path: Path) -> None:
-    """A recording of one task needs no reference; missing and ambiguous references are errors with a hint."""
+    """Without a reference the newest task is drawn; missing and ambiguous references are errors with a hint."""
     path = sample(tmp_path / "r.db")
     assert lanes(tmp_path, path, "2").code == 0
     assert lanes(tmp_path, path, "1:2").code == 0
+    assert lanes(tmp_path, named("demo")).lines[0].startswith("session 1  task 32bcc13c")
     for words, error in (
-        (("9",), "this recording has no 9"),
+        (("9",), "there is no exchange 9; this recording has exchanges 1 to "),
         (("1", "2"), "only one conversation can be drawn at a time"),
-        ((), "the recording has several conversations"),
         (("1", "--json", "--mermaid"), "cannot be combined"),
     ):
         done = lanes(tmp_path, path, *words)

@@ -16,6 +16,7 @@ from a2a_inspect.data.hexdump import hex_row
 from a2a_inspect.data.payload_lines import indent_json
 from a2a_inspect.data.source import ExchangeStream
 from a2a_inspect.widgets.detail import FIRST_BYTES, _decode_payload_lines
+from a2a_inspect.widgets.facts import fact_lines
 from a2a_inspect.widgets.finding_lines import finding_lines, paint_findings
 from a2a_inspect.widgets.hex_view import mark_payload_bounds
 from a2a_inspect.widgets.tab_line import TABS, tab_titles
@@ -157,6 +158,16 @@ def test_trace_and_latencies() -> None:
     still = trace_lines(ExchangeStream(ExchangeRow(1, 1, live(1, request_ended=0)), 2), None, [])
     assert "closed            still open" in still
     assert not [line for line in still if line.startswith("request ")]
+
+
+def test_an_early_answer_has_no_latency() -> None:
+    """It began before the end of its request: in the Trace tab and in the Facts tab."""
+    call = exchange(1)
+    call = exchange(1, request_ended=call.closed)
+    stream = ExchangeStream(ExchangeRow(1, 1, call), 2)
+    assert "first event       before the request body had arrived" in trace_lines(stream, None, [])
+    facts = fact_lines(stream, frame(1, 1, b"{}"))
+    assert "after the request no: answered before the request body had arrived" in facts
 
 
 def test_a_forwarded_trace_is_shown() -> None:

@@ -99,7 +99,7 @@ def exchange_cells(row: ExchangeRow, *, with_session: bool, brief: bool) -> tupl
             ", ".join(filter(None, (" > ".join(exchange.states), generations.requested_generations(exchange))))
         ),
         str(exchange.events) if exchange.streaming else "",
-        text.latency_label(exchange).rpartition(", ")[2] if brief else text.latency_label(exchange),
+        text.duration_cell(exchange) if brief or text.is_answered_early(exchange) else text.latency_label(exchange),
         make_visible(exchange.error) or (make_visible(exchange.how) if text.outcome_of(exchange) == "cut" else ""),
     )
 

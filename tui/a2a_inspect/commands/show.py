@@ -229,12 +229,13 @@ def _frame_offset(exchange: Exchange, frame: Frame) -> str:
     """Return the time offset of a frame.
 
     As for the latency in the heading, the agent's frames are measured from the end of the request, the client's frames
-    from the start of the exchange.
+    and those of an answer before that end from the start of the exchange.
     """
     if frame.seq == 0:
         return text.format_time(frame.at)
-    answer = frame.direction is Direction.TO_CLIENT
-    zero = text.latency_origin(exchange) if answer else exchange.started
+    zero = text.latency_origin(exchange)
+    if frame.direction is Direction.TO_AGENT or frame.at < zero:
+        zero = exchange.started
     return "+" + text.format_duration(max(frame.at - zero, 0))
 
 

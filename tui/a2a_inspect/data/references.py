@@ -12,7 +12,7 @@ import msgspec
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import make_key
+from a2a_proxy.recording.read.rows import make_key, split_key
 from a2a_proxy.recording.write.note_writer import NotePlace
 
 _REFERENCE = re.compile(r"#?(?:(\d{1,9}):)?(?:(\d{1,12})(?:\.(\d{1,12}))?)?", re.ASCII)
@@ -86,6 +86,12 @@ def resolve_places(recording: Recording, text: str) -> list[NotePlace]:
 def no_such_place(recording: Recording, *text: str) -> UserError:
     """Return the error for words that name nothing in the recording."""
     listing = shell_line("a2a-inspect", "ls", recording.path)
+    point = parse_reference(text[0])
+    sessions = recording.read_sessions()
+    if len(text) == len(sessions) == 1 and point is not None and point.exchange and point.seq < 0:
+        (last,) = recording.db.execute("SELECT max(id) FROM exchange").fetchone()
+        numbers = f"exchanges 1 to {split_key(last)[1]}" if last else "no exchanges"
+        return UserError(f"there is no exchange {text[0]}; this recording has {numbers}", f"list them: {listing}")
     return UserError(f"this recording has no {' or '.join(text)}", f"list the exchanges: {listing}")
 
 

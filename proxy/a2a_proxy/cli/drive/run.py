@@ -312,7 +312,7 @@ def _open_recording(path: Path) -> Iterator[Recording]:
         raise UserError(wrong.message, wrong.hint) from wrong
     except QueryError as wrong:
         message = "\n  ".join((wrong.message, *wrong.caret.split("\n")))
-        raise UserError(message, wrong.hint or "the syntax is described in the manual, filters.md") from wrong
+        raise UserError(message, wrong.hint or "the language is described by: a2a-inspect help filters") from wrong
 
 
 def _refuse_overwriting(options: DriveCommandOptions) -> None:

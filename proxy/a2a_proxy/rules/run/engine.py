@@ -236,8 +236,7 @@ class Engine:
 
     def tick(self, at: int, out: list[Observation]) -> None:
         """Advance the time to `at` (ns); all earlier frames must have been processed."""
-        if at > self._now:
-            self._advance_time(at, out)
+        self._advance_time(at, out)
 
     def end_session(self, at: int, out: list[Observation]) -> None:
         """End the session at `at` (ns), settle the deadlines after it and report the findings that were suppressed."""
