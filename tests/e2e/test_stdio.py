@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -16,7 +17,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow
-from support_cli import recorder_of, run, until, until_dead
+from support_cli import program, recorder_of, run, until, until_dead
 from support_kills import kill
 from support_stdio import CARD, Client, Outcome, Story, agent, outcome, request, wrapped
 
@@ -246,6 +247,36 @@ def test_a_killed_proxy_is_recorded_until_its_death(tmp_path: Path) -> None:
     (row,) = _ended(recording)
     assert row.how == "unclean"
     assert "the proxy was killed" in row.complete
+
+
+def test_what_passed_before_the_kill_of_the_proxy_is_replayed(tmp_path: Path) -> None:
+    """A client ends its stdio agent by a kill: answered calls are replayed whole, an open stream up to the kill."""
+    recording, state = tmp_path / "recording.a2a.db", tmp_path / "state"
+
+    def converse(command: list[str]) -> Client:
+        client = Client(command, state)
+        client.read()
+        client.write(request(1, "SendMessage", "hello"))
+        client.expect(b'"id"')
+        client.write(request(2, "SendStreamingMessage", "work"))
+        client.expect(b"TASK_STATE_WORKING")
+        return client
+
+    client = converse(wrapped(agent("stays-open"), "--record", recording))
+    client.process.kill()
+    assert client.end()[0] == -signal.SIGKILL
+    (row,) = _ended(recording)
+    assert "the proxy was killed" in row.complete
+    replayed = converse([program("a2a-proxy"), "replay", str(recording), "--stdio"])
+    assert replayed.end()[0] == 0
+    assert _results(replayed.out) == _results(client.out)
+    assert len(_results(client.out)) == 3
+
+
+def _results(out: bytes | bytearray) -> list[object]:
+    """Return the results of all whole messages of an output."""
+    bodies = [each.partition(b"Content-Length")[0] for each in bytes(out).split(b"\r\n\r\n")[1:]]
+    return [json.loads(body)["result"] for body in bodies]
 
 
 def test_a_session_whose_processes_were_killed_is_recovered(tmp_path: Path) -> None:

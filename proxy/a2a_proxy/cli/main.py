@@ -258,6 +258,18 @@ def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
     help="How closely a request must match the recorded one.",
 )
 @click.option(
+    "--match-on",
+    multiple=True,
+    metavar="NAME|MODULE:FUNCTION",
+    help="Compare only these parts of a request, or by your own function: --match-on text,task.",
+)
+@click.option(
+    "--ignore", multiple=True, metavar="PATH", help="Do not compare this part of a request: '$.message.metadata'."
+)
+@click.option(
+    "--normalize", multiple=True, metavar="REGEX", help="Take all texts that this matches for equal: 'order-[0-9]+'."
+)
+@click.option(
     "--policy",
     multiple=True,
     metavar="OPERATION=POLICY",
@@ -360,6 +372,9 @@ def replay(context: click.Context, /, recording: Path, **typed: Any) -> None:
 @click.option("--shape", is_flag=True, help="Compare only kinds, states, order and structure; model text may differ.")
 @click.option(
     "--ignore", multiple=True, metavar="PATH", help="Ignore differences at this path: text, '$.task.history'."
+)
+@click.option(
+    "--normalize", multiple=True, metavar="REGEX", help="Take all texts that this matches for equal: 'order-[0-9]+'."
 )
 @click.option(
     "--format", "output_format", type=click.Choice(["text", "json", "junit"]), default="text", show_default=True
