@@ -440,7 +440,8 @@ def _run(count: int, seed: int, only: str) -> int:
             print(f"{verdict.value}: {mutant.operator}", *lines, "", sep="\n", flush=True)
         if verdicts.total() % 10 == 0:
             spent = time.monotonic() - began
-            print(f"{verdicts.total()} tested in {spent:.0f} s, {verdicts[Verdict.SURVIVED]} survived", flush=True)
+            counts = ", ".join(f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict)
+            print(f"{verdicts.total()} tested in {spent:.0f} s: {counts}", flush=True)
     for verdict in Verdict:
         print(f"{verdicts[verdict]:5} {verdict.value}")
     share = 1 - verdicts[Verdict.SURVIVED] / max(verdicts.total() - verdicts[Verdict.EQUIVALENT], 1)
