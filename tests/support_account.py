@@ -107,8 +107,8 @@ def lines(binding: str, seen: list[Transcript], ignored: frozenset[str] = frozen
 def told(recording: Recording) -> list[list[Told]]:
     """Return the messages and errors of the agents, by exchange."""
     found = []
-    for row in recording.exchanges():
-        frames = [frame_row.frame for frame_row in recording.frames(row.key)]
+    for row in recording.read_exchanges():
+        frames = [frame_row.frame for frame_row in recording.read_frames(row.key)]
         found.append([Told(row.exchange, frame, event) for frame in frames for event in _events(row.exchange, frame)])
     return found
 

@@ -87,10 +87,10 @@ def judge(path: Path, state: Path, totals: Totals) -> Iterator[str]:
     """Yield the faults of a finished recording, from its content and from `a2a-inspect check`; count its findings."""
     live: Counter[tuple[object, ...]] = Counter()
     with Recording(path) as recording:
-        for session in recording.sessions():
+        for session in recording.read_sessions():
             if session.complete != "complete":
                 yield f"capture complete: {session.complete}"
-            for row in recording.findings(session.id):
+            for row in recording.read_findings(session.id):
                 one = row.finding
                 totals.findings[one.rule] += 1
                 live[session.id, one.rule, one.connection, one.exchange, one.seq] += 1
@@ -178,7 +178,7 @@ class Link:
     def _recorded(self, totals: Totals) -> Iterator[str]:
         """Yield the faults of the recording."""
         with Recording(self.proxy.recording) as recording:
-            for row in recording.connections():
+            for row in recording.read_connections():
                 one = row.connection
                 wanted = self._wanted.get((one.client, one.listen), deque())
                 sizes = wanted.popleft() if wanted else None

@@ -100,7 +100,7 @@ class Case(msgspec.Struct, frozen=True):
 
     def chunks(self) -> list[Chunk]:
         """Return the chunks as the relay writes them."""
-        return self._script().chunks()
+        return self._script().make_chunks()
 
     def _script(self) -> Script:
         """Return the script. The session lasts long enough for every deadline."""

@@ -21,7 +21,7 @@ from a2a_proxy.recording.cassette.file import write_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.store.notes import store_notes
 from a2a_proxy.recording.store.schema import SCHEMA_VERSION
-from a2a_proxy.recording.store.zstd import compressor
+from a2a_proxy.recording.store.zstd import make_compressor
 from a2a_proxy.recording.write.writer import Writer
 from support_inspect import MS, TASK, changes, exchange, frame, request, sample, status
 from support_recording import STARTED, facts
@@ -190,13 +190,13 @@ def damaged_blocks(folder: Path) -> Path:
 
 def bomb(folder: Path) -> Path:
     """Blocks of some KB that decompress to 10 GB."""
-    frames_of_zeros = compressor()(bytes(64 << 20)) * 160
+    frames_of_zeros = make_compressor()(bytes(64 << 20)) * 160
     return _altered(folder, ("UPDATE block SET data = ?", frames_of_zeros))
 
 
 def blob_bomb(folder: Path) -> Path:
     """The same in a part of a payload that is stored by its hash."""
-    zeros = compressor()(bytes(64 << 20)) * 160
+    zeros = make_compressor()(bytes(64 << 20)) * 160
     return _altered(
         folder,
         ("INSERT INTO blob VALUES (1, x'00', 5, 'zstd', ?)", zeros),

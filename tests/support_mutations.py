@@ -231,18 +231,18 @@ class Want(msgspec.Struct, frozen=True):
 def _loaded(name: str) -> bytes:
     """Return the conversation pickled: unpickling is seven times as fast as `deepcopy`."""
     with open_recording_or_cassette(SAMPLES / f"{name}.a2a.jsonl") as recording:
-        (session,) = recording.sessions()
+        (session,) = recording.read_sessions()
         zero = session.facts.started
-        upstreams = {row.connection.id: row.connection.upstream for row in recording.connections(session.id)}
+        upstreams = {row.connection.id: row.connection.upstream for row in recording.read_connections(session.id)}
         found = []
-        for row in recording.exchanges(session.id):
+        for row in recording.read_exchanges(session.id):
             made = Ex(row.exchange, upstreams[row.exchange.connection], zero)
-            for each in recording.frames(row.key):
+            for each in recording.read_frames(row.key):
                 _take(made, each.frame, zero)
             found.append(made)
         loose = [
             beside
-            for row in recording.connections(session.id)
+            for row in recording.read_connections(session.id)
             if row.connection.kind == "stdio"
             for each in recording.connection_frames(row.key)
             if (beside := _loose(each.frame, zero)) is not None
@@ -543,17 +543,26 @@ def _prepared(name: str, prepare: Prepare | None) -> bytes:
     return pickle.dumps(talk)
 
 
+def prepared(name: str, prepare: Prepare | None) -> Talk:
+    """Return a new copy of a sample, prepared for a change."""
+    return _unpickled(_prepared(name, prepare))
+
+
 @cache
-def _baseline(name: str, prepare: Prepare | None) -> Counter[Place]:
-    return places(_unpickled(_prepared(name, prepare)))
+def unchanged(name: str, prepare: Prepare | None) -> Counter[Place]:
+    """Return the findings about a prepared sample before the change."""
+    return places(prepared(name, prepare))
 
 
 def judge(name: str, change: Callable[[Talk], Iterable[Want]], prepare: Prepare | None = None) -> Outcome:
     """Apply a mutation to a sample, prepared if necessary, and compare the findings with the expected ones."""
-    before = _baseline(name, prepare)
-    talk = _unpickled(_prepared(name, prepare))
+    talk = prepared(name, prepare)
     wanted = Counter(place for want in change(talk) for place in want.places())
-    new = places(talk) - before
+    return compare(wanted, places(talk) - unchanged(name, prepare))
+
+
+def compare(wanted: Counter[Place], new: Counter[Place]) -> Outcome:
+    """Compare the expected findings with those that a change has caused."""
     outcome = Outcome(found=list((new & wanted).elements()))
     missed, unexpected = wanted - new, new - wanted
     for place in list(missed.elements()):
@@ -569,7 +578,7 @@ def judge(name: str, change: Callable[[Talk], Iterable[Want]], prepare: Prepare 
 
 def wanted(name: str, change: Callable[[Talk], Iterable[Want]], prepare: Prepare | None = None) -> set[str]:
     """Return the rules that a mutation is expected to break."""
-    return {want.rule for want in change(_unpickled(_prepared(name, prepare)))}
+    return {want.rule for want in change(prepared(name, prepare))}
 
 
 # --- the mutations ------------------------------------------------------------------------------------------------

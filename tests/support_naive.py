@@ -14,6 +14,8 @@ from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.event import decode_payload
+from a2a_proxy.protocol.outcome import outcome_of
+from a2a_proxy.recording.query.kinds import parse_rule
 from a2a_proxy.recording.query.tree import And, Anything, Match, Node, Not, Number, Op, Or, Range, TimeValue, WordValue
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, make_key
@@ -51,11 +53,11 @@ class World:
     """A whole recording in memory."""
 
     def __init__(self, recording: Recording) -> None:
-        self.sessions: dict[int, SessionRow] = {each.id: each for each in recording.sessions()}
-        self.findings = {each: [row.finding for row in recording.findings(each)] for each in self.sessions}
-        self.notes = {each: [row.note for row in recording.notes(each)] for each in self.sessions}
-        self.connections: dict[int, Connection] = {row.key: row.connection for row in recording.connections()}
-        self.exchanges = {row.key: OneExchange(row, self) for row in recording.exchanges()}
+        self.sessions: dict[int, SessionRow] = {each.id: each for each in recording.read_sessions()}
+        self.findings = {each: [row.finding for row in recording.read_findings(each)] for each in self.sessions}
+        self.notes = {each: [row.note for row in recording.read_notes(each)] for each in self.sessions}
+        self.connections: dict[int, Connection] = {row.key: row.connection for row in recording.read_connections()}
+        self.exchanges = {row.key: OneExchange(row, self) for row in recording.read_exchanges()}
         self.frames = [OneFrame(row, self) for row in recording.frames_after(0)]
         for each in self.frames:
             if each.exchange is not None:
@@ -118,12 +120,22 @@ _OF_FRAME = {"dir", "kind", "task", "ctx", "msg", "state", "part", "mime", "ext"
 _OF_FRAME |= {"size", "src", "note", "text"}
 
 
+def _names_rule(match: Match, rule: str) -> bool:
+    """Whether a condition on the words of a finding names its rule."""
+    if not isinstance(match.value, str) or match.op is Op.MATCHES:
+        return False
+    ident = parse_rule(match.value)
+    if match.op is Op.IS:
+        return rule == ident
+    return rule.startswith(f"{ident}-" if re.fullmatch("A2A-[A-Z]+", ident) else ident)
+
+
 def _shared(match: Match, one: OneFrame | OneExchange, at: int) -> bool:
     found, facts = one.findings, one.session.facts
     if match.field == "gap":
         return any(each.rule == "A2A-GEN-001" for each in found)
     if match.field == "finding":
-        return any(_text(match, each.summary) for each in found)
+        return any(_text(match, each.summary) or _names_rule(match, each.rule) for each in found)
     if match.field == "rule":
         return any(_begins(match, each.rule) for each in found)
     if match.field == "sev":
@@ -230,6 +242,8 @@ def _own(match: Match, one: OneExchange) -> bool:
         return isinstance(value, Anything) or value == WordValue(
             "proxy" if exchange.ours else "peer", (int(exchange.ours),)
         )
+    if match.field == "outcome":
+        return isinstance(value, Anything) or value == WordValue(outcome_of(exchange), (outcome_of(exchange),))
     if match.field in ("op", "binding"):
         word = exchange.operation if match.field == "op" else str(exchange.binding)
         return value.text == word if isinstance(value, WordValue) else _text(match, word)

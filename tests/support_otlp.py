@@ -37,10 +37,10 @@ class Kept:
         self.got: list[SpanValue] = []
         self.told: list[LogValue] = []
 
-    def spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> None:
+    def write_spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> None:
         self.got += spans
 
-    def logs(self, resource: Attributes, logs: Sequence[LogValue]) -> None:
+    def write_logs(self, resource: Attributes, logs: Sequence[LogValue]) -> None:
         self.told += logs
 
 

@@ -25,7 +25,7 @@ from a2a_proxy.protocol.summary import STATE_NUMBERS
 from a2a_proxy.rules.families.err.table import ERROR_TABLE
 from a2a_proxy.rules.families.gen.mapping import MISMATCH_CODES
 from a2a_proxy.rules.families.stream.course import COURSE, Course, CourseEvent
-from a2a_proxy.rules.schema.protobuf_shapes import grammar
+from a2a_proxy.rules.schema.protobuf_shapes import make_grammar
 from a2a_proxy.rules.state.transitions import NEW, UNKNOWN, change_of
 
 PAGE = Path(__file__).parents[1] / "proxy/a2a_proxy/manual/protocol.md"
@@ -258,7 +258,7 @@ def _state_name(state: TaskState) -> str:
 def fields(line: SchemaSet, base: SchemaSet | None = None) -> Iterator[str]:
     """Yield the messages of a version; with `base` only those that differ from the message of that name there."""
     known = _messages(base) if base else {}
-    binary = grammar(line, True).shapes if line in get_args(SchemaSet) and line != "rpc" else {}
+    binary = make_grammar(line, True).shapes if line in get_args(SchemaSet) and line != "rpc" else {}
     yield from _head("message", "fields")
     for name, message in sorted(_messages(line).items()):
         required = binary[name].required if name in binary else frozenset()

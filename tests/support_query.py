@@ -12,7 +12,7 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.recording.query.fields import FIELDS, QueryField
 from a2a_proxy.recording.query.tree import COMPARISONS, And, Anything, Match, Node, Not, Number, Op, Or, Range
 from a2a_proxy.recording.query.words import FLAG
-from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from a2a_proxy.recording.write.note_writer import NotePlace, write_note
 from a2a_proxy.recording.write.writer import Writer
 from support_conversation import Http
 from support_observer import START, fresh, grpc_call, scripted, unary
@@ -194,8 +194,8 @@ def rich(path: Path) -> Path:
         found = [each for each in out if isinstance(each, Finding)]
         writer.write([each for each in out if isinstance(each, Frame)], found, observer.pop_changes())
         writer.finish(chunks[-1].at)
-    annotate(path, NotePlace(1), START, text="the retry run")
-    annotate(path, NotePlace(1, 2), START, text="the order that hello answers", bookmark=True)
-    annotate(path, NotePlace(2, 3, 2), START + 1, text="a task: retry here", bookmark=True)
-    annotate(path, NotePlace(2, 4, 0), START + 2, bookmark=True)
+    write_note(path, NotePlace(1), START, text="the retry run")
+    write_note(path, NotePlace(1, 2), START, text="the order that hello answers", bookmark=True)
+    write_note(path, NotePlace(2, 3, 2), START + 1, text="a task: retry here", bookmark=True)
+    write_note(path, NotePlace(2, 4, 0), START + 2, bookmark=True)
     return path

@@ -123,7 +123,7 @@ def kill_blamelessly(recorder: int, journal: Path, recording: Path) -> None:
     attributes the deaths of three recorders at the same record to that record."""
     while True:
         with Recording(recording) as stored:  # not while it is stopped, because it may hold a lock
-            position = stored.sessions()[-1].position or (1, 0)
+            position = stored.read_sessions()[-1].position or (1, 0)
         os.kill(recorder, signal.SIGSTOP)
         wait_until(lambda: state_of(recorder) == "T")
         if not _would_blame(journal, position):
@@ -149,10 +149,10 @@ def contents(path: Path) -> dict[str, list[Any]]:
     """Return the content of all sessions of a recording, in a form that can be compared."""
     with Recording(path) as stored:
         return {
-            "sessions": [(row.how, row.complete, row.lost) for row in stored.sessions()],
-            "connections": [row.connection for row in stored.connections()],
-            "exchanges": [row.exchange for row in stored.exchanges()],
+            "sessions": [(row.how, row.complete, row.lost) for row in stored.read_sessions()],
+            "connections": [row.connection for row in stored.read_connections()],
+            "exchanges": [row.exchange for row in stored.read_exchanges()],
             "frames": [row.frame for row in stored.frames_after(0)],
-            "tasks": sorted(msgspec.structs.astuple(row.task) for row in stored.tasks()),
-            "findings": [row.finding for row in stored.findings()],
+            "tasks": sorted(msgspec.structs.astuple(row.task) for row in stored.read_tasks()),
+            "findings": [row.finding for row in stored.read_findings()],
         }

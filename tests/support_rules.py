@@ -21,7 +21,7 @@ def findings(script: Script) -> list[Finding]:
     """Return the findings of rules and decoders about a conversation."""
     observer = Observer(Redactor(KEY))
     out: list[Observation] = []
-    for chunk in script.chunks():
+    for chunk in script.make_chunks():
         observer.feed(chunk, out)
     return [each for each in out if type(each) is Finding]
 

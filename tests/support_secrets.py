@@ -16,7 +16,7 @@ from aiohttp import web
 
 from a2a_proto import from_dict
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.store.zstd import ZstdError, decompress
+from a2a_proxy.recording.store.zstd import ZstdError, decompress_frame
 
 Json = dict[str, Any]
 V1, V0 = "lf.a2a.v1.A2AService", "a2a.v1.A2AService"
@@ -379,8 +379,8 @@ def everything(path: Path) -> bytes:
                 for value in row:
                     found += stored(value)
         for row in recording.frames_after(0):
-            found += [row.frame.payload, recording.payload(row), repr(row.frame).encode()]
-        for exchange in recording.exchanges():
+            found += [row.frame.payload, recording.read_payload(row), repr(row.frame).encode()]
+        for exchange in recording.read_exchanges():
             found.append(repr(exchange).encode())
     return b"\n".join(found)
 
@@ -390,6 +390,6 @@ def stored(value: object) -> list[bytes]:
     if not isinstance(value, bytes):
         return [str(value).encode()]
     try:
-        return [value, decompress(value, 64 << 20)]
+        return [value, decompress_frame(value, 64 << 20)]
     except ZstdError:
         return [value]

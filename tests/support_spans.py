@@ -69,7 +69,7 @@ def recorded(paths: Iterable[Path]) -> list[Exchange]:
     found: list[Exchange] = []
     for path in paths:
         with open_recording_or_cassette(path) as recording:
-            found += [row.exchange for row in recording.exchanges()]
+            found += [row.exchange for row in recording.read_exchanges()]
     return sorted(found, key=lambda each: each.started)
 
 

@@ -236,7 +236,7 @@ class Observer:
             self.ended = True
             self._segments.end_session(chunk.at)
             self.judge_held(out)
-            self._rules.end(chunk.at, out)
+            self._rules.end_session(chunk.at, out)
             return
         lost = msgspec.json.decode(chunk.data)
         self.lost += int(lost.get("bytes", 0))
@@ -428,7 +428,7 @@ class Observer:
                 self.abandon_connection(number, at, f"{type(error).__name__}: {error}"[:300], out)
             self.feed(Chunk(number, ChunkKind.CLOSED, Direction.TO_AGENT, at), out)
         self._segments.end_session(at)
-        self._rules.end(at, out)
+        self._rules.end_session(at, out)
 
     def tick(self, at: int, out: list[Observation]) -> None:
         """Judge silence at `at` (ns). Everything captured before must have been fed."""

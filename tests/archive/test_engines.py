@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         recorded(top / f"{number}.a2a.db", number, agent, [now - each * MINUTE for each in ago])
         with Recording(top / f"{number}.a2a.db") as recording:
             SessionUpload(
-                ArchiveStore((top / "a2a").as_uri()), f"p{number}", recording, recording.sessions()[0]
+                ArchiveStore((top / "a2a").as_uri()), f"p{number}", recording, recording.read_sessions()[0]
             ).put_segments(include_rest=True)
     export_recording(ExportOptions(top / "1.a2a.db"), top / "frames.parquet", "parquet")
     return top

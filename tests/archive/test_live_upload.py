@@ -63,7 +63,7 @@ def test_unreachable_storage_is_retried_and_reported_once(tmp_path: Path, ledger
 
         return marked
 
-    ledger.mark = look(ledger.mark)  # type: ignore[method-assign]
+    ledger.store_mark = look(ledger.store_mark)  # type: ignore[method-assign]
     [manifest] = find_segments(ArchiveStore(run(tmp_path, ledger, tell)), SegmentQuery())
 
     [said] = tried
@@ -79,7 +79,7 @@ def test_a_recreated_recording_is_followed(tmp_path: Path, ledger: CheckpointFil
     (tmp_path / "archive").mkdir()
     path = tmp_path / "r.a2a.db"
     writer(path).write([request(1)], changes=changes(exchange(1)))
-    mark = ledger.mark
+    mark = ledger.store_mark
 
     def marked(said: live_upload.CallMark) -> None:
         mark(said)
@@ -87,7 +87,7 @@ def test_a_recreated_recording_is_followed(tmp_path: Path, ledger: CheckpointFil
             path.unlink()
             sample(path)
 
-    ledger.mark = marked  # type: ignore[method-assign]
+    ledger.store_mark = marked  # type: ignore[method-assign]
     url = (tmp_path / "archive").as_uri()
     LiveUpload(ArchiveJob(str(path), facts(1).uuid, url, "here", 0.0), ledger, lambda _: None).run()
 

@@ -55,8 +55,8 @@ def test_duckdb_reads_a_recording(tmp_path: Path) -> None:
     file = tmp_path / "frames.parquet"
     with open_recording_or_cassette(RECORDINGS / "lossy.a2a.jsonl") as recording, file.open("wb") as stream:
         written = write_frames(recording, recording.frames_after(0), stream)
-        counts = recording.counts()
-        gaps = {row.finding.task_id for row in recording.findings() if row.finding.rule == "A2A-GEN-001"}
+        counts = recording.count_rows()
+        gaps = {row.finding.task_id for row in recording.read_findings() if row.finding.rule == "A2A-GEN-001"}
 
     asked = (
         "SELECT agent, count(DISTINCT task_id) FROM (SELECT agent, task_id, unnest(findings) AS found FROM "

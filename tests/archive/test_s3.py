@@ -39,7 +39,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
 
 
 def put(recording: Recording) -> int:
-    [session] = recording.sessions()
+    [session] = recording.read_sessions()
     return SessionUpload(ArchiveStore(URL), "here", recording, session).put_segments(include_rest=True)
 
 

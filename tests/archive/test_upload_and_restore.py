@@ -39,7 +39,7 @@ def place(tmp_path: Path) -> ArchiveStore:
 
 
 def put(place: ArchiveStore, recording: Recording) -> int:
-    sessions = recording.sessions()
+    sessions = recording.read_sessions()
     return sum(SessionUpload(place, "here", recording, session).put_segments(include_rest=True) for session in sessions)
 
 
@@ -63,8 +63,8 @@ def test_a_task_is_restored_as_a_trimmed_recording(
     monkeypatch.setattr(segment, "MAX_ROWS", rows)
     with open_recording_or_cassette(RECORDINGS / "lossy.a2a.jsonl") as recording:
         put(place, recording)
-        task = next(row.finding.task_id for row in recording.findings() if row.finding.task_id)
-        calls = [row for row in recording.exchanges() if row.exchange.task_id == task]
+        task = next(row.finding.task_id for row in recording.read_findings() if row.finding.task_id)
+        calls = [row for row in recording.read_exchanges() if row.exchange.task_id == task]
         before = [row for row in recording.frames_after(0) if row.frame.at <= calls[0].exchange.started]
         card = [row.exchange_key for row in before if row.frame.event == EventKind.CARD][-1]
         keys = {card, *(row.key for row in calls)}
@@ -78,7 +78,7 @@ def test_a_task_is_restored_as_a_trimmed_recording(
 
 def test_a_second_upload_changes_nothing(place: ArchiveStore) -> None:
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
-        assert put(place, recording) == recording.counts().frames
+        assert put(place, recording) == recording.count_rows().frames
         before = content(place.url)
         assert put(place, recording) == 0
 
@@ -90,7 +90,7 @@ def test_object_names_depend_on_the_recording_only(place: ArchiveStore) -> None:
     """Other versions recognise existing objects by them, so they never change, whatever the bytes are."""
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         put(place, recording)
-        [session] = recording.sessions()
+        [session] = recording.read_sessions()
         first = next(recording.frames_after(0)).frame.at
     day = datetime.datetime.fromtimestamp(first // 10**9, datetime.UTC).date()
     name = f"dt={day}/proxy=here/seg-{session.facts.uuid.replace('-', '')[:12]}-000001"
@@ -129,7 +129,7 @@ def test_a_continuing_session_is_uploaded_incrementally(place: ArchiveStore, tmp
         made.write([], changes=changes(exchange(1)))
         made.finish(STARTED + 5_000_000_000)
         assert put(place, recording) == 0
-        keeper = SessionUpload(place, "here", recording, recording.sessions()[0])
+        keeper = SessionUpload(place, "here", recording, recording.read_sessions()[0])
         assert keeper.is_complete
         whole = cassette(recording, tmp_path / "whole.a2a.jsonl", {make_key(1, 1)}, "all")
     restore_recording(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
@@ -152,7 +152,7 @@ def test_a_recreated_recording_is_uploaded_without_gaps_or_repeats(place: Archiv
 
     with Recording(tmp_path / "back.a2a.db") as back:
         assert [row.frame.exchange for row in back.frames_after(0)] == [1, 1, 2, 2, 3, 3, 4, 4]
-        assert [row.finding.exchange for row in back.findings()] == [1, 2, 3, 4]
+        assert [row.finding.exchange for row in back.read_findings()] == [1, 2, 3, 4]
     assert brought.segments == 2
 
 
@@ -174,7 +174,9 @@ def test_objects_removed_by_a_bucket_rule_are_reported_and_the_rest_restored(
     assert brought.gone == (first.cut.object_key(table),)
     assert 0 < brought.frames <= frames - (table == "frames") * first.frames.rows
     with Recording(tmp_path / "back.a2a.db") as back:
-        assert back.sessions()[0].missing_text == "files with more frames of it that are missing from the archive: 1"
+        assert (
+            back.read_sessions()[0].missing_text == "files with more frames of it that are missing from the archive: 1"
+        )
     for file in top.rglob("*.parquet"):
         file.unlink()
     with pytest.raises(ArchiveError, match="files that may have had it are missing: "):
@@ -186,7 +188,7 @@ def test_a_segment_lists_the_tasks_begun_by_its_end(place: ArchiveStore, monkeyp
     monkeypatch.setattr(segment, "MAX_ROWS", 20)
     with open_recording_or_cassette(RECORDINGS / "generations.a2a.jsonl") as recording:
         put(place, recording)
-        tasks = recording.counts().tasks
+        tasks = recording.count_rows().tasks
     told = []
     for each in find_segments(place, SegmentQuery()):
         facts = ParquetFiles(place).read(each, "facts", [0], ["kind", "time", "task_id"])
@@ -204,7 +206,7 @@ def test_each_row_group_of_facts_is_read_once(
     monkeypatch.setattr(segment, "MAX_ROWS", 20)
     with open_recording_or_cassette(RECORDINGS / "generations.a2a.jsonl") as recording:
         put(place, recording)
-        task = next(recording.tasks()).task.task_id
+        task = next(recording.read_tasks()).task.task_id
     asked: list[tuple[str, int]] = []
     read = ParquetFiles.read
 
@@ -225,7 +227,7 @@ def test_only_matching_segments_are_read(place: ArchiveStore, tmp_path: Path, mo
     monkeypatch.setattr(segment, "MAX_ROWS", 20)
     with open_recording_or_cassette(RECORDINGS / "generations.a2a.jsonl") as recording:
         put(place, recording)
-        task = next(recording.tasks()).task.task_id
+        task = next(recording.read_tasks()).task.task_id
     read: list[str] = []
     telling = ArchiveStore(place.url, read.append)
     wanted = SegmentQuery(idents=(("task", task),))
@@ -283,7 +285,7 @@ def test_a_command_line_of_no_unicode_is_archived(place: ArchiveStore, tmp_path:
     restore_recording(place, SegmentQuery(since=1), "all", tmp_path / "back.a2a.db")
 
     with Recording(tmp_path / "back.a2a.db") as back:
-        assert back.sessions()[0].facts.command == ("agent", "\udcff")
+        assert back.read_sessions()[0].facts.command == ("agent", "\udcff")
 
 
 def test_an_invalid_endpoint_is_refused_before_the_start(monkeypatch: pytest.MonkeyPatch) -> None:

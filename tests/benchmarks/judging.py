@@ -111,11 +111,11 @@ def _again(path: Path) -> Again:
 
     marks: list[float] = []
     with Watched(path) as recording:
-        frames = recording.counts().frames
+        frames = recording.count_rows().frames
         tenth = frames // 10
         reduce_collections()
         began = time.process_time()
-        findings = sum(1 for session in recording.sessions() for _ in recheck_session(recording, session))
+        findings = sum(1 for session in recording.read_sessions() for _ in recheck_session(recording, session))
         return Again(frames, findings, time.process_time() - began, marks[0], _resident())
 
 

@@ -95,7 +95,7 @@ def put(path: str, number: str) -> None:
     segment.MAX_ROWS = _ROTATED
     place = ArchiveStore(URL)
     with Recording(path) as recording:
-        SessionUpload(place, f"proxy-{number}", recording, recording.sessions()[0]).put_segments(include_rest=True)
+        SessionUpload(place, f"proxy-{number}", recording, recording.read_sessions()[0]).put_segments(include_rest=True)
     print(place.traffic.puts)
 
 
@@ -197,7 +197,7 @@ def asked(gaps: dict[str, int], frames: int) -> None:
 def fetched(folder: Path) -> None:
     """Fetch one task, with and without a time."""
     with Recording(folder / "2.a2a.db") as recording:
-        task = list(recording.tasks())[-7].task
+        task = list(recording.read_tasks())[-7].task
     for name, since in (("of all time", 0), ("of the last hour", time.time_ns() - HOUR)):
         place = ArchiveStore(URL)
         wanted = SegmentQuery(since=since, idents=(("task", task.task_id),))

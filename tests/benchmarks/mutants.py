@@ -225,13 +225,14 @@ class Measurement(msgspec.Struct):
     """Tests that start processes."""
 
     def tests_at(self, path: Path, line: int) -> set[str]:
-        """Return the tests that execute the statement at a line; for a statement that is executed before the tests,
-        those that execute any function of the module."""
+        """Return the tests that execute the statement at a line; for a statement that is executed before the tests, or
+        once for all, those that execute any function of the module, or else those of the module."""
         lines, statement = self.lines.get(str(path), {}), _lines_of_statement(path, line)
         executed = [each for each in statement if each in lines]
         tests = {test for each in executed for test in lines[each]}
         if not tests and (executed or not statement):
-            return {test for each in lines.values() for test in each}
+            tests = {test for each in lines.values() for test in each}
+            return tests or {test for test in self.seconds if _is_in(tests_of(path), test)}
         return tests
 
 
@@ -301,10 +302,12 @@ def _measure(result: Path) -> int:
 @cache
 def _lines_of_statement(path: Path, line: int) -> range:
     """Return the lines of the statement at a line, without the body of a compound statement; none if the statement is
-    outside functions."""
+    outside functions or in one whose results are cached."""
     found = range(0)
     for function in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            if any("cache" in ast.unparse(each) for each in function.decorator_list):
+                continue
             for node in (each for statement in function.body for each in ast.walk(statement)):
                 if isinstance(node, ast.stmt | ast.ExceptHandler | ast.match_case):
                     body = getattr(node, "body", None)

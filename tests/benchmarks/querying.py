@@ -37,7 +37,7 @@ class Took(msgspec.Struct, frozen=True):
 def columns(recording: Path) -> list[Took]:
     """Return every filter of COLUMNS, over frames and over exchanges; the best of three."""
     with Recording(recording) as opened:
-        task = list(opened.tasks())[-PAGE].task
+        task = list(opened.read_tasks())[-PAGE].task
         named = [each.format(task=task.task_id, context=task.context_id) for each in COLUMNS]
         return [_best(opened, each, rows) for each in named for rows in Rows]
 

@@ -166,7 +166,7 @@ class Standing:
         """Return the bytes of the journal that are not in the recording."""
         folders = [each.parent for each in (self._state / "journals").glob("*/session.json")]
         with Recording(self._state / "benchmark.a2a.db") as recording:
-            rows = recording.sessions()
+            rows = recording.read_sessions()
         segment, offset = rows[0].position or (0, 0)
         sizes = {
             number: segment_path(folder, number).stat().st_size

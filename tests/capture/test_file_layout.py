@@ -228,3 +228,17 @@ def test_a_session_file_keeps_names_that_are_not_utf_8(tmp_path: Path) -> None:
     found = file_layout.read_session(folder.path)
     assert found == SessionFile(name, 1, 2, command=("a2a-proxy", name))
     folder.release_locks()
+
+
+def test_the_last_recording_elsewhere_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless a test made it, or it was deleted since."""
+    monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path / "state"))
+    recording = tmp_path / "r.db"
+    recording.touch()
+    file_layout.remember_recording(recording)
+    assert file_layout.remembered_recording() is None
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    file_layout.remember_recording(recording)
+    assert file_layout.remembered_recording() == recording
+    recording.unlink()
+    assert file_layout.remembered_recording() is None

@@ -25,7 +25,7 @@ class Notes(JsonConsole):
         super().__init__(None, quiet=False)
         self.said: list[tuple[str, str, bool]] = []
 
-    def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
+    def show_note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
         self.said.append((message, hint, loud))
 
 
@@ -52,7 +52,7 @@ class Scene:
         self.stats = msgspec.structs.replace(self.stats, **stats)
         self.notes.said.clear()
         self.now += 1
-        self.watch.check()
+        self.watch.check_capture()
         return list(self.notes.said)
 
 

@@ -50,7 +50,7 @@ def printed(folder: Path, *said: Status, quiet: bool = False, verbose: bool = Fa
     with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
         console = TextConsole(out, err, quiet=quiet, verbose=verbose)
         for each in said:
-            console.status(each)
+            console.show_status(each)
         console.close()
     return (folder / "out").read_text().splitlines(), (folder / "err").read_text().splitlines()
 

@@ -86,7 +86,7 @@ def terminal(tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
 def ended_cleanly(recording: Path) -> bool:
     """Its one session is recorded to its end."""
     with Recording(recording) as stored:
-        (session,) = stored.sessions()
+        (session,) = stored.read_sessions()
         return (session.how, session.complete) == ("clean", "complete")
 
 
@@ -100,7 +100,7 @@ def test_the_relay_ends_with_its_terminal(terminal: Callable[..., Terminal], age
     assert one.end() == 0
     assert ended_cleanly(file)
     with Recording(file) as stored:
-        assert [row.exchange.how for row in stored.exchanges()] == ["complete"]
+        assert [row.exchange.how for row in stored.read_exchanges()] == ["complete"]
     assert not list((tmp_path / "state" / "journals").iterdir())
 
 

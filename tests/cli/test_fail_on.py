@@ -47,7 +47,7 @@ def test_an_error_finding_is_printed_recorded_and_may_fail_the_run(
     assert re.search(r"; [0-9]+ findings? \(1 error(, [0-9]+ (warning|info)s?)*\); capture complete", summary)
     assert hint == f"list the findings: a2a-inspect check {tmp_path / 'r.db'}"
     with Recording(tmp_path / "r.db") as recording:
-        assert "A2A-RPC-002" in {row.finding.rule for row in recording.findings()}
+        assert "A2A-RPC-002" in {row.finding.rule for row in recording.read_findings()}
 
 
 def test_traffic_without_findings_exits_with_0(proxy: Start, agent: Agent) -> None:

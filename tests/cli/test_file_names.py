@@ -58,9 +58,9 @@ def test_the_relay_records_to_an_odd_file_name(
     printed = one.out_file.read_bytes() + one.err_file.read_bytes()
     assert not ACTS.search(printed), printed
     with Recording(name) as stored:
-        (session,) = stored.sessions()
+        (session,) = stored.read_sessions()
         assert session.how == "clean"
-        assert len(list(stored.exchanges())) == 2
+        assert len(list(stored.read_exchanges())) == 2
         assert Path(session.facts.command[6]) == name
     if log_format == "json":
         assert json.loads(one.out.splitlines()[0])["recording"] == str(name)
@@ -84,7 +84,7 @@ def test_a_stdio_agent_is_recorded_to_an_odd_file_name(name: Path, tmp_path: Pat
     journals = tmp_path / "state" / "journals"
     until(lambda: not list(journals.iterdir()))
     with Recording(name) as stored:
-        assert [session.how for session in stored.sessions()] == ["clean"]
+        assert [session.how for session in stored.read_sessions()] == ["clean"]
 
 
 def test_followers_of_a_stdio_agent_take_an_odd_file_name(name: Path, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_journals_of_odd_file_names_are_recovered(proxy: Start, agent: Agent, na
     one.wait()
     until(lambda: b"recovered " in said(one.state, "a2a-inspect", "recover"))
     with Recording(name) as stored:
-        assert [session.how for session in stored.sessions()] == ["unclean"]
+        assert [session.how for session in stored.read_sessions()] == ["unclean"]
 
 
 def test_errors_name_the_odd_file_name_safely(name: Path, tmp_path: Path) -> None:

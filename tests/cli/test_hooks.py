@@ -46,7 +46,7 @@ def test_a_hook_sees_live_traffic(proxy: Start, agent: Agent, hooks: dict[str, s
     assert one.stop() == 0
     live = noted(hooks)
     with Recording(agent_path(hooks)) as recording:
-        counts = recording.counts()
+        counts = recording.count_rows()
     names = [each["method"] for each in live]
     assert (names[0], names[-1]) == ("start", "close")
     assert (names.count("on_frame"), names.count("on_exchange_end")) == (counts.frames, 2)
@@ -79,7 +79,7 @@ def test_a_spinning_hook_delays_neither_traffic_nor_recording(
     one.interrupt()
     assert one.wait() == 0
     with Recording(agent_path(hooks)) as recording:
-        counts = recording.counts()
+        counts = recording.count_rows()
     lines = one.err.splitlines()
     told = f"a2a-proxy: warning: hook noting:Spins is slow: {counts.frames} frames behind, given up; 1 call"
     assert told in lines

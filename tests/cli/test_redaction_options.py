@@ -105,11 +105,11 @@ def test_a_capture_follows_the_policy(proxy: Callable[..., Proxy], agent: Agent,
     for file in tmp_path.glob("r.a2a.db*"):
         assert b"brown secret" not in file.read_bytes()
     with Recording(record) as recording:
-        assert recording.sessions()[0].facts.redaction == ("header:x-tenant", "path:$..text")
-        assert recording.sessions()[0].complete == "complete"
+        assert recording.read_sessions()[0].facts.redaction == ("header:x-tenant", "path:$..text")
+        assert recording.read_sessions()[0].complete == "complete"
         request = next(recording.frames_after(0)).frame
         assert json.loads(request.payload)["params"]["message"]["parts"][0]["text"].startswith("redacted-")
-        (exchange,) = (row.exchange for row in recording.exchanges())
+        (exchange,) = (row.exchange for row in recording.read_exchanges())
         assert dict(exchange.request_headers)[b"X-Tenant"].startswith(b"redacted-")
 
 
@@ -124,14 +124,14 @@ def test_a_capture_without_payloads(proxy: Callable[..., Proxy], agent: Agent, t
     assert one.stop() == 0
     assert "rules that need payloads are skipped" in one.err
     with Recording(record) as recording:
-        (session,) = recording.sessions()
+        (session,) = recording.read_sessions()
         assert session.complete == "complete"
         frames = [row.frame for row in recording.frames_after(0)]
         assert [frame.payload for frame in frames] == [b""] * len(frames)
         assert all("payload" in frame.redacted for frame in frames if frame.size)
         assert sum(frame.size for frame in frames) > 100
         assert frames[1].message_id.startswith("a-")
-        assert dict(next(recording.exchanges()).exchange.request_headers)[b"X-Tenant"].startswith(b"redacted-")
+        assert dict(next(recording.read_exchanges()).exchange.request_headers)[b"X-Tenant"].startswith(b"redacted-")
         assert [each.rule for each in recheck_session(recording, session) if each.severity >= 2] == []
 
 
@@ -145,8 +145,8 @@ def test_export_applies_a_policy_again(inspect: Callable[..., tuple[int, str, st
     assert first.read_bytes() == second.read_bytes()
     assert inspect("export", SDK, "--redact", "$..text", "-o", tmp_path / "3.a2a.jsonl")[0] == 0
     with open_recording_or_cassette(first) as clean, open_recording_or_cassette(GRPC) as whole:
-        assert clean.sessions()[0].facts.redaction == ("path:$..text",)
-        assert clean.counts().frames == whole.counts().frames
+        assert clean.read_sessions()[0].facts.redaction == ("path:$..text",)
+        assert clean.count_rows().frames == whole.count_rows().frames
         sizes = [(row.frame.size, row.frame.state, row.frame.at) for row in clean.frames_after(0)]
         assert sizes == [(row.frame.size, row.frame.state, row.frame.at) for row in whole.frames_after(0)]
     assert label_of(first, '{"text":"') == label_of(tmp_path / "3.a2a.jsonl", '{"text":"')
@@ -163,13 +163,13 @@ def test_export_of_a_part_and_trim_take_a_policy(inspect: Callable[..., tuple[in
     words = ("-f", "op:GetTask", "--redact", "metadata-only")
     assert inspect("export", SDK, *words, "-o", tmp_path / "p.a2a.jsonl")[0] == 0
     with open_recording_or_cassette(tmp_path / "p.a2a.jsonl") as part, open_recording_or_cassette(SDK) as whole:
-        kept = [row.exchange.id for row in part.exchanges()]
+        kept = [row.exchange.id for row in part.read_exchanges()]
         assert kept == [row.exchange.id for row in whole.find_exchanges("op:GetTask")] != []
         assert not any(row.frame.payload for row in part.frames_after(0))
     assert inspect("cassette", "trim", SDK, "4", "--redact", "pii", "-o", tmp_path / "t.a2a.jsonl")[0] == 0
     with open_recording_or_cassette(tmp_path / "t.a2a.jsonl") as part:
-        assert [row.exchange.id for row in part.exchanges()] == [1, 2, 3, 4]
-        assert part.sessions()[0].facts.redaction == ("pii",)
+        assert [row.exchange.id for row in part.read_exchanges()] == [1, 2, 3, 4]
+        assert part.read_sessions()[0].facts.redaction == ("pii",)
     code, _, err = inspect("export", SDK, "--redact", "regex:(", "-o", tmp_path / "no.a2a.jsonl")
     assert (code, (tmp_path / "no.a2a.jsonl").exists()) == (2, False)
     assert "not a regular expression" in err
@@ -187,7 +187,10 @@ def test_commands_report_that_payloads_were_not_recorded(
     assert (code, "its payloads were not recorded" in err) == (2, True)
     out = inspect("check", bare, "--fail-on", "never")[1]
     assert " rules not run: payloads were not recorded (metadata only)\n" in out
-    with open_recording_or_cassette(bare) as recording, pytest.raises(RecordingError, match="has no payloads"):
+    with (
+        open_recording_or_cassette(bare) as recording,
+        pytest.raises(RecordingError, match="payloads were not recorded"),
+    ):
         load_script(recording)
 
 

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from a2a_proxy.cli.main import cli, run_cli
+from a2a_proxy.cli.main import cli, replay, run_cli
+from a2a_proxy.cli.replay import replay_config
+from a2a_proxy.replay.core.match_rules import MatchName
 from support_cli import SECONDS, Proxy, environment, program, run, until
 
 SAMPLES = Path(__file__).parents[2] / "recordings"
@@ -70,6 +72,11 @@ def test_bad_input_is_refused(tmp_path: Path, refused: Callable[..., str]) -> No
         (("--patience", "nan"), "--patience: nan"),
         (("--gap", "inf"), "--gap: inf"),
         (("--match", "odd"), "odd"),
+        (("--match-on", "text,texts"), "--match-on: 'texts' is not one of tenant, task"),
+        (("--match-on", "no_such_module:matcher"), "no_such_module:matcher cannot be imported: ModuleNotFoundError"),
+        (("--match-on", "os:sep"), "os:sep is not a function"),
+        (("--ignore", "$."), "--ignore: '$.' is not a path"),
+        (("--normalize", "("), "--normalize: '(' is not a regular expression"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -99,6 +106,19 @@ def address(running: Proxy) -> str:
     """Where it listens, as the banner says."""
     until(lambda: "stop with Ctrl-C" in running.err)
     return running.err.splitlines()[0].rpartition(" on ")[2].partition(",")[0]
+
+
+def test_the_rules_of_the_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Names and functions of the current folder, paths, expressions."""
+    (tmp_path / "my_own_matchers.py").write_text("def same(recorded, requested):\n    return True\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    words = ["--match-on", "text,task", "--match-on", "my_own_matchers:same", "--ignore", "$.a", "--normalize", "x+"]
+    context = replay.make_context("replay", [*words, str(SAMPLE)])
+    options = replay_config(**context.params).options
+    assert options.match_on[:2] == (MatchName.TEXT, MatchName.TASK)
+    assert getattr(options.match_on[2], "__name__", "") == "same"
+    assert (options.ignore, options.normalize) == ((("$", "a"),), ("x+",))
 
 
 def test_a_replay_serves_and_summarizes(tmp_path: Path) -> None:

@@ -157,7 +157,7 @@ def test_the_session_names_both_upstreams(proxy: Start, agent: Agent, tmp_path: 
     address = listening(one)
     one.stop()
     with Recording(tmp_path / "r.db") as stored:
-        facts = stored.sessions()[0].facts
+        facts = stored.read_sessions()[0].facts
     assert facts.listens == (address,)
     assert facts.upstreams == (f"{agent.upstream} (HTTP/2 to localhost:1)",)
 
@@ -296,8 +296,8 @@ def test_a_second_ctrl_c_leaves_the_rest_to_recover(proxy: Start, agent: Agent, 
     assert done.out.startswith(f"recovered {tmp_path / 'r.db'}: 2 exchanges")
     assert not one.journals
     with Recording(tmp_path / "r.db") as stored:
-        assert [row.how for row in stored.sessions()] == ["clean"]
-        assert len(list(stored.exchanges())) == 2
+        assert [row.how for row in stored.read_sessions()] == ["clean"]
+        assert len(list(stored.read_exchanges())) == 2
     assert run(one.state, "a2a-inspect", "recover").out == "nothing to recover\n"
 
 
@@ -374,8 +374,8 @@ def test_a_failing_relay_leaves_a_complete_recording(
         asyncio.run(failing())
     assert not list((tmp_path / "state" / "journals").iterdir())
     with Recording(tmp_path / "r.db") as stored:
-        assert [row.how for row in stored.sessions()] == ["clean"]
-        assert stored.counts().exchanges == 1
+        assert [row.how for row in stored.read_sessions()] == ["clean"]
+        assert stored.count_rows().exchanges == 1
 
 
 DONE = RecorderDone(1, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, clean=True)
@@ -390,7 +390,7 @@ class SlowToEnd:
         self.outcome: RecorderDone | None = None
         self._heard = heard
 
-    def drain(self, timeout: float) -> bool:
+    def drain_journal(self, timeout: float) -> bool:
         if self.outcome is not None:
             return True
         self.outcome = DONE
@@ -405,10 +405,10 @@ class Order:
     def __init__(self) -> None:
         self.said: list[str] = []
 
-    def status(self, status: Status) -> None:
+    def show_status(self, status: Status) -> None:
         self.said.append(type(status).__name__)
 
-    def draining(self, lag: int) -> None:
+    def show_draining(self, lag: int) -> None:
         self.said.append("draining")
 
 
@@ -430,7 +430,7 @@ class Halting:
         self._behind = list(behind)
         self.progress: RecorderProgress | None = None
 
-    def drain(self, timeout: float) -> bool:
+    def drain_journal(self, timeout: float) -> bool:
         if not self._behind:
             return True
         self.progress = RecorderProgress(1, 0, self._behind.pop(0))
@@ -464,8 +464,8 @@ def test_two_proxies_write_one_recording(proxy: Start, agent: Agent, tmp_path: P
     finally:
         second.process.kill()
     with Recording(tmp_path / "r.db") as stored:
-        assert [row.how for row in stored.sessions()] == ["clean", "clean"]
-        assert [len(list(stored.exchanges(number))) for number in (1, 2)] == [3, 3]
+        assert [row.how for row in stored.read_sessions()] == ["clean", "clean"]
+        assert [len(list(stored.read_exchanges(number))) for number in (1, 2)] == [3, 3]
 
 
 def test_no_secret_is_written_or_printed(proxy: Start, agent: Agent, tmp_path: Path) -> None:
@@ -480,8 +480,8 @@ def test_no_secret_is_written_or_printed(proxy: Start, agent: Agent, tmp_path: P
     until(lambda: len(ended(one)) == 2)
     one.stop()
     with Recording(tmp_path / "r.db") as stored:
-        assert canary not in repr([list(stored.exchanges()), list(stored.frames_after(0)), stored.sessions()])
-        assert "Authorization" in repr(list(stored.exchanges()))
+        assert canary not in repr([list(stored.read_exchanges()), list(stored.frames_after(0)), stored.read_sessions()])
+        assert "Authorization" in repr(list(stored.read_exchanges()))
     for path in tmp_path.rglob("*"):
         assert not path.is_file() or canary.encode() not in path.read_bytes(), path
 

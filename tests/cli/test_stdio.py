@@ -107,8 +107,8 @@ def test_the_environment_sets_options_too(tmp_path: Path) -> None:
     assert stdio(tmp_path, "--", "true", A2A_PROXY_RECORD=str(recording)).code == 0
     until(recording.exists)
     with Recording(recording) as stored:
-        until(lambda: stored.sessions() and stored.sessions()[0].how)
-        (row,) = stored.sessions()
+        until(lambda: stored.read_sessions() and stored.read_sessions()[0].how)
+        (row,) = stored.read_sessions()
     assert row.facts.command == ("a2a-proxy", "stdio", "--", "true")
     assert row.facts.listens == ("stdio",)
     assert row.facts.upstreams == ("true",)

@@ -35,7 +35,7 @@ class Follower:
         return SimpleNamespace(
             label=self.label,
             start=lambda: self._seen.append(f"starts with {session.uuid}"),
-            hurry=done.set,
+            raise_priority=done.set,
             wait=done.wait,
             finish=lambda: None,
         )

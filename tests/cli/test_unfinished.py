@@ -64,7 +64,7 @@ def test_a_reader_waits_for_the_recorder(tmp_path: Path, held: Path, command: st
     assert "still" not in out
     if named:
         with Recording(file) as stored:
-            assert [session.how for session in stored.sessions()] == ["clean"]
+            assert [session.how for session in stored.read_sessions()] == ["clean"]
 
 
 def test_no_wait_reads_at_once(tmp_path: Path, held: Path) -> None:

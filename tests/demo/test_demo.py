@@ -66,9 +66,9 @@ def test_the_demo_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     file = tmp_path / "demo.a2a.db"
     assert run_demo(file) == 0
     with Recording(file) as recording:
-        exchanges = [row.exchange for row in recording.exchanges()]
-        states = [row.task.state for row in recording.tasks()]
-        session = recording.sessions()[0]
+        exchanges = [row.exchange for row in recording.read_exchanges()]
+        states = [row.task.state for row in recording.read_tasks()]
+        session = recording.read_sessions()[0]
     assert {exchange.binding.value for exchange in exchanges} == {"card", "jsonrpc", "rest", "grpc"}
     assert [exchange.error.split()[0] for exchange in exchanges if exchange.error] == ["TASK_NOT_FOUND"]
     assert states == [3, 3, 3]
@@ -82,9 +82,9 @@ def test_the_lossy_demo_has_exactly_the_lost_event_findings(tmp_path: Path, monk
     file = tmp_path / "demo.a2a.db"
     assert run_demo(file, lossy=True) == 0
     with Recording(file) as recording:
-        found = [each.finding.rule for each in recording.findings()]
-        (missed,) = [loss for row in recording.tasks() for loss in row.task.missed]
-        healer = recording.exchange(make_key(1, missed.by))
+        found = [each.finding.rule for each in recording.read_findings()]
+        (missed,) = [loss for row in recording.read_tasks() for loss in row.task.missed]
+        healer = recording.read_exchange(make_key(1, missed.by))
     # A machine that stops everybody for half a second has latencies to tell of.
     assert [rule for rule in found if not rule.startswith("A2A-LAT-")] == ["A2A-GEN-001", "A2A-ART-006"]
     assert (missed.first, missed.last) == (4, 4)

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from a2a_proxy.drive.compare_policy import ComparePolicy, PathError, add_skipped, apply_policy, parse_path
+from a2a_proxy.drive.compare_policy import ComparePolicy, add_skipped, apply_policy
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.recording.difference.exchanges import Difference
+from a2a_proxy.recording.difference.paths import PathError, parse_path
 from a2a_proxy.recording.difference.runs import CallPair, RunDifference
 from a2a_proxy.recording.difference.values import DifferenceRow, ExchangePart, Ignored, Path, ValueChange
 from support_drive import step
@@ -50,6 +51,13 @@ def count(row: DifferenceRow, counting: ComparePolicy, how: str = "complete") ->
 )
 def test_ignored_paths_do_not_count(words: str, path: Path, counts: bool) -> None:
     assert count(changed(path, "a", "b"), ComparePolicy(ignore=(parse_path(words),))) == counts
+
+
+def test_normalized_texts_are_equal() -> None:
+    row = changed(TEXT, "order-17 for you", "order-4 for you")
+    assert count(row, ComparePolicy())
+    assert not count(row, ComparePolicy(normalize=("order-[0-9]+",)))
+    assert count(row, ComparePolicy(normalize=("[0-9]x",)))
 
 
 @pytest.mark.parametrize("words", ["", "$", "a..b", "[x", "status message"])

@@ -30,7 +30,7 @@ def test_each_label_stands_for_its_own_credential() -> None:
 def test_header_values_given_by_the_user_are_secrets() -> None:
     """Also values of headers whose names are not those of credentials."""
     with open_recording_or_cassette(SAMPLES / "live-bidi.a2a.jsonl") as recording:
-        steps = load_plan(recording, list(recording.exchanges())).steps
+        steps = load_plan(recording, list(recording.read_exchanges())).steps
     recorded = next(
         value for step in steps for name, value in step.exchange.request_headers if name == b"authorization"
     )

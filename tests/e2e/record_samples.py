@@ -17,10 +17,13 @@ from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import support_framework_calls as tables
 from a2a_proxy.recording.cassette.file import write_cassette
 from a2a_proxy.recording.read.reader import Recording
 from peers.stdio.story import tell
 from support_cli import until
+from support_frameworks import Player
+from support_frameworks import run_client as run_framework_client
 from support_peers import agent, run_client
 from support_proxy import Proxy, environment, program, proxy
 from support_three_agents import ask, chain, routes
@@ -53,6 +56,22 @@ LIVE = {
 }
 """Name -> stories of `tests/peers/live`; their peers need no environment of their own."""
 
+FRAMEWORK = "frameworks/"
+FRAMEWORKS: dict[str, tuple[str, tuple[tables.Call, ...] | str]] = {
+    "fasta2a": ("fasta2a", tables.FASTA2A),
+    "adk": ("adk", tables.ADK),
+    "a2akit": ("a2akit", tables.A2AKIT),
+    "a2akit-rest": ("a2akit --rest", tables.A2AKIT_REST),
+    "agno": ("agno", tables.AGNO),
+    "js03": ("js03", tables.JS03),
+    "langgraph": ("langgraph", tables.LANGGRAPH),
+    "pythona2a": ("pythona2a", tables.PYTHONA2A),
+    "beeai": ("beeai", "beeai"),
+    "beeai-jsonrpc": ("beeai --jsonrpc", tables.BEEAI),
+    "handler": ("sdk1 --first HTTP+JSON", "handler"),
+}
+"""Name after `frameworks/` -> agent with its options, and the calls of the tests or a client."""
+
 
 async def play(name: str, folder: Path) -> Path:
     """Record a story and return the path."""
@@ -60,6 +79,19 @@ async def play(name: str, folder: Path) -> Path:
     with agent(agent_kind) as far, proxy(folder, f"127.0.0.1:{far.http}", far.grpc_target) as between:
         for binding in bindings:
             await run_client(client, binding, scenarios, between.base_url, between.address if far.grpc else "")
+        await asyncio.to_thread(between.stop)
+    return between.recording
+
+
+async def play_framework(name: str, folder: Path) -> Path:
+    """Record the calls to a framework's agent and return the path."""
+    peer, caller = FRAMEWORKS[name.removeprefix(FRAMEWORK)]
+    kind, *options = peer.split()
+    with agent(kind, *options) as far, proxy(folder, f"127.0.0.1:{far.http}", far.grpc_target) as between:
+        if isinstance(caller, str):
+            await asyncio.to_thread(run_framework_client, caller, between.base_url)
+        else:
+            await Player(between.base_url).play(caller)
         await asyncio.to_thread(between.stop)
     return between.recording
 
@@ -120,7 +152,7 @@ def _is_whole(path: Path) -> bool:
     if not path.exists():
         return False
     with Recording(path) as recording:
-        return [bool(session.how) for session in recording.sessions()] == [True]
+        return [bool(session.how) for session in recording.read_sessions()] == [True]
 
 
 async def make(name: str) -> None:
@@ -128,7 +160,8 @@ async def make(name: str) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         own = {DEMO: play_demo, LOSSY: partial(play_demo, more="--lossy"), STDIO_STORY: play_stdio}.get(name)
-        told = partial(play_live if name in LIVE else play, name) if name != THREE_AGENTS else play_three_agents
+        played = play_live if name in LIVE else play_framework if name.startswith(FRAMEWORK) else play
+        told = partial(played, name) if name != THREE_AGENTS else play_three_agents
         path = own(folder) if own is not None else await told(folder)
         target = SAMPLES / (name + SUFFIX)
         with Recording(path) as recording:
@@ -139,7 +172,8 @@ async def make(name: str) -> None:
 
 async def main() -> None:
     """Record the samples on the command line, or all of them."""
-    for name in sys.argv[1:] or [DEMO, LOSSY, STDIO_STORY, THREE_AGENTS, *STORIES, *LIVE]:
+    frameworks = [FRAMEWORK + name for name in FRAMEWORKS]
+    for name in sys.argv[1:] or [DEMO, LOSSY, STDIO_STORY, THREE_AGENTS, *STORIES, *LIVE, *frameworks]:
         await make(name)
 
 

@@ -195,7 +195,7 @@ def test_clients_behave_as_without_tls_and_proxy(front: Front, tmp_path: Path, h
     assert {(sni, asked) for sni, asked, *_ in answered} == {(host, host)}
     assert {protocol for _, _, protocol, *_ in answered} == {"HTTP/1.1", "HTTP/2.0"}
     with recording:
-        exchanges = [row.exchange for row in recording.exchanges()]
+        exchanges = [row.exchange for row in recording.read_exchanges()]
         assert len(exchanges) == len(answered)
         assert {*BINDINGS, Binding.CARD} == {one.binding for one in exchanges}
 

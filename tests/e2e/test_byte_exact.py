@@ -122,8 +122,8 @@ def check(between: Proxy, script: Script) -> None:
     expected = observe(scripted(script))
     with Recording(between.recording) as stored:
         frames = [row.frame for row in stored.frames_after(0)]
-        exchanges = [row.exchange for row in stored.exchanges()]
-        (connection,) = [row.connection for row in stored.connections()]
+        exchanges = [row.exchange for row in stored.read_exchanges()]
+        (connection,) = [row.connection for row in stored.read_connections()]
     assert seen(frames) == seen([each for each in expected.out if isinstance(each, Frame)])
     assert [told(each) for each in exchanges] == [told(each) for each in expected.exchanges.values()]
     known = expected.connections[1]
@@ -265,7 +265,7 @@ async def test_a_thousand_streams_on_one_connection(tmp_path: Path) -> None:
     await server.stop(0)
     assert got == [[(str(number), 0), (str(number), 1)] for number in range(MANY)]
     with Recording(between.recording) as stored:
-        exchanges = [row.exchange for row in stored.exchanges()]
+        exchanges = [row.exchange for row in stored.read_exchanges()]
         found = sorted((int(s), n) for row in stored.frames_after(0) for s, (n, _) in marks(row.frame.payload))
     assert found == [(number, event) for number in range(MANY) for event in (0, 1)]
     assert {(each.how, each.events, each.connection) for each in exchanges} == {("complete", 2, 1)}
@@ -276,7 +276,7 @@ async def all_closed(recording: Path) -> None:
     """Wait until all connections are recorded to their end."""
     while True:
         with Recording(recording) as stored:
-            if sum(1 for row in stored.connections() if row.connection.closed) == MANY:
+            if sum(1 for row in stored.read_connections() if row.connection.closed) == MANY:
                 return
         await asyncio.sleep(0.05)
 
@@ -316,8 +316,8 @@ async def test_a_thousand_connections(tmp_path: Path) -> None:
         await asyncio.to_thread(between.stop)
     server.close()
     with Recording(between.recording) as stored:
-        exchanges = [row.exchange for row in stored.exchanges()]
-        connections = [row.connection for row in stored.connections()]
+        exchanges = [row.exchange for row in stored.read_exchanges()]
+        connections = [row.connection for row in stored.read_connections()]
     assert sorted(int(each.rpc_id) for each in exchanges) == list(range(MANY))
     assert {each.how for each in exchanges} == {"complete"}
     assert {(each.how, each.lost_bytes) for each in connections} == {("client eof", 0)}

@@ -74,7 +74,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
 def calls(recording: Path) -> int:
     """Return the number of calls recorded as answered."""
     with Recording(recording) as stored:
-        return sum(row.exchange.how == "complete" for row in stored.exchanges())
+        return sum(row.exchange.how == "complete" for row in stored.read_exchanges())
 
 
 def test_the_journal_has_a_cap(start: Start) -> None:
@@ -98,8 +98,8 @@ def test_the_journal_has_a_cap(start: Start) -> None:
     call(address, "GetTask")
     assert one.stop() == 0
     with Recording(one.folder / "r.db") as stored:
-        assert [row.exchange.operation for row in stored.exchanges()][-1] == "GetTask"
-        assert stored.sessions()[0].complete.endswith("bytes were not captured")
+        assert [row.exchange.operation for row in stored.read_exchanges()][-1] == "GetTask"
+        assert stored.read_sessions()[0].complete.endswith("bytes were not captured")
     assert '"complete": false' in one.out.splitlines()[-1]
 
 
@@ -115,7 +115,7 @@ def test_the_journal_is_on_a_full_disk(start: Start, small: Path) -> None:
     call(address, "GetTask")
     assert one.stop() == 0
     with Recording(one.folder / "r.db") as stored:
-        assert [row.exchange.operation for row in stored.exchanges()][-1] == "GetTask"
+        assert [row.exchange.operation for row in stored.read_exchanges()][-1] == "GetTask"
 
 
 def call_until(one: Proxy, address: str, told: str) -> int:
@@ -174,8 +174,8 @@ def test_the_recording_is_locked_for_seconds(start: Start, tmp_path: Path) -> No
     db.close()
     assert one.stop() == 0
     with Recording(tmp_path / "r.db") as stored:
-        assert all(row.exchange.how == "complete" for row in stored.exchanges())
-        assert stored.sessions()[0].complete == "complete"
+        assert all(row.exchange.how == "complete" for row in stored.read_exchanges())
+        assert stored.read_sessions()[0].complete == "complete"
 
 
 HUNG = """

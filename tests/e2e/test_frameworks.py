@@ -156,7 +156,7 @@ def test_the_caller_sees_the_same_as_without_the_proxy(talk: Talk) -> None:
 @pytest.mark.peers
 def test_the_operation_of_each_call_is_recorded(talk: Talk) -> None:
     """Only a method that A2A does not have has none, and no call is left as HTTP of an unknown kind."""
-    exchanges = [row.exchange for row in talk.recording.exchanges()]
+    exchanges = [row.exchange for row in talk.recording.read_exchanges()]
     assert [each.operation for each in exchanges] == talk.pair.expected
     assert [each.target for each in exchanges if each.operation and each.binding is Binding.OTHER] == []
 
@@ -164,19 +164,19 @@ def test_the_operation_of_each_call_is_recorded(talk: Talk) -> None:
 @pytest.mark.peers
 def test_the_recording_is_whole(talk: Talk) -> None:
     """Nothing is lost or still open, and the payloads could be read."""
-    (session,) = talk.recording.sessions()
+    (session,) = talk.recording.read_sessions()
     assert (session.how, session.complete, session.lost) == ("clean", "complete", 0)
-    assert {row.exchange.how for row in talk.recording.exchanges()} == {"complete"}
+    assert {row.exchange.how for row in talk.recording.read_exchanges()} == {"complete"}
     assert not [row for row in talk.recording.frames_after(0) if row.frame.kind is FrameKind.UNDECODABLE]
 
 
 @pytest.mark.peers
 def test_answers_and_events_are_recorded_as_they_were_sent(talk: Talk) -> None:
     """Each once and in order; cards apart, whose addresses the proxy rewrites for the client."""
-    for answer, row in zip(talk.answers, talk.recording.exchanges(), strict=bool(talk.answers)):
+    for answer, row in zip(talk.answers, talk.recording.read_exchanges(), strict=bool(talk.answers)):
         if row.exchange.operation.endswith("AgentCard"):
             continue
-        frames = [each.frame for each in talk.recording.frames(row.key)]
+        frames = [each.frame for each in talk.recording.read_frames(row.key)]
         said = [each.payload for each in frames if each.direction is Direction.TO_CLIENT and each.payload]
         assert len(said) == len(answer.said)
         assert all(same(read(each), sent) for each, sent in zip(said, answer.said, strict=True))
@@ -202,12 +202,12 @@ def read(payload: bytes) -> Any:
 @pytest.mark.peers
 def test_each_error_is_a_fault_that_the_manual_lists(talk: Talk) -> None:
     """No false alarm: the rules find in this pair's traffic the errors that the manual's table has for it, no other."""
-    found = {row.finding.rule for row in talk.recording.findings() if row.finding.severity is Severity.ERROR}
+    found = {row.finding.rule for row in talk.recording.read_findings() if row.finding.severity is Severity.ERROR}
     assert {rule for rule in found if rule.startswith("A2A-")} == explained(talk.pair.name)
 
 
 @pytest.mark.peers
 def test_rechecking_the_recording_finds_the_same(talk: Talk) -> None:
-    live = [row.finding for row in talk.recording.findings() if row.finding.rule.startswith("A2A-")]
-    (session,) = talk.recording.sessions()
+    live = [row.finding for row in talk.recording.read_findings() if row.finding.rule.startswith("A2A-")]
+    (session,) = talk.recording.read_sessions()
     assert [each for each in recheck_session(talk.recording, session) if each.rule.startswith("A2A-")] == live

@@ -64,7 +64,7 @@ def talking(folder: Path, binding: str, scenarios: list[str]) -> Talk:
             seen = asyncio.run(run_client("generations", binding, scenarios, running.base_url, running.address))
             running.stop()
         with Recording(running.recording) as recording:
-            tasks = [row.task for row in recording.tasks()]
+            tasks = [row.task for row in recording.read_tasks()]
         return Talk(binding, {each.scenario: each for each in seen}, running, tasks)
 
 

@@ -29,7 +29,7 @@ async def recorded(link: Link, client: str) -> None:
     async with asyncio.timeout(SECONDS):
         while True:
             with Recording(link.proxy.recording) as stored:
-                if any(row.connection.closed for row in stored.connections() if row.connection.client == client):
+                if any(row.connection.closed for row in stored.read_connections() if row.connection.client == client):
                     return
             await asyncio.sleep(0.05)
 

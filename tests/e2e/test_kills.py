@@ -61,7 +61,7 @@ async def test_the_recorder_is_killed_in_mid_stream(tmp_path: Path, kills: int) 
     assert all([number for number, _ in got] == list(range(len(got))) for got in clients.got.values())
     assert summary["complete"]
     with Recording(between.recording) as recording:
-        assert not [row for row in recording.findings() if not row.finding.rule.startswith("A2A-")]
+        assert not [row for row in recording.read_findings() if not row.finding.rule.startswith("A2A-")]
     assert len([said for said in between.said("trouble") if "the recorder died" in said["message"]]) == kills
 
 
@@ -95,7 +95,7 @@ async def test_the_relay_is_killed_in_mid_traffic(tmp_path: Path, kills: int) ->
             await clients.ended()
             await gone(between)
             with Recording(between.recording) as stored:
-                session = stored.sessions()[-1]
+                session = stored.read_sessions()[-1]
             assert (session.id, session.how) == (round_ + 1, "unclean")
             assert "the proxy was killed; complete until 2" in session.complete
             windows.append(missing(clients.got, recorded(between.recording, session.id), at))
@@ -147,4 +147,4 @@ async def test_recover_finishes_a_session_whose_processes_were_killed(tmp_path: 
     assert await asyncio.to_thread(inspect, between.state, "recover") == "nothing to recover\n"
     assert recorded(between.recording, 1) == once
     with Recording(between.recording) as stored:
-        assert [row.how for row in stored.sessions()] == ["unclean", "clean"]
+        assert [row.how for row in stored.read_sessions()] == ["unclean", "clean"]

@@ -118,17 +118,17 @@ async def _notice(between: Proxy, agent: LiveAgent) -> None:
 
 def _noticed(path: Path) -> bool:
     with Recording(path) as recording:
-        return any(row.finding.rule == NOTICED for row in recording.findings())
+        return any(row.finding.rule == NOTICED for row in recording.read_findings())
 
 
 def _by_story(recording: Recording) -> dict[str, Told]:
     found: dict[str, Told] = {}
-    for row in recording.exchanges():
+    for row in recording.read_exchanges():
         names = [value.decode() for name, value in row.exchange.request_headers if name == STORY.encode()]
         told = found.setdefault(names[0], Told())
         told.exchanges.append(row.exchange)
-        told.frames.append([each.frame for each in recording.frames(row.key)])
-        told.findings.append([each.finding for each in recording.findings(exchange=row.key)])
+        told.frames.append([each.frame for each in recording.read_frames(row.key)])
+        told.findings.append([each.finding for each in recording.read_findings(exchange=row.key)])
     return found
 
 
@@ -165,8 +165,8 @@ def test_the_findings_of_each_story_are_exact(account: Account, story: Story) ->
 def test_connections_and_cards_have_no_findings(account: Account) -> None:
     """Neither the connections nor the cards have any."""
     with Recording(account.path) as recording:
-        everything = [row.finding for row in recording.findings()]
-        (session,) = recording.sessions()
+        everything = [row.finding for row in recording.read_findings()]
+        (session,) = recording.read_sessions()
         again = list(recheck_session(recording, session))
     assert sum(map(of_the_agent, everything)) == sum(each.times for story in EVERY for each in story.finds)
     assert Counter(map(repr, again)) == Counter(map(repr, everything))
@@ -301,7 +301,7 @@ def test_two_streams_show_the_same_task(account: Account) -> None:
     with Recording(account.path) as recording:
         for name in ("shared", "watched"):
             told = account.stories[name]
-            (row,) = recording.task(told.exchanges[0].task_id)
+            (row,) = recording.read_task(told.exchanges[0].task_id)
             assert set(row.task.exchanges) == {exchange.id for exchange in told.exchanges}
             said = [[frame.payload for frame in frames if frame.event is EventKind.ARTIFACT] for frames in told.frames]
             assert len(said[0]) == 2
@@ -370,10 +370,10 @@ def test_the_payload_option_overrides_detection(tmp_path: Path) -> None:
     option."""
     asyncio.run(_forced(tmp_path))
     with Recording(tmp_path / "recording.a2a") as recording:
-        (session,) = recording.sessions()
-        (row,) = recording.exchanges()
-        frames = [each.frame for each in recording.frames(row.key)]
-        found = [each.finding for each in recording.findings()]
+        (session,) = recording.read_sessions()
+        (row,) = recording.read_exchanges()
+        frames = [each.frame for each in recording.read_frames(row.key)]
+        found = [each.finding for each in recording.read_findings()]
         assert list(map(repr, recheck_session(recording, session))) == list(map(repr, found))
     assert session.facts.command[-2:] == ("--live", "1975")
     assert row.exchange.live_payload == "1975"

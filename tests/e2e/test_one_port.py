@@ -130,7 +130,7 @@ def test_clients_behave_as_without_the_proxy(talk: Talk) -> None:
 @pytest.mark.peers
 def test_every_call_is_recorded(talk: Talk) -> None:
     """The recording contains each stream of each client from beginning to end: no call bypassed the proxy."""
-    spoken = Counter(row.exchange.binding.value for row in talk.recording.exchanges())
+    spoken = Counter(row.exchange.binding.value for row in talk.recording.read_exchanges())
     assert {binding: spoken[binding] > 10 for binding in BINDINGS} == dict.fromkeys(BINDINGS, True)
     untold = {(line.binding, line.scenario, line.stream): line.untold for line in talk.account if line.untold}
     assert (untold, [(said[0].exchange.id, [one.event for one in said]) for said in talk.strangers]) == ({}, [])
@@ -139,7 +139,7 @@ def test_every_call_is_recorded(talk: Talk) -> None:
 @pytest.mark.peers
 def test_only_the_proxy_connects_to_the_agent(talk: Talk) -> None:
     """The agent's port received the connections of the proxy, of each kind, and no other."""
-    made = [row.connection for row in talk.recording.connections()]
+    made = [row.connection for row in talk.recording.read_connections()]
     assert {one.peer for one in made if one.dialed} == {talk.front}
     assert Counter(one.kind for one in made if one.dialed and one.kind) == talk.came
     assert set(talk.came) == {"http/1.1", "h2c"}

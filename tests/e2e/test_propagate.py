@@ -71,8 +71,8 @@ def test_agent_spans_are_children_of_the_client_span(tmp_path: Path) -> None:
         backend = SdkBackend(otlp_target(received.endpoint, received.protocol, {}))
         RecordingExport(recording, BackendSink(backend)).run(None)
         backend.close()
-        calls = [row.exchange for row in recording.exchanges()]
-        (session,) = recording.sessions()
+        calls = [row.exchange for row in recording.read_exchanges()]
+        (session,) = recording.read_sessions()
         found = [row.exchange.sent_traceparent for row in recording.find_exchanges(f"trace:{told[0][3:35]}")]
     assert [call.sent_traceparent for call in calls] == told
     assert [call.traceparent for call in calls] == ["", CAME, "", CAME], "the captured copy is the client's"

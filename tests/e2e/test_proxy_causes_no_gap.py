@@ -53,7 +53,9 @@ def conversation(number: int, chance: random.Random) -> Conversation:
     said.append(status("COMPLETED", generation=str(events), **about))
     script = over(chance.choice(BINDINGS), *said, params=send(name, id=f"m-{name}"))
     request, response = (
-        b"".join(each.data for each in script.chunks() if each.kind is ChunkKind.DATA and each.direction is direction)
+        b"".join(
+            each.data for each in script.make_chunks() if each.kind is ChunkKind.DATA and each.direction is direction
+        )
         for direction in (Direction.TO_AGENT, Direction.TO_CLIENT)
     )
     return Conversation(number, events, request, response, chance.random() < 0.3)
@@ -151,9 +153,9 @@ def test_the_proxy_causes_no_gap(seed: int, tmp_path: Path) -> None:
     assert asyncio.run(play()) == KILLS
     assert [talk.number for talk in talks if (talk.asked, talk.answered) != (talk.request, talk.response)] == []
     with Recording(tmp_path / "recording.a2a") as recording:
-        (session,) = recording.sessions()
-        tasks = {row.task.task_id: row.task for row in recording.tasks()}
-        found = [row.finding for row in recording.findings() if row.finding.rule.startswith("A2A-GEN-")]
+        (session,) = recording.read_sessions()
+        tasks = {row.task.task_id: row.task for row in recording.read_tasks()}
+        found = [row.finding for row in recording.read_findings() if row.finding.rule.startswith("A2A-GEN-")]
     assert (session.complete, found) == ("complete", [])
     for talk in talks:
         task = tasks[f"t-conversation-{talk.number:03}"]

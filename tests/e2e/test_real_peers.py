@@ -146,7 +146,7 @@ class Talk:
 
     def task(self, task_id: str) -> Task:
         """Return the only task with this id."""
-        (row,) = self.recording.task(task_id)
+        (row,) = self.recording.read_task(task_id)
         return row.task
 
 
@@ -259,8 +259,8 @@ def test_times_lie_between_the_request_and_the_receipt(talk: Talk) -> None:
 @pytest.mark.peers
 def test_the_recording_is_whole_and_clean(talk: Talk) -> None:
     """Nothing is missing or still open, and only deliberately malformed messages could not be decoded."""
-    (session,) = talk.recording.sessions()
-    exchanges = [row.exchange for row in talk.recording.exchanges()]
+    (session,) = talk.recording.read_sessions()
+    exchanges = [row.exchange for row in talk.recording.read_exchanges()]
     undecodable = [
         row.frame.exchange for row in talk.recording.frames_after(0) if row.frame.kind is FrameKind.UNDECODABLE
     ]
@@ -271,7 +271,7 @@ def test_the_recording_is_whole_and_clean(talk: Talk) -> None:
     assert session.edits <= 2 * len(cards), "only requests for cards and their answers are changed"
     assert talk.summary["complete"]
     assert talk.summary["exchanges"] == len(exchanges)
-    assert talk.summary["frames"] == talk.recording.counts().frames
+    assert talk.summary["frames"] == talk.recording.count_rows().frames
     assert [exchange.id for exchange in exchanges if not exchange.closed] == []
     endings = {
         (line.binding, line.scenario, one.exchange.id, one.exchange.how, one.exchange.error)
@@ -280,25 +280,25 @@ def test_the_recording_is_whole_and_clean(talk: Talk) -> None:
         if one.exchange.how not in {"complete"} | ENDINGS.get(line.scenario, set())
     }
     assert endings == set()
-    own = [row.finding for row in talk.recording.findings() if row.finding.rule == "UNDECODABLE"]
+    own = [row.finding for row in talk.recording.read_findings() if row.finding.rule == "UNDECODABLE"]
     assert {finding.exchange for finding in own} == set(undecodable)
     assert set(undecodable) <= malformed
-    assert all(row.connection.closed and not row.connection.lost_bytes for row in talk.recording.connections())
+    assert all(row.connection.closed and not row.connection.lost_bytes for row in talk.recording.read_connections())
 
 
 @pytest.mark.peers
 def test_every_error_finding_is_a_documented_fault(talk: Talk) -> None:
     """No false alarm: the errors that rules find in this pair's traffic are those in the manual's table, and no
     others."""
-    found = {row.finding.rule for row in talk.recording.findings() if row.finding.severity is Severity.ERROR}
+    found = {row.finding.rule for row in talk.recording.read_findings() if row.finding.severity is Severity.ERROR}
     assert {rule for rule in found if rule.startswith("A2A-")} == explained(talk.pair.name)
 
 
 @pytest.mark.peers
 def test_rechecking_the_recording_finds_the_same(talk: Talk) -> None:
     """`check` reports the findings of the live run again, in the same order."""
-    live = [row.finding for row in talk.recording.findings() if row.finding.rule.startswith("A2A-")]
-    (session,) = talk.recording.sessions()
+    live = [row.finding for row in talk.recording.read_findings() if row.finding.rule.startswith("A2A-")]
+    (session,) = talk.recording.read_sessions()
     assert [each for each in recheck_session(talk.recording, session) if each.rule.startswith("A2A-")] == live
 
 

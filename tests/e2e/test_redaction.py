@@ -56,7 +56,7 @@ def wait_for_calls(path: Path) -> None:
     """Wait until all calls are in the recording, which is still being written."""
     with Recording(path) as recording:
         for _ in range(SECONDS * 50):
-            if sum(1 for row in recording.exchanges() if row.exchange.closed) == CALLS:
+            if sum(1 for row in recording.read_exchanges() if row.exchange.closed) == CALLS:
                 return
             time.sleep(0.02)
     raise TimeoutError(f"fewer than {CALLS} calls were recorded")
@@ -131,8 +131,8 @@ def test_the_rest_of_the_traffic_is_unchanged(leak: Leak) -> None:
     for part in KEPT:
         assert part in stored
     with Recording(leak.between.recording) as recording:
-        assert recording.counts().exchanges == CALLS
-        assert not [row for row in recording.findings() if not row.finding.rule.startswith("A2A-")]
+        assert recording.count_rows().exchanges == CALLS
+        assert not [row for row in recording.read_findings() if not row.finding.rule.startswith("A2A-")]
 
 
 def test_keep_secrets_keeps_all_secrets(kept: Leak) -> None:

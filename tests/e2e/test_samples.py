@@ -19,12 +19,12 @@ from support_proxy import inspect
 from support_thin import thin
 
 FOLDER = Path(__file__).resolve().parents[2] / "recordings"
-SAMPLES = sorted(FOLDER.glob("*.a2a.jsonl"))
+SAMPLES = sorted([*FOLDER.glob("*.a2a.jsonl"), *FOLDER.glob("frameworks/*.a2a.jsonl")])
 MOST_BYTES = 150_000
 PLACES = re.compile(rb"/(?:tmp|home|root|work|Users|var|opt|usr)/|\.venv|\.peers|site-packages")
 ADDRESS = re.compile(rb"(?<![\d.])\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}(?![\d.])")
 HOST = re.compile(rb"https?://([^/:\"\\]+)")
-HOSTS = {b"127.0.0.1", b"example.com", b"developer.mozilla.org"}
+HOSTS = {b"127.0.0.1", b"example.com", b"developer.mozilla.org", b"google.github.io", b"langchain.com"}
 DIALECTS = {
     "demo": {"1.0"},
     "lossy": {"1.0", "1.1"},
@@ -42,6 +42,15 @@ DIALECTS = {
     "generations": {"1.1"},
     "stdio": {"1.0"},
     "three-agents": {"1.0"},
+    "a2akit": {"0.3"},
+    "adk": {"1.0", "0.3"},
+    "agno": {"0.3"},
+    "beeai": {"0.3"},
+    "fasta2a": {"1.0", "0.3", "0.1"},
+    "handler": {"1.0"},
+    "js03": {"0.3"},
+    "langgraph": {"1.0", "0.3"},
+    "pythona2a": {"0.1", "0.3"},
 }
 MEANT = {"generations": {"A2A-GEN-001"}, "lossy": {"A2A-GEN-001"}}
 """Rules that a sample breaks on purpose."""
@@ -52,6 +61,12 @@ PEERS = {
     "js-three": "js-to-sdk1",
     "js-to-0.3": "js-to-sdk03",
     "dialect-vendor": "vendor-to-vendor",
+    "beeai.": "beeai-to-beeai",
+    "beeai-jsonrpc": "calls-to-beeai-jsonrpc",
+    "handler": "handler-to-sdk1-first HTTP+JSON",
+    **{f"{name}.": f"calls-to-{name}" for name in ("fasta2a", "adk", "agno", "js03", "langgraph", "pythona2a")},
+    "a2akit.": "calls-to-a2akit",
+    "a2akit-rest": "calls-to-a2akit-rest",
 }
 """The peers, as named in the manual's table of faults."""
 
@@ -61,7 +76,7 @@ every = pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: path.name.re
 def exchanges(sample: Path) -> list[Exchange]:
     """Return all calls of a sample."""
     with open_recording_or_cassette(sample) as recording:
-        return [row.exchange for row in recording.exchanges()]
+        return [row.exchange for row in recording.read_exchanges()]
 
 
 @every
@@ -91,9 +106,9 @@ def test_samples_are_small_and_name_no_machine(sample: Path) -> None:
 def test_samples_are_complete_recordings(sample: Path) -> None:
     """They are completely captured, every call is closed and every byte decoded, in the dialect of their names."""
     with open_recording_or_cassette(sample) as recording:
-        (session,) = recording.sessions()
+        (session,) = recording.read_sessions()
         undecodable = [row for row in recording.frames_after(0) if row.frame.kind is FrameKind.UNDECODABLE]
-        findings = [row.finding for row in recording.findings()]
+        findings = [row.finding for row in recording.read_findings()]
     (dialects,) = [found for name, found in DIALECTS.items() if sample.name.startswith(name)]
     calls = exchanges(sample)
 

@@ -126,11 +126,11 @@ def test_a_barge_in_and_a_hand_off_are_recorded(tmp_path: Path, conversation: Ca
     assert summary["interruption_latency"]["count"] == summary["transfer_latency"]["count"] == 1
 
     with Recording(path) as recording:
-        (session,) = recording.sessions()
+        (session,) = recording.read_sessions()
         found = read_conversations(recording, session)
-        assert [row.interruption for row in recording.interruptions()] == found.interruptions
-        assert [row.handoff for row in recording.handoffs()] == found.handoffs
-        stored = [row.segment for row in recording.segments()]
+        assert [row.interruption for row in recording.read_interruptions()] == found.interruptions
+        assert [row.handoff for row in recording.read_handoffs()] == found.handoffs
+        stored = [row.segment for row in recording.read_segments()]
         assert stored
         assert [each for each in found.segments if each in stored] == stored
 

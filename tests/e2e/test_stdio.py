@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -16,7 +17,7 @@ from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow
-from support_cli import recorder_of, run, until, until_dead
+from support_cli import program, recorder_of, run, until, until_dead
 from support_kills import kill
 from support_stdio import CARD, Client, Outcome, Story, agent, outcome, request, wrapped
 
@@ -140,10 +141,10 @@ def test_the_proxy_is_invisible_to_client_and_agent(
     (row,) = _ended(recording)
     assert (row.how, row.complete) == ("clean", "complete")
     with Recording(recording) as stored:
-        assert [each.exchange.how for each in stored.exchanges()] == ends
-        found = {each.finding.rule for each in stored.findings() if each.finding.severity >= Severity.WARNING}
+        assert [each.exchange.how for each in stored.read_exchanges()] == ends
+        found = {each.finding.rule for each in stored.read_findings() if each.finding.severity >= Severity.WARNING}
         assert found == FAULTS.get(manner, set())
-        (connection,) = [each.connection for each in stored.connections()]
+        (connection,) = [each.connection for each in stored.read_connections()]
         assert connection.bytes_to_agent == len(proxied.received)
         assert connection.bytes_to_client == len(proxied.out)
         frames = [each.frame for each in stored.frames_after(0)]
@@ -171,7 +172,7 @@ def _ended(path: Path, count: int = 1) -> list[SessionRow]:
         if not path.exists():
             return None
         with Recording(path) as stored:
-            found = stored.sessions()
+            found = stored.read_sessions()
         return found if len(found) == count and all(row.how for row in found) else None
 
     return list(until(rows))
@@ -248,6 +249,36 @@ def test_a_killed_proxy_is_recorded_until_its_death(tmp_path: Path) -> None:
     assert "the proxy was killed" in row.complete
 
 
+def test_what_passed_before_the_kill_of_the_proxy_is_replayed(tmp_path: Path) -> None:
+    """A client ends its stdio agent by a kill: answered calls are replayed whole, an open stream up to the kill."""
+    recording, state = tmp_path / "recording.a2a.db", tmp_path / "state"
+
+    def converse(command: list[str]) -> Client:
+        client = Client(command, state)
+        client.read()
+        client.write(request(1, "SendMessage", "hello"))
+        client.expect(b'"id"')
+        client.write(request(2, "SendStreamingMessage", "work"))
+        client.expect(b"TASK_STATE_WORKING")
+        return client
+
+    client = converse(wrapped(agent("stays-open"), "--record", recording))
+    client.process.kill()
+    assert client.end()[0] == -signal.SIGKILL
+    (row,) = _ended(recording)
+    assert "the proxy was killed" in row.complete
+    replayed = converse([program("a2a-proxy"), "replay", str(recording), "--stdio"])
+    assert replayed.end()[0] == 0
+    assert _results(replayed.out) == _results(client.out)
+    assert len(_results(client.out)) == 3
+
+
+def _results(out: bytes | bytearray) -> list[object]:
+    """Return the results of all whole messages of an output."""
+    bodies = [each.partition(b"Content-Length")[0] for each in bytes(out).split(b"\r\n\r\n")[1:]]
+    return [json.loads(body)["result"] for body in bodies]
+
+
 def test_a_session_whose_processes_were_killed_is_recovered(tmp_path: Path) -> None:
     """Proxy and recorder are killed at the same time; the next proxy writes nothing about it to its client's pipes."""
     recording, state = tmp_path / "recording.a2a.db", tmp_path / "state"
@@ -267,7 +298,7 @@ def test_a_session_whose_processes_were_killed_is_recovered(tmp_path: Path) -> N
     (row,) = _ended(recording)
     assert row.how == "unclean"
     with Recording(recording) as stored:
-        assert [each.exchange.operation for each in stored.exchanges()] == ["GetExtendedAgentCard"]
+        assert [each.exchange.operation for each in stored.read_exchanges()] == ["GetExtendedAgentCard"]
 
 
 def test_a_session_being_finished_is_no_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

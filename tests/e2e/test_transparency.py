@@ -201,7 +201,7 @@ async def test_eight_streams_share_one_connection(far: Agent, tmp_path: Path) ->
         await links.run("sdk1", "grpc", ["concurrent"])
         await until(lambda: over(links.near))
         with await asyncio.to_thread(finished, links.between) as recording:
-            exchanges = [row.exchange for row in recording.exchanges()]
+            exchanges = [row.exchange for row in recording.read_exchanges()]
         preface = b"PRI * HTTP/2.0"
         http2 = {one.conn for one in links.near.captured if one.direction == CLIENT_TO_SERVER and preface in one.data}
 

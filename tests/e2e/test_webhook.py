@@ -42,9 +42,11 @@ def test_a_webhook_behind_the_proxy_receives_the_same(binding: str, tmp_path: Pa
             to_agent, to_hook = [route["listen"][0] for route in between.said("start")[0]["routes"]]
             relayed = anonymous(run_client(f"handler --push-url http://{to_hook}/webhook", f"http://{to_agent}"))
             with finished(between) as recording:
-                exchanges = [row for row in recording.exchanges() if row.exchange.binding is Binding.WEBHOOK]
+                exchanges = [row for row in recording.read_exchanges() if row.exchange.binding is Binding.WEBHOOK]
                 frames = [row.frame for row in recording.frames_after(0)]
-                errors = {row.finding.rule for row in recording.findings() if row.finding.severity is Severity.ERROR}
+                errors = {
+                    row.finding.rule for row in recording.read_findings() if row.finding.severity is Severity.ERROR
+                }
         finally:
             between.kill()
         through = received(hook.base_url)[len(alone) :]

@@ -115,16 +115,18 @@ def test_every_row_of_a_sample_is_read_once_in_order(path: Path) -> None:
         rows = list(recording.frames_after(0))
         assert walk.of(RowKind.FRAME) == [row.frame for row in rows]
         assert {value.id for value in walk.of(RowKind.EXCHANGE)} == {
-            row.exchange.id for row in recording.exchanges() if row.exchange.closed
+            row.exchange.id for row in recording.read_exchanges() if row.exchange.closed
         }
         parts = {
-            RowKind.SEGMENT: [row.segment for row in recording.segments()],
-            RowKind.INTERRUPTION: [row.interruption for row in recording.interruptions()],
-            RowKind.HANDOFF: [row.handoff for row in recording.handoffs()],
+            RowKind.SEGMENT: [row.segment for row in recording.read_segments()],
+            RowKind.INTERRUPTION: [row.interruption for row in recording.read_interruptions()],
+            RowKind.HANDOFF: [row.handoff for row in recording.read_handoffs()],
         }
         for kind, values in parts.items():
             assert sorted(walk.of(kind), key=lambda each: each.id) == [each for each in values if each.ended]
-        assert sorted(map(repr, walk.of(RowKind.FINDING))) == sorted(repr(row.finding) for row in recording.findings())
+        assert sorted(map(repr, walk.of(RowKind.FINDING))) == sorted(
+            repr(row.finding) for row in recording.read_findings()
+        )
 
 
 @pytest.mark.usefixtures("page")
@@ -134,8 +136,8 @@ def test_every_row_of_a_sample_is_read_once_in_order(path: Path) -> None:
     [
         lambda: captured("vendor"),
         lambda: captured("js_grpc"),
-        lambda: all_rules()["A2A-GEN-001"].flagged.chunks(),
-        lambda: all_rules()["A2A-STREAM-004"].flagged.chunks(),
+        lambda: all_rules()["A2A-GEN-001"].flagged.make_chunks(),
+        lambda: all_rules()["A2A-STREAM-004"].flagged.make_chunks(),
     ],
     ids=["vendor", "js_grpc", "GEN-001", "STREAM-004"],
 )

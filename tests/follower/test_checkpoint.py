@@ -33,11 +33,11 @@ def test_state_and_call_mark_are_restored(file: int) -> None:
         {1: SessionCursor(frame=5, open=[7, 8]), 2: SessionCursor(over=True)},
         PendingBatch(1, [(0, 6)], SessionCursor(frame=6)),
     )
-    one.store(state, CallMark(done=0, calls=5))
+    one.store_state(state, CallMark(done=0, calls=5))
     assert (other.load(), other.read_mark()) == (state, CallMark(done=0, calls=5))
-    one.mark(CallMark(done=1, calls=6, errors=1, frame=6, since=9))
+    one.store_mark(CallMark(done=1, calls=6, errors=1, frame=6, since=9))
     assert (other.load(), other.read_mark()) == (state, CallMark(1, 6, 1, 6, 9))
-    one.store(FollowerState(), CallMark(calls=6))
+    one.store_state(FollowerState(), CallMark(calls=6))
     assert (other.load(), other.read_mark()) == (FollowerState(), CallMark(calls=6))
 
 
@@ -46,7 +46,7 @@ def test_a_write_cut_short_keeps_the_previous_state(file: int, monkeypatch: pyte
     old = FollowerState(None, {1: SessionCursor(frame=1)})
     new = FollowerState(None, {1: SessionCursor(frame=2, open=list(range(500)))})
     for writes in range(3):
-        CheckpointFile(file).store(old, CallMark(calls=1))
+        CheckpointFile(file).store_state(old, CallMark(calls=1))
         left = iter(range(writes))
         real = os.pwrite
 
@@ -58,6 +58,6 @@ def test_a_write_cut_short_keeps_the_previous_state(file: int, monkeypatch: pyte
         with monkeypatch.context() as patched:
             patched.setattr(os, "pwrite", some)
             with contextlib.suppress(KeyboardInterrupt):
-                CheckpointFile(file).store(new, CallMark(calls=2))
+                CheckpointFile(file).store_state(new, CallMark(calls=2))
         found = (CheckpointFile(file).load(), CheckpointFile(file).read_mark())
         assert found == ((new, CallMark(calls=2)) if writes == 2 else (old, CallMark(calls=1)))

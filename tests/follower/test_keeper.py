@@ -70,11 +70,11 @@ def test_a_hook_gets_every_call_of_a_finished_recording(
     keep: Callable[..., Kept], hooks: dict[str, str], tmp_path: Path
 ) -> None:
     """In order, each once, in a process of its own; the gap with its task and its number."""
-    record(tmp_path / "r.db", all_rules()["A2A-GEN-001"].flagged.chunks())
+    record(tmp_path / "r.db", all_rules()["A2A-GEN-001"].flagged.make_chunks())
     assert keep("noting:Notes", tmp_path / "r.db").ended() == ("done", len(noted(hooks)), 0)
     with Recording(tmp_path / "r.db") as recording:
-        counts = recording.counts()
-        (session,) = recording.sessions()
+        counts = recording.count_rows()
+        (session,) = recording.read_sessions()
     first, *rest, last = noted(hooks)
     assert (first["method"], first["uuid"], first["recording"]) == ("start", session.facts.uuid, str(tmp_path / "r.db"))
     assert (last["method"], first["pid"] != os.getpid()) == ("close", True)
@@ -121,7 +121,7 @@ def test_a_follower_has_the_lowest_priority(keep: Callable[..., Kept], hooks: di
         group = Path(f"/proc/{pid}/autogroup")
         grouped = group.exists() and Path("/proc/sys/kernel/sched_autogroup_enabled").read_text().strip() == "1"
         assert not grouped or group.read_text().split()[-1] == "19"
-        one.keeper.hurry()
+        one.keeper.raise_priority()
         assert not grouped or group.read_text().split()[-1] == "0"
 
 

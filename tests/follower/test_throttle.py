@@ -38,19 +38,19 @@ def test_a_busy_process_runs_a_tenth_of_the_time(start: Start) -> None:
     brake = Throttle(process, lambda: 0.1)
     now = 1.0
     until(lambda: processor_seconds(process.pid) > 1.0)
-    now += brake.step(now)
+    now += brake.advance_to(now)
     until(lambda: state_of(process.pid) == "T")
     assert now == pytest.approx(1.9)
-    now += brake.step(now)
+    now += brake.advance_to(now)
     until(lambda: state_of(process.pid) == "R")
     assert now == pytest.approx(2.0)
     before = processor_seconds(process.pid)
     until(lambda: processor_seconds(process.pid) > before + 0.1)
-    assert brake.step(now) == pytest.approx(0.9)
+    assert brake.advance_to(now) == pytest.approx(0.9)
     until(lambda: state_of(process.pid) == "T")
-    brake.release()
+    brake.release_process()
     until(lambda: state_of(process.pid) == "R")
-    assert [brake.step(now + wait) for wait in (1, 2, 3)] == [IDLE_SECONDS] * 3
+    assert [brake.advance_to(now + wait) for wait in (1, 2, 3)] == [IDLE_SECONDS] * 3
     assert state_of(process.pid) == "R"
 
 
@@ -60,7 +60,7 @@ def test_a_waiting_process_is_not_throttled(start: Start) -> None:
     until(lambda: blocked(process.pid))
     brake = Throttle(process, lambda: 0.1)
     for now in range(1, 10):
-        assert brake.step(now) == IDLE_SECONDS
+        assert brake.advance_to(now) == IDLE_SECONDS
         assert state_of(process.pid) == "S"
 
 
@@ -70,7 +70,7 @@ def test_a_briefly_busy_process_is_not_throttled(start: Start, since: float) -> 
     process = start("while True: pass")
     brake = Throttle(process, lambda: since)
     until(lambda: processor_seconds(process.pid) > 1.0)
-    assert brake.step(1.0) == IDLE_SECONDS
+    assert brake.advance_to(1.0) == IDLE_SECONDS
     assert state_of(process.pid) == "R"
 
 
@@ -79,8 +79,8 @@ def test_steps_are_taken_only_when_due(start: Start) -> None:
     process = start("while True: pass")
     brake = Throttle(process, lambda: 0.1)
     until(lambda: processor_seconds(process.pid) > 1.0)
-    brake.step(1.0)
-    assert brake.step(1.5) == pytest.approx(0.4)
+    brake.advance_to(1.0)
+    assert brake.advance_to(1.5) == pytest.approx(0.4)
     until(lambda: state_of(process.pid) == "T")
 
 
@@ -89,5 +89,5 @@ def test_an_ended_process_gets_no_signal(start: Start) -> None:
     process = start("")
     process.wait()
     brake = Throttle(process, lambda: 0.1)
-    assert brake.step(1.0) == IDLE_SECONDS
-    brake.release()
+    assert brake.advance_to(1.0) == IDLE_SECONDS
+    brake.release_process()

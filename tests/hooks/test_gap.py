@@ -15,7 +15,7 @@ from support_rules import record
 def test_the_gap_of_the_rule_example_is_read(tmp_path: Path) -> None:
     """Generation 4 after 2: 3 is missing, of this task."""
     (finding,) = [
-        each for each in record(tmp_path / "r.db", all_rules()[GAP_RULE].flagged.chunks()) if each.rule == GAP_RULE
+        each for each in record(tmp_path / "r.db", all_rules()[GAP_RULE].flagged.make_chunks()) if each.rule == GAP_RULE
     ]
     gap = gap_of(finding)
     assert gap is not None

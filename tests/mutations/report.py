@@ -13,13 +13,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.run import repeat_limit
+from support_framework_mutations import LIKE, apply_all
 from support_mutations import MUTATIONS, judge, load_mutations
 
 _COLUMNS = ("mutations", "found", "misplaced", "missed", "unexpected")
 
 
 def main() -> None:
-    """Print a row for each family, the sum, and the rules without a mutation."""
+    """Print a row for each family, the sum, a row for each conversation with a framework, and the rules without a
+    mutation."""
     load_mutations()
     repeat_limit.MAX_PER_EXCHANGE = repeat_limit.MAX_PER_KIND = 10**9
     rows: dict[str, Counter[str]] = {}
@@ -35,6 +37,10 @@ def main() -> None:
     print(f"{'family':12}" + "".join(f"{name:>12}" for name in _COLUMNS))
     for family, row in sorted(rows.items(), key=lambda pair: (pair[0] == "all", pair[0])):
         print(f"{family:12}" + "".join(f"{row[name]:>12}" for name in _COLUMNS))
+    for framework in LIKE:
+        total = apply_all(framework)
+        counts = {"mutations": total.mutations, **total.counts}
+        print(f"{framework:12}" + "".join(f"{counts.get(name, 0):>12}" for name in _COLUMNS))
     missing = sorted(set(all_rules()) - hit)
     print(
         f"rules hit: {len(set(all_rules()) - set(missing))} of {len(all_rules())}; not hit: "

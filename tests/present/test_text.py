@@ -70,4 +70,16 @@ def test_outcomes_of_live_streams_name_both_sides() -> None:
     assert text.live_stream_label(call) == "live:1975  client half-closed first"
     assert text.live_stream_label(plain) == ""
     assert text.latency_label(call) == "first 2.0 ms, 10 ms"
-    assert text.latency_label(plain) == "first 0 us, 2.0 ms"
+    assert text.latency_label(plain) == "answered before the request body had arrived, 2.0 ms"
+    assert text.duration_cell(plain) == "2.0 ms"
+
+
+def test_an_answer_before_the_end_of_its_request_has_no_latency() -> None:
+    """It has words; also an answer without an event, by its head."""
+    known = {"started": 1_000_000, "request_ended": 9_000_000, "closed": 9_000_000}
+    for answered in ({"first_event": 3_000_000}, {"response_started": 3_000_000}):
+        call = Exchange(1, 1, 1, Binding.JSONRPC, **known, **answered)
+        assert text.latency_label(call) == "answered before the request body had arrived"
+        assert text.duration_cell(call) == "early"
+    later = Exchange(1, 1, 1, Binding.JSONRPC, response_started=9_000_000, **known)
+    assert (text.latency_label(later), text.duration_cell(later)) == ("0 us", "0 us")

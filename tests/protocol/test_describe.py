@@ -273,13 +273,13 @@ def test_extensions_are_described_in_every_binding_and_dialect() -> None:
     part = {"data": {"ap2.mandates.CheckoutMandateSdJwt": "abc"}}
     words = "{AP2: checkout mandate of 3 characters}"
     said = {"messageId": "m", "role": "ROLE_USER", "parts": [part]}
-    assert lines(Http().call("SendMessage", {"message": said}))[0] == f"message user <data> {words}"
-    assert lines(Http().request("POST /message:send", {"message": said}))[0] == f"message user <data> {words}"
+    assert lines(Http().call("SendMessage", {"message": said}))[0] == f"message user {words}"
+    assert lines(Http().request("POST /message:send", {"message": said}))[0] == f"message user {words}"
     grpc = Grpc().open("/lf.a2a.v1.A2AService/SendMessage").send(v1("SendMessageRequest", {"message": said}))
-    assert lines(grpc)[0] == f"message user <data> {words}"
+    assert lines(grpc)[0] == f"message user {words}"
     old = {"kind": "message", "messageId": "m", "role": "user", "parts": [{"kind": "data", **part}] * 3}
     assert lines(Http().call("message/send", {"message": old}))[0] == (
-        "message user <data> {AP2: checkout mandate of 3 characters; AP2: checkout mandate of 3 characters and 1 more}"
+        "message user {AP2: checkout mandate of 3 characters; AP2: checkout mandate of 3 characters and 1 more}"
     )
 
 
@@ -288,3 +288,9 @@ def test_an_agent_card_names_the_known_extensions() -> None:
     card = {"name": "cook", "skills": [], "capabilities": {"extensions": declared}}
     shown = lines(Http().request("GET /.well-known/agent-card.json").answer(card))
     assert shown[1] == 'agent card "cook" 0 skills {A2UI: 0 catalogs}'
+
+
+def test_a_text_keeps_its_words_beside_extensions() -> None:
+    said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "a <data> b"}, {"data": {"risk_data": "x"}}]}
+    (line,) = lines(Http().call("SendMessage", {"message": said}))
+    assert line == 'message user "a <data> b" {AP2: risk data of 1 character}'

@@ -8,7 +8,7 @@ import pytest
 from a2a_proxy.model.event import Event
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.protocol.event import normalise_event, to_event
+from a2a_proxy.protocol.event import event_from_json, normalise_event, to_event
 from support_messages import artifact, ask, message, old_ask, status, task, v1
 
 _0_1, _0_3, _1_0 = Dialect.V0_1, Dialect.V0_3, Dialect.V1_0
@@ -312,3 +312,34 @@ def test_typed() -> None:
     assert parts.artifact_update is not None
     assert to_event(b"", "json", _1_0, "x", FrameKind.EVENT) == Event()
     assert to_event(rpc(artifact("x", append=True)), "json", _1_0, "x", FrameKind.EVENT).artifact_update.append  # type: ignore[union-attr]
+
+
+def test_null_members_are_unset_except_in_data_and_metadata() -> None:
+    parts = [{"text": "a", "filename": None}, None, {"data": None}, {"data": {"x": None}, "metadata": {"y": None}}]
+    found = event_from_json({"message": {"messageId": None, "parts": parts, "metadata": None}}).message
+    assert found is not None
+    assert (found.message_id, found.metadata) == ("", None)
+    assert [(part.text, part.data, part.metadata) for part in found.parts] == [
+        ("a", None, None),
+        (None, None, None),
+        (None, {"x": None}, {"y": None}),
+    ]
+    many = event_from_json({"message": {"parts": [{"text": "a", "filename": None}] * 100}}).message
+    assert many is not None
+    assert len(many.parts) == 100
+
+
+def test_members_of_a_wrong_type_are_left_out_one_by_one() -> None:
+    wrong = {
+        "taskId": {},
+        "contextId": "c1",
+        "status": {"state": [], "message": {"parts": [{"text": "a"}, {"text": []}]}},
+    }
+    update = event_from_json({"statusUpdate": wrong, "task": "t1"}).status_update
+    assert update is not None
+    assert (update.task_id, update.context_id) == ("", "c1")
+    assert update.status is not None
+    assert update.status.message is not None
+    assert update.status.message.parts == []
+    assert event_from_json({"task": 1, "message": 2, "statusUpdate": 3}) == Event()
+    assert event_from_json([]) == Event()  # type: ignore[arg-type]

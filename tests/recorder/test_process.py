@@ -79,7 +79,7 @@ def test_every_row_is_stored_and_reported_once(bench: Make) -> None:
 def test_findings_are_reported_before_exchanges_by_severity(bench: Make) -> None:
     """With the operation of their exchange."""
     one = bench()
-    one.write(all_rules()["A2A-RPC-002"].flagged.chunks())
+    one.write(all_rules()["A2A-RPC-002"].flagged.make_chunks())
     one.end()
     one.start()  # all of it is there when it begins: one commit
     one.finish()
@@ -165,7 +165,7 @@ def settle(one: Bench) -> None:
 def committed(one: Bench) -> tuple[int, int] | None:
     """How far the recording is."""
     with Recording(one.recording) as stored:
-        return stored.sessions()[0].position
+        return stored.read_sessions()[0].position
 
 
 def test_an_open_connection_pins_two_segments_at_most(bench: Make) -> None:

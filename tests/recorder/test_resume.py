@@ -46,7 +46,7 @@ def position(one: Bench) -> tuple[int, int] | None:
     if not one.recording.exists():
         return None
     with Recording(one.recording) as stored:
-        return stored.sessions()[-1].position if stored.sessions() else None
+        return stored.read_sessions()[-1].position if stored.read_sessions() else None
 
 
 def told(one: Bench, kind: type[Status] = TroubleStarted) -> list[Any]:
@@ -184,8 +184,8 @@ def test_a_recording_replaced_by_another_gets_the_session_too(bench: Make) -> No
     one.end()
     one.finish()
     with Recording(one.recording) as stored:
-        assert [row.how for row in stored.sessions()] == ["clean", "clean"]
-        assert [row.exchange.connection for row in stored.exchanges(2)] == [1, 3]
+        assert [row.how for row in stored.read_sessions()] == ["clean", "clean"]
+        assert [row.exchange.connection for row in stored.read_exchanges(2)] == [1, 3]
     assert "was replaced by another file" in told(one)[0].message
 
 

@@ -44,3 +44,13 @@ def test_similar_names_are_suggested(tmp_path: Path, missing: str, hint: str) ->
     for name in ("lossy.a2a.jsonl", "demo.a2a.db", "demo.a2a.jsonl", "lossy.txt"):
         (tmp_path / name).touch()
     assert suggest_names(tmp_path / missing) == hint.format(tmp_path)
+
+
+def test_a_recording_elsewhere_may_be_the_newest(tmp_path: Path) -> None:
+    here, elsewhere = tmp_path / "state" / "a.a2a.db", tmp_path / "r.db"
+    for number, path in enumerate((here, elsewhere)):
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+        os.utime(path, (number, number))
+    assert newest_recording(here.parent) == here
+    assert newest_recording(here.parent, elsewhere) == elsewhere

@@ -28,7 +28,7 @@ BARE = policy_of(["metadata-only"])
 def observed(script: Script, *words: str) -> list[Observation]:
     observer = Observer(create_redactor(KEY, policy_of(words)))
     out: list[Observation] = []
-    for chunk in script.chunks():
+    for chunk in script.make_chunks():
         observer.feed(chunk, out)
     return out
 

@@ -128,11 +128,11 @@ def run(folder: Path, lines: list[tuple[str, str]], policy: RedactionPolicy) -> 
     with (folder / "console.txt").open("w") as printed:
         console = TextConsole(printed, printed, quiet=False)
         for exchange in changes.exchanges:
-            console.status(ExchangeStatus(exchange, "agent:8000", live=False, lag=0))
+            console.show_status(ExchangeStatus(exchange, "agent:8000", live=False, lag=0))
         for finding in findings:
-            console.status(FindingStatus(finding, "SendMessage"))
+            console.show_status(FindingStatus(finding, "SendMessage"))
         for _, line in lines:
-            console.note(redactor.redact_text(line))
+            console.show_note(redactor.redact_text(line))
             console.close()
     writer = Writer(folder / "r.a2a.db", facts(1, started=chunks[0].at))
     writer.write([each for each in out if type(each) is Frame], findings, changes)

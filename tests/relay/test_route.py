@@ -34,11 +34,12 @@ def test_invalid_listen_addresses_are_refused(text: str) -> None:
         assert "\n" not in line
 
 
-def test_the_hint_for_a_bare_number_is_a_port() -> None:
-    """`9000` is meant as `:9000`."""
+@pytest.mark.parametrize(("text", "port"), [("7000", 7000), ("host", 9000)])
+def test_the_hint_for_a_bare_number_is_a_port(text: str, port: int) -> None:
+    """`7000` is meant as `:7000`."""
     with pytest.raises(RouteError) as caught:
-        Listen.parse("9000")
-    assert caught.value.hint == "write --listen :9000"
+        Listen.parse(text)
+    assert caught.value.hint == f"write --listen :{port}"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_c
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
-from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from a2a_proxy.recording.write.note_writer import NotePlace, write_note
 from a2a_proxy.replay.core.script import LineKind, ScriptSide
 from a2a_proxy.replay.load import load_script
 from support_replay import SAMPLES, sample
@@ -121,7 +121,7 @@ def test_calls_without_payloads_are_not_served(tmp_path: Path) -> None:
 
 def test_an_author_pins_a_gate_by_a_note(tmp_path: Path) -> None:
     path = copy("live-bidi", tmp_path)
-    annotate(path, NotePlace(1, 3, 10), 1, text="gate: after #3.9")
+    write_note(path, NotePlace(1, 3, 10), 1, text="gate: after #3.9")
     with Recording(path) as recording:
         call = next(call for call in load_script(recording).calls if call.place == "#3")
     assert {line.number: line.after for line in call.lines if line.after >= 0} == {10: 9}

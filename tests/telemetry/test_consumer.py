@@ -19,7 +19,7 @@ from a2a_proxy.telemetry import retry_sender
 from a2a_proxy.telemetry.consumer import ALIVE_INTERVAL_NS, LONG_CALL_NS, SEGMENT_GRACE_NS, FollowerMemory, OtlpConsumer
 from a2a_proxy.telemetry.request_outcome import SENT, RequestOutcome
 from a2a_proxy.telemetry.retry_sender import RetrySender, SenderClock
-from a2a_proxy.telemetry.settings import OtlpSettings, decode, encode
+from a2a_proxy.telemetry.settings import OtlpSettings, decode_settings, encode
 from a2a_proxy.telemetry.span_options import SpanOptions
 from a2a_proxy.telemetry.span_reader import SpanReader
 from a2a_proxy.telemetry.target import otlp_target
@@ -115,7 +115,7 @@ def test_a_recreated_recording_is_read_from_its_start(run: Run) -> None:
     follower = run.process()
     consumer = run.consumer()
     with Recording(run.path) as recording:
-        consumer.start(str(run.path), recording.sessions()[0])
+        consumer.start(str(run.path), recording.read_sessions()[0])
     follower.stopping = True
     made.finish(STARTED + 10**10)
     for end in ("", "-wal", "-shm"):
@@ -136,8 +136,8 @@ def test_a_long_call_is_reported_before_its_end(run: Run) -> None:
     consumer = run.consumer()
     began = live(1).started
     with Recording(run.path) as recording:
-        consumer.start(str(run.path), recording.sessions()[0])
-        key = next(recording.exchanges()).key
+        consumer.start(str(run.path), recording.read_sessions()[0])
+        key = next(recording.read_exchanges()).key
     told: list[list[str]] = []
     for after in (
         LONG_CALL_NS - 1,
@@ -157,7 +157,7 @@ def test_a_long_call_is_reported_before_its_end(run: Run) -> None:
     run.now = began + 3 * LONG_CALL_NS
     later = run.consumer()  # in the place of one that died: that one has told it
     with Recording(run.path) as recording:
-        later.start(str(run.path), recording.sessions()[0])
+        later.start(str(run.path), recording.read_sessions()[0])
     for after in (3 * LONG_CALL_NS + 6 * 10**9, 4 * LONG_CALL_NS + ALIVE_INTERVAL_NS):
         run.now = began + after
         later.poll([key])
@@ -212,7 +212,7 @@ def test_a_stop_after_sending_repeats_nothing(run: Run) -> None:
 
 
 def test_settings_survive_the_command_line() -> None:
-    assert decode(encode(SETTINGS).decode()) == SETTINGS
+    assert decode_settings(encode(SETTINGS).decode()) == SETTINGS
 
 
 def test_segments_of_an_open_call_are_sent_once_over_crashes(run: Run) -> None:
@@ -244,7 +244,7 @@ def test_segments_of_an_open_call_are_sent_once_over_crashes(run: Run) -> None:
     assert run.ledger.read_mark().calls == 1
     assert run.ledger.load().notes == {}
     with Recording(run.path) as recording:
-        long_after = SpanReader(recording, recording.sessions()[0], run.settings.shape).call_spans(over)
+        long_after = SpanReader(recording, recording.read_sessions()[0], run.settings.shape).call_spans(over)
     assert long_after is not None
     assert list(long_after.spans) == run.spans
 

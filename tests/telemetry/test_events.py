@@ -13,7 +13,7 @@ def test_state_changes_are_events() -> None:
     passage = CallEvents("submitted")
     for each in (request(1), status(1, 1, "a"), status(1, 2, "b"), frame(1, 5, b"{}", state=3, generation=4)):
         passage.add_frame(each)
-    events, dropped = passage.events()
+    events, dropped = passage.list_events()
     assert [(each.name, each.attributes.get("from"), each.attributes.get("to")) for each in events] == [
         ("a2a_proxy.first_event", None, None),
         ("a2a.task.state_change", "submitted", "working"),
@@ -29,7 +29,7 @@ def test_a_gap_event_has_the_expected_generations() -> None:
     evidence = {"missing": "4-6"}
     passage.add_finding(Finding("A2A-GEN-001", Severity.ERROR, 5, missing, task_id=TASK, evidence=evidence))
     passage.add_finding(Finding("A2A-SSE-001", Severity.WARNING, 4, "no event"))
-    events, _ = passage.events()
+    events, _ = passage.list_events()
     assert [each.name for each in events] == ["a2a_proxy.finding", "a2a_proxy.finding", "a2a_proxy.generation_gap"]
     assert (events[-1].attributes["expected"], events[-1].attributes["got"]) == (4, 7)
 
@@ -39,7 +39,7 @@ def test_the_number_of_events_is_bounded_and_findings_have_priority() -> None:
     for seq in range(1000):
         passage.add_frame(frame(1, seq, b"{}", state=2 + seq % 2))
     passage.add_finding(Finding("A2A-SSE-001", Severity.WARNING, STARTED, "no event"))
-    events, dropped = passage.events()
+    events, dropped = passage.list_events()
     assert len(events) == MAX_EVENTS == 128
     assert events[0].name == "a2a_proxy.finding"
     assert len(events) + dropped == 1000 + 1 + 1

@@ -33,7 +33,7 @@ def test_input_and_output_follow_the_semantic_convention() -> None:
     snapshot = Event(task=TaskSnapshot(status=TaskStatus(message=message("Thinking", "m2"))))
     events = [told(message("Thinking", "m2")), chunk("# Day", append=False), chunk("9:00", append=True), snapshot]
     content = message_content([asked], events, finish="stop")
-    attributes = content.attributes()
+    attributes = content.make_attributes()
     assert made("input", attributes) == [
         {
             "role": "user",
@@ -55,7 +55,7 @@ def test_input_and_output_follow_the_semantic_convention() -> None:
 
 def test_content_is_bounded_and_omitted_characters_are_counted() -> None:
     events = [told(message("é" * MAX_TEXT, "m1")), told(message("more", "m2"))]
-    attributes = message_content([], events, finish="stop", unread=2).attributes()
+    attributes = message_content([], events, finish="stop", unread=2).make_attributes()
     [kept] = made("output", attributes)
     assert kept["parts"][0]["content"] == "é" * (MAX_TEXT // 2)
     assert attributes["a2a_proxy.content.output_cut_bytes"] == MAX_TEXT + len("more")
@@ -65,13 +65,13 @@ def test_content_is_bounded_and_omitted_characters_are_counted() -> None:
 
 def test_many_parts_and_lone_surrogates_are_accepted() -> None:
     parts = [Part(text="x"), Part(data=1)] * MAX_PARTS
-    attributes = message_content([Message(parts=parts)], [], finish="stop").attributes()
+    attributes = message_content([Message(parts=parts)], [], finish="stop").make_attributes()
     [kept] = made("input", attributes)
     assert len(kept["parts"]) == MAX_PARTS
     assert attributes["a2a_proxy.content.input_cut_bytes"] == MAX_PARTS // 2
     odd = message_content([message("\ud800!", role="")], [], finish="stop")
     assert odd.input.text == "?!"
-    assert message_content([], [Event(), told(message(""))], finish="stop").attributes() == {}
+    assert message_content([], [Event(), told(message(""))], finish="stop").make_attributes() == {}
 
 
 def test_finish_reason_is_error_if_the_call_or_the_task_failed() -> None:

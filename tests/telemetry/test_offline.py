@@ -95,8 +95,8 @@ def by_name(received: Received, name: str) -> list[Any]:
 def test_a_stream_is_exported_with_its_gap_and_times(received: Received) -> None:
     with open_recording_or_cassette(RECORDINGS / "lossy.a2a.jsonl") as recording:
         export = send(recording, received, frames=True)
-        calls = [row.exchange for row in recording.exchanges()]
-        frames = sum(1 for row in recording.exchanges() for _ in recording.frames(row.key))
+        calls = [row.exchange for row in recording.read_exchanges()]
+        frames = sum(1 for row in recording.read_exchanges() for _ in recording.read_frames(row.key))
     spans = received.spans()
     assert export.done.spans == len(spans) == len(calls)
     assert [span.name for span in spans] == [call.operation for call in calls]
@@ -139,7 +139,7 @@ def test_the_trace_of_the_client_is_continued(received: Received) -> None:
     with open_recording_or_cassette(RECORDINGS / "stdio.a2a.jsonl") as recording:
         send(recording, received)
         parents = [
-            row.exchange.traceparent.split("-")[1:3] for row in recording.exchanges() if row.exchange.traceparent
+            row.exchange.traceparent.split("-")[1:3] for row in recording.read_exchanges() if row.exchange.traceparent
         ]
     told = [[span.trace_id.hex(), span.parent_span_id.hex()] for span in received.spans() if span.parent_span_id]
     assert told == parents != []
@@ -169,11 +169,11 @@ def test_message_metadata_and_hand_offs_link_calls_without_trace_headers(tmp_pat
 def test_a_repeated_hand_off_is_one_link(tmp_path: Path) -> None:
     """A follower gets existing rows at its start as well."""
     with Recording(three_agents(tmp_path / "three.a2a.db")) as recording:
-        (session,) = recording.sessions()
+        (session,) = recording.read_sessions()
         spans = SpanReader(recording, session)
-        for row in recording.handoffs():
+        for row in recording.read_handoffs():
             spans.add_handoff(row.handoff)
-        made = [spans.call_spans(row.exchange) for row in recording.exchanges(session.id)]
+        made = [spans.call_spans(row.exchange) for row in recording.read_exchanges(session.id)]
     assert [len(each.spans[0].links) for each in made if each] == [0, 1, 1]
 
 
@@ -191,7 +191,7 @@ def test_a_hand_off_without_a_task_links_to_the_only_open_call(
     made.write([], changes=Changes(connections, [*other, asking, asked], [], handoffs=[handed]))
     made.finish(STARTED + 10_000 * MS)
     with Recording(tmp_path / "r.a2a.db") as recording:
-        (session,) = recording.sessions()
+        (session,) = recording.read_sessions()
         spans = SpanReader(recording, session)
         found = spans.call_spans(asked)
         context = spans.span_context(asking)
@@ -415,12 +415,12 @@ def test_an_oversized_grpc_request_is_reported_as_too_large(monkeypatch: pytest.
 
 def test_an_oversized_request_is_recognised_when_the_deadline_passes() -> None:
     backend = SdkBackend(otlp_target("localhost:4317", "", {}))
-    backend._log_handler.begin()
+    backend._log_handler.begin_request()
     said = "Received message larger than max (5242880 vs. 4194304)"
     log = logging.getLogger(exporter.__name__)
     log.warning("Transient error %s, %s %s", grpc.StatusCode.RESOURCE_EXHAUSTED, "traces", said)
     log.error("Failed to export %s, %s: %s", "traces", grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
-    outcome = backend._log_handler.outcome()
+    outcome = backend._log_handler.get_outcome()
     backend.close()
     assert outcome == RequestOutcome(RequestResult.LARGE, f"RESOURCE_EXHAUSTED: {said}")
 

@@ -103,7 +103,7 @@ def test_an_offline_export_halves_batches_alike() -> None:
     """It ends where a single span is too much."""
     desk = Desk(LARGE, LARGE, SENT, SENT, LARGE, SENT, LARGE)
     with pytest.raises(TelemetryError, match="the OTLP backend c:4318 refused the request: HTTP 413"):
-        BackendSink(cast(sdk.SdkBackend, desk)).spans({}, [SPAN] * 4)
+        BackendSink(cast(sdk.SdkBackend, desk)).write_spans({}, [SPAN] * 4)
     assert (desk.taken, desk.asked) == ([1, 1, 1], 7)
 
 

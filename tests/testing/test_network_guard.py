@@ -67,9 +67,9 @@ _SCRIPT = """
     GUARD.start([f"agent.example:80", "127.0.0.1:1"])
     assert not GUARD.blocked_attempts
     blocked(lambda: socket.create_connection(("127.0.0.1", port)), f"127.0.0.1:{port}")
-    GUARD.allow("127.0.0.1", port)
+    GUARD.allow_address("127.0.0.1", port)
     socket.create_connection(("127.0.0.1", port)).close()
-    GUARD.forget("127.0.0.1", port)
+    GUARD.forget_address("127.0.0.1", port)
     blocked(lambda: socket.create_connection(("127.0.0.1", port)), f"127.0.0.1:{port}")
     grpc.insecure_channel("agent.example:80").close()
     left, right = socket.socketpair()

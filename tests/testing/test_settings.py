@@ -57,7 +57,7 @@ def test_an_invalid_setting_is_named_with_its_source(layer: dict[str, Any], said
 
 def test_replay_settings_are_passed_to_the_replay() -> None:
     assert set(REPLAY_SETTINGS) < set(SETTING_NAMES)
-    assert merge_settings([("", {"speed": 2})]).replay()["speed"] == 2
+    assert merge_settings([("", {"speed": 2})]).get_replay_settings()["speed"] == 2
 
 
 def test_the_modes_of_the_option_are_those_of_the_settings() -> None:

@@ -31,6 +31,6 @@ def test_a_part_is_appended(tmp_path: Path) -> None:
     assert count_calls(new, lambda call: call.operation == "GetTask") == 3
     append_session(new, cassette, lambda call: call.operation == "GetTask")
     with open_recording_or_cassette(cassette) as recording:
-        counts = [sum(1 for _ in recording.exchanges(row.id)) for row in recording.sessions()]
+        counts = [sum(1 for _ in recording.read_exchanges(row.id)) for row in recording.read_sessions()]
         assert sorted(counts) == [3, 7]
         assert load_script(recording).sessions == 2

@@ -28,8 +28,8 @@ from a2a_inspect.screens.themes import NIGHT, ThemedApp, ThemeMemory, theme_for_
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.end_signals import INTERRUPTED, end_signals
 from a2a_proxy.cli.errors import UserError, state_directory_errors
-from a2a_proxy.cli.streams import discard
-from a2a_proxy.protocol.text import shell_line
+from a2a_proxy.cli.streams import discard_output
+from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.errors import RecordingError
 
 _FIRST_ROWS_TIMEOUT = 10.0
@@ -100,6 +100,8 @@ class InspectApp(ThemedApp):
         self._main_screen = MainScreen(source, self._open_replay)
         self._initial_screen = initial_screen
         self._user_keymap = keymap or {}
+        self.notice = ""
+        """A message that is shown at the start."""
         self._signals: tuple[signal.Signals, ...] = ()
         """Signals that end the application."""
 
@@ -117,6 +119,8 @@ class InspectApp(ThemedApp):
             self.push_screen(self._initial_screen)
         else:
             self.hold_keys(_FIRST_ROWS_TIMEOUT)  # until the first rows are there
+        if self.notice:
+            self.notify(self.notice, markup=False)
 
     def get_default_screen(self) -> Screen[None]:
         """Return the screen below all others."""
@@ -160,7 +164,7 @@ class InspectApp(ThemedApp):
         """End as after Ctrl-C. After SIGHUP the terminal is gone, so its streams are discarded first."""
         if number == signal.SIGHUP:
             for stream in filter(None, (sys.__stdin__, sys.__stdout__, sys.__stderr__)):
-                discard(stream)
+                discard_output(stream)
         self.exit(INTERRUPTED)
 
     def on_unmount(self) -> None:
@@ -191,8 +195,10 @@ def read_user_keymap() -> Keymap:
     return read_keymap(file, KEY_SCOPES)
 
 
-def run_app(*paths: Path, make_initial_screen: Screen[None] | None = None) -> int:
+def run_app(*paths: Path, make_initial_screen: Screen[None] | None = None, is_chosen: bool = False) -> int:
     """Show a recording, or several as one, until the user quits, and return the exit code.
+
+    With `is_chosen` the user named none, so the screen says which one it opened.
 
     Raises:
         UserError: see `open_source`, or there is no terminal.
@@ -204,10 +210,9 @@ def run_app(*paths: Path, make_initial_screen: Screen[None] | None = None) -> in
         memory = ThemeMemory(file_layout.state_dir() / "theme")
     theme = theme_for_console(Console())
     if len(paths) == 1:
-        return (
-            InspectApp(*open_source(paths[0]), initial_screen=make_initial_screen, memory=memory, theme=theme).run()
-            or 0
-        )
+        app = InspectApp(*open_source(paths[0]), initial_screen=make_initial_screen, memory=memory, theme=theme)
+        app.notice = f"This is the newest recording: {make_visible(str(paths[0]))}" if is_chosen else ""
+        return app.run() or 0
 
     from a2a_inspect.data.joined.start import joined_source
 

@@ -50,30 +50,30 @@ class Recording:
 
     def sessions(self) -> list[Session]:
         """Return the runs of proxies in order of their start."""
-        return [Session(self._files[member.number], row) for member, row in self._reader.sessions()]
+        return [Session(self._files[member.number], row) for member, row in self._reader.read_sessions()]
 
     def exchanges(self, where: str = "") -> Iterator[Exchange]:
         """Yield calls in order of their first byte, all or those that match an expression of the filter language.
 
         Raises QueryError if the expression is invalid.
         """
-        return (self._files[member.number].exchange(row) for member, row in self._reader.exchanges(where))
+        return (self._files[member.number].exchange(row) for member, row in self._reader.read_exchanges(where))
 
     def frames(self, where: str = "", *, payloads: bool = True) -> Iterator[Frame]:
         """Yield frames by time, all or those that match an expression. Without `payloads` each is read on first use.
 
         Raises QueryError if the expression is invalid.
         """
-        rows = self._reader.frames(where, payloads=payloads)
+        rows = self._reader.read_frames(where, payloads=payloads)
         return (self._files[member.number].frame(row) for member, row in rows)
 
     def tasks(self) -> Iterator[Task]:
         """Yield tasks in order of first sight; a task that several sessions or files recorded appears once."""
-        return map(self._make_task, self._reader.tasks())
+        return map(self._make_task, self._reader.read_tasks())
 
     def task(self, task_id: str) -> Task | None:
         """Return the task with this id, the first one if agents share the id, or None."""
-        seen = self._reader.task(task_id)
+        seen = self._reader.read_task(task_id)
         return self._make_task(seen) if seen else None
 
     def findings(self) -> Iterator[Finding]:
@@ -97,7 +97,7 @@ class Recording:
         all frames again, so this takes about as long as reading them.
         """
         with join_recordings(self._reader) as (recording, numbers):
-            return [self._make_handover(row.handoff, numbers) for row in recording.handoffs()]
+            return [self._make_handover(row.handoff, numbers) for row in recording.read_handoffs()]
 
     def _make_handover(self, value: Handoff, numbers: NumberMap) -> Handover:
         return Handover(
@@ -110,8 +110,8 @@ class Recording:
             context_id=value.context_id,
             at=value.at,
             latency=value.latency,
-            exchange=self._find_exchange(numbers.origin(value.exchange)),
-            to_exchange=self._find_exchange(numbers.origin(value.to_exchange)),
+            exchange=self._find_exchange(numbers.find_origin(value.exchange)),
+            to_exchange=self._find_exchange(numbers.find_origin(value.to_exchange)),
         )
 
     def _find_exchange(self, where: tuple[Origin, int] | None) -> Exchange | None:

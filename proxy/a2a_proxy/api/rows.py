@@ -53,7 +53,7 @@ class RecordingFile:
         """Return the exchange that a frame belongs to; None for a frame of the connection itself."""
         number = row.exchange_key
         if number not in self._exchanges:
-            found = self.reader.exchange(number) if number else None
+            found = self.reader.read_exchange(number) if number else None
             if len(self._exchanges) >= _MAX_CACHED_EXCHANGES:
                 self._exchanges.clear()
             self._exchanges[number] = self.exchange(found) if found is not None else None
@@ -63,7 +63,7 @@ class RecordingFile:
         """Return the addresses of the client and the agent; empty if the connection is unknown."""
         number = make_key(row.session, row.exchange.connection)
         if number not in self._agents:
-            found = self.reader.connection(number)
+            found = self.reader.read_connection(number)
             if found is None:
                 return "", ""
             if len(self._agents) >= _MAX_CACHED_EXCHANGES:
@@ -73,7 +73,7 @@ class RecordingFile:
 
     def exchanges_numbered(self, session: int, numbers: tuple[int, ...]) -> Iterator[Exchange]:
         """Yield the exchanges of a session with these numbers that the file contains."""
-        rows = (self.reader.exchange(make_key(session, number)) for number in numbers)
+        rows = (self.reader.read_exchange(make_key(session, number)) for number in numbers)
         return (self.exchange(row) for row in rows if row is not None)
 
 
@@ -217,11 +217,11 @@ class Exchange(OfSession[ExchangeRow]):
 
     def frames(self, *, payloads: bool = True) -> Iterator[Frame]:
         """Yield its frames, both directions in one order. Without `payloads` each payload is read on first use."""
-        return (self._file.frame(row, self) for row in self._file.reader.frames(self._row.key, payloads=payloads))
+        return (self._file.frame(row, self) for row in self._file.reader.read_frames(self._row.key, payloads=payloads))
 
     def findings(self) -> list[Finding]:
         """Return the rules' findings about it."""
-        return [Finding(self._file, row) for row in self._file.reader.findings(exchange=self._row.key)]
+        return [Finding(self._file, row) for row in self._file.reader.read_findings(exchange=self._row.key)]
 
 
 class Frame(OfSession[FrameRow]):
@@ -296,7 +296,7 @@ class Frame(OfSession[FrameRow]):
     @property
     def payload(self) -> bytes:
         """The message as on the wire, without framing and content coding: JSON text or protobuf bytes."""
-        return self.facts.payload or self._file.reader.payload(self._row)
+        return self.facts.payload or self._file.reader.read_payload(self._row)
 
     def decoded(self) -> Any:
         """Return the payload as JSON values, usually a dict, for every binding and dialect in the form of A2A 1.0.
@@ -323,7 +323,7 @@ class Frame(OfSession[FrameRow]):
     def findings(self) -> list[Finding]:
         """Return the rules' findings about this frame."""
         mine = self.facts.exchange, self.facts.connection, self.seq
-        rows = self._file.reader.findings(exchange=make_key(self.session, self.facts.exchange))
+        rows = self._file.reader.read_findings(exchange=make_key(self.session, self.facts.exchange))
         told = ((row, row.finding) for row in rows)
         return [Finding(self._file, row) for row, each in told if (each.exchange, each.connection, each.seq) == mine]
 
@@ -346,7 +346,7 @@ class Finding(OfSession[FindingRow]):
     def exchange(self) -> Exchange | None:
         """The call that it is about; None if it is about a connection, or the call is not recorded yet."""
         number = self.facts.exchange
-        row = self._file.reader.exchange(make_key(self.session, number)) if number else None
+        row = self._file.reader.read_exchange(make_key(self.session, number)) if number else None
         return self._file.exchange(row) if row is not None else None
 
     @property

@@ -60,7 +60,7 @@ class Session(StoredRow[SessionRow]):
 
     def exchange(self, number: int) -> Exchange | None:
         """Return the exchange with this number, or None."""
-        row = self._file.reader.exchange(make_key(self.number, number))
+        row = self._file.reader.read_exchange(make_key(self.number, number))
         return self._file.exchange(row) if row is not None else None
 
     def exchanges(self, where: str = "") -> Iterator[Exchange]:
@@ -69,21 +69,21 @@ class Session(StoredRow[SessionRow]):
         Raises QueryError if the expression is invalid.
         """
         reader = self._file.reader
-        rows = reader.find_exchanges(where, self.number) if where else reader.exchanges(self.number)
+        rows = reader.find_exchanges(where, self.number) if where else reader.read_exchanges(self.number)
         return map(self._file.exchange, rows)
 
     def tasks(self) -> Iterator[Task]:
         """Yield its tasks in order of first sight."""
-        rows = self._file.reader.tasks(self.number)
+        rows = self._file.reader.read_tasks(self.number)
         return (Task([(self._file, TaskSighting(self._file.member, row))]) for row in rows)
 
     def findings(self) -> Iterator[Finding]:
         """Yield the rules' findings, in order."""
-        return (Finding(self._file, row) for row in self._file.reader.findings(self.number))
+        return (Finding(self._file, row) for row in self._file.reader.read_findings(self.number))
 
     def notes(self) -> list[Note]:
         """Return the users' notes about it, its calls and frames."""
-        return [row.note for row in self._file.reader.notes(self.number)]
+        return [row.note for row in self._file.reader.read_notes(self.number)]
 
     def conversations(self) -> Conversations:
         """Return `segments`, `interruptions` and `handoffs`, each as a list, and the text of every segment.

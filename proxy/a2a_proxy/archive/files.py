@@ -166,7 +166,7 @@ class _RangeFile(io.RawIOBase):
         self._position = offset + (0, self._position, self._size)[whence]
         return self._position
 
-    def size(self) -> int:
+    def get_size(self) -> int:
         """Return the size of the object in bytes."""
         return self._size
 

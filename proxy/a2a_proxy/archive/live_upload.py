@@ -50,7 +50,9 @@ class LiveUpload:
         self._next_due = time.monotonic() + self._job.every
         while True:
             self._adopt_file()
-            session = next((row for row in self._recording.sessions() if row.facts.uuid == self._job.session), None)
+            session = next(
+                (row for row in self._recording.read_sessions() if row.facts.uuid == self._job.session), None
+            )
             if session is not None and self._is_due(session) and self._put_segments(session) and session.how:
                 break
             time.sleep(POLL_SECONDS)
@@ -64,7 +66,7 @@ class LiveUpload:
             self._recording.close()
             self._recording, self._file, self._upload = fresh, file, None
             self._mark = msgspec.structs.replace(self._mark, frame=0)
-            self._checkpoint.mark(self._mark)
+            self._checkpoint.store_mark(self._mark)
 
     def _is_due(self, session: SessionRow) -> bool:
         """Whether a segment is full or the pending rows have waited long enough."""
@@ -85,7 +87,7 @@ class LiveUpload:
             self._upload.put_segments(include_rest=rest, on_segment=self._on_segment)
         except ArchiveError as wrong:
             self._mark = msgspec.structs.replace(self._mark, errors=self._mark.errors + 1)
-            self._checkpoint.mark(self._mark)
+            self._checkpoint.store_mark(self._mark)
             if wrong.message not in self._reported_error:
                 self._reported_error.add(wrong.message)
                 self._notify(
@@ -103,4 +105,4 @@ class LiveUpload:
 
     def _on_segment(self, manifest: Manifest) -> None:
         self._mark = CallMark(0, self._mark.calls + 1, self._mark.errors, manifest.cut.through, 0)
-        self._checkpoint.mark(self._mark)
+        self._checkpoint.store_mark(self._mark)

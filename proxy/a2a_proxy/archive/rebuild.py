@@ -110,7 +110,7 @@ class SessionRebuild:
         self._read_facts(newest, "call", {str(number) for number in numbers})
         self._read_facts(newest, "task", self._tasks | newest.tasks)
         self._read_facts(newest, "call", {f"c{number}" for number in newest.connections})
-        of = newest.lines()
+        of = newest.list_lines()
         return _RestoredRows(
             [json_objects.read_connection(line, start) for line in of["connection"]],
             [json_objects.read_exchange(line, start) for line in of["exchange"]],
@@ -173,7 +173,7 @@ class _NewestRows:
             return not self._numbers.isdisjoint(line.get("exchanges", ()))
         return kind == "connection" or line.get("exchange") in self._numbers
 
-    def lines(self) -> dict[str, list[Line]]:
+    def list_lines(self) -> dict[str, list[Line]]:
         """Return the newest lines by kind, in order."""
         of: dict[str, list[Line]] = defaultdict(list)
         for (kind, _), (_, line) in sorted(self._lines.items(), key=lambda each: each[0]):

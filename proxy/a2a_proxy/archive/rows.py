@@ -76,7 +76,7 @@ class FrameContexts:
         """`calls`: the calls that have been read already, by key."""
         self._recording = recording
         self._calls = calls or {}
-        self._sessions = {row.id: row.facts.uuid for row in recording.sessions()}
+        self._sessions = {row.id: row.facts.uuid for row in recording.read_sessions()}
         self._contexts: dict[tuple[int, int, int], FrameContext] = {}
         """Contexts of frames without findings, by session, connection and call."""
         self._agents: dict[int, str | None] = {}
@@ -98,12 +98,12 @@ class FrameContexts:
     def _find_call(self, number: int) -> Exchange | None:
         if number in self._calls:
             return self._calls[number]
-        row = self._recording.exchange(number, headers=False)
+        row = self._recording.read_exchange(number, headers=False)
         return row.exchange if row is not None else None
 
     def _agent_of_connection(self, number: int) -> str | None:
         if number not in self._agents:
-            row = self._recording.connection(number)
+            row = self._recording.read_connection(number)
             return _cache_value(
                 self._agents, number, column_value(row.connection.upstream) if row is not None else None
             )
@@ -112,7 +112,7 @@ class FrameContexts:
     def _findings_of_session(self, session: int) -> dict[tuple[int, int], list[Finding]]:
         if session not in self._findings:
             found = self._findings[session] = {}
-            for row in self._recording.findings(session):
+            for row in self._recording.read_findings(session):
                 if row.finding.seq >= 0:
                     found.setdefault((row.finding.exchange, row.finding.seq), []).append(row.finding)
         return self._findings[session]

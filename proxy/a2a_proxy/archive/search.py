@@ -43,14 +43,16 @@ def find_segments(store: ArchiveStore, query: SegmentQuery) -> list[Manifest]:
 def list_days(store: ArchiveStore, since: int, until: int) -> list[str]:
     """Return the days from `since` to `until` (ns) that have segments. Raises ArchiveError."""
     first, last = day_name(since), day_name(until)
-    found = [name.removeprefix(_DAY_PREFIX) for name in store.folders(MANIFEST_TABLE) if name.startswith(_DAY_PREFIX)]
+    found = [
+        name.removeprefix(_DAY_PREFIX) for name in store.list_folders(MANIFEST_TABLE) if name.startswith(_DAY_PREFIX)
+    ]
     return [day for day in found if first <= day <= last]
 
 
 def read_manifests(store: ArchiveStore, days: Iterable[str], proxy: str = "", session: str = "") -> list[Manifest]:
     """Return the manifests of some days, of one proxy and session if they are named, by time. Raises ArchiveError."""
     below = f"/proxy={proxy}" if proxy else ""
-    keys = [key for day in days for key in store.keys(f"{MANIFEST_TABLE}/{_DAY_PREFIX}{day}{below}")]
+    keys = [key for day in days for key in store.list_keys(f"{MANIFEST_TABLE}/{_DAY_PREFIX}{day}{below}")]
     if session:
         keys = [key for key in keys if key.rpartition("/")[2].startswith(segment_name_prefix(session))]
     with ThreadPoolExecutor(_MAX_PARALLEL) as pool:
@@ -61,7 +63,7 @@ def read_manifests(store: ArchiveStore, days: Iterable[str], proxy: str = "", se
 def _read_manifest(store: ArchiveStore, key: str) -> Manifest | None:
     """Return a manifest, or None if a lifecycle rule of the bucket deleted it after it was listed."""
     try:
-        return decode_manifest(store.get(key), key)
+        return decode_manifest(store.read_object(key), key)
     except GoneError:
         return None
 
@@ -74,7 +76,9 @@ def find_gone_tables(store: ArchiveStore, manifests: Iterable[Manifest]) -> dict
     wanted = list(manifests)
     found: dict[str, list[str]] = {}
     for table in ("frames", "facts"):
-        there = {key for day in {each.cut.day for each in wanted} for key in store.keys(f"{table}/{_DAY_PREFIX}{day}")}
+        there = {
+            key for day in {each.cut.day for each in wanted} for key in store.list_keys(f"{table}/{_DAY_PREFIX}{day}")
+        }
         for each in wanted:
             if each.cut.object_key(table) not in there:
                 found.setdefault(each.cut.name, []).append(table)

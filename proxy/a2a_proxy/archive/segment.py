@@ -98,12 +98,12 @@ def _last_archived(recording: Recording, session: SessionRow, segment_range: Seg
     its newest rows were pruned. Then times decide: no archived row is later than the end of the segment.
     """
 
-    def find(query: str, through: int) -> int:
+    def find_last(query: str, through: int) -> int:
         row = recording.db.execute(query, (through, session.id, segment_range.until - session.facts.started)).fetchone()
         return int(row[0]) if row is not None else 0
 
-    frame, finding = find(_LAST_FRAME_QUERY, segment_range.through), segment_range.findings[1]
-    return frame, finding if frame == segment_range.through else find(_LAST_FINDING_QUERY, finding)
+    frame, finding = find_last(_LAST_FRAME_QUERY, segment_range.through), segment_range.findings[1]
+    return frame, finding if frame == segment_range.through else find_last(_LAST_FINDING_QUERY, finding)
 
 
 def put_segment(
@@ -173,17 +173,17 @@ class _SegmentRows:
         self._exchanges = self._row_numbers(
             "exchange", {row.exchange for row in pending.rows}, before.open_exchanges if before else (), exchange
         )
-        values = [recording.exchange(make_key(session.id, number)) for number in self._exchanges]
+        values = [recording.read_exchange(make_key(session.id, number)) for number in self._exchanges]
         self.calls = [row.exchange for row in values if row is not None]
         """Calls that have frames in the segment or that have changed."""
         of_calls = {call.connection for call in self.calls} | {row.connection for row in pending.rows}
         self._connections = self._row_numbers(
             "connection", of_calls, before.open_connections if before else (), connection
         )
-        channels = [recording.connection(make_key(session.id, number)) for number in self._connections]
+        channels = [recording.read_connection(make_key(session.id, number)) for number in self._connections]
         self._channels = [row.connection for row in channels if row is not None]
         self._agents = {channel.id: channel.upstream for channel in self._channels}
-        self._findings = list(recording.findings(session.id, after=pending.last_finding))
+        self._findings = list(recording.read_findings(session.id, after=pending.last_finding))
         self.range = SegmentRange(
             proxy=proxy,
             session=session.facts.uuid,

@@ -88,11 +88,11 @@ class ArchiveStore:
                 with self._private_files():
                     obstore.put(self._store, key, data, mode="create", use_multipart=False)
             except exceptions.AlreadyExistsError:
-                return self.get(key)
+                return self.read_object(key)
         self._count_request(f"put {key}: {len(data):,} bytes", puts=1, put=len(data))
         return data
 
-    def get(self, key: str) -> bytes:
+    def read_object(self, key: str) -> bytes:
         """Return a whole object."""
         with self._translate_errors("get", key):
             data = bytes(obstore.get(self._store, key).bytes())
@@ -104,14 +104,14 @@ class ArchiveStore:
             data = bytes(obstore.get_range(self._store, key, start=start, end=end))
         return self._count_download(key, data, f" {start}-{end}")
 
-    def folders(self, prefix: str) -> list[str]:
+    def list_folders(self, prefix: str) -> list[str]:
         """Return the names directly below `prefix` that have objects below them, sorted."""
         with self._translate_errors("list", prefix):
             found = obstore.list_with_delimiter(self._store, prefix)["common_prefixes"]
         self._count_request(f"list {prefix}", lists=1)
         return sorted(each.rstrip("/").rpartition("/")[2] for each in found)
 
-    def keys(self, prefix: str) -> list[str]:
+    def list_keys(self, prefix: str) -> list[str]:
         """Return the keys of all objects below `prefix`, sorted."""
         with self._translate_errors("list", prefix):
             found = [each["path"] for page in obstore.list(self._store, prefix) for each in page]

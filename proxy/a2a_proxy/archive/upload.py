@@ -33,7 +33,7 @@ class SessionUpload:
 
         Not 0 if the session was archived to its end from a recording that had fewer frames than this one.
         """
-        return max(self._recording.counts(self._session.id).frames - self._manifests, 0) if self.is_complete else 0
+        return max(self._recording.count_rows(self._session.id).frames - self._manifests, 0) if self.is_complete else 0
 
     @property
     def is_complete(self) -> bool:
@@ -44,7 +44,7 @@ class SessionUpload:
         """Upload the full segments, or all pending rows with `include_rest`, and return the number of frames."""
         count = 0
         while not self.is_complete:
-            self._session = self._recording.session(self._session.id) or self._session
+            self._session = self._recording.read_session(self._session.id) or self._session
             found = next_rows(self._recording, self._session, self._last_manifest)
             if not (found.full or self._session.how or (include_rest and found.rows)) or self._is_empty(found):
                 break
@@ -58,7 +58,7 @@ class SessionUpload:
 
     def _is_empty(self, found: PendingRows) -> bool:
         """Whether the session has neither connections nor frames nor segments."""
-        nobody = next(self._recording.connections(self._session.id), None) is None
+        nobody = next(self._recording.read_connections(self._session.id), None) is None
         return self._last_manifest is None and not found.rows and nobody
 
     def _read_manifests(self) -> list[Manifest]:

@@ -25,6 +25,7 @@ RECORDER_LOCK = "recorder.lock"
 _FOLDER_LOCK, _PROXY_LOCK = "lock", "proxy.lock"
 """The first lock may be shared with a recorder and protects the folder; the second is freed when the proxy exits."""
 _LOCK_TRIES, _LOCK_PAUSE = 5, 0.05
+_LAST_RECORDING = "last-recording"
 
 
 def state_dir() -> Path:
@@ -47,6 +48,25 @@ def journals_dir() -> Path:
 def recordings_dir() -> Path:
     """Return the folder of recordings made without `--record`. Raises OSError."""
     return _make_private_folder(state_dir() / "recordings")
+
+
+def remember_recording(path: Path) -> None:
+    """Remember a recording outside the state directory, so that it can be found as the newest one.
+
+    Recordings made by tests are not remembered. A state directory that cannot be written changes nothing.
+    """
+    if "PYTEST_CURRENT_TEST" not in os.environ:
+        with contextlib.suppress(OSError):
+            (state_dir() / _LAST_RECORDING).write_text(str(path.absolute()), "utf-8")
+
+
+def remembered_recording() -> Path | None:
+    """Return the last recording outside the state directory, if it exists."""
+    try:
+        path = Path((_state_path() / _LAST_RECORDING).read_text("utf-8"))
+        return path if path.is_file() else None
+    except (OSError, ValueError):
+        return None
 
 
 def hooks_dir() -> Path:

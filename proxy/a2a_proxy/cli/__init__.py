@@ -35,6 +35,7 @@ Output and signals:
 - `replay_console`: the output of `a2a-proxy replay`
 - `unfinished`: waiting for the recorder of a proxy that has ended
 - `printer`: lines written to a descriptor by a thread of their own
+- `completion`: the command `completion` of both programs
 - `help_sections`: help in sections
 - `end_signals`: Ctrl-C, SIGTERM and SIGHUP
 - `streams`: standard output and error that accept every text

@@ -93,4 +93,4 @@ class ArchiveRunFollower(msgspec.Struct, frozen=True):
     def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:
         """Show the summary of the archive (`RunFollower.show_summary`)."""
         told, hint = summarize_archive(self.archive, session.recording, report, session.frames_after(report.frame))
-        console.note(told, hint, loud=bool(hint))
+        console.show_note(told, hint, loud=bool(hint))

@@ -57,9 +57,9 @@ class CaptureWatch:
         """Check until cancelled."""
         while True:
             await asyncio.sleep(_CHECK_INTERVAL_SECONDS)
-            self.check()
+            self.check_capture()
 
-    def check(self) -> None:
+    def check_capture(self) -> None:
         """Check once."""
         self._check_folder()
         self._check_losses()
@@ -71,12 +71,12 @@ class CaptureWatch:
         except OSError as wrong:
             mended, broken = False, f"{wrong.filename}: {(wrong.strerror or str(wrong)).lower()}"
         if broken and broken != self._folder_error:
-            self._console.note(
+            self._console.show_note(
                 f"the journal's folder is gone and cannot be created again: {broken}",
                 "restart the proxy to record again",
             )
         elif mended:
-            self._console.note(
+            self._console.show_note(
                 "the journal's folder was deleted and has been created again; traffic not yet recorded may be missing",
                 "do not change the state directory while a proxy runs",
             )
@@ -89,13 +89,13 @@ class CaptureWatch:
             self._is_losing = True
             why = stats.lost_reason or stats.reason or _SLOW
             missing = f"{text.format_size(stats.lost)} are missing so far from {self._state.folder}"
-            self._console.note(
+            self._console.show_note(
                 f"the capture is incomplete, traffic is still relayed: the journal cannot be written: {why}; {missing}",
                 _loss_hint(why),
             )
         elif self._is_losing and not news and not stats.reason and not stats.queued:
             self._is_losing = False
-            self._console.note(
+            self._console.show_note(
                 f"new connections are captured again; {text.format_size(stats.lost)} are missing so far", loud=False
             )
 
@@ -108,12 +108,12 @@ class CaptureWatch:
         if lag >= self._reported_lag:
             self._reported_lag = lag * 2
             words = text.format_lag(int(lag * 1e9))
-            self._console.note(
+            self._console.show_note(
                 f"the recording is {words} behind; the journal on disk keeps everything meanwhile", loud=False
             )
         elif not self._written and self._reported_lag > _MIN_REPORTED_LAG:
             self._reported_lag = _MIN_REPORTED_LAG
-            self._console.note("the recording has caught up", loud=False)
+            self._console.show_note("the recording has caught up", loud=False)
 
 
 def _loss_hint(why: str) -> str:

@@ -90,7 +90,7 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
     routes = _parse_routes(arguments)
     words = policy_words(arguments.redact, arguments.redact_policy, keep_secrets=arguments.keep_secrets)
     config = ProxyConfig(routes, arguments.record, words, arguments.log_format, arguments.quiet)
-    ports = PortRanges() if arguments.learn_ports is None else _parsed(PortRanges.parse, arguments.learn_ports)
+    ports = PortRanges() if arguments.learn_ports is None else _parse_option(PortRanges.parse, arguments.learn_ports)
     trust = Trust(arguments.upstream_ca, arguments.upstream_insecure)
     limits = JournalLimits(
         segment_bytes=parse_size("--journal-segment", arguments.journal_segment),
@@ -151,11 +151,11 @@ def _hosts_overlap(left: Listen, right: Listen) -> bool:
 
 
 def _parse_route(listen: str, upstream: str, grpc: str | None) -> Route:
-    clients, agent = _parsed(Listen.parse, listen), _parsed(Upstream.parse, upstream)
-    return Route(clients, agent, _parsed(Upstream.parse, grpc) if grpc else None)
+    clients, agent = _parse_option(Listen.parse, listen), _parse_option(Upstream.parse, upstream)
+    return Route(clients, agent, _parse_option(Upstream.parse, grpc) if grpc else None)
 
 
-def _parsed(parse: Callable[[str], Value], text: str) -> Value:
+def _parse_option(parse: Callable[[str], Value], text: str) -> Value:
     try:
         return parse(text)
     except RouteError as wrong:

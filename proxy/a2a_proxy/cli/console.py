@@ -75,22 +75,22 @@ class HookSummary(msgspec.Struct, frozen=True):
 class Console(Protocol):
     """Output to the user of the proxy."""
 
-    def start(self, start: StartInfo) -> None:
+    def show_start(self, start: StartInfo) -> None:
         """Show that the proxy listens."""
 
-    def status(self, status: Status) -> None:
+    def show_status(self, status: Status) -> None:
         """Show a message of the recorder."""
 
-    def stopping(self, open_connections: int) -> None:
+    def show_stopping(self, open_connections: int) -> None:
         """Show that the proxy accepts no more connections."""
 
-    def draining(self, lag: int) -> None:
+    def show_draining(self, lag: int) -> None:
         """Show that the proxy is stopping and `lag` bytes of journal are still to be recorded."""
 
-    def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
+    def show_note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
         """Show a line to the user; `loud`: as a warning."""
 
-    def hook(self, summary: HookSummary) -> None:
+    def show_hook(self, summary: HookSummary) -> None:
         """Show the result of a hook that has ended."""
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class TextConsole:
         self._last_exchange = 0
         """Exchange of the last line; 0 if that line is about none."""
 
-    def start(self, start: StartInfo) -> None:
+    def show_start(self, start: StartInfo) -> None:
         """Print the banner: listeners, upstreams, the recording, and the next command."""
         for listening, upstream, grpc in start.routes:
             also = f" (HTTP/2 to {grpc})" if grpc else ""
@@ -143,49 +143,49 @@ class TextConsole:
         if start.endless:
             self._print_line("stop with Ctrl-C")
 
-    def status(self, status: Status) -> None:
+    def show_status(self, status: Status) -> None:
         """Print messages that concern the user; lines of one commit when the recorder has sent all of them."""
         if isinstance(status, ExchangeStatus | FindingStatus | GapClosedStatus):
             self._batch.add(status)
             return
         self._print_batch()
         if isinstance(status, TroubleEnded):
-            self.note(status.message, loud=False)
+            self.show_note(status.message, loud=False)
         elif isinstance(status, LinesSkipped) and not self._quiet:
             self._out(_dropped_lines_note(status.count))
         elif isinstance(status, TroubleStarted | RecorderFailed):
-            self.note(status.message, status.hint)
+            self.show_note(status.message, status.hint)
         elif isinstance(status, RecorderDone):
             self._print_summary(status)
 
-    def stopping(self, open_connections: int) -> None:
+    def show_stopping(self, open_connections: int) -> None:
         """Print the number of open connections."""
         if open_connections:
             self._print_line(f"stopping: {text.format_count(open_connections, 'connection')} still open")
 
-    def draining(self, lag: int) -> None:
+    def show_draining(self, lag: int) -> None:
         """Print the amount left to record."""
         left = f"{text.format_size(lag)} left to record" if lag else "the recorder is finishing"
         self._print_line(f"stopping: {left} (Ctrl-C again stops now; finish with `a2a-inspect recover`)")
 
-    def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
+    def show_note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
         """Print a warning or a plain line, with its hint."""
         self._print_line(f"a2a-proxy: {'warning: ' if loud else ''}{message}")
         if hint:
             self._print_line(f"a2a-proxy: hint: {hint}")
 
-    def hook(self, summary: HookSummary) -> None:
+    def show_hook(self, summary: HookSummary) -> None:
         """Print the number of calls, failures and unseen frames."""
         calls = f"{summary.calls:,} call{'' if summary.calls == 1 else 's'}"
         failed = f", {summary.errors:,} of them failed" if summary.errors else ""
         if summary.outcome == "done" or not summary.behind_frames:
-            self.note(
+            self.show_note(
                 f"hook {summary.name}: {calls}{failed}", f"see {summary.log}" if failed else "", loud=bool(failed)
             )
             return
         why = "is slow" if summary.outcome == "slow" else summary.outcome
         told = f"hook {summary.name} {why}: {summary.behind_frames:,} frames behind, given up; {calls}{failed}"
-        self.note(told, f"call it for the whole recording: {summary.resume_hint}")
+        self.show_note(told, f"call it for the whole recording: {summary.resume_hint}")
 
     def close(self) -> None:
         """Wait until all lines are printed."""
@@ -328,12 +328,12 @@ class JsonConsole:
         self._out = Printer(out, lambda count: _encode_event("skipped", count=count))
         self._quiet = quiet
 
-    def start(self, start: StartInfo) -> None:
+    def show_start(self, start: StartInfo) -> None:
         """Print `start`."""
         routes = [{"listen": a, "upstream": b, "upstream_grpc": c or None} for a, b, c in start.routes]
         self._print_event("start", version=start.version, routes=routes, recording=start.recording, redact=start.redact)
 
-    def status(self, status: Status) -> None:
+    def show_status(self, status: Status) -> None:
         """Print `exchange`, `finding`, `healed`, `skipped`, `trouble`, `error` or `summary`."""
         if isinstance(status, ExchangeStatus):
             if not self._quiet:
@@ -358,19 +358,19 @@ class JsonConsole:
             counts = {name: getattr(status, name) for name in _SUMMARY_COUNTS}
             self._print_event("summary", **counts, complete=status.clean and not status.lost, lost_bytes=status.lost)
 
-    def stopping(self, open_connections: int) -> None:
+    def show_stopping(self, open_connections: int) -> None:
         """Print `stopping`."""
         self._print_event("stopping", open_connections=open_connections)
 
-    def draining(self, lag: int) -> None:
+    def show_draining(self, lag: int) -> None:
         """Print `draining`."""
         self._print_event("draining", behind_bytes=lag)
 
-    def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
+    def show_note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
         """Print `warning` or `note`."""
         self._print_event("warning" if loud else "note", message=message, hint=hint)
 
-    def hook(self, summary: HookSummary) -> None:
+    def show_hook(self, summary: HookSummary) -> None:
         """Print `hook`."""
         self._print_event("hook", **msgspec.to_builtins(summary))
 

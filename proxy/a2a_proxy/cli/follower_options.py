@@ -30,7 +30,7 @@ _FOLLOWER_OPTIONS = (
         default="",
         metavar="URL",
         envvar="A2A_PROXY_ARCHIVE",
-        help="Upload the traffic to an archive: s3://BUCKET/PREFIX, or file:///FOLDER.",
+        help="Upload the traffic to an archive: s3://BUCKET/PREFIX, or file:///FOLDER (extra: lake).",
     ),
     click.option(
         "--archive-every",
@@ -54,7 +54,8 @@ _FOLLOWER_OPTIONS = (
         flag_value="",
         metavar="[URL]",
         envvar="A2A_PROXY_OTLP",
-        help="Send a span for each call to this OpenTelemetry backend; without a URL to the one set by OTEL_*.",
+        help="Send a span for each call to this OpenTelemetry backend; without a URL to the one set by OTEL_* "
+        "(extra: otlp).",
     ),
     click.option(
         "--otlp-protocol",

@@ -38,7 +38,7 @@ def run_followers(
         from a2a_proxy.telemetry.target import sdk_disabled
 
         if sdk_disabled(os.environ):
-            console.note("OTEL_SDK_DISABLED is true: nothing is exported", "unset it, or leave out --otlp")
+            console.show_note("OTEL_SDK_DISABLED is true: nothing is exported", "unset it, or leave out --otlp")
         else:
             found.append(OtlpRunFollower(otlp))
     found += [ArchiveRunFollower(archive)] if archive is not None else []
@@ -66,7 +66,7 @@ class Followers:
         for _, keeper in self._keepers:
             keeper.start()
 
-    async def end(self, stop: asyncio.Event, seconds: float = PATIENCE_SECONDS) -> None:
+    async def end_followers(self, stop: asyncio.Event, seconds: float = PATIENCE_SECONDS) -> None:
         """Let the followers catch up for `seconds`, or until `stop` is set; then end them and show their results."""
         await asyncio.to_thread(self.wait, stop.is_set, seconds, " (Ctrl-C again does not wait)")
         self.stop_now()
@@ -75,7 +75,7 @@ class Followers:
         """Wait until the followers have caught up, for `seconds` or until `stop` returns True. `advice` is appended to
         the line that says so."""
         for _, keeper in self._keepers:
-            keeper.hurry()
+            keeper.raise_priority()
         began, told = time.monotonic(), False
         while waiting := [keeper for _, keeper in self._keepers if not keeper.wait(0)]:
             passed = time.monotonic() - began
@@ -84,7 +84,7 @@ class Followers:
             if passed >= _QUIET_SECONDS and not told:
                 told = True
                 names = ", ".join(keeper.label for keeper in waiting)
-                self._console.note(f"stopping: waiting for {names}{advice}", loud=False)
+                self._console.show_note(f"stopping: waiting for {names}{advice}", loud=False)
             waiting[0].wait(_POLL_SECONDS)
 
     def stop_now(self) -> None:
@@ -94,4 +94,4 @@ class Followers:
             each.show_summary(self._session, keeper.finish(), self._console)
 
     def _show_notice(self, message: str, hint: str) -> None:
-        self._console.note(make_visible(message), hint)
+        self._console.show_note(make_visible(message), hint)

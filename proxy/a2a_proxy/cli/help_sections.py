@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -10,6 +11,8 @@ import click
 HelpSections = tuple[tuple[str, tuple[str, ...]], ...]
 """Headings, and the names of the parameters or commands under each; a heading without names gets all remaining ones."""
 _HelpLines = dict[str, tuple[str, str]]
+_MIN_LIKENESS = 0.7
+"""Likeness of a mistyped command (`shwo` and `show`: 0.75; `serve` and `drive`: 0.6)."""
 
 
 class SectionedGroup(click.Group):
@@ -21,6 +24,17 @@ class SectionedGroup(click.Group):
         super().__init__(*names, **more)
         self._option_sections = option_parts
         self._command_sections = command_parts
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command. Raises UsageError with the names that are close to a wrong one."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
+            close = get_close_matches(name, self.list_commands(ctx), cutoff=_MIN_LIKENESS)
+            question = f". Did you mean {' or '.join(map(repr, close))}?" if close else ""
+            raise click.UsageError(f"No such command {name!r}{question}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, then the commands."""

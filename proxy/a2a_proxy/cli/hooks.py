@@ -47,4 +47,6 @@ class HookRunFollower(msgspec.Struct, frozen=True):
         """Show the result of the hook (`RunFollower.show_summary`)."""
         behind = session.frames_after(report.frame)
         again = shell_line("a2a-inspect", "hooks", session.recording, "--hook", self.name)
-        console.hook(HookSummary(self.name, report.outcome, report.calls, report.errors, behind, report.log, again))
+        console.show_hook(
+            HookSummary(self.name, report.outcome, report.calls, report.errors, behind, report.log, again)
+        )

@@ -10,12 +10,13 @@ import click
 from click.core import ParameterSource
 
 from a2a_proxy import __version__
+from a2a_proxy.cli.completion import completion
 from a2a_proxy.cli.end_signals import INTERRUPTED
 from a2a_proxy.cli.errors import EXIT_USAGE, UserError, print_error
 from a2a_proxy.cli.follower_options import add_follower_options
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.redaction_options import add_redaction_options
-from a2a_proxy.cli.streams import discard, prepare_streams, terminal_gone
+from a2a_proxy.cli.streams import discard_output, prepare_streams, terminal_gone
 
 _HELP = """Relay A2A traffic unchanged, and show and record every frame.
 
@@ -129,7 +130,7 @@ log_format = click.option(
 @click.option(
     "--metrics",
     metavar="[HOST]:PORT",
-    help="Serve /metrics for Prometheus, /healthz and /readyz on this address; `:9464` is loopback.",
+    help="Serve /metrics for Prometheus, /healthz and /readyz on this address; `:9464` is loopback (extra: metrics).",
 )
 @click.option("--quiet", "-q", is_flag=True, help="Print no line per exchange; only errors and the summary.")
 @click.option("--verbose", "-v", is_flag=True, help="Print findings of severity info too.")
@@ -257,6 +258,18 @@ def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
     help="How closely a request must match the recorded one.",
 )
 @click.option(
+    "--match-on",
+    multiple=True,
+    metavar="NAME|MODULE:FUNCTION",
+    help="Compare only these parts of a request, or by your own function: --match-on text,task.",
+)
+@click.option(
+    "--ignore", multiple=True, metavar="PATH", help="Do not compare this part of a request: '$.message.metadata'."
+)
+@click.option(
+    "--normalize", multiple=True, metavar="REGEX", help="Take all texts that this matches for equal: 'order-[0-9]+'."
+)
+@click.option(
     "--policy",
     multiple=True,
     metavar="OPERATION=POLICY",
@@ -361,6 +374,9 @@ def replay(context: click.Context, /, recording: Path, **typed: Any) -> None:
     "--ignore", multiple=True, metavar="PATH", help="Ignore differences at this path: text, '$.task.history'."
 )
 @click.option(
+    "--normalize", multiple=True, metavar="REGEX", help="Take all texts that this matches for equal: 'order-[0-9]+'."
+)
+@click.option(
     "--format", "output_format", type=click.Choice(["text", "json", "junit"]), default="text", show_default=True
 )
 @click.option(
@@ -393,6 +409,9 @@ def drive(context: click.Context, /, **typed: Any) -> None:
     context.exit(run_drive(drive_command_options(**typed)))
 
 
+cli.add_command(completion)
+
+
 def main() -> None:
     """Run `a2a-proxy` and exit with its code."""
     sys.exit(run_cli("a2a-proxy", cli))
@@ -406,10 +425,10 @@ def run_cli(program: str, command: click.Command) -> int:
         code = _invoke_command(program, command)
         sys.stdout.flush()  # an error at the end of the interpreter could not be reported
     except BrokenPipeError:
-        discard(sys.stdout)
+        discard_output(sys.stdout)
     except OSError as wrong:
         gone = terminal_gone(wrong)
-        discard(sys.stdout)
+        discard_output(sys.stdout)
         if not gone:
             where = f"cannot use {wrong.filename}" if wrong.filename else "cannot write the output"
             print_error(
@@ -419,7 +438,7 @@ def run_cli(program: str, command: click.Command) -> int:
     try:
         sys.stderr.flush()
     except OSError:
-        discard(sys.stderr)
+        discard_output(sys.stderr)
     return code
 
 

@@ -41,7 +41,7 @@ class MetricsFollower:
         self._keeper: MetricsKeeper | None = None
         self._address = ""
 
-    async def listen(self) -> None:
+    async def bind_port(self) -> None:
         """Bind the port. Raises UserError if it cannot be bound."""
         if self._listen is None:
             return
@@ -59,7 +59,7 @@ class MetricsFollower:
         """Serve the metrics of the session of this uuid; returns at once."""
         if self._keeper is not None:
             self._keeper.start(recording, session, journal)
-            self._console.note(f"metrics: http://{self._address}/metrics, /healthz and /readyz", loud=False)
+            self._console.show_note(f"metrics: http://{self._address}/metrics, /healthz and /readyz", loud=False)
 
     def close(self) -> None:
         """Stop the server; no effect if that was done before."""
@@ -68,4 +68,4 @@ class MetricsFollower:
             keeper.close()
 
     def _show_notice(self, message: str, hint: str) -> None:
-        self._console.note(message, hint)
+        self._console.show_note(message, hint)

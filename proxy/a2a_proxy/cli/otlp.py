@@ -54,7 +54,7 @@ class OtlpRunFollower(msgspec.Struct, frozen=True):
     def show_summary(self, session: FollowedSession, report: HookReport, console: Console) -> None:
         """Show the summary of the export (`RunFollower.show_summary`)."""
         told, hint, loud = summarize_export(self.settings, report, session.recording, session.uuid)
-        console.note(told, hint, loud=loud)
+        console.show_note(told, hint, loud=loud)
 
 
 def summarize_export(settings: OtlpSettings, report: HookReport, recording: str, session: str) -> tuple[str, str, bool]:
@@ -86,7 +86,7 @@ def _count_unsent_calls(recording: str, session: str) -> int:
     query = "SELECT count(*) FROM exchange WHERE id >= ? AND id < ? AND closed IS NOT NULL"
     try:
         with Recording(recording) as opened:
-            for row in opened.sessions():
+            for row in opened.read_sessions():
                 if row.facts.uuid == session:
                     found = opened.db.execute(query, (make_key(row.id, 0), make_key(row.id + 1, 0))).fetchone()
                     return int(found[0])

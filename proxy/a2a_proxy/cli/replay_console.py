@@ -41,13 +41,13 @@ _BINDING_NAMES = {Binding.JSONRPC: "JSON-RPC", Binding.REST: "REST", Binding.GRP
 class ReplayConsole(Protocol):
     """Output to the user of the mock."""
 
-    def start(self, script: ReplayScript, addresses: list[str], cards: ReplayCards) -> None:
+    def show_start(self, script: ReplayScript, addresses: list[str], cards: ReplayCards) -> None:
         """Show that the mock listens; without addresses it uses stdin and stdout."""
 
     def show_event(self, event: ReplayReport) -> None:
         """Show the end of a call, a miss, or a posted webhook."""
 
-    def summary(self, player: Player) -> None:
+    def show_summary(self, player: Player) -> None:
         """Show the summary: the mock has stopped."""
 
     def close(self) -> None:
@@ -66,7 +66,7 @@ class ReplayTextConsole:
         self._colour = out is not None and out.isatty() and not os.environ.get("NO_COLOR")
         self._played = 0
 
-    def start(self, script: ReplayScript, addresses: list[str], cards: ReplayCards) -> None:
+    def show_start(self, script: ReplayScript, addresses: list[str], cards: ReplayCards) -> None:
         """Print the calls that are served, where, and those that are not."""
         where = ", ".join(addresses) or "stdin and stdout"
         self._err(f"a2a-proxy {__version__} replays {make_visible(script.name)} on {where}")
@@ -104,7 +104,7 @@ class ReplayTextConsole:
             if not self._quiet:
                 self._out(self._format_call(event))
 
-    def summary(self, player: Player) -> None:
+    def show_summary(self, player: Player) -> None:
         """Print the numbers of calls played, missed and not requested."""
         unused = player.unused_calls()
         said = [f"{_format_count(self._played, 'call')} played", _format_count(len(player.misses), "miss", "misses")]
@@ -162,7 +162,7 @@ class ReplayJsonConsole:
         self._is_stdio = pipe
         self._played = 0
 
-    def start(self, script: ReplayScript, addresses: list[str], cards: ReplayCards) -> None:
+    def show_start(self, script: ReplayScript, addresses: list[str], cards: ReplayCards) -> None:
         """Print `start`."""
         found = find_unservable(script, (Binding.STDIO,) if self._is_stdio else SERVED_BINDINGS)
         self._print_event(
@@ -195,7 +195,7 @@ class ReplayJsonConsole:
             self._played += 1
             self._print_event("call", **msgspec.to_builtins(event))
 
-    def summary(self, player: Player) -> None:
+    def show_summary(self, player: Player) -> None:
         """Print `summary`."""
         unused = [call.place for call in player.unused_calls()]
         self._print_event(

@@ -33,6 +33,7 @@ from a2a_proxy.recorder.keeper import RecorderKeeper
 from a2a_proxy.recorder.status import RecorderDone, RecorderFailed, Status
 from a2a_proxy.recording.names import recording_name
 from a2a_proxy.relay.clock import session_clock
+from a2a_proxy.relay.edits.card_urls import is_local
 from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.hosts import ResolvedUpstreams, find_self_loop
 from a2a_proxy.relay.route import RouteError, Upstream
@@ -41,6 +42,7 @@ from a2a_proxy.relay.server import Relay
 
 _END_SECONDS = 2.0
 """Seconds that open connections get after the first Ctrl-C."""
+_DIAL_SECONDS = 0.5
 _DRAIN_NOTE_SECONDS = 1.0
 """Seconds between lines that report the remaining amount."""
 _STALLED_DISK_SECONDS = 30.0
@@ -90,7 +92,7 @@ class ProxyRun:
         relay = Relay(self._config.routes, clock, self._config.editing, self._show_note)
         await self._relay_only(relay)  # first, so that a busy port leaves no files
         try:
-            await self._metrics.listen()
+            await self._metrics.bind_port()
             _refuse_self_loops(relay, resolved)
             with state_directory_errors():
                 self._announce_leftovers()
@@ -181,7 +183,7 @@ class ProxyRun:
         end = asyncio.ensure_future(relay.stop(_END_SECONDS))
         await asyncio.wait((end,), timeout=_QUIET_SECONDS)
         if not end.done():
-            self._console.stopping(relay.stats.open)
+            self._console.show_stopping(relay.stats.open)
             leave = asyncio.ensure_future(self._leave_now.wait())
             await asyncio.wait((end, leave), return_when=asyncio.FIRST_COMPLETED)
             leave.cancel()
@@ -191,6 +193,8 @@ class ProxyRun:
 
     def _make_session_file(self, started: int) -> SessionFile:
         path = self._config.record or file_layout.recordings_dir() / recording_name(started)
+        if self._config.record is not None:
+            file_layout.remember_recording(path)
         return SessionFile(
             recording=str(path.absolute()),
             pid=os.getpid(),
@@ -219,14 +223,25 @@ class ProxyRun:
         if isinstance(answer, RecorderFailed):
             raise UserError(answer.message, answer.hint)
         endless = self._work is None
-        self._console.start(StartInfo(__version__, routes, answer.path, self._config.redact, endless))
+        self._console.show_start(StartInfo(__version__, routes, answer.path, self._config.redact, endless))
         if self._config.editing.trust.insecure:
-            self._console.note(
+            self._console.show_note(
                 "certificates of https upstreams are NOT verified: anyone on the way can read and change the traffic",
                 "trust a CA instead: --upstream-ca FILE",
             )
         self._warn_of_unused_ports(relay)
+        await self._warn_of_silent_upstreams()
         return session
+
+    async def _warn_of_silent_upstreams(self) -> None:
+        """Warn the user of upstreams on this machine that refuse connections; others are not dialled here."""
+        for route in self._config.routes:
+            for upstream in filter(None, (route.upstream, route.grpc)):
+                if is_local(upstream.host.lower()) and await _refuses_connections(upstream):
+                    self._console.show_note(
+                        f"nothing listens at {upstream.address}; requests are answered with 502 until the agent runs",
+                        "start the agent, or name its port: --upstream localhost:PORT",
+                    )
 
     def _warn_of_unused_ports(self, relay: Relay) -> None:
         """Warn the user if `--learn-ports` limits nothing in this run."""
@@ -234,12 +249,12 @@ class ProxyRun:
         if not editing.learn_ports.ranges:
             return
         if editing.cards == "never":
-            self._console.note(
+            self._console.show_note(
                 "--learn-ports has no effect: with --rewrite-card never, agent cards open no ports",
                 "leave one of the two options out",
             )
         elif relay.is_loopback_only:
-            self._console.note(
+            self._console.show_note(
                 "--learn-ports has no effect: on loopback, agent cards may open any port of the agent's host",
                 "leave it out; it applies to listeners beyond loopback, such as --listen 0.0.0.0:9000",
             )
@@ -247,16 +262,20 @@ class ProxyRun:
     def _describe_routes(self, relay: Relay) -> list[tuple[list[str], str, str]]:
         """Return the listening addresses, the upstream and the upstream for gRPC (or an empty text) of each route."""
 
-        def named(upstream: Upstream | None) -> str:
+        def name_upstream(upstream: Upstream | None) -> str:
             if upstream is None:
                 return ""
             insecure = upstream.tls and self._config.editing.trust.insecure
-            return f"{upstream.text} (certificate not verified)" if insecure else upstream.text
+            text = upstream.text if str(upstream.port) in upstream.text else f"{upstream.text} (port {upstream.port})"
+            return f"{text} (certificate not verified)" if insecure else text
 
-        return [(addresses, named(route.upstream), named(route.grpc)) for route, addresses in relay.bound_addresses]
+        return [
+            (addresses, name_upstream(route.upstream), name_upstream(route.grpc))
+            for route, addresses in relay.bound_addresses
+        ]
 
     def _show_note(self, note: ConsoleNote) -> None:
-        self._console.note(make_visible(note.text), note.hint, loud=note.loud)
+        self._console.show_note(make_visible(note.text), note.hint, loud=note.loud)
 
     async def _resolve_upstreams(self) -> ResolvedUpstreams:
         loop = asyncio.get_running_loop()
@@ -277,7 +296,7 @@ class ProxyRun:
         left = file_layout.find_leftovers()
         if left:
             sessions = "a session was" if len(left) == 1 else f"{len(left)} sessions were"
-            self._console.note(f"{sessions} not recorded to the end", "finish with: a2a-inspect recover")
+            self._console.show_note(f"{sessions} not recorded to the end", "finish with: a2a-inspect recover")
 
     def _install_signal_handlers(self) -> None:
         loop = asyncio.get_running_loop()
@@ -305,7 +324,7 @@ class ProxyRun:
             if self._leave_now.is_set() or now - moved > _STALLED_DISK_SECONDS:
                 return False
             if now - told >= _DRAIN_NOTE_SECONDS:
-                self._console.note(
+                self._console.show_note(
                     f"stopping: the disk is slow, {text.format_size(stats.queued)} left to write", loud=False
                 )
                 told = now
@@ -318,12 +337,12 @@ class ProxyRun:
                 return self._report_recorder_lag(keeper)
             now, behind = time.monotonic(), _unrecorded_bytes(keeper)
             if now - told >= _DRAIN_NOTE_SECONDS and behind != before:
-                self._console.draining(behind)
+                self._console.show_draining(behind)
                 told, before = now, behind
         outcome = keeper.outcome
         if isinstance(outcome, RecorderDone):
-            await self._followers.end(self._leave_now)
-            self._console.status(outcome)
+            await self._followers.end_followers(self._leave_now)
+            self._console.show_status(outcome)
             return int(has_failing_finding(outcome, self._config.fail_on))
         return int(isinstance(outcome, RecorderFailed))
 
@@ -331,12 +350,24 @@ class ProxyRun:
         """Show a message of the recorder. Its summary is shown later, when no other line can follow it
         (`_drain_recorder`)."""
         if not isinstance(status, RecorderDone):
-            self._console.status(status)
+            self._console.show_status(status)
 
     def _report_recorder_lag(self, keeper: RecorderKeeper) -> int:
         keeper.kill()
-        self._console.note("stopped before everything was recorded", "finish with: a2a-inspect recover")
+        self._console.show_note("stopped before everything was recorded", "finish with: a2a-inspect recover")
         return 0
+
+
+async def _refuses_connections(upstream: Upstream) -> bool:
+    try:
+        async with asyncio.timeout(_DIAL_SECONDS):
+            _, writer = await asyncio.open_connection(upstream.host, upstream.port)
+    except ConnectionRefusedError:
+        return True
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return False
 
 
 def _unrecorded_bytes(keeper: RecorderKeeper) -> int:

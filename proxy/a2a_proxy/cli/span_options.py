@@ -20,26 +20,26 @@ def add_span_options(prefix: str, variable: str = "") -> Callable[[Any], Any]:
     """Return a decorator that adds `--content`, `--compat` and `--segment`, with prefixes for option and variable
     names."""
 
-    def named(word: str) -> str | None:
+    def make_variable(word: str) -> str | None:
         return f"{variable}{word}" if variable else None
 
     options = (
         click.option(
             f"{prefix}content",
             is_flag=True,
-            envvar=named("CONTENT"),
+            envvar=make_variable("CONTENT"),
             help="Include the text of messages and artifacts, as recorded.",
         ),
         click.option(
             f"{prefix}compat",
-            envvar=named("COMPAT"),
+            envvar=make_variable("COMPAT"),
             multiple=True,
             type=click.Choice(["kong", "openinference", "langfuse"]),
             help="Add the attribute names of this tool; may be given several times.",
         ),
         click.option(
             f"{prefix}segment",
-            envvar=named("SEGMENT"),
+            envvar=make_variable("SEGMENT"),
             metavar="TIME",
             default="",
             help="Send a span after each TIME (5m, 1h) of a long call, for backends that drop late spans.",

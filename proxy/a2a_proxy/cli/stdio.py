@@ -191,6 +191,8 @@ def _check_recording(record: Path) -> None:
 
 def _make_session_file(config: StdioConfig, started: int) -> SessionFile:
     path = config.record or file_layout.recordings_dir() / recording_name(started)
+    if config.record is not None:
+        file_layout.remember_recording(path)
     return SessionFile(
         recording=str(path.absolute()),
         pid=os.getpid(),

@@ -52,7 +52,7 @@ def main() -> int:
     try:
         run_job(work, console)
     except UserError as wrong:
-        console.note(wrong.message, wrong.hint)
+        console.show_note(wrong.message, wrong.hint)
     finally:
         console.close()
     return 0
@@ -60,9 +60,9 @@ def main() -> int:
 
 def run_job(job: FollowersJob, console: TextConsole, patience_seconds: float = PATIENCE_SECONDS) -> None:
     """Do the job, with the lines of a run on `console`. Raises UserError."""
-    console.note(f"{job.recording}: recorded from a stdio agent", loud=False)
+    console.show_note(f"{job.recording}: recorded from a stdio agent", loud=False)
     if not _wait_until_recorded(job, to_end=False):
-        console.note("nothing was recorded, so no follower ran", "finish with: a2a-inspect recover")
+        console.show_note("nothing was recorded, so no follower ran", "finish with: a2a-inspect recover")
         return
     followers = Followers(run_followers(job.hooks, job.otlp, job.archive, console), console)
     followers.start(job.recording, job.session)
@@ -87,7 +87,7 @@ def _is_session_ended(job: FollowersJob) -> bool | None:
     """Return whether the session is recorded to its end, or None if it is not in the recording."""
     try:
         with Recording(job.recording) as recording:
-            return next((bool(row.how) for row in recording.sessions() if row.facts.uuid == job.session), None)
+            return next((bool(row.how) for row in recording.read_sessions() if row.facts.uuid == job.session), None)
     except RecordingError:
         return None
 

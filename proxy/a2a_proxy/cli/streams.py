@@ -41,7 +41,7 @@ def is_reader_gone() -> bool:
     return any(what & select.POLLERR for _, what in poll.poll(0))
 
 
-def discard(stream: TextIO) -> None:
+def discard_output(stream: TextIO) -> None:
     """Discard the stream's buffer, which the interpreter writes at its end, and all further output."""
     with contextlib.suppress(OSError, ValueError):  # without a descriptor nothing will be written
         nowhere = os.open(os.devnull, os.O_RDWR)

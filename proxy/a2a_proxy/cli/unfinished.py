@@ -45,17 +45,17 @@ def await_recorders(
         if not all(each.is_at_work for each in waiting):
             _say_gone(program, path)
             return
-        left, at = sum(map(_left, waiting)), now()
+        left, at = sum(map(_count_missing_bytes, waiting)), now()
         if left != before:
             moved, before = at, left
         elif at - moved >= _STILL:
-            _say(
+            _print_line(
                 program,
                 f"the recorder of {path} makes no progress: reading an incomplete recording (--no-wait does not wait)",
             )
             return
         if at - said >= _SAY_EVERY:
-            _say(
+            _print_line(
                 program,
                 f"waiting for the recorder of {path}: {text.format_size(left)} left to record (--no-wait skips this)",
             )
@@ -63,7 +63,7 @@ def await_recorders(
         sleep(_LOOK_EVERY)
 
 
-def _left(session: Unfinished) -> int:
+def _count_missing_bytes(session: Unfinished) -> int:
     """Return the bytes of its journal that are not in the recording."""
     from a2a_proxy.recording.errors import RecordingError
     from a2a_proxy.recording.read.reader import Recording
@@ -71,7 +71,7 @@ def _left(session: Unfinished) -> int:
     position = None
     try:
         with Recording(session.session.recording) as recording:
-            uuids = {row.facts.uuid: row.position for row in recording.sessions()}
+            uuids = {row.facts.uuid: row.position for row in recording.read_sessions()}
             position = uuids.get(session.session.uuid)
     except RecordingError:  # it is being created
         position = None
@@ -83,9 +83,9 @@ def _say_gone(program: str, path: Path) -> None:
     message = f"not all of {path} is recorded: its proxy and its recorder have ended"
     if not path.exists():
         raise UserError(message, _RECOVER)
-    _say(program, message)
-    _say(program, f"hint: {_RECOVER}")
+    _print_line(program, message)
+    _print_line(program, f"hint: {_RECOVER}")
 
 
-def _say(program: str, line: str) -> None:
+def _print_line(program: str, line: str) -> None:
     print(f"{program}: {make_visible(line)}", file=sys.stderr, flush=True)

@@ -9,17 +9,16 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.recording.difference.paths import is_at_path
 from a2a_proxy.recording.difference.runs import CallPair, RunDifference
 from a2a_proxy.recording.difference.values import DifferenceRow, ExchangePart, Ignored, Path, ValueChange
 from a2a_proxy.recording.read.rows import ExchangeRow
 
-_PATH_STEP = re.compile(r"""\.?([A-Za-z_][\w-]*)|\[(\d+|\*)\]|\["([^"]*)"\]|\.?(\*)""")
 _IGNORED_UNLESS_STRICT = (Ignored.DEFAULT, Ignored.DIALECT, Ignored.BINDING, Ignored.ARTIFACT, Ignored.ORDER)
 """Differences that are normal between two runs of one program with the same requests and answers."""
 _SHAPE_FIELDS = frozenset({"state", "role", "append", "lastChunk", "final", "code"})
 """Members whose value belongs to the shape: they name a kind or a position."""
 _CALL_FACTS = frozenset({"operation", "end", "states", "status", "grpc_status", "live_payload", "made_by_proxy"})
-_ANY_STEP = "*"
 _AUTH_RULE_PREFIX = "A2A-AUTH-"
 
 
@@ -34,31 +33,10 @@ class ComparePolicy(msgspec.Struct, frozen=True):
     """Keys of recorded exchanges that were sent without their credentials, which the recording does not have."""
     given_headers: frozenset[str] = frozenset()
     """Names, in lower case, of the request headers given by the user."""
+    normalize: tuple[str, ...] = ()
+    """Regular expressions: texts that one of them matches are equal."""
     ignore: tuple[Path, ...] = ()
     """Paths that do not count; `*` matches any step, and the first step may be the name of an `ExchangePart`."""
-
-
-class PathError(ValueError):
-    """Text that is not a path into a message."""
-
-
-def parse_path(words: str) -> Path:
-    """Parse a path: `$.status.message` from the root, or `artifacts[*].parts`, `text`, `headers` anywhere.
-
-    Raises PathError if it cannot be parsed.
-    """
-    rest = words.removeprefix("$")
-    steps: list[str | int] = ["$"] if rest != words else []
-    while rest:
-        found = _PATH_STEP.match(rest)
-        if found is None:
-            raise PathError(words)
-        name = next(group for group in found.groups() if group is not None)
-        steps.append(int(name) if name.isdigit() and found[2] else name)
-        rest = rest[found.end() :]
-    if not steps or steps == ["$"]:
-        raise PathError(words)
-    return tuple(steps)
 
 
 def apply_policy(difference: RunDifference, policy: ComparePolicy) -> RunDifference:
@@ -69,7 +47,11 @@ def apply_policy(difference: RunDifference, policy: ComparePolicy) -> RunDiffere
     if policy.shape:
         tests.append(_keep_shape)
     if policy.ignore:
-        tests.append(lambda row: _mark_ignored(row, any(_is_at_path(row, path) for path in policy.ignore)))
+        tests.append(lambda row: _mark_ignored(row, any(is_at_path(row, path) for path in policy.ignore)))
+
+    if policy.normalize:
+        patterns = tuple(map(re.compile, policy.normalize))
+        tests.append(lambda row: _mark_ignored(row, _is_equal_normalized(row, patterns)))
 
     def judge_row(row: DifferenceRow) -> DifferenceRow:
         for test in tests:
@@ -110,6 +92,15 @@ def _apply_to_match(
     return msgspec.structs.replace(
         match, overlaps=overlaps, difference=difference, inside=difference.count, ignored=difference.ignored
     )
+
+
+def _is_equal_normalized(row: DifferenceRow, patterns: tuple[re.Pattern[str], ...]) -> bool:
+    if not isinstance(row.before, str) or not isinstance(row.after, str):
+        return False
+    before, after = row.before, row.after
+    for pattern in patterns:
+        before, after = pattern.sub("*", before), pattern.sub("*", after)
+    return before == after
 
 
 def _mark_ignored(row: DifferenceRow, so: bool) -> DifferenceRow:
@@ -170,22 +161,6 @@ def _is_later_answer(row: DifferenceRow) -> bool:
         ExchangePart.ARTIFACTS,
         ExchangePart.HEADERS,
     )
-
-
-# --- places -------------------------------------------------------------------------------------------------------
-
-
-def _is_at_path(row: DifferenceRow, place: Path) -> bool:
-    path = row.left or row.right or ()
-    if place[0] == str(row.part) and _has_prefix(path, place[1:]):
-        return True
-    if place[0] == "$":
-        return _has_prefix(path, place[1:])
-    return any(_has_prefix(path[first:], place) for first in range(len(path)))
-
-
-def _has_prefix(path: Path, prefix: Path) -> bool:
-    return len(path) >= len(prefix) and all(step in (_ANY_STEP, has) for has, step in zip(path, prefix, strict=False))
 
 
 # --- shape --------------------------------------------------------------------------------------------------------

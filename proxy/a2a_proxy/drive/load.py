@@ -76,7 +76,7 @@ def _calls_of_agents(recording: Recording) -> set[tuple[int, int]]:
     """Return the calls that an agent made while it worked; the live agent makes its own."""
     if not recording.has_segments():
         return set()
-    found = (row for row in recording.handoffs() if row.handoff.kind == "delegation")
+    found = (row for row in recording.read_handoffs() if row.handoff.kind == "delegation")
     return {(row.session, row.handoff.to_exchange) for row in found}
 
 
@@ -95,7 +95,7 @@ def _load_call(recording: Recording, row: ExchangeRow) -> PlannedCall | str:
     """Return the call, or why it cannot be repeated."""
     turns: list[ClientTurn] = []
     answers: list[Frame] = []
-    for found in recording.frames(row.key):
+    for found in recording.read_frames(row.key):
         frame = found.frame
         if frame.direction is Direction.TO_AGENT:
             if why := _frame_obstacle(frame):
@@ -143,7 +143,7 @@ def _longest_silence(exchange: Exchange, turns: list[ClientTurn], answers: list[
 def _missing_capture(recording: Recording, steps: list[PlannedCall], skipped: list[SkippedCall]) -> Iterator[str]:
     """Yield what the capture lacks of the wanted calls."""
     sessions = {step.row.session for step in steps} | {each.row.session for each in skipped}
-    for session in recording.sessions():
+    for session in recording.read_sessions():
         if session.id in sessions and (session.missing_text or session.lost):
             yield f"session {session.id}: {session.missing_text or session.complete}"
     for step in steps:

@@ -16,7 +16,7 @@ from a2a_proxy.follower.checkpoint import SessionCursor, TableProgress
 from a2a_proxy.follower.closed_segments import ended_segments, segment_tables
 from a2a_proxy.follower.consumer import RowKind
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
-from a2a_proxy.recording.read.cursor import Fingerprint, fingerprint
+from a2a_proxy.recording.read.cursor import Fingerprint, read_fingerprint
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import FrameRow, SessionRow, make_key, split_key
 from a2a_proxy.recording.store.database import translate_errors
@@ -60,7 +60,7 @@ def next_batch(
     with translate_errors(recording.path):
         recording.db.execute("BEGIN")
         try:
-            row = recording.session(session)
+            row = recording.read_session(session)
             return _BatchReader(recording, row, cursor, row_kinds).read_batch() if row is not None else None
         finally:
             recording.db.execute("COMMIT")
@@ -69,13 +69,13 @@ def next_batch(
 def read_value(recording: Recording, item: FollowedRow) -> Any:
     """Return the value of the model, or None if the row was deleted. Raises RecordingError."""
     if item.kind is RowKind.FRAME:
-        row: FrameRow | None = item.value or recording.frame(item.row, payload=False)
-        return row and msgspec.structs.replace(row.frame, payload=recording.payload(row))
+        row: FrameRow | None = item.value or recording.read_frame(item.row, payload=False)
+        return row and msgspec.structs.replace(row.frame, payload=recording.read_payload(row))
     if item.kind is RowKind.FINDING:
-        found = item.value or next(recording.findings(after=item.row - 1, limit=1), None)
+        found = item.value or next(recording.read_findings(after=item.row - 1, limit=1), None)
         return found and found.finding
     if item.kind is RowKind.EXCHANGE:
-        over = recording.exchange(item.row)
+        over = recording.read_exchange(item.row)
         return over and over.exchange
     return _read_conversation_part(recording, item.kind, item.row)
 
@@ -85,10 +85,10 @@ def _read_conversation_part(
 ) -> Segment | Interruption | Handoff | None:
     session, before = split_key(number)[0], number - 1
     if kind is RowKind.SEGMENT:
-        return next((row.segment for row in recording.segments(session, after=before, limit=1)), None)
+        return next((row.segment for row in recording.read_segments(session, after=before, limit=1)), None)
     if kind is RowKind.INTERRUPTION:
-        return next((row.interruption for row in recording.interruptions(session, after=before, limit=1)), None)
-    return next((row.handoff for row in recording.handoffs(session, after=before, limit=1)), None)
+        return next((row.interruption for row in recording.read_interruptions(session, after=before, limit=1)), None)
+    return next((row.handoff for row in recording.read_handoffs(session, after=before, limit=1)), None)
 
 
 class _BatchReader:
@@ -115,9 +115,9 @@ class _BatchReader:
         top = self._add_frames(rows)
         after = SessionCursor(frame=rows[-1].id if full else self._newest_row("frame"), at=top)
         after.own_frame = rows[-1].id if rows else before.own_frame
-        after.frame_print = fingerprint(self._db, "frame", after.frame)
+        after.frame_print = read_fingerprint(self._db, "frame", after.frame)
         after.finding, after.own_finding = self._add_findings(top if full else None)
-        after.finding_print = fingerprint(self._db, "finding", after.finding)
+        after.finding_print = read_fingerprint(self._db, "finding", after.finding)
         for kind in segment_tables(self._db) & self._row_kinds:
             after.parts[kind] = self._add_parts(kind, top if full else None, top)
         self._add_exchanges(after, full)
@@ -143,7 +143,7 @@ class _BatchReader:
         If the newest rows are pruned, SQLite assigns their numbers to the next ones; then the session's own last row
         counts.
         """
-        return row if fingerprint(self._db, table, row) == last_print else own_row
+        return row if read_fingerprint(self._db, table, row) == last_print else own_row
 
     def _add_findings(self, until: int | None) -> tuple[int, int]:
         """Add the findings before `until` (ns, None: all); return the ids of the last finding passed and of the last
@@ -151,7 +151,7 @@ class _BatchReader:
         before = self._cursor
         last = self._last_handled_row("finding", before.finding, before.finding_print, before.own_finding)
         own = before.own_finding
-        rows = list(self._recording.findings(self._session.id, after=last, limit=MAX_FINDINGS))
+        rows = list(self._recording.read_findings(self._session.id, after=last, limit=MAX_FINDINGS))
         for row in rows:
             if until is not None and row.finding.at >= until:
                 return last, own

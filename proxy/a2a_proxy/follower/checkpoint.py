@@ -108,14 +108,14 @@ class CheckpointFile:
         length = self._read_number(start + _LENGTH_AT)
         return _decode.decode(os.pread(self._file, length, start + _STATE_AT)) if length else FollowerState()
 
-    def store(self, state: FollowerState, mark: CallMark) -> None:
+    def store_state(self, state: FollowerState, mark: CallMark) -> None:
         """Replace the state and the mark atomically."""
         epoch = self._read_epoch() + 1
         start, data = self._slot_offset(epoch), msgspec.msgpack.encode(state)
         os.pwrite(self._file, _pack_mark(mark) + _EPOCH_FORMAT.pack(len(data)) + data, start)
         os.pwrite(self._file, _EPOCH_FORMAT.pack(epoch), 0)
 
-    def mark(self, mark: CallMark) -> None:
+    def store_mark(self, mark: CallMark) -> None:
         """Replace the mark."""
         os.pwrite(self._file, _pack_mark(mark), self._slot_offset(self._read_epoch()))
 

@@ -117,7 +117,7 @@ class HookKeeper(ProcessSupervisor):
         """Start following. Returns at once."""
         self._thread.start()
 
-    def hurry(self) -> None:
+    def raise_priority(self) -> None:
         """Raise the follower's priority, because a caller waits for it."""
         with self._start_lock:
             self._is_urgent = True
@@ -127,7 +127,7 @@ class HookKeeper(ProcessSupervisor):
 
     def stop(self) -> None:
         """Make it end after the current call."""
-        self.hurry()
+        self.raise_priority()
         self.stop_process(signal.SIGTERM)
 
     def finish(self) -> HookReport:
@@ -191,7 +191,7 @@ class HookKeeper(ProcessSupervisor):
 
     def _release_throttle(self) -> None:
         if self._throttle is not None:
-            self._throttle.release()
+            self._throttle.release_process()
 
     def _read_statuses(self, status_fd: int) -> None:
         try:
@@ -203,7 +203,7 @@ class HookKeeper(ProcessSupervisor):
         """Read statuses until the final one, or until the process has ended."""
         rest = b""
         while True:
-            pause = self._throttle.step(time.monotonic()) if self._throttle is not None else IDLE_SECONDS
+            pause = self._throttle.advance_to(time.monotonic()) if self._throttle is not None else IDLE_SECONDS
             if not select.select([pipe], [], [], pause)[0]:
                 if self._process is None or self._process.poll() is not None:
                     return  # another process holds the pipe, forked by the hook
@@ -220,7 +220,7 @@ class HookKeeper(ProcessSupervisor):
 
     def _on_status_line(self, line: bytes) -> None:
         try:
-            message = status.decode(line)
+            message = status.decode_status(line)
         except msgspec.DecodeError:
             return  # not a status: the hook has written to the pipe
         if isinstance(message, FollowerDone):

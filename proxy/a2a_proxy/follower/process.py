@@ -102,7 +102,7 @@ class Follower:
         return moved
 
     def _followed_sessions(self) -> list[SessionRow]:
-        rows = self._recording.sessions()
+        rows = self._recording.read_sessions()
         return [row for row in rows if self._target.session in ("", row.facts.uuid)]
 
     def _hand_over_batch(self, session: SessionRow, cursor: SessionCursor) -> bool:
@@ -131,7 +131,7 @@ class Follower:
         batch = self._state.batch
         if batch is None:
             return
-        session = self._recording.session(batch.session)
+        session = self._recording.read_session(batch.session)
         items = [FollowedRow(0, RowKind(kind), row) for kind, row in batch.items]
         if session is None or self._hand_over(self._consumer_of(session), items, self._mark.done):
             self._commit_batch(batch.session, batch.after)
@@ -222,7 +222,7 @@ class Follower:
 
     def _mark_idle(self) -> None:
         """Mark that no call is running."""
-        self._checkpoint.mark(msgspec.structs.replace(self._mark, since=0))
+        self._checkpoint.store_mark(msgspec.structs.replace(self._mark, since=0))
 
     def _adopt_file(self) -> bool:
         """Follow the file that the path leads to now, because a recorder starts a deleted recording again under its
@@ -251,10 +251,10 @@ class Follower:
             self._notify(FollowerLag(newest - frame))
 
     def _store_mark(self, done: int, frame: int | None = None) -> None:
-        self._checkpoint.mark(self._next_mark(done, frame))
+        self._checkpoint.store_mark(self._next_mark(done, frame))
 
     def _store_state(self, done: int, frame: int | None = None) -> None:
-        self._checkpoint.store(self._state, self._next_mark(done, frame))
+        self._checkpoint.store_state(self._state, self._next_mark(done, frame))
 
     def _next_mark(self, done: int, frame: int | None) -> CallMark:
         """Return the mark of the current position, with the next call starting now."""

@@ -43,7 +43,7 @@ encode = name_json.encode_json
 """Encodes a status as one line without its line end."""
 
 
-def decode(line: bytes) -> Status:
+def decode_status(line: bytes) -> Status:
     """Return the message of a line. Raises msgspec.DecodeError."""
     said: Status = name_json.decode_json(line, Status)
     return said

@@ -24,7 +24,10 @@ _MIN_BUSY_SHARE = 0.5
 
 
 class Throttle:
-    """Throttles one process started by the caller. Used by up to two threads: one calls `step`, one `release`."""
+    """Throttles one process started by the caller.
+
+    Used by up to two threads: one calls `advance_to`, one `release_process`.
+    """
 
     def __init__(self, process: subprocess.Popen[bytes], since: Callable[[], float]) -> None:
         """`since` returns the start of the current call, seconds of the monotonic clock; 0 if no call is running."""
@@ -36,22 +39,22 @@ class Throttle:
         self._last_usage = (0.0, processor_seconds(process.pid))
         self._due = 0.0
 
-    def step(self, now: float) -> float:
+    def advance_to(self, now: float) -> float:
         """Do what is due at `now`, seconds of the monotonic clock; return the seconds until the next step."""
         with self._lock:
             if now >= self._due and not self._released:
-                self._due = now + self._switch(now)
+                self._due = now + self._switch_process(now)
             return IDLE_SECONDS if self._released else max(self._due - now, 0.0)
 
-    def release(self) -> None:
+    def release_process(self) -> None:
         """Resume the process and stop throttling it, because a caller waits for it."""
         with self._lock:
             self._released = True
-            self._resume()
+            self._resume_process()
 
-    def _switch(self, now: float) -> float:
+    def _switch_process(self, now: float) -> float:
         if self._stopped:
-            self._resume()
+            self._resume_process()
             self._last_usage = now, processor_seconds(self._process.pid)
             return _RUN_SECONDS
         (at, before), spent = self._last_usage, processor_seconds(self._process.pid)
@@ -63,7 +66,7 @@ class Throttle:
             return _REST_SECONDS
         return IDLE_SECONDS
 
-    def _resume(self) -> None:
+    def _resume_process(self) -> None:
         if self._stopped:
             self._process.send_signal(signal.SIGCONT)
             self._stopped = False

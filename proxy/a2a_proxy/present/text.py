@@ -7,9 +7,11 @@ from functools import lru_cache
 
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
+from a2a_proxy.protocol.outcome import is_answered_early as is_answered_early
 from a2a_proxy.protocol.outcome import latency_origin as latency_origin
 from a2a_proxy.protocol.outcome import outcome_of as outcome_of
 
+EARLY_ANSWER = "answered before the request body had arrived"
 _SECOND_IN_NS = 1_000_000_000
 
 
@@ -120,11 +122,24 @@ def live_stream_label(exchange: Exchange) -> str:
 
 def latency_label(exchange: Exchange) -> str:
     """Return the duration of an exchange, and of a stream also the time to its first event, both from
-    `latency_origin`.
+    `latency_origin`; words for an answer that is older than the end of its request.
     """
-    began = latency_origin(exchange)
-    end = exchange.closed or exchange.last_event
-    total = format_duration(max(end - began, 0)) if end else ""
-    if exchange.streaming and exchange.first_event:
-        return f"first {format_duration(max(exchange.first_event - began, 0))}, {total}"
+    is_stream = exchange.streaming and exchange.first_event
+    total = _duration(exchange)
+    if is_answered_early(exchange):
+        return EARLY_ANSWER + (f", {total}" if is_stream and total else "")
+    if is_stream:
+        return f"first {format_duration(max(exchange.first_event - latency_origin(exchange), 0))}, {total}"
     return total
+
+
+def duration_cell(exchange: Exchange) -> str:
+    """Return the duration of an exchange for a column: `37 ms`, or `early` for one answer before the end of its
+    request.
+    """
+    return "early" if is_answered_early(exchange) and not exchange.streaming else _duration(exchange)
+
+
+def _duration(exchange: Exchange) -> str:
+    end = exchange.closed or exchange.last_event
+    return format_duration(max(end - latency_origin(exchange), 0)) if end else ""

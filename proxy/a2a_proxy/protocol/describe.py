@@ -32,6 +32,8 @@ MAX_LENGTH = 160
 _MAX_QUOTE = 80
 _LIVE_OPERATIONS = frozenset({"SendLiveMessage", "ReconnectToTask"})
 _MAX_ID = 12
+_DATA = "<data>"
+"""The content of a message or artifact whose first part has data and no name."""
 _MAX_USES = 2
 """Maximum number of uses of extensions in a line."""
 _REDACTION_PREFIX = "redacted-"
@@ -62,17 +64,21 @@ def describe_frame(
         else:
             line = _KIND_DESCRIBERS[frame.kind](frame, content)
         if frame.kind in EXTENSIBLE_KINDS:
-            line = _join_words([line, _describe_extensions(_normalise_payload(frame, content), extensions)])
+            line = _add_extensions(line, _normalise_payload(frame, content), extensions)
     except Exception:  # a description must not stop a screen
         line = frame.kind.name.lower()
     return to_one_line(f"{line} (sent by the proxy)" if frame.ours else line, MAX_LENGTH)
 
 
-def _describe_extensions(value: dict[str, Any], requested: str) -> str:
-    """Return the first uses of known extensions in braces, and how many more there are."""
+def _add_extensions(line: str, value: dict[str, Any], requested: str) -> str:
+    """Add the first uses of known extensions in braces, and how many more there are; they say more than `<data>`."""
     uses = find_extensions(value, requested)
+    if not uses:
+        return line
+    if any(use.place.endswith(".data") for use in uses) and '"' not in line:
+        line = line.replace(f" {_DATA}", "", 1)
     more = f" and {len(uses) - _MAX_USES} more" if len(uses) > _MAX_USES else ""
-    return f"{{{'; '.join(map(str, uses[:_MAX_USES]))}{more}}}" if uses else ""
+    return f"{line} {{{'; '.join(map(str, uses[:_MAX_USES]))}{more}}}"
 
 
 def _describe_request(frame: Frame, payload: bytes, operation: str) -> str:
@@ -331,7 +337,8 @@ def _quote_content(holder: dict[str, Any]) -> str:
     """Return the content of a message or artifact: its text, or a description of its first part."""
     parts = [part for part in holder.get("parts") or () if isinstance(part, dict)]
     text = "".join(_text_or_empty(part.get("text")) for part in parts)
-    return _quote_text(text) if text or not parts else f"<{_describe_part(parts[0])}>"
+    is_text = text or not parts or isinstance(parts[0].get("text"), str)
+    return _quote_text(text) if is_text else f"<{_describe_part(parts[0])}>"
 
 
 def _describe_part(part: dict[str, Any]) -> str:

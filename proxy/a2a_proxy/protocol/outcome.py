@@ -17,6 +17,13 @@ def outcome_of(exchange: Exchange) -> str:
     return "ok" if exchange.how in ("complete", "") else "cut"
 
 
+def is_answered_early(exchange: Exchange) -> bool:
+    """Return whether the answer began before the request's last byte had arrived, so that it has no latency. A live
+    exchange is never answered early."""
+    answered = exchange.first_event or exchange.response_started
+    return not exchange.live_payload and 0 < answered < exchange.request_ended
+
+
 def latency_origin(exchange: Exchange) -> int:
     """Return the time in ns from which response times count: the end of the request, but the start of a live exchange,
     whose request continues while the agent answers."""

@@ -58,7 +58,7 @@ def _has_begun(session: SessionFile) -> bool:
     if not Path(session.recording).exists():
         return False
     with Recording(session.recording) as stored:
-        return any(row.facts.uuid == session.uuid for row in stored.sessions())
+        return any(row.facts.uuid == session.uuid for row in stored.read_sessions())
 
 
 class RecordingDisplaced(Exception):
@@ -132,9 +132,9 @@ def summarize_session(path: str | Path, session: int, *, lost: int, clean: bool)
         RecordingError: the file cannot be read.
     """
     with Recording(path) as stored:
-        counts = stored.counts(session)
+        counts = stored.count_rows(session)
         outcomes: dict[str, int] = dict(stored.db.execute(_OUTCOMES, (make_key(session, 0), make_key(session + 1, 0))))
-        totals = rule_totals(row.finding for row in stored.findings(session))
+        totals = rule_totals(row.finding for row in stored.read_findings(session))
     return RecorderDone(
         connections=counts.connections,
         frames=counts.frames,
@@ -157,7 +157,7 @@ def delete_single_session_file(path: str) -> None:
     """Delete a recording that holds only one session; a file that cannot be read or deleted stays."""
     with contextlib.suppress(RecordingError, OSError):
         with Recording(path) as stored:
-            if len(stored.sessions()) > 1:
+            if len(stored.read_sessions()) > 1:
                 return
         for end in ("", "-wal", "-shm"):
             Path(path + end).unlink(missing_ok=True)

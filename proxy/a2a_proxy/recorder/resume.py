@@ -80,13 +80,13 @@ def _oldest_snapshot(folder: Path) -> str | None:
 
 def _reload_tasks(path: str, session: int, pump: JournalPump) -> None:
     with Recording(path) as stored:
-        pump.observer.load_tasks([row.task for row in stored.tasks(session)])
+        pump.observer.load_tasks([row.task for row in stored.read_tasks(session)])
 
 
 def _unstored_silence_findings(path: str, session: int, pump: JournalPump) -> list[Observation]:
     """Return the rules' findings about silence at the time of the last stored finding that are not stored yet."""
     with Recording(path) as stored:
-        stored_findings = [row.finding for row in stored.findings(session)]
+        stored_findings = [row.finding for row in stored.read_findings(session)]
     if not stored_findings:
         return []
     last = max(finding.at for finding in stored_findings)
@@ -129,17 +129,17 @@ def _read_stored_facts(stored: Recording, session: int, observer: Observer) -> _
     """Return the stored facts, and teach `observer` the cards, which declare the names of fields with secrets."""
     facts = _StoredFacts([], [])
     upstreams: dict[int, str] = {}
-    for row in stored.connections(session):
+    for row in stored.read_connections(session):
         upstreams[row.connection.id] = row.connection.upstream
         if not row.connection.closed:
             facts.connections.append(row.connection)
-    for each in stored.exchanges(session):
+    for each in stored.read_exchanges(session):
         exchange = each.exchange
         facts.last_exchange = max(facts.last_exchange, exchange.id)
         if not exchange.closed:
             facts.exchanges.append(exchange)
         if exchange.operation in CARD_OPERATIONS:
-            for frame in (found.frame for found in stored.frames(each.key)):
+            for frame in (found.frame for found in stored.read_frames(each.key)):
                 if frame.event is EventKind.CARD:
                     observer.learn_card(
                         upstreams.get(exchange.connection, ""), decode_payload(frame.payload, frame.schema)
@@ -150,15 +150,15 @@ def _read_stored_facts(stored: Recording, session: int, observer: Observer) -> _
 
 def _read_segments(stored: Recording, session: int, facts: _StoredFacts) -> None:
     open_now, segments, interruptions, handoffs = Changes([], [], []), 0, 0, 0
-    for segment in (row.segment for row in stored.segments(session)):
+    for segment in (row.segment for row in stored.read_segments(session)):
         segments = segment.id
         if not segment.ended:
             open_now.segments.append(segment)
-    for broken in (row.interruption for row in stored.interruptions(session)):
+    for broken in (row.interruption for row in stored.read_interruptions(session)):
         interruptions = broken.id
         if not broken.ended:
             open_now.interruptions.append(broken)
-    for handoff in (row.handoff for row in stored.handoffs(session)):
+    for handoff in (row.handoff for row in stored.read_handoffs(session)):
         handoffs = handoff.id
         if not handoff.ended:
             open_now.handoffs.append(handoff)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,10 +21,14 @@ def recording_name(at: int) -> str:
     return f"a2a-{moment:%Y%m%d-%H%M%S}.{at // 1_000_000 % 1000:03d}{RECORDING_SUFFIX}"
 
 
-def newest_recording(folder: Path) -> Path | None:
-    """Return the most recently written recording in this folder, or None if the folder has no recording."""
-    found = [(_last_write_time(path), path) for path in folder.glob(f"*{RECORDING_SUFFIX}")] if folder.is_dir() else []
-    return max(found)[1] if found else None
+def newest_recording(folder: Path, *others: Path) -> Path | None:
+    """Return the most recently written recording of this folder and of the others; None if there is none."""
+    return find_newest([*(folder.glob(f"*{RECORDING_SUFFIX}") if folder.is_dir() else ()), *others])
+
+
+def find_newest(paths: Iterable[Path]) -> Path | None:
+    """Return the most recently written recording; None if there is none."""
+    return max(((_last_write_time(path), path) for path in paths), default=(0.0, None))[1]
 
 
 def suggest_names(missing: Path) -> str:

@@ -108,7 +108,7 @@ def _refuse_label(call: RecordedCall, label: str) -> RecordedCall:
 class _ScriptLoader:
     def __init__(self, recording: Recording, session: int | None, agent: str) -> None:
         self._recording = recording
-        self.sessions: list[SessionRow] = [row for row in recording.sessions() if session in (None, row.id)]
+        self.sessions: list[SessionRow] = [row for row in recording.read_sessions() if session in (None, row.id)]
         if not self.sessions:
             which = f"session {session}" if session is not None else "session"
             raise RecordingError(
@@ -128,7 +128,7 @@ class _ScriptLoader:
         pushes: list[RecordedPush] = []
         for session in self.sessions:
             self._load_remarks(session.id)
-            for row in self._recording.exchanges(session.id):
+            for row in self._recording.read_exchanges(session.id):
                 if row.exchange.binding is Binding.WEBHOOK:
                     pushes += self._load_push(row)
                 elif (call := self._load_call(row)) is not None:
@@ -151,11 +151,11 @@ class _ScriptLoader:
 
     def _load_remarks(self, session: int) -> None:
         """Read the findings and the pinned gates of a session."""
-        for row in self._recording.findings(session):
+        for row in self._recording.read_findings(session):
             found = row.finding
             if found.exchange and found.seq >= 0:
                 self._findings[session, found.exchange, found.seq].append(found.rule)
-        for note in self._recording.notes(session):
+        for note in self._recording.read_notes(session):
             pin = PINNED_GATE.fullmatch(note.note.text.strip())
             if pin is not None and int(pin[1]) == note.note.exchange:
                 self._pins[session, note.note.exchange, note.note.seq] = int(pin[2])
@@ -170,7 +170,7 @@ class _ScriptLoader:
         self._agents.add(upstream)
         if self._agent and upstream != self._agent:
             return None
-        frames = [each.frame for each in self._recording.frames(row.key)]
+        frames = [each.frame for each in self._recording.read_frames(row.key)]
         first = next((frame for frame in frames if frame.kind is FrameKind.REQUEST), None)
         half_close = next(filter(_is_half_close, frames), None) if exchange.binding is Binding.GRPC else None
         opening = first or half_close
@@ -196,7 +196,7 @@ class _ScriptLoader:
             streaming=exchange.streaming,
             live_payload=exchange.live_payload,
             target=exchange.target,
-            is_broken=exchange.how in _BROKEN_ENDS,
+            is_broken=exchange.how in _BROKEN_ENDS and not _is_killed_by_client(exchange),
         )
 
     def _load_lines(self, row: ExchangeRow, frames: list[Frame]) -> Iterator[ScriptLine]:
@@ -261,7 +261,7 @@ class _ScriptLoader:
 
     def _load_push(self, row: ExchangeRow) -> Iterator[RecordedPush]:
         exchange = row.exchange
-        for each in self._recording.frames(row.key):
+        for each in self._recording.read_frames(row.key):
             frame = each.frame
             if frame.kind is FrameKind.REQUEST:
                 yield RecordedPush(
@@ -273,16 +273,20 @@ class _ScriptLoader:
                     headers=without_labels(exchange.request_headers),
                     dialect=exchange.dialect,
                     task=frame.task_id,
-                    answered=exchange.status,
                 )
 
     def _upstream_of(self, row: ExchangeRow) -> str:
-        found = self._recording.connection(make_key(row.session, row.exchange.connection))
+        found = self._recording.read_connection(make_key(row.session, row.exchange.connection))
         return found.connection.upstream if found is not None else ""
 
 
 def _is_half_close(frame: Frame) -> bool:
     return frame.kind is FrameKind.END and frame.direction is Direction.TO_AGENT
+
+
+def _is_killed_by_client(exchange: Exchange) -> bool:
+    """Whether the client killed a stdio proxy, which is its child. This breaks the call off, as a kill of the agent."""
+    return exchange.binding is Binding.STDIO and exchange.how == "proxy killed"
 
 
 def _has_early_headers(exchange: Exchange, opening: Frame) -> bool:

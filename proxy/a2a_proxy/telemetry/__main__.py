@@ -19,7 +19,7 @@ from a2a_proxy.telemetry.consumer import OtlpConsumer
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.retry_sender import RetrySender
 from a2a_proxy.telemetry.sdk import SdkBackend
-from a2a_proxy.telemetry.settings import decode
+from a2a_proxy.telemetry.settings import decode_settings
 
 
 def main() -> int:
@@ -29,7 +29,7 @@ def main() -> int:
 
 def export_session(job: FollowerJob) -> FollowerFailed | None:
     """Export the session to its end; return the failure that prevented it, or None."""
-    settings = decode(job.program_args)
+    settings = decode_settings(job.program_args)
     count = CallTally()
     try:
         backend = SdkBackend(settings.target)

@@ -96,7 +96,7 @@ def call_attributes(facts: CallFacts, events: CallEvents) -> Attributes:
         **_special_attributes(facts),
     }
     known = {name: shorten_value(value) for name, value in made.items() if value is not None and value not in ("", ())}
-    return known | facts.content.attributes()
+    return known | facts.content.make_attributes()
 
 
 def _identity_attributes(facts: CallFacts) -> dict[str, Value | None]:

@@ -43,7 +43,7 @@ class CardHistory:
         query = f"SELECT id FROM exchange WHERE id >= ? AND id < ? AND operation IN {names} ORDER BY id"
         span = make_key(session.id, 0), make_key(session.id + 1, 0)
         numbers = [row[0] for row in self._recording.db.execute(query, (*span, *CARD_OPERATIONS))]
-        return [row for row in map(self._recording.exchange, numbers) if row is not None]
+        return [row for row in map(self._recording.read_exchange, numbers) if row is not None]
 
     def add_call(self, row: ExchangeRow, connection: Connection | None) -> None:
         """Add the card that a finished call returned, if any."""
@@ -78,7 +78,7 @@ class CardHistory:
     def _fetched_card(self, row: ExchangeRow) -> CardIdentity | None:
         if row.key in self._read_calls:
             return self._read_calls[row.key]
-        cards = (_card_in_frame(frame.frame, row.exchange) for frame in self._recording.frames(row.key))
+        cards = (_card_in_frame(frame.frame, row.exchange) for frame in self._recording.read_frames(row.key))
         card = next((card for card in cards if card is not None), None)
         if row.exchange.closed:
             self._read_calls[row.key] = card

@@ -134,7 +134,7 @@ class OtlpConsumer:
         if now - self._last_poll < _POLL_INTERVAL_NS:
             return
         self._last_poll = now
-        rows = [row for row in map(self._recording.exchange, unfinished[:_MAX_OPEN_CALLS]) if row is not None]
+        rows = [row for row in map(self._recording.read_exchange, unfinished[:_MAX_OPEN_CALLS]) if row is not None]
         calls = [row.exchange for row in rows]
         self._record_snapshot(calls)
         self._send_segments(rows, now)
@@ -159,7 +159,7 @@ class OtlpConsumer:
             return
         upstreams = Counter(self._spans.upstream_address(each) for each in calls)
         tasks = task_states(self._recording, self._session.id)
-        row = self._recording.session(self._session.id)
+        row = self._recording.read_session(self._session.id)
         self._metrics.record_snapshot(MetricsSnapshot(upstreams, tasks, row.lost if row is not None else 0))
 
     def _open_recording(self, session: SessionRow) -> None:
@@ -173,7 +173,7 @@ class OtlpConsumer:
         self._recording.close()
         uuid = self._session.facts.uuid
         with open_recording_or_cassette(self._path) as fresh:
-            session = next((row for row in fresh.sessions() if row.facts.uuid == uuid), self._session)
+            session = next((row for row in fresh.read_sessions() if row.facts.uuid == uuid), self._session)
         self._open_recording(session)
 
     def _add_call(self, exchange: Exchange) -> None:
@@ -184,7 +184,7 @@ class OtlpConsumer:
         self._batch += made.spans
         self._finished_calls.append(number)
         if self._settings.frames and self._settings.logs:
-            rows = self._recording.frames(number, payloads=False)
+            rows = self._recording.read_frames(number, payloads=False)
             self._logs += [frame_log(row.frame, made.context) for row in rows]
         if self._metrics is not None:
             self._metrics.record_call(exchange, made.events, self._spans.upstream_address(exchange), made.task)
@@ -205,7 +205,7 @@ class OtlpConsumer:
         call."""
         if self._metrics is not None:
             self._metrics.record_finding(finding)
-        row = self._recording.exchange(make_key(self._session.id, finding.exchange)) if finding.exchange else None
+        row = self._recording.read_exchange(make_key(self._session.id, finding.exchange)) if finding.exchange else None
         if self._settings.logs and row is not None and is_late_finding(finding, row.exchange):
             self._logs.append(finding_log(finding, self._spans.span_context(row.exchange)))
 

@@ -32,7 +32,7 @@ class RecordingLinks:
         self._joined = joined
         self._numbers = numbers
         self._handoffs: dict[int, list[Handoff]] = {}
-        for row in joined.handoffs(_JOINED_SESSION):
+        for row in joined.read_handoffs(_JOINED_SESSION):
             self._handoffs.setdefault(row.handoff.to_exchange, []).append(row.handoff)
         self._spans: dict[Origin, SpanReader] = {}
 
@@ -55,20 +55,20 @@ class RecordingLinks:
 
     def _first_exchange_of_task(self, exchange: int) -> tuple[int, str]:
         """Return the first exchange of the joined recording that touched the task of `exchange`, and the task's id."""
-        row = self._joined.exchange(make_key(_JOINED_SESSION, exchange))
+        row = self._joined.read_exchange(make_key(_JOINED_SESSION, exchange))
         task_id = row.exchange.task_id if row is not None else ""
-        tasks = (each.task for each in self._joined.task(task_id, session=_JOINED_SESSION)) if task_id else ()
+        tasks = (each.task for each in self._joined.read_task(task_id, session=_JOINED_SESSION)) if task_id else ()
         return next((task.exchanges[0] for task in tasks if exchange in task.exchanges), 0), task_id
 
     def _span_context(self, joined: int, own_origin: Origin) -> SpanContextIds | None:
         """Return the span context of an exchange of the joined recording, or None if it is in the same session."""
-        origin = self._numbers.origin(joined)
+        origin = self._numbers.find_origin(joined)
         if origin is None or origin[0] == own_origin:
             return None
         place, number = origin
         file, session = place
         recording = self._recordings[file]
-        row, facts = recording.exchange(make_key(session, number)), recording.session(session)
+        row, facts = recording.read_exchange(make_key(session, number)), recording.read_session(session)
         if row is None or facts is None:
             return None
         if place not in self._spans:

@@ -50,7 +50,7 @@ class EarlierCalls:
         """Return calls of the same task that began before this exchange, the last one first."""
         numbers = [each for each in task.exchanges if each < exchange.id] if task is not None else []
         keys = [make_key(self._session.id, each) for each in reversed(numbers[-_MAX_EARLIER_CALLS:])]
-        return [row for row in map(self._recording.exchange, keys) if row is not None]
+        return [row for row in map(self._recording.read_exchange, keys) if row is not None]
 
     def _attempt_number(self, exchange: Exchange, rows: list[ExchangeRow]) -> int:
         body = self._first_payload(make_key(self._session.id, exchange.id))
@@ -80,14 +80,14 @@ class EarlierCalls:
 
     def _push_config(self, row: ExchangeRow) -> dict[str, Any]:
         """Return the push configuration in a request, in 1.0 form; empty if there is none."""
-        found = next(iter(self._recording.frames(row.key, limit=1)), None)
+        found = next(iter(self._recording.read_frames(row.key, limit=1)), None)
         value = readable_payload(found.frame, row.exchange) if found is not None else None
         for name in () if row.exchange.operation == _CREATE_CONFIG else ("configuration", "taskPushNotificationConfig"):
             value = value.get(name) if isinstance(value, dict) else None
         return value if isinstance(value, dict) else {}
 
     def _first_payload(self, row_key: int) -> bytes:
-        found = next(iter(self._recording.frames(row_key, limit=1)), None)
+        found = next(iter(self._recording.read_frames(row_key, limit=1)), None)
         return found.frame.payload if found is not None else b""
 
 

@@ -76,7 +76,7 @@ class CallEvents:
             numbers: Attributes = {"a2a.task.id": cut_text(gap.task_id), "expected": gap.first, "got": gap.last + 1}
             self._append_event(self._finding_events, SpanEvent("a2a_proxy.generation_gap", finding.at, numbers))
 
-    def events(self) -> tuple[tuple[SpanEvent, ...], int]:
+    def list_events(self) -> tuple[tuple[SpanEvent, ...], int]:
         """Return the events by time, and the number of omitted ones; findings take precedence over frames."""
         room = MAX_EVENTS - len(self._finding_events)
         kept: Iterable[SpanEvent] = [*self._frame_events[:room], *self._finding_events]

@@ -20,7 +20,7 @@ def handoff_source(recording: Recording, session: int, handoff: Handoff) -> int:
         return handoff.exchange
     if not handoff.task_id:
         return _active_exchange(recording, session, handoff)
-    rows = recording.task(handoff.task_id, handoff.agent, session=session)
+    rows = recording.read_task(handoff.task_id, handoff.agent, session=session)
     first = rows[0].task.exchanges[0] if rows and rows[0].task.exchanges else 0
     return first if first != handoff.to_exchange else 0
 
@@ -30,7 +30,7 @@ def _active_exchange(recording: Recording, session: int, handoff: Handoff) -> in
     call of this agent and context at that time; 0 if there is none or more than one."""
     first = max(handoff.to_exchange - _MAX_EARLIER_CALLS, 1)
     limit = handoff.to_exchange - first
-    rows = recording.exchanges(session, after=make_key(session, first) - 1, limit=limit, headers=False)
+    rows = recording.read_exchanges(session, after=make_key(session, first) - 1, limit=limit, headers=False)
     before = (row.exchange for row in rows if row.exchange.id < handoff.to_exchange)
     found = [
         each.id
@@ -48,7 +48,7 @@ def _is_unanswered(exchange: Exchange, handoff: Handoff) -> bool:
 
 
 def _is_exchange_of_agent(recording: Recording, session: int, exchange: Exchange, agent: str) -> bool:
-    row = recording.connection(make_key(session, exchange.connection))
+    row = recording.read_connection(make_key(session, exchange.connection))
     return row is not None and row.connection.upstream == agent
 
 

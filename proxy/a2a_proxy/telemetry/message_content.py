@@ -43,7 +43,7 @@ class MessageContent(msgspec.Struct, frozen=True):
     unread: int = 0
     """Frames that were not read: they are truncated in the recording, or there were too many."""
 
-    def attributes(self) -> Attributes:
+    def make_attributes(self) -> Attributes:
         """Return `gen_ai.input.messages` and `gen_ai.output.messages` as JSON, and the numbers of omitted bytes and
         frames."""
         made: Attributes = {}

@@ -64,8 +64,8 @@ class SessionMetrics:
         )
         self._frames, self._bytes = _LabelledCounts(), _LabelledCounts()
         frames, data = "Frames of finished calls.", "Bytes of finished calls."
-        meter.create_observable_counter("a2a_proxy.frames", [self._frames.observe], "{frame}", frames)
-        meter.create_observable_counter("a2a_proxy.bytes", [self._bytes.observe], "By", data)
+        meter.create_observable_counter("a2a_proxy.frames", [self._frames.observe_counts], "{frame}", frames)
+        meter.create_observable_counter("a2a_proxy.bytes", [self._bytes.observe_counts], "By", data)
         self._findings = meter.create_counter("a2a_proxy.findings", "{finding}", "Findings of the rules.")
         self._gaps = meter.create_counter("a2a_proxy.generation.gaps", "{gap}", "Gaps in generations.")
         self._snapshot = MetricsSnapshot()
@@ -138,7 +138,7 @@ class _LabelledCounts:
         """Add to the count of these labels."""
         self._counts[*labels.items(), *more] += count
 
-    def observe(self, _: CallbackOptions) -> Iterable[Observation]:
+    def observe_counts(self, _: CallbackOptions) -> Iterable[Observation]:
         """Return the observations; called by the sending thread."""
         from opentelemetry.metrics import Observation
 

@@ -30,10 +30,10 @@ _Value = TypeVar("_Value")
 class SpanSink(Protocol):
     """Destination of spans."""
 
-    def spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> None:
+    def write_spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> None:
         """Write spans of one session. Raises TelemetryError."""
 
-    def logs(self, resource: Attributes, logs: Sequence[LogValue]) -> None:
+    def write_logs(self, resource: Attributes, logs: Sequence[LogValue]) -> None:
         """Write log records of one session. Raises TelemetryError."""
 
 
@@ -52,12 +52,12 @@ class JsonLinesSink:
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
 
-    def spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> None:
-        """`SpanSink.spans`."""
+    def write_spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> None:
+        """`SpanSink.write_spans`."""
         self._stream.write(json.dumps(spans_object(resource, spans), separators=(",", ":")).encode() + b"\n")
 
-    def logs(self, resource: Attributes, logs: Sequence[LogValue]) -> None:
-        """`SpanSink.logs`."""
+    def write_logs(self, resource: Attributes, logs: Sequence[LogValue]) -> None:
+        """`SpanSink.write_logs`."""
         self._stream.write(json.dumps(logs_object(resource, logs), separators=(",", ":")).encode() + b"\n")
 
 
@@ -67,13 +67,13 @@ class BackendSink:
     def __init__(self, backend: SdkBackend) -> None:
         self._backend = backend
 
-    def spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> None:
-        """`SpanSink.spans`."""
+    def write_spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> None:
+        """`SpanSink.write_spans`."""
         for _, outcome in send_in_parts(spans, partial(self._backend.send_spans, resource)):
             self._check_outcome(outcome)
 
-    def logs(self, resource: Attributes, logs: Sequence[LogValue]) -> None:
-        """`SpanSink.logs`."""
+    def write_logs(self, resource: Attributes, logs: Sequence[LogValue]) -> None:
+        """`SpanSink.write_logs`."""
         self._check_outcome(self._backend.send_logs(resource, logs))
 
     def _check_outcome(self, outcome: RequestOutcome) -> None:
@@ -113,7 +113,7 @@ class RecordingExport:
     def run(self, keys: set[int] | None, only: set[int] | None = None) -> None:
         """Send the calls with these keys, of `only` these sessions; None means all. Raises TelemetryError,
         RecordingError."""
-        for session in self._recording.sessions():
+        for session in self._recording.read_sessions():
             if only is not None and session.id not in only:
                 continue
             mine = None if keys is None else {each for each in keys if split_key(each)[0] == session.id}
@@ -126,14 +126,14 @@ class RecordingExport:
         spans = SpanReader(self._recording, session, self._shape, other_links=beyond)
         for some in _split_batches(self._read_call_spans(session, spans, keys)):
             for request in split_requests([span for made in some for span in made.spans]):
-                self._sink.spans(resource, request)
+                self._sink.write_spans(resource, request)
                 self.done.spans += len(request)
             if self._frames:
                 self._send_frames(session, resource, some)
 
     def _read_call_spans(self, session: SessionRow, spans: SpanReader, keys: set[int] | None) -> Iterator[CallSpans]:
-        chosen = map(self._recording.exchange, sorted(keys)) if keys is not None else None
-        for row in self._recording.exchanges(session.id) if chosen is None else filter(None, chosen):
+        chosen = map(self._recording.read_exchange, sorted(keys)) if keys is not None else None
+        for row in self._recording.read_exchanges(session.id) if chosen is None else filter(None, chosen):
             made = spans.call_spans(row.exchange)
             if made is None:
                 self.done.open += 1
@@ -143,11 +143,11 @@ class RecordingExport:
     def _send_frames(self, session: SessionRow, resource: Attributes, calls: Sequence[CallSpans]) -> None:
         logs = (log for made in calls for log in self._session_logs(session, made))
         for some in _split_batches(logs):
-            self._sink.logs(resource, some)
+            self._sink.write_logs(resource, some)
             self.done.logs += len(some)
 
     def _session_logs(self, session: SessionRow, made: CallSpans) -> Iterator[LogValue]:
-        rows = self._recording.frames(make_key(session.id, made.exchange), payloads=False)
+        rows = self._recording.read_frames(make_key(session.id, made.exchange), payloads=False)
         return (frame_log(row.frame, made.context) for row in rows)
 
 

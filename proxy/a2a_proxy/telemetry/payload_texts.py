@@ -36,14 +36,14 @@ def read_payload_texts(recording: Recording, row: ExchangeRow, *, content: bool)
     events: list[Event] = []
     found: list[StepReport] = []
     unread = 0
-    for number, each in enumerate(recording.frames(row.key, payloads=False)):
+    for number, each in enumerate(recording.read_frames(row.key, payloads=False)):
         frame = each.frame
         if frame.kind is not FrameKind.REQUEST and frame.kind not in _AGENT_MESSAGE_KINDS:
             continue
         if frame.truncated or number >= MAX_FRAMES:
             unread += 1
             continue
-        frame = msgspec.structs.replace(frame, payload=recording.payload(each))
+        frame = msgspec.structs.replace(frame, payload=recording.read_payload(each))
         if frame.kind is FrameKind.REQUEST:
             asked += _request_messages(frame, exchange)
         else:

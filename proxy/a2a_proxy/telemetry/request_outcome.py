@@ -74,36 +74,36 @@ class ExporterLogHandler(logging.Handler):
     def __init__(self) -> None:
         """Attach to the log; call this before the exporters are created."""
         super().__init__(logging.WARNING)
-        self.begin()
+        self.begin_request()
         self._has_exporters = self._bad_headers = False
         self._logger = logging.getLogger("opentelemetry")
         self._logger.addHandler(self)
         self._logger.propagate = False
 
-    def listen(self) -> None:
+    def remove_filters(self) -> None:
         """Remove the exporters' log filters, which drop a second error of a kind within a minute; call this after they
         have been created. Raises TelemetryError if they ignore a header that the user set."""
         self._has_exporters = True
         if self._bad_headers:
-            self.leave()
+            self.detach_handler()
             hint = "write NAME=VALUE pairs separated by commas, with %20 for a space in a value"
             raise TelemetryError("OTEL_EXPORTER_OTLP_HEADERS contains an invalid header", hint)
         for name in list(logging.root.manager.loggerDict):
             if name.startswith("opentelemetry.exporter"):
                 logging.getLogger(name).filters.clear()
 
-    def begin(self) -> None:
+    def begin_request(self) -> None:
         """Begin a request in this thread; records of other threads, which send metrics, are ignored."""
         self._thread = threading.get_ident()
         self._outcome = RequestOutcome(RequestResult.LATER, "no answer")
         self._too_large: RequestOutcome | None = None
         self._reason = ""
 
-    def leave(self) -> None:
+    def detach_handler(self) -> None:
         """Detach from the log."""
         self._logger.removeHandler(self)
 
-    def outcome(self) -> RequestOutcome:
+    def get_outcome(self) -> RequestOutcome:
         """Return the last reported outcome of the request."""
         return self._outcome
 

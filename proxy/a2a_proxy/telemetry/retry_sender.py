@@ -90,7 +90,7 @@ class RetrySender:
 
         def send(part: Sequence[SpanValue]) -> RequestOutcome:
             if self._refusals:
-                self._pause(_PAUSE_SECONDS[min(self._refusals, len(_PAUSE_SECONDS)) - 1])
+                self._wait_seconds(_PAUSE_SECONDS[min(self._refusals, len(_PAUSE_SECONDS)) - 1])
             return self._send_with_retries(partial(self._backend.send_spans, resource, part))
 
         for part, outcome in send_in_parts(spans, send):
@@ -129,11 +129,11 @@ class RetrySender:
             if failed or outcome.result in (RequestResult.REFUSED, RequestResult.LARGE):
                 return outcome
             self._report_failure(outcome)
-            self._pause(_PAUSE_SECONDS[min(tries, len(_PAUSE_SECONDS) - 1)])
+            self._wait_seconds(_PAUSE_SECONDS[min(tries, len(_PAUSE_SECONDS) - 1)])
             tries += 1
         return RequestOutcome(RequestResult.LATER)
 
-    def _pause(self, seconds: float) -> None:
+    def _wait_seconds(self, seconds: float) -> None:
         until = self._clock.now() + seconds
         while not self.is_stopping() and (left := until - self._clock.now()) > 0:
             self._clock.sleep(min(left, _SLEEP_SECONDS))

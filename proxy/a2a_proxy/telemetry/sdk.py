@@ -69,11 +69,11 @@ class SdkBackend:
             self._exporter_of_spans = _span_exporter(target, self._partial_success)
             self._exporter_of_logs = _log_exporter(target)
         except Exception as wrong:
-            self._log_handler.leave()
+            self._log_handler.detach_handler()
             raise TelemetryError(
                 f"OTLP cannot be set up: {' '.join(str(wrong).split())}", "check the variables OTEL_EXPORTER_OTLP_*"
             ) from wrong
-        self._log_handler.listen()
+        self._log_handler.remove_filters()
 
     def send_spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> RequestOutcome:
         """Send one request, retried for at most `OTEL_EXPORTER_OTLP_TIMEOUT`."""
@@ -99,13 +99,13 @@ class SdkBackend:
         """Shut down; a request that waits for its next try is given up."""
         self._exporter_of_spans.shutdown()
         self._exporter_of_logs.shutdown()  # type: ignore[no-untyped-call]
-        self._log_handler.leave()
+        self._log_handler.detach_handler()
 
     def _export_outcome(self, export: Callable[[], str]) -> RequestOutcome:
-        self._log_handler.begin()
+        self._log_handler.begin_request()
         if export() == "SUCCESS":
             return SENT
-        return self._log_handler.outcome()
+        return self._log_handler.get_outcome()
 
 
 def _span_exporter(target: OtlpTarget, partial: PartialSuccessListener) -> SpanExporter:

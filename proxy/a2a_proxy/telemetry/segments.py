@@ -112,7 +112,7 @@ def segment_span(
     """Return the span of a segment, from the span of the call as known at its end and the events within it."""
     if window.is_whole_call:
         return span
-    events, dropped = call_events.events()
+    events, dropped = call_events.list_events()
     first = window.number == 1
     own = span.context if first else SpanContextIds(span.context.trace, segment_id(session, exchange, window.number))
     return msgspec.structs.replace(

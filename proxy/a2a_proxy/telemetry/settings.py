@@ -24,6 +24,6 @@ encode = msgspec.json.encode
 """Encode settings as one command-line word. Contains no secrets: headers are in the environment."""
 
 
-def decode(word: str) -> OtlpSettings:
+def decode_settings(word: str) -> OtlpSettings:
     """Decode a word that `encode` returned."""
     return msgspec.json.decode(word, type=OtlpSettings)

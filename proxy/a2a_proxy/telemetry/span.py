@@ -36,7 +36,7 @@ def call_span(facts: CallFacts, call_events: CallEvents, shape: SpanOptions = DE
     Only failures of the protocol or the transport are errors: a failed task is a valid answer.
     """
     exchange = facts.exchange
-    events, dropped = call_events.events()
+    events, dropped = call_events.list_events()
     failed = error_type(exchange)
     attributes = call_attributes(facts, call_events)
     return SpanValue(

@@ -91,7 +91,7 @@ class SpanReader:
         """Exchange number -> the hand-offs that led to it, by id."""
         for row in self._cards.card_calls(session):
             self._cards.add_call(row, self._find_connection(row.exchange.connection))
-        for handoff in recording.handoffs(session.id):
+        for handoff in recording.read_handoffs(session.id):
             self.add_handoff(handoff.handoff)
 
     def add_handoff(self, handoff: Handoff) -> None:
@@ -126,13 +126,13 @@ class SpanReader:
             return None
         if exchange.binding is Binding.WEBHOOK:
             return self._task_of_push(exchange.task_id, connection.upstream)
-        rows = self._recording.task(exchange.task_id, connection.upstream, session=self._session.id)
+        rows = self._recording.read_task(exchange.task_id, connection.upstream, session=self._session.id)
         return rows[0].task if rows else None
 
     def _task_of_push(self, task_id: str, receiver: str) -> Task | None:
         """Return the task of a push notification. Its id determines the agent, because the receiver is not the agent. A
         notification that preceded the agent's own answer was recorded as the receiver's task."""
-        tasks = [row.task for row in self._recording.task(task_id, session=self._session.id)]
+        tasks = [row.task for row in self._recording.read_task(task_id, session=self._session.id)]
         tasks.sort(key=lambda task: task.agent == receiver)
         if not tasks:
             return None
@@ -162,14 +162,14 @@ class SpanReader:
     def _call_events(self, row: ExchangeRow, task: Task | None) -> CallEvents:
         """Return the events of the whole call."""
         passage = CallEvents(_state_before(task, row.exchange.started))
-        for frame in self._recording.frames(row.key, payloads=False):
+        for frame in self._recording.read_frames(row.key, payloads=False):
             passage.add_frame(frame.frame)
         for finding in self._findings_of_call(row):
             passage.add_finding(finding)
         return passage
 
     def _findings_of_call(self, row: ExchangeRow) -> list[Finding]:
-        found = (each.finding for each in self._recording.findings(exchange=row.key))
+        found = (each.finding for each in self._recording.read_findings(exchange=row.key))
         return [each for each in found if not (self._late_apart and is_late_finding(each, row.exchange))]
 
     def _segment_spans(
@@ -184,7 +184,7 @@ class SpanReader:
         made: list[SpanValue] = []
         progress = PartialCall(row.exchange)
         passage = CallEvents(_state_before(task, row.exchange.started))
-        frames = (frame.frame for frame in self._recording.frames(row.key, payloads=False))
+        frames = (frame.frame for frame in self._recording.read_frames(row.key, payloads=False))
         findings = self._findings_of_call(row)
         frame = next(frames, None)
         card = self._cards.latest_card(facts.connection, row.exchange.started)
@@ -246,7 +246,7 @@ class SpanReader:
 
     def _context_of_exchange(self, number: int) -> SpanContextIds | None:
         def find() -> SpanContextIds | None:
-            row = self._recording.exchange(make_key(self._session.id, number))
+            row = self._recording.read_exchange(make_key(self._session.id, number))
             return self.span_context(row.exchange) if row is not None else None
 
         return _cached_value(self._contexts, number, find)
@@ -270,14 +270,14 @@ class SpanReader:
 
     def _find_connection(self, number: int) -> Connection | None:
         def find() -> Connection | None:
-            row = self._recording.connection(make_key(self._session.id, number))
+            row = self._recording.read_connection(make_key(self._session.id, number))
             return row.connection if row is not None else None
 
         return _cached_value(self._connections, number, find)
 
     def _request_facts(self, exchange: Exchange) -> RequestFacts:
         """Return the facts of the call's first message, whose payload is decoded for this."""
-        row = next(iter(self._recording.frames(make_key(self._session.id, exchange.id), limit=1)), None)
+        row = next(iter(self._recording.read_frames(make_key(self._session.id, exchange.id), limit=1)), None)
         if row is None or row.frame.kind is not FrameKind.REQUEST:
             return RequestFacts()
         return parse_request(readable_payload(row.frame, exchange), row.frame.message_id)

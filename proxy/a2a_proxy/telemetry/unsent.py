@@ -32,7 +32,7 @@ def send_unsent(recording: str, session: str, settings: OtlpSettings) -> CallTal
     except FileNotFoundError:
         return None
     try:
-        return _UnsentExport(path, file).send(FollowTarget(recording, session), settings)
+        return _UnsentExport(path, file).send_rows(FollowTarget(recording, session), settings)
     finally:
         os.close(file)
 
@@ -46,7 +46,7 @@ class _UnsentExport:
         self._failure: FollowerNotice | None = None
         self._follower: Follower
 
-    def send(self, target: FollowTarget, settings: OtlpSettings) -> CallTally:
+    def send_rows(self, target: FollowTarget, settings: OtlpSettings) -> CallTally:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

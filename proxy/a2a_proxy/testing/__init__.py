@@ -22,6 +22,7 @@ The other process:
 - `child`: the process behind the fixtures (package)
 - `child_process`: that process, as the tests' process uses it
 - `child_messages`: messages between the two processes
+- `matcher_channel`: calls of the tests' own matchers by that process
 
 Elements:
 - `agent`: the value of `a2a_agent` and `a2a_live`

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 from pathlib import Path
+from typing import Any
 
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.testing.agent import Agent
@@ -56,7 +57,7 @@ class AgentSession:
                 recording=str(self.recording),
                 command=("pytest", self._test),
                 cassettes=tuple(map(str, self._cassettes)) if plan.replay else (),
-                replay=self._settings.replay() if plan.replay else {},
+                replay=self._make_replay_settings() if plan.replay else {},
                 upstream=upstream if plan.live else "",
                 upstream_grpc=self._settings.upstream_grpc if plan.live else "",
                 redact=self._settings.redact,
@@ -67,8 +68,16 @@ class AgentSession:
         self._agent = answer.agent
         host, _, port = answer.address.rpartition(":")
         self._allowed_place = host, int(port)
-        GUARD.allow(*self._allowed_place)
+        GUARD.allow_address(*self._allowed_place)
         return Agent(answer.address)
+
+    def _make_replay_settings(self) -> dict[str, Any]:
+        """Return the settings of the replay, with matchers as the process of the agents calls them."""
+        settings = self._settings.get_replay_settings()
+        settings["match_on"] = [
+            self._process.register_matcher(each) if callable(each) else each for each in settings["match_on"]
+        ]
+        return settings
 
     def store_traffic(self) -> None:
         """Write all traffic so far into the recording. Raises CommandRefused."""
@@ -95,7 +104,7 @@ class AgentSession:
 
         Raises CommandRefused, RecordingError.
         """
-        GUARD.forget(*self._allowed_place)
+        GUARD.forget_address(*self._allowed_place)
         self._update_status(self._process.send_order(QueryReplay(self._agent)))
         wrong = self._replay_problems() if passed else []
         keep = failed or bool(wrong) or (passed and self._reads_recording)
@@ -190,7 +199,7 @@ class LiveAgentSession(AgentSession):
     def _recording_problems(self) -> list[str]:
         from a2a_proxy.testing import teardown
 
-        found = teardown.list_violations(self.recording, self._settings.fail_on, self._settings.ignore)
+        found = teardown.list_violations(self.recording, self._settings.fail_on, self._settings.ignored_rules)
         if not found:
             return []
         how = f"a2a-inspect check {self.recording}"

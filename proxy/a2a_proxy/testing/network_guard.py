@@ -51,15 +51,15 @@ class NetworkGuard:
         """Stop refusing connections."""
         self.is_active = False
 
-    def allow(self, host: str, port: int) -> None:
+    def allow_address(self, host: str, port: int) -> None:
         """Allow connections to an agent of a fixture."""
         self._agent_places.add((host, port))
 
-    def forget(self, host: str, port: int) -> None:
+    def forget_address(self, host: str, port: int) -> None:
         """No longer allow connections to an agent."""
         self._agent_places.discard((host, port))
 
-    def check(self, host: str, port: int, how: str) -> None:
+    def check_address(self, host: str, port: int, how: str) -> None:
         """Check a connection. Raises NetworkBlocked if it is not allowed."""
         host = host.strip("[]").partition("%")[0].lower()
         if not self.is_active or (host, port) in self._agent_places or self._is_allowed(host, port):
@@ -97,7 +97,7 @@ class NetworkGuard:
             return
         where = args[1]
         if isinstance(where, tuple) and len(where) >= 2 and isinstance(where[0], str) and isinstance(where[1], int):
-            self.check(where[0], where[1], "a connection" if event == "socket.connect" else "a datagram")
+            self.check_address(where[0], where[1], "a connection" if event == "socket.connect" else "a datagram")
 
 
 def _is_numeric(host: str) -> bool:
@@ -139,7 +139,7 @@ def _wrap_channel_class(kind: Any, guard: NetworkGuard) -> None:
     def checked(self: Any, target: str | bytes, *rest: Any, **named: Any) -> None:
         where = parse_grpc_target(target.decode() if isinstance(target, bytes) else target)
         if where is not None:
-            guard.check(*where, "a gRPC channel")
+            guard.check_address(*where, "a gRPC channel")
         made(self, target, *rest, **named)
 
     kind.__init__ = checked

@@ -11,7 +11,7 @@ from a2a_proxy.recording.difference.runs import compare_runs, take_run
 from a2a_proxy.recording.difference.sequences import align_sequences
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, NoteRow
-from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from a2a_proxy.recording.write.note_writer import NotePlace, write_note
 from a2a_proxy.replay.core.faults import PINNED_GATE
 
 _Path = str | os.PathLike[str]
@@ -24,12 +24,12 @@ def migrate_notes(old: _Path, new: _Path) -> list[str]:
     RecordingError.
     """
     with open_recording_or_cassette(old) as before:
-        notes = before.notes()
+        notes = before.read_notes()
         if not notes:
             return []
-        started = {row.id: row.facts.started for row in before.sessions()}
+        started = {row.id: row.facts.started for row in before.read_sessions()}
         with Recording(new) as after:
-            first, now = after.sessions()[0].id, {row.id: row.facts.started for row in after.sessions()}
+            first, now = after.read_sessions()[0].id, {row.id: row.facts.started for row in after.read_sessions()}
             places = _PlaceMap(before, after, first)
             found = [(note, places.place_of_note(note)) for note in notes]
     lost = []
@@ -38,7 +38,7 @@ def migrate_notes(old: _Path, new: _Path) -> list[str]:
             lost.append(f"{_note_place(note)}: {text}")
             continue
         at = note.note.at - started[note.session] + now[place.session]
-        annotate(new, place, at, text=text, bookmark=note.note.bookmark)
+        write_note(new, place, at, text=text, bookmark=note.note.bookmark)
     return lost
 
 
@@ -47,7 +47,7 @@ class _PlaceMap:
 
     def __init__(self, before: Recording, after: Recording, first: int) -> None:
         self._before, self._after, self._first = before, after, first
-        found = compare_runs(take_run(before, before.exchanges()), take_run(after, after.exchanges()))
+        found = compare_runs(take_run(before, before.read_exchanges()), take_run(after, after.read_exchanges()))
         both = [(each.left, each.right) for each in found.matches if each.left and each.right]
         self._calls = {(left.session, left.exchange.id): (left, right) for left, right in both}
         self._frames: dict[int, dict[int, int]] = {}
@@ -78,7 +78,7 @@ class _PlaceMap:
 
 
 def _frame_tokens(recording: Recording, row: ExchangeRow) -> Iterator[tuple[int, tuple[int, ...]]]:
-    for each in recording.frames(row.key, payloads=False):
+    for each in recording.read_frames(row.key, payloads=False):
         frame = each.frame
         yield frame.seq, (frame.direction, frame.kind, frame.event, frame.state)
 

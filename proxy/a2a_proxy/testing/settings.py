@@ -6,6 +6,7 @@ Does not use pytest, the file system or the clock.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from a2a_proxy.testing.cassette_age import parse_age
 
 if TYPE_CHECKING:
     from a2a_proxy.api import Exchange
+    from a2a_proxy.replay.core.match_rules import Matcher
 
 MODES = ("none", "once", "new_episodes", "rewrite", "verify", "spy")
 ON_EXPIRY = ("warn", "fail", "rerecord")
@@ -42,7 +44,8 @@ class PluginSettings:
     fail_on: str = "error"
     """Lowest severity of a finding that fails a test that uses `a2a_live`."""
     ignore: tuple[str, ...] = ()
-    """Rules whose findings never fail a test: `A2A-CARD-007`, or the prefix of an id, `A2A-CARD`."""
+    """Rules whose findings never fail a test: `A2A-CARD-007`, or the prefix of an id, `A2A-CARD`; and paths of a
+    request that are not compared: `$.message.metadata`."""
     before_record: KeepExchange | None = None
     """Filter called with each call before a cassette is written; calls for which it is false are left out."""
     redact: tuple[str, ...] = ()
@@ -57,6 +60,11 @@ class PluginSettings:
     """Hosts that are allowed as well: `localhost`, `10.0.0.7`, `db.internal:5432`."""
     match: str = "default"
     """Which parts of a request must be as recorded: one of PRESETS."""
+    match_on: tuple[str | Matcher, ...] = ()
+    """Parts of a request that must be as recorded instead of those of `match`: names, and functions of the recorded and
+    the live request."""
+    normalize: tuple[str, ...] = ()
+    """Regular expressions: texts of requests that one of them matches are equal."""
     speed: str | float = "instant"
     """Pauses between events: `instant`, `recorded`, or a speed factor."""
     policies: Mapping[str, str] = field(default_factory=dict)
@@ -72,14 +80,26 @@ class PluginSettings:
     allow_incomplete: bool = False
     """Replay a cassette even if its recording is incomplete."""
 
-    def replay(self) -> dict[str, Any]:
+    def get_replay_settings(self) -> dict[str, Any]:
         """Return the settings of the replay."""
-        return {name: getattr(self, name) for name in REPLAY_SETTINGS}
+        return {name: getattr(self, name) for name in REPLAY_SETTINGS} | {"ignore": self.ignored_paths}
+
+    @property
+    def ignored_rules(self) -> tuple[str, ...]:
+        """The rules of `ignore`."""
+        return tuple(filter(_is_rule, self.ignore))
+
+    @property
+    def ignored_paths(self) -> tuple[str, ...]:
+        """The paths of `ignore`."""
+        return tuple(each for each in self.ignore if not _is_rule(each))
 
 
 SETTING_NAMES = tuple(each.name for each in fields(PluginSettings))
 REPLAY_SETTINGS = (
     "match",
+    "match_on",
+    "normalize",
     "speed",
     "policies",
     "lenient",
@@ -89,7 +109,9 @@ REPLAY_SETTINGS = (
     "allow_incomplete",
 )
 _ALLOWED_VALUES = {"record_mode": MODES, "on_expiry": ON_EXPIRY, "fail_on": SEVERITIES, "match": PRESETS}
-_LIST_SETTINGS = ("ignore", "allowed_hosts", "faults", "redact")
+_LIST_SETTINGS = ("ignore", "allowed_hosts", "faults", "redact", "match_on", "normalize")
+_RULE = re.compile(r"[A-Z][A-Z0-9]*(-[A-Z0-9]+)*-?")
+"""The id of a rule, or the prefix of one."""
 
 
 def merge_settings(layers: Iterable[tuple[str, Mapping[str, Any]]]) -> PluginSettings:
@@ -109,7 +131,9 @@ def _check_value(where: str, name: str, value: Any) -> Any:
         meant = f"did you mean {near[0]}?" if near else f"the settings are {', '.join(SETTING_NAMES)}"
         raise WrongSetting(f"{where} has no setting {name!r}: {meant}")
     if name in _LIST_SETTINGS:
-        return (value,) if isinstance(value, str) else tuple(value)
+        listed = (value,) if isinstance(value, str) or callable(value) else tuple(value)
+        _check_list(where, name, listed)
+        return listed
     if name in _ALLOWED_VALUES and value not in _ALLOWED_VALUES[name]:
         raise WrongSetting(f"{where}: {name} {value!r} is not one of {', '.join(_ALLOWED_VALUES[name])}")
     if name == "max_age" and value is not None:
@@ -124,6 +148,29 @@ def _check_value(where: str, name: str, value: Any) -> Any:
     if name == "speed" and not _is_speed(value):
         raise WrongSetting(f"{where}: speed {value!r} is not a speed: write 'instant', 'recorded' or a number above 0")
     return value
+
+
+def _is_rule(word: object) -> bool:
+    return isinstance(word, str) and _RULE.fullmatch(word) is not None
+
+
+def _check_list(where: str, name: str, listed: tuple[Any, ...]) -> None:
+    """Check the rules by which requests match. Raises WrongSetting."""
+    if not listed or name not in ("match_on", "normalize", "ignore") or all(map(_is_rule, listed)):
+        return
+    from a2a_proxy.replay.core.match_rules import MatchRuleError, check_expressions, parse_ignored, parse_match_name
+
+    try:
+        if name == "match_on":
+            for each in listed:
+                if not callable(each):
+                    parse_match_name(str(each))
+        elif name == "normalize":
+            check_expressions(listed)
+        elif name == "ignore":
+            parse_ignored(str(each) for each in listed if not _is_rule(each))
+    except MatchRuleError as wrong:
+        raise WrongSetting(f"{where}: {name}: {wrong}") from None
 
 
 def _is_speed(value: Any) -> bool:

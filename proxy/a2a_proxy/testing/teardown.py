@@ -26,8 +26,8 @@ def list_violations(path: Path, fail_on: str, ignore: Iterable[str]) -> list[str
     missing`."""
     least, left_out = Severity[fail_on.upper()], tuple(ignore)
     with Recording(path) as recording:
-        operations = {row.exchange.id: row.exchange.operation for row in recording.exchanges()}
-        found = [row.finding for row in recording.findings()]
+        operations = {row.exchange.id: row.exchange.operation for row in recording.read_exchanges()}
+        found = [row.finding for row in recording.read_findings()]
     grave = [each for each in found if each.severity >= least and not _is_ignored(each, left_out)]
     return [make_visible(_violation_text(each, operations.get(each.exchange, ""))) for each in grave]
 
@@ -45,7 +45,7 @@ def _violation_text(finding: Finding, operation: str) -> str:
 def list_differences(cassette: Path, recording: Path) -> list[str]:
     """Return the differences between a cassette and a recording, each as a line."""
     with open_recording_or_cassette(cassette) as left, Recording(recording) as right:
-        found = compare_runs(take_run(left, left.exchanges()), take_run(right, right.exchanges()))
+        found = compare_runs(take_run(left, left.read_exchanges()), take_run(right, right.read_exchanges()))
     return [make_visible(line) for line in _difference_texts(found)]
 
 
@@ -83,7 +83,7 @@ def _match_title(match: CallPair) -> str:
 def count_calls(path: Path, keep: KeepExchange | None = None) -> int:
     """Return the number of calls of a recording for which `keep` is true."""
     with open_recording_or_cassette(filter_calls(path, keep)) as recording:
-        return recording.counts().exchanges
+        return recording.count_rows().exchanges
 
 
 def filter_calls(recording: Path, keep: KeepExchange | None) -> Path:

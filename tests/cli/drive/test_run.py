@@ -75,7 +75,7 @@ def test_driving_the_same_agent_finds_no_difference(
     assert SECRET.encode() not in kept.read_bytes()
     assert OTHER_SECRET.encode() not in kept.read_bytes()
     with Recording(kept) as recording:
-        sent = [dict(row.exchange.request_headers) for row in recording.exchanges()]
+        sent = [dict(row.exchange.request_headers) for row in recording.read_exchanges()]
     assert len(sent) == 7
     assert all(b"redacted-" in headers.get(b"authorization", b"") for headers in sent)
 
@@ -128,7 +128,7 @@ def test_a_stdio_agent_is_driven(drive: Callable[..., int], capsys: pytest.Captu
     assert drive("stdio", upstream="", upstream_grpc="", command=command, record=kept) == 0
     assert "same: 9 calls compared" in capsys.readouterr().out
     with Recording(kept) as recording:
-        assert [session.how for session in recording.sessions()] == ["clean"]
+        assert [session.how for session in recording.read_sessions()] == ["clean"]
 
 
 @pytest.mark.parametrize(

@@ -43,13 +43,13 @@ def samples(page: bytes) -> dict[str, list[tuple[dict[str, str], float]]]:
 
 def counted(path: Path) -> dict[str, list[tuple[dict[str, str], float]]]:
     with open_recording_or_cassette(path) as recording:
-        session = MetricsSession(recording, recording.sessions()[0])
+        session = MetricsSession(recording, recording.read_sessions()[0])
         while session.read_new_rows():
             pass
-        first = session.numbers.exposition()
+        first = session.numbers.format_exposition()
         session.read_new_rows()
         strip = [line for line in first.splitlines() if b"_created" not in line]
-        assert strip == [line for line in session.numbers.exposition().splitlines() if b"_created" not in line]
+        assert strip == [line for line in session.numbers.format_exposition().splitlines() if b"_created" not in line]
         return samples(first)
 
 
@@ -61,10 +61,10 @@ def test_metrics_equal_the_counts_of_the_recording() -> None:
     """Counted once, however often one looks."""
     found = counted(LOSSY)
     with open_recording_or_cassette(LOSSY) as recording:
-        exchanges = [row.exchange for row in recording.exchanges()]
+        exchanges = [row.exchange for row in recording.read_exchanges()]
         frames = [row.frame for row in recording.frames_after(0)]
-        findings = [row.finding for row in recording.findings()]
-        ended = [row.task for row in recording.tasks() if TaskState(row.task.state).terminal]
+        findings = [row.finding for row in recording.read_findings()]
+        ended = [row.task for row in recording.read_tasks() if TaskState(row.task.state).terminal]
     durations = found["a2a_proxy_operation_duration_seconds_count"]
     assert total(durations) == len(exchanges)
     assert total(durations, status="error") == sum(bool(each.error) for each in exchanges) > 0
@@ -88,7 +88,9 @@ def test_label_values_are_bounded() -> None:
     found = counted(RECORDINGS / "sdk-1.x-jsonrpc.a2a.jsonl")
     assert {name for each in found.values() for labels, _ in each for name in labels} <= known
     with open_recording_or_cassette(RECORDINGS / "sdk-1.x-jsonrpc.a2a.jsonl") as recording:
-        ids = {row.task.task_id for row in recording.tasks()} | {row.task.context_id for row in recording.tasks()}
+        ids = {row.task.task_id for row in recording.read_tasks()} | {
+            row.task.context_id for row in recording.read_tasks()
+        }
     assert not ids & {value for each in found.values() for labels, _ in each for value in labels.values()}
 
 
@@ -99,7 +101,7 @@ def test_zero_series_are_exported_and_losses_never_decrease() -> None:
     for opened, lost in (({call: 2}, 7), ({}, 9), ({}, 9)):
         numbers.record_snapshot(opened, {"working": 1}, lost, 0)
     numbers.record_task_end(-5, "completed", "agent:1")
-    found = samples(numbers.exposition())
+    found = samples(numbers.format_exposition())
 
     assert total(found["a2a_proxy_open_calls"], method="SendMessage") == 0
     assert total(found["a2a_proxy_recorder_lost_bytes_total"]) == 9
@@ -109,11 +111,11 @@ def test_zero_series_are_exported_and_losses_never_decrease() -> None:
 def test_pages() -> None:
     """Not ready before the first read; then depending on the lag."""
     pages = MetricsPages()
-    assert [pages.page(path)[0] for path in ("/healthz", "/readyz", "/metrics", "/")] == [200, 503, 503, 404]
+    assert [pages.make_page(path)[0] for path in ("/healthz", "/readyz", "/metrics", "/")] == [200, 503, 503, 404]
     pages.metrics, pages.lacking = b"a 1\n", ""
-    assert [pages.page(path)[0] for path in ("/healthz?x=1", "/readyz", "/metrics")] == [200, 200, 200]
+    assert [pages.make_page(path)[0] for path in ("/healthz?x=1", "/readyz", "/metrics")] == [200, 200, 200]
     pages.lacking = "7 bytes were relayed but not captured"
-    assert pages.page("/readyz") == (503, "text/plain; charset=utf-8", b"7 bytes were relayed but not captured\n")
+    assert pages.make_page("/readyz") == (503, "text/plain; charset=utf-8", b"7 bytes were relayed but not captured\n")
 
 
 def test_recorder_lag_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,16 +123,16 @@ def test_recorder_lag_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     for number, size in ((1, 100), (2, 50), (3, 7)):
         (tmp_path / f"{number:06d}.a2aj").write_bytes(bytes(size))
     with open_recording_or_cassette(LOSSY) as recording:
-        row = recording.sessions()[0]
+        row = recording.read_sessions()[0]
         session = MetricsSession(recording, row, tmp_path)
-        assert session.lag() == 0  # it has ended
+        assert session.measure_lag() == 0  # it has ended
         for position, behind in (((2, 20), 37), (None, 157), ((3, 7), 0), ((4, 0), 0)):
             running = msgspec.structs.replace(row, how="", complete="", position=position)
-            monkeypatch.setattr(recording, "session", lambda _, running=running: running)
-            assert session.lag() == behind
+            monkeypatch.setattr(recording, "read_session", lambda _, running=running: running)
+            assert session.measure_lag() == behind
         assert session.capture_gaps() == ""
         lossy = msgspec.structs.replace(row, how="", complete="", lost=7)
-        monkeypatch.setattr(recording, "session", lambda _: lossy)
+        monkeypatch.setattr(recording, "read_session", lambda _: lossy)
         assert session.capture_gaps() == "7 bytes were relayed but not captured"
 
 
@@ -183,7 +185,7 @@ async def test_a_port_in_use_is_an_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         metrics = MetricsFollower(Listen("127.0.0.1", taken.getsockname()[1]), make_console("text", quiet=True))
         with pytest.raises(UserError, match=r"--metrics: port \d+ is in use"):
-            await metrics.listen()
+            await metrics.bind_port()
         metrics.close()
 
 
@@ -210,7 +212,7 @@ def test_a_killed_metrics_process_is_restarted_on_the_same_port(tmp_path: Path) 
     """Killed, it is started again on the same port and counts from the start; closed, the port is free."""
     read_cassette(LOSSY, tmp_path / "r.a2a.db")
     with open_recording_or_cassette(tmp_path / "r.a2a.db") as recording:
-        uuid = recording.sessions()[0].facts.uuid
+        uuid = recording.read_sessions()[0].facts.uuid
     sock = socket.create_server(("127.0.0.1", 0))
     port = sock.getsockname()[1]
     told: list[str] = []

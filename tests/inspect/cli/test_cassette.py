@@ -73,17 +73,17 @@ def test_migrate_refuses_edited_and_newer_cassettes(inspect: Inspect, tmp_path: 
 def test_trim_keeps_the_calls_that_a_replay_needs(inspect: Inspect, tmp_path: Path) -> None:
     """A poll alone would query a task without its start: the call that created it stays, and the card."""
     with open_recording_or_cassette(SDK) as recording:
-        poll = next(row.exchange for row in recording.exchanges() if row.exchange.operation == "GetTask")
+        poll = next(row.exchange for row in recording.read_exchanges() if row.exchange.operation == "GetTask")
     target = tmp_path / "t.a2a.jsonl"
     assert inspect("cassette", "trim", SDK, poll.id, "-o", target) == 0
     assert f"also kept  #3  began the task of #{poll.id}" in inspect.out
     assert "also kept  #1  agent card" in inspect.out
     assert "left out  34 exchanges of 38" in inspect.out
     with open_recording_or_cassette(target) as made, open_recording_or_cassette(SDK) as whole:
-        assert [row.exchange.id for row in made.exchanges()] == [1, 2, 3, 4]
+        assert [row.exchange.id for row in made.read_exchanges()] == [1, 2, 3, 4]
         key = 1 << 40 | poll.id
-        assert [row.frame for row in made.frames(key)] == [row.frame for row in whole.frames(key)]
-        assert made.sessions()[0].complete == f"only {poll.id} and what that needs"
+        assert [row.frame for row in made.read_frames(key)] == [row.frame for row in whole.read_frames(key)]
+        assert made.read_sessions()[0].complete == f"only {poll.id} and what that needs"
         assert [each.place for each in load_script(made).calls] == ["#2", "#3", "#4"], "a choice is no lack"
     assert inspect("cassette", "trim", SDK, poll.id, "-o", target) == 2
     assert "exists" in inspect.err
@@ -124,10 +124,10 @@ def test_trim_by_time_and_by_an_empty_selection(inspect: Inspect, tmp_path: Path
     target = tmp_path / "t.a2a.jsonl"
     assert inspect("cassette", "trim", SDK, "-f", "t:<+7s", "--exact", "-o", target) == 0
     with open_recording_or_cassette(target) as made, open_recording_or_cassette(SDK) as whole:
-        start = whole.sessions()[0].facts.started
-        early = [row.exchange.id for row in whole.exchanges() if row.exchange.started < start + 7_000_000_000]
-        assert [row.exchange.id for row in made.exchanges()] == early
-        assert 0 < len(early) < whole.counts().exchanges
+        start = whole.read_sessions()[0].facts.started
+        early = [row.exchange.id for row in whole.read_exchanges() if row.exchange.started < start + 7_000_000_000]
+        assert [row.exchange.id for row in made.read_exchanges()] == early
+        assert 0 < len(early) < whole.count_rows().exchanges
     for words in ((), ("99",), ("-f", "op:Nothing"), ("2", "-f", "op:GetTask")):
         assert inspect("cassette", "trim", SDK, *words, "-o", tmp_path / "no.a2a.jsonl") == 2
         assert "hint: " in inspect.err
@@ -137,7 +137,7 @@ def test_trim_by_time_and_by_an_empty_selection(inspect: Inspect, tmp_path: Path
 def test_trim_keeps_the_registration_of_a_webhook(inspect: Inspect, tmp_path: Path) -> None:
     """Who trims to a task keeps the call that registered its webhook."""
     with open_recording_or_cassette(SDK) as recording:
-        rows = [row.exchange for row in recording.exchanges()]
+        rows = [row.exchange for row in recording.read_exchanges()]
     made = next(row for row in rows if row.operation == "CreateTaskPushNotificationConfig")
     asked = next(row for row in rows if row.operation == "ListTaskPushNotificationConfigs")
     assert inspect("cassette", "trim", SDK, asked.id, "-o", tmp_path / "t.a2a.jsonl") == 0
@@ -154,7 +154,7 @@ def test_merge_writes_a_cassette(inspect: Inspect, tmp_path: Path) -> None:
         open_recording_or_cassette(DEMO) as one,
         open_recording_or_cassette(SDK) as other,
     ):
-        assert made.counts().frames == one.counts().frames + other.counts().frames
+        assert made.count_rows().frames == one.count_rows().frames + other.count_rows().frames
     assert inspect("cassette", "merge", out, DEMO) == 2
     assert "--overwrite" in inspect.err
     before = out.read_bytes()

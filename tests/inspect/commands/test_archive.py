@@ -66,7 +66,7 @@ def test_fetch_reports_rows_and_requests(url: str, tmp_path: Path, capsys: pytes
     assert said.out.splitlines()[0].startswith("fetched 3 exchanges with 9 frames from 1 segment into ")
     assert said.out.splitlines()[1].startswith(f"{said.err.count('list ')} lists, {said.err.count('get ')} GETs, ")
     with Recording(tmp_path / "back.a2a.db") as recording:
-        assert recording.counts().frames == 9
+        assert recording.count_rows().frames == 9
 
 
 def test_missing_files_are_reported(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette, write_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from a2a_proxy.recording.write.note_writer import NotePlace, write_note
 from support_inspect import sample
 from support_recording import STARTED
 
@@ -36,21 +36,23 @@ def test_a_full_export_equals_the_cassette(name: str, tmp_path: Path) -> None:
 def test_matching_exchanges_are_exported_whole(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Of an exchange that matches all frames are there, with its task, findings and connection; of others nothing."""
     with open_recording_or_cassette(DEMO) as recording:
-        task = next(row.exchange.task_id for row in recording.exchanges() if row.exchange.operation == "SendMessage")
+        task = next(
+            row.exchange.task_id for row in recording.read_exchanges() if row.exchange.operation == "SendMessage"
+        )
     target = tmp_path / "part.a2a.jsonl"
     export_recording(ExportOptions(DEMO, f"task:{task}"), target, "jsonl")
     with open_recording_or_cassette(target) as part, open_recording_or_cassette(DEMO) as whole:
-        kept = [row.exchange for row in part.exchanges()]
+        kept = [row.exchange for row in part.read_exchanges()]
         assert kept == [row.exchange for row in whole.find_exchanges(f"task:{task}")]
         for one in kept:
             key = 1 << 40 | one.id
-            assert [row.frame for row in part.frames(key)] == [row.frame for row in whole.frames(key)]
-        assert [row.task.task_id for row in part.tasks()] == [task]
-        assert {number for row in part.tasks() for number in row.task.exchanges} == {one.id for one in kept}
-        assert {row.connection.id for row in part.connections()} == {one.connection for one in kept}
-        assert part.sessions()[0].complete == f"only what matches task:{task}"
-        found = [row.finding for row in whole.findings() if row.finding.exchange in {one.id for one in kept}]
-        assert [row.finding for row in part.findings()] == found
+            assert [row.frame for row in part.read_frames(key)] == [row.frame for row in whole.read_frames(key)]
+        assert [row.task.task_id for row in part.read_tasks()] == [task]
+        assert {number for row in part.read_tasks() for number in row.task.exchanges} == {one.id for one in kept}
+        assert {row.connection.id for row in part.read_connections()} == {one.connection for one in kept}
+        assert part.read_sessions()[0].complete == f"only what matches task:{task}"
+        found = [row.finding for row in whole.read_findings() if row.finding.exchange in {one.id for one in kept}]
+        assert [row.finding for row in part.read_findings()] == found
     assert capfd.readouterr().err == f"{len(kept)} exchange{'s' * (len(kept) > 1)} written to {target}\n"
 
 
@@ -69,10 +71,10 @@ def test_notes_are_exported(tmp_path: Path) -> None:
     """Notes of the session and of exported rows."""
     path = sample(tmp_path / "a.db")
     for place in (NotePlace(1), NotePlace(1, 2), NotePlace(1, 2, 1), NotePlace(1, 3)):
-        annotate(path, place, STARTED, text="here")
+        write_note(path, place, STARTED, text="here")
     export_recording(ExportOptions(path, "err"), tmp_path / "part.a2a.jsonl", "jsonl")
     with open_recording_or_cassette(tmp_path / "part.a2a.jsonl") as part:
-        assert [(row.note.exchange, row.note.seq) for row in part.notes()] == [(0, -1), (2, -1), (2, 1)]
+        assert [(row.note.exchange, row.note.seq) for row in part.read_notes()] == [(0, -1), (2, -1), (2, 1)]
 
 
 def test_a_part_becomes_a_recording(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from support_extensions import LATENCY_URI, SURFACE, status
 from support_hooks import install
 from support_inspect import MS, changes, exchange, frame, writer
 from support_recording import STARTED
+from support_screen import looking
 
 _PAGE = (Path(__file__).parents[3] / "proxy/a2a_proxy/manual/extensions.md").read_text()
 
@@ -70,22 +71,32 @@ def test_content_is_described_where_frames_are_listed(recording: Path, tmp_path:
         assert words in shown.out
         assert words in drawn.out
     with Recording(recording) as opened:
-        (row,) = opened.exchanges()
-        rows = list(opened.frames(row.key))
+        (row,) = opened.read_exchanges()
+        rows = list(opened.read_frames(row.key))
         assert summarize_frame(opened, rows[1], row.exchange).endswith("{A2UI: surfaceUpdate main (2 components)}")
 
 
 def test_the_facts_of_a_frame_have_its_extensions(recording: Path) -> None:
     with Recording(recording) as opened:
-        stream = opened.exchange(make_key(1, 1))
+        stream = opened.read_exchange(make_key(1, 1))
         assert stream is not None
-        frames = [each.frame for each in opened.frames(stream.key)]
+        frames = [each.frame for each in opened.read_frames(stream.key)]
     assert extension_lines(frames[0], stream.exchange) == []
     assert extension_lines(frames[2], stream.exchange) == [
         "EXTENSIONS",
         "latency           statusUpdate.status.message.parts[0].data  20 ms expected",
         "",
     ]
+
+
+async def test_the_screen_shows_them(recording: Path) -> None:
+    """In the list of frames, and in the Facts tab of a frame."""
+    async with looking(recording) as person:
+        await person.sees("OPERATION")
+        await person.types("g", "g", "enter", "G")
+        await person.sees("event     status working {A2UI", "Frame 2: status working {latency: 20 ms expected}")
+        await person.types("enter", "7", "G")
+        await person.sees("[7 Facts]", "EXTENSIONS", "20 ms expected")
 
 
 def test_json_has_each_extension_with_its_place(recording: Path, tmp_path: Path) -> None:

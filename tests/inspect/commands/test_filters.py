@@ -84,6 +84,29 @@ def test_check_and_diff_report_that_nothing_matches(folder: Path, capsys: pytest
     assert (codes, capsys.readouterr().err) == ((0, 0), "nothing matches op:ListTasks\n" * 2)
 
 
+@pytest.mark.parametrize(
+    ("where", "numbers"),
+    [
+        ("finding:GEN-001", {8}),
+        ("finding:gen", {8}),
+        ("finding:A2A-ART-006", {9}),
+        ("finding=A2A-ART-006", {9}),
+        ("finding:GE", set()),
+        ("finding:streamed", {9}),
+        ("outcome:error", {5}),
+        ("-outcome:ok", {5}),
+        ("op:Send*", {2, 3, 4, 6, 8}),
+        ("method:tasks/get", {5, 7, 9}),
+        ("method:tasks/g*", {5, 7, 9}),
+    ],
+)
+def test_ids_of_rules_outcomes_and_beginnings(tmp_path: Path, where: str, numbers: set[int]) -> None:
+    """The conversation of `a2a-proxy demo --lossy`."""
+    path = Path(__file__).parents[3] / "recordings/lossy.a2a.jsonl"
+    done = run_here(tmp_path, "ls", path, "-f", where, "--json")
+    assert {json.loads(line)["id"] for line in done.lines} == numbers
+
+
 @pytest.mark.parametrize("command", ["ls", "show", "check"])
 def test_filter_errors_show_their_position(folder: Path, command: str) -> None:
     """Message, expression, caret, hint; exit code 2 and no output."""

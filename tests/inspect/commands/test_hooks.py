@@ -42,7 +42,7 @@ def test_installed_hooks_are_listed(hooks: dict[str, str], tmp_path: Path) -> No
 
 def test_an_empty_list_has_a_hint(tmp_path: Path) -> None:
     """None is installed with the proxy itself."""
-    assert inspect(tmp_path, {}).lines == ["no hook is installed; hooks.md in the manual explains how to write one"]
+    assert inspect(tmp_path, {}).lines == ["no hook is installed; how to write one: a2a-inspect help hooks"]
 
 
 def test_hooks_run_over_recordings_and_cassettes_and_print(hooks: dict[str, str], tmp_path: Path) -> None:

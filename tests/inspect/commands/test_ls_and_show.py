@@ -41,6 +41,19 @@ def record(path: Path, chunks: list[Chunk]) -> Path:
     return path
 
 
+def test_an_answer_before_the_end_of_its_request(tmp_path: Path) -> None:
+    """It stands where its bytes were, and words say why it has no latency."""
+    script = Http().call("GetTask", {"id": "t-1"}, A2A_Version="1.0").result({"id": "t-1", "status": {"state": 3}})
+    (what, way, request), answer = script.steps
+    script.steps[:] = [(what, way, request[:-9]), answer, (what, way, request[-9:])]
+    path = record(tmp_path / "r.db", scripted(script))
+    assert " early" in run_here(tmp_path, "ls", path).out
+    lines = run_here(tmp_path, "show", path).lines
+    (head,) = (index for index, line in enumerate(lines) if "#1 GetTask" in line)
+    assert lines[head].endswith("  ok  answered before the request body had arrived")
+    assert [line.split()[1] for line in lines[head + 1 : head + 3]] == ["<--", "us"]
+
+
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     talks = interleaved(scripted(streaming("t-1"), 1), scripted(unary(), 2), scripted(grpc_call(), 3))
@@ -145,7 +158,8 @@ def test_show_of_a_missing_place_is_an_error(small: Path) -> None:
     done = run(small.parent / "state", "a2a-inspect", "show", small, "99")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        f"a2a-inspect: error: this recording has no 99\na2a-inspect: hint: list the exchanges: a2a-inspect ls {small}\n"
+        f"a2a-inspect: error: there is no exchange 99; this recording has exchanges 1 to 3\n"
+        f"a2a-inspect: hint: list them: a2a-inspect ls {small}\n"
     )
 
 
@@ -190,18 +204,18 @@ def test_show_reads_frames_page_by_page(small: Path, monkeypatch: pytest.MonkeyP
     from a2a_inspect.commands.session import RuleMeanings
 
     read: list[int] = []
-    frames = Recording.frames
+    frames = Recording.read_frames
 
     def counted(self: Recording, *arguments: object, **more: object) -> object:
         for row in frames(self, *arguments, **more):  # type: ignore[arg-type]
             read.append(row.id)
             yield row
 
-    monkeypatch.setattr(Recording, "frames", counted)
+    monkeypatch.setattr(Recording, "read_frames", counted)
     with Recording(small) as stored:
-        (session,) = stored.sessions()
+        (session,) = stored.read_sessions()
         lines = show._session_tree_lines(
-            stored, session, list(stored.exchanges()), show.ShowSelection(), RuleMeanings(), {}
+            stored, session, list(stored.read_exchanges()), show.ShowSelection(), RuleMeanings(), {}
         )
         while "-->" not in next(lines):
             pass

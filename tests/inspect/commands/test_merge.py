@@ -31,7 +31,7 @@ def test_merge_reports_the_contents_of_the_new_file(tmp_path: Path) -> None:
     assert done.lines[0].endswith("agent-1:8000  6 frames")
     assert done.lines[2:] == [f"left out session 1 of {first}: it is in {first}", f"merged 2 sessions into {out}"]
     with Recording(out) as recording:
-        assert recording.counts().frames == 10
+        assert recording.count_rows().frames == 10
 
 
 def test_errors_have_hints(tmp_path: Path) -> None:

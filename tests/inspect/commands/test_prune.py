@@ -30,7 +30,7 @@ def prune(tmp_path: Path, *words: object) -> Ran:
 
 def sessions(path: Path) -> list[int]:
     with Recording(path) as recording:
-        return [row.id for row in recording.sessions()]
+        return [row.id for row in recording.read_sessions()]
 
 
 def stored(number: int, size: int, *, busy: bool = False) -> _StoredSession:

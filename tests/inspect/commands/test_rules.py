@@ -31,7 +31,9 @@ def test_one_rule_is_explained(tmp_path: Path) -> None:
     page = say(tmp_path, "rpc-002").out
     family = say(tmp_path, "RPC").out
     rule = all_rules()["A2A-RPC-002"]
-    assert all(words in page for words in (rule.title, rule.section, "flagged:", "clean:", *rule.flagged.lines()))
+    assert all(
+        words in page for words in (rule.title, rule.section, "flagged:", "clean:", *rule.flagged.format_lines())
+    )
     assert "A2A-RPC-002" in family
     assert "A2A-GRPC-" not in family
     wrong = say(tmp_path, "RPC-0002")

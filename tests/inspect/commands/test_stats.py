@@ -39,7 +39,7 @@ def test_counts_equal_those_of_the_samples() -> None:
     for path in SAMPLES:
         with MultiReader([path]) as several:
             recording, known = several.members[0].recording, compute_totals(distinct_parts(several))
-            rows = [row.exchange for row in recording.exchanges()]
+            rows = [row.exchange for row in recording.read_exchanges()]
             for (operation, binding, dialect), calls in known.calls.items():
                 of = [
                     each
@@ -50,8 +50,8 @@ def test_counts_equal_those_of_the_samples() -> None:
                 assert calls.outcomes == {name: outcomes.count(name) for name in set(outcomes)}, path
                 assert calls.events == sum(each.events for each in of)
             assert sum(calls.count for calls in known.calls.values()) == len(rows)
-            assert sum(count for _, count in count_task_states(several)) == len(list(recording.tasks()))
-            assert sum(count for *_, count in known.findings) == len(list(recording.findings()))
+            assert sum(count for _, count in count_task_states(several)) == len(list(recording.read_tasks()))
+            assert sum(count for *_, count in known.findings) == len(list(recording.read_findings()))
             assert sum(count for _, count in known.errors) == sum(bool(each.error) for each in rows)
 
 

@@ -13,7 +13,7 @@ from a2a_inspect.data.filtered_source import ExchangeSearch, Finder
 from a2a_inspect.data.source import RecordingSource
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.recording.query import payload_tests
-from a2a_proxy.recording.query.parser import parse
+from a2a_proxy.recording.query.parser import parse_expression
 from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.read.rows import make_key
 from support_inspect import changes, exchange, frame, live, request, sample, status, writer
@@ -41,7 +41,7 @@ async def test_matches_arrive_by_windows_with_progress(tmp_path: Path) -> None:
     told: list[tuple[int, int, int, bool]] = []
     source = RecordingSource(tmp_path / "r.db")
     finder = Finder(source.reopen_recording, lambda s: told.append((len(s.keys), s.examined, s.total, s.is_done)))
-    search = finder.start(parse("word1"))
+    search = finder.start(parse_expression("word1"))
     await until(lambda: search.is_done)
     assert list(search.keys) == [make_key(1, n) for n in range(1, MANY + 1, 3)]
     assert told[0][0] < len(search.keys)
@@ -67,7 +67,7 @@ async def test_exchange_columns_are_searched_before_frames(tmp_path: Path) -> No
     told: list[tuple[list[int], int]] = []
     source = RecordingSource(tmp_path / "r.db")
     finder = Finder(source.reopen_recording, lambda s: told.append((list(s.keys), s.searched_until)))
-    search = finder.start(parse("task:t1"))
+    search = finder.start(parse_expression("task:t1"))
     await until(lambda: search.is_done)
     late = [make_key(1, n) for n in range(MANY - 1, MANY + 1)]
     assert told[0] == (late, 0)
@@ -93,11 +93,11 @@ async def test_a_cancelled_search_stops_at_once(tmp_path: Path, monkeypatch: pyt
     told: list[ExchangeSearch] = []
     source = RecordingSource(tmp_path / "r.db")
     finder = Finder(source.reopen_recording, told.append)
-    slow = finder.start(parse('text~"(P|p)lan a (d|D)ay$" OR plan'))
+    slow = finder.start(parse_expression('text~"(P|p)lan a (d|D)ay$" OR plan'))
     assert await asyncio.to_thread(begun.wait, SECONDS)
     finder.cancel(slow)
     cancelled.set()
-    fast = finder.start(parse("op:SendStreamingMessage"))
+    fast = finder.start(parse_expression("op:SendStreamingMessage"))
     await until(lambda: fast.is_done)
     assert len(fast.keys) == MANY
     assert len(slow.keys) < MANY
@@ -111,7 +111,10 @@ async def test_a_growing_recording_is_searched_on(tmp_path: Path) -> None:
     path = tmp_path / "r.db"
     source = RecordingSource(path)
     finder = Finder(source.reopen_recording, lambda _: None)
-    by_text, not_ended = finder.start(parse("halfway")), finder.start(parse("-state:completed dur<1h"))
+    by_text, not_ended = (
+        finder.start(parse_expression("halfway")),
+        finder.start(parse_expression("-state:completed dur<1h")),
+    )
     await until(lambda: by_text.is_done and not_ended.is_done)
     assert not by_text.keys
     made = writer(path)
@@ -144,7 +147,7 @@ async def test_search_errors_are_reported(tmp_path: Path, text: str, words: str)
     made.close()
     source = RecordingSource(tmp_path / "r.db")
     finder = Finder(source.reopen_recording, lambda _: None)
-    search = finder.start(parse(text))
+    search = finder.start(parse_expression(text))
     await until(lambda: search.is_done)
     assert words in search.error
     finder.close()
@@ -160,7 +163,7 @@ def test_updating_matches_changes_only_touched_exchanges() -> None:
 
 
 def node() -> Node:
-    return parse("")
+    return parse_expression("")
 
 
 async def test_the_index_of_an_exchange_counts_all_sessions(tmp_path: Path) -> None:

@@ -43,13 +43,13 @@ def test_counts_are_at_most_five_cells() -> None:
 def test_counts_of_exchanges_and_frames(tmp_path: Path) -> None:
     """An exchange has all that was found in it, a frame what is about it alone."""
     with Recording(found(tmp_path / "r.db")) as recording:
-        rows = list(recording.exchanges())
+        rows = list(recording.read_exchanges())
         assert [line.finding_counts for line in exchange_lines(recording, rows)] == [
             None,
             FindingCounts(3, Severity.ERROR),
             None,
         ]
-        frames = list(recording.frames(rows[1].key))
+        frames = list(recording.read_frames(rows[1].key))
         assert count_by_frame(recording, frames) == {1: FindingCounts(2, Severity.WARNING)}
         assert count_by_frame(recording, frames[2:]) == {}
         assert exchange_lines(recording, []) == []
@@ -63,7 +63,7 @@ def test_the_findings_of_a_frame_are_shown_among_many(tmp_path: Path) -> None:
     made.write([request(1)], [*many, finding(1, 2, Severity.ERROR, 20)], changes(exchange(1)))
     made.close()
     with Recording(tmp_path / "r.db") as recording:
-        (row,) = recording.exchanges()
+        (row,) = recording.read_exchanges()
         there, total = find_findings(recording, row, 2)
         assert (there[0].seq, len(there), total) == (2, 51, 201)
         lines_told = finding_lines(there, 2, total)
@@ -75,7 +75,7 @@ def test_the_findings_of_a_frame_are_shown_among_many(tmp_path: Path) -> None:
 def test_a_replay_shows_only_earlier_findings(tmp_path: Path) -> None:
     """At every moment."""
     with Recording(found(tmp_path / "r.db")) as recording:
-        known, row = AsOf(recording), list(recording.exchanges())[1]
+        known, row = AsOf(recording), list(recording.read_exchanges())[1]
         began = row.exchange.started
         shown = [known.exchanges(0, began + after * MS)[1].finding_counts for after in (0, 100, 150, 900)]
         assert shown == [
@@ -91,10 +91,10 @@ def test_a_page_takes_one_indexed_query(tmp_path: Path) -> None:
     with Recording(found(tmp_path / "r.db")) as recording:
         asked: list[str] = []
         recording.db.set_trace_callback(asked.append)
-        rows = list(recording.exchanges())
+        rows = list(recording.read_exchanges())
         asked.clear()
         exchange_lines(recording, rows)
-        count_by_frame(recording, list(recording.frames(rows[1].key)))
+        count_by_frame(recording, list(recording.read_frames(rows[1].key)))
         recording.db.set_trace_callback(None)
         questions = [each for each in asked if "FROM finding" in each]
         assert len(questions) == 2
@@ -106,9 +106,11 @@ def test_a_page_takes_one_indexed_query(tmp_path: Path) -> None:
 def test_the_sample_with_a_lost_event() -> None:
     """Exchange 1 and its frame 4."""
     with open_recording_or_cassette(GENERATIONS) as recording:
-        first, second, *_ = exchange_lines(recording, list(recording.exchanges(limit=3)))
+        first, second, *_ = exchange_lines(recording, list(recording.read_exchanges(limit=3)))
         assert (first.finding_counts, second.finding_counts) == (FindingCounts(1, Severity.ERROR), None)
-        assert count_by_frame(recording, list(recording.frames(first.key))) == {4: FindingCounts(1, Severity.ERROR)}
+        assert count_by_frame(recording, list(recording.read_frames(first.key))) == {
+            4: FindingCounts(1, Severity.ERROR)
+        }
 
 
 async def test_the_screen_shows_counts_and_jumps_to_findings(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ def test_a_large_payload_is_summarized_by_its_size(tmp_path: Path) -> None:
     made.write([request(1), status(1, 1, "W" * 100_000), status(1, 2, "short")], changes=changes(call))
     made.finish(STARTED + 10_000 * MS)
     with Recording(tmp_path / "r.db") as recording:
-        (row,) = recording.exchanges()
-        said = [summarize_frame(recording, frame, call) for frame in recording.frames(row.key, payloads=False)]
+        (row,) = recording.read_exchanges()
+        said = [summarize_frame(recording, frame, call) for frame in recording.read_frames(row.key, payloads=False)]
     assert said[0] == 'message user "Plan a day"'
     assert said[1].startswith("status working (97.")
     assert said[2] == 'status working "short"'

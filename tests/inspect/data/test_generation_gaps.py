@@ -6,6 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from a2a_inspect.commands import ls, show
@@ -47,7 +48,7 @@ def test_exchange_facts_show_the_generations_of_the_task(number: int) -> None:
 def test_findings_of_a_gap_show_its_healing() -> None:
     """Beneath the finding, from the moment at which it was healed on."""
     with open_recording_or_cassette(SAMPLE) as recording:
-        row = recording.exchange(make_key(1, 1))
+        row = recording.read_exchange(make_key(1, 1))
         assert row is not None
         found, total = find_findings(recording, row, 4)
         ((_, noticed),) = read_gaps(recording, row)
@@ -58,6 +59,18 @@ def test_findings_of_a_gap_show_its_healing() -> None:
             lines = finding_lines(found, 4, total, read_gaps(recording, row, until))
             assert lines[3] == f"  ≠ {words}"
             assert paint_findings(lines[3]) != paint_findings(lines[4])
+
+
+def test_only_the_finding_about_a_gap_shows_its_healing() -> None:
+    """Not another finding about the same event."""
+    with open_recording_or_cassette(SAMPLE) as recording:
+        row = recording.read_exchange(make_key(1, 1))
+        assert row is not None
+        (gap,) = (each for each in find_findings(recording, row, 4)[0] if each.rule == "A2A-GEN-001")
+        other = msgspec.structs.replace(gap, rule="A2A-ID-015", evidence={})
+        lines = finding_lines([gap, other], 4, 2, read_gaps(recording, row))
+        heads = [index for index, line in enumerate(lines) if line.startswith(("error ", "warning "))]
+        assert [lines[index + 1].startswith("  ≠ ") for index in heads] == [True, False]
 
 
 def test_a_long_poll_in_the_facts_and_in_the_list() -> None:

@@ -14,7 +14,7 @@ from a2a_inspect.data.list_filter import (
     check_filter,
 )
 from a2a_proxy.recording.query.errors import QueryError
-from a2a_proxy.recording.query.parser import parse
+from a2a_proxy.recording.query.parser import parse_expression
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from a2a_proxy.recording.query.parser import parse
 def test_all_restrictions_form_one_expression(narrowing: ListFilter, expression: str) -> None:
     """As it could be typed; the same text means the same again."""
     assert narrowing.expression() == expression
-    assert parse(expression) == narrowing.node()
+    assert parse_expression(expression) == narrowing.node()
 
 
 def test_an_invalid_expression_is_an_error() -> None:

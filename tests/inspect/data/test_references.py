@@ -55,7 +55,7 @@ def test_show_accepts_every_kind_of_place(two: Path, run: Run) -> None:
     assert {session for session, _, _ in shown("2:")} == {2}
     assert shown("1:2.5", "-f", "kind:status") == []
     with open_recording_or_cassette(SAMPLE) as recording:
-        task = next(recording.tasks()).task
+        task = next(recording.read_tasks()).task
     assert [number for _, number, _ in shown(task.task_id[:6])] == list(task.exchanges)
 
 

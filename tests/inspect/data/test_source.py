@@ -210,6 +210,6 @@ async def test_an_abandoned_query_is_interrupted(tmp_path: Path) -> None:
         asked = asyncio.create_task(source.ask_cancellable(endless, 0))
         assert await asyncio.to_thread(begun.wait, 120)
         asked.cancel()
-        exchanges = source.ask_cancellable(lambda recording: recording.counts().exchanges, 0)
+        exchanges = source.ask_cancellable(lambda recording: recording.count_rows().exchanges, 0)
         assert await asyncio.wait_for(exchanges, 120) == 3
         assert asked.cancelled()

@@ -57,10 +57,10 @@ def test_jsonl_loses_nothing_in_a_database_and_back(tmp_path: Path) -> None:
     first = exported(tmp_path, "jsonl", ExportOptions(LOSSY))
     read_cassette(tmp_path / "x.a2a.jsonl", tmp_path / "r.a2a.db")
     with Recording(tmp_path / "r.a2a.db") as recording, open_recording_or_cassette(LOSSY) as original:
-        assert list(recording.exchanges()) == list(original.exchanges())
+        assert list(recording.read_exchanges()) == list(original.read_exchanges())
         assert [row.frame for row in recording.frames_after(0)] == [row.frame for row in original.frames_after(0)]
-        assert list(recording.tasks()) == list(original.tasks())
-        assert list(recording.findings()) == list(original.findings())
+        assert list(recording.read_tasks()) == list(original.read_tasks())
+        assert list(recording.read_findings()) == list(original.read_findings())
         write_cassette(recording, tmp_path / "again.a2a.jsonl")
     assert (tmp_path / "again.a2a.jsonl").read_bytes() == first == LOSSY.read_bytes()
 
@@ -69,7 +69,7 @@ def test_a_diagram_for_each_task(tmp_path: Path) -> None:
     """In fences that Markdown readers draw; with a filter only the tasks that match, each whole."""
     told = exported(tmp_path, "mermaid", ExportOptions(DEMO)).decode()
     with open_recording_or_cassette(DEMO) as recording:
-        tasks = [row.task.task_id for row in recording.tasks() if row.task.exchanges]
+        tasks = [row.task.task_id for row in recording.read_tasks() if row.task.exchanges]
     assert told.count("```mermaid\nsequenceDiagram\n") == told.count("\n## ") + 1 == len(tasks) > 1
     (tmp_path / "x.md").unlink()
     some = exported(tmp_path, "mermaid", ExportOptions(DEMO, f"task:{tasks[0]}")).decode()
@@ -104,8 +104,8 @@ def test_junit_readers_find_every_case(tmp_path: Path) -> None:
     document = JUnitXml.fromstring(exported(tmp_path, "junit", ExportOptions(LOSSY)))
     (suite,) = document
     with open_recording_or_cassette(LOSSY) as recording:
-        (session,) = recording.sessions()
-        counts = recording.counts(session.id)
+        (session,) = recording.read_sessions()
+        counts = recording.count_rows(session.id)
     assert {each.name: each.value for each in suite.properties()} == {
         "recording": str(LOSSY),
         "session": "1",
@@ -137,7 +137,7 @@ def test_parquet_has_one_row_per_frame(tmp_path: Path) -> None:
     """With the columns of the archive, for the selected exchanges."""
     table = pq.read_table(io.BytesIO(exported(tmp_path, "parquet", ExportOptions(DEMO))))
     with open_recording_or_cassette(DEMO) as recording:
-        assert table.num_rows == recording.counts().frames
+        assert table.num_rows == recording.count_rows().frames
         assert table.column("payload").to_pylist() == [row.frame.payload for row in recording.frames_after(0)]
     (tmp_path / "x.parquet").unlink()
     some = pq.read_table(io.BytesIO(exported(tmp_path, "parquet", ExportOptions(DEMO, "op:SendMessage"))))

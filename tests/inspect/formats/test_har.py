@@ -45,8 +45,8 @@ def test_har_files_are_valid(path: Path) -> None:
     document = har(path)
     jsonschema.validate(document, SCHEMA)
     with open_recording_or_cassette(path) as recording:
-        count = recording.counts().exchanges
-        sessions = len(recording.sessions())
+        count = recording.count_rows().exchanges
+        sessions = len(recording.read_sessions())
     reader = HarParser(document)
     assert [len(page.entries) for page in reader.pages if page.page_id != "unknown"] == [count]
     assert len(document["log"]["pages"]) == sessions == 1
@@ -76,7 +76,7 @@ def test_event_streams_are_text_as_on_the_wire() -> None:
     assert json.loads(events[0].removeprefix("data: "))
     assert json.loads(stream["request"]["postData"]["text"])["method"] == stream["_a2a"]["method"]
     with open_recording_or_cassette(sample("demo")) as recording:
-        exchange = next(row.exchange for row in recording.exchanges() if row.exchange.id == stream["_a2a"]["id"])
+        exchange = next(row.exchange for row in recording.read_exchanges() if row.exchange.id == stream["_a2a"]["id"])
     assert stream["time"] == pytest.approx((exchange.closed - exchange.started) / 1e6)
     assert stream["timings"]["receive"] == pytest.approx((exchange.closed - exchange.response_started) / 1e6)
     assert not any("payload" in frame for frame in stream["_a2a"]["frames"])

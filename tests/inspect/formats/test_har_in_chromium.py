@@ -66,10 +66,10 @@ def exported(path: Path) -> tuple[str, list[int]]:
     with open_recording_or_cassette(path) as recording:
         write(ExportSelection(recording), stream)
         events = [
-            sum(each.frame.kind in _EVENTS for each in recording.frames(row.key))
+            sum(each.frame.kind in _EVENTS for each in recording.read_frames(row.key))
             if b"text/event-stream" in dict(row.exchange.response_headers).get(b"Content-Type", b"")
             else 0
-            for row in recording.exchanges()
+            for row in recording.read_exchanges()
         ]
     return stream.getvalue().decode(), events
 

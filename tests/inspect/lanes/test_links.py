@@ -19,14 +19,14 @@ def test_task_links_and_session_links_agree(cassette: Path) -> None:
     """Of every task of the samples, and so of every conversation."""
     with open_recording_or_cassette(cassette) as recording:
         asked, read = TaskLinks(recording, 1), SessionLinks(recording, 1)
-        tasks = [row.id for row in recording.tasks(1)]
+        tasks = [row.id for row in recording.read_tasks(1)]
         for task in tasks:
             assert list(asked.exchanges_of(task)) == list(read.exchanges_of(task))
             for table in ("segment", "interruption"):
                 assert asked.row_keys(table, [task]) == read.row_keys(table, [task])
         assert asked.row_keys("segment", tasks) == read.row_keys("segment", tasks)
         assert asked.handoffs == read.handoffs
-        for row in recording.exchanges(1):
+        for row in recording.read_exchanges(1):
             one, other = LaneConversation(recording, row.key), LaneConversation(recording, row.key, links=read)
             assert one.exchanges == other.exchanges
             assert one.rows(0, len(one.order)) == other.rows(0, len(other.order))
@@ -35,7 +35,7 @@ def test_task_links_and_session_links_agree(cassette: Path) -> None:
 def test_some_of_a_conversation() -> None:
     """Only what was asked for: its lanes, rows and marks."""
     with open_recording_or_cassette(next(each for each in SAMPLES if each.name.startswith("lossy"))) as recording:
-        first, last = (row.key for row in recording.exchanges() if row.exchange.id in (8, 9))
+        first, last = (row.key for row in recording.read_exchanges() if row.exchange.id in (8, 9))
         whole, part = LaneConversation(recording, last), LaneConversation(recording, last, only_keys={last})
         assert whole.exchanges == {8, 9}
         assert part.exchanges == {9}

@@ -40,7 +40,7 @@ def test_every_frame_of_a_conversation_has_a_row(cassette: Path) -> None:
     """Of each exchange of every sample: all its frames, in order of time, and all findings about it."""
     with open_recording_or_cassette(cassette) as recording:
         seen: set[int] = set()
-        for row in recording.exchanges():
+        for row in recording.read_exchanges():
             if row.exchange.id in seen:
                 continue
             conversation = LaneConversation(recording, row.key)
@@ -48,16 +48,18 @@ def test_every_frame_of_a_conversation_has_a_row(cassette: Path) -> None:
             rows = conversation.rows(0, len(conversation.order))
             frames = [each for each in rows if each.what is LaneRowKind.FRAME]
             there = [
-                each for number in conversation.exchanges for each in recording.frames(make_key(row.session, number))
+                each
+                for number in conversation.exchanges
+                for each in recording.read_frames(make_key(row.session, number))
             ]
             assert [each.at for each in frames] == sorted(each.frame.at for each in there)
             assert {each.frame for each in frames} == {each.id for each in there}
             found = sum(
-                1 for n in conversation.exchanges for _ in recording.findings(exchange=make_key(row.session, n))
+                1 for n in conversation.exchanges for _ in recording.read_findings(exchange=make_key(row.session, n))
             )
             assert sum(each.what is LaneRowKind.FINDING for each in rows) == found
             assert all(0 <= each.source < len(conversation.lanes) > each.target >= 0 for each in rows)
-        assert len(seen) == recording.counts().exchanges
+        assert len(seen) == recording.count_rows().exchanges
 
 
 def test_a_lost_event_is_drawn(tmp_path: Path) -> None:
@@ -155,14 +157,14 @@ def test_a_chain_of_three_agents(tmp_path: Path) -> None:
 
 
 def test_the_conversation_is_selected_by_reference(tmp_path: Path) -> None:
-    """A recording of one task needs no reference; missing and ambiguous references are errors with a hint."""
+    """Without a reference the newest task is drawn; missing and ambiguous references are errors with a hint."""
     path = sample(tmp_path / "r.db")
     assert lanes(tmp_path, path, "2").code == 0
     assert lanes(tmp_path, path, "1:2").code == 0
+    assert lanes(tmp_path, named("demo")).lines[0].startswith("session 1  task 32bcc13c")
     for words, error in (
-        (("9",), "this recording has no 9"),
+        (("9",), "there is no exchange 9; this recording has exchanges 1 to "),
         (("1", "2"), "only one conversation can be drawn at a time"),
-        ((), "the recording has several conversations"),
         (("1", "--json", "--mermaid"), "cannot be combined"),
     ):
         done = lanes(tmp_path, path, *words)
@@ -177,8 +179,8 @@ def test_a_long_task_is_read_by_the_page(tmp_path: Path) -> None:
     with Recording(tmp_path / "r.db") as recording:
         conversation = LaneConversation(recording, make_key(1, 1))
         asked: list[int] = []
-        whole = recording.payload
-        recording.payload = lambda row: (asked.append(row.id), whole(row))[1]  # type: ignore[method-assign]
+        whole = recording.read_payload
+        recording.read_payload = lambda row: (asked.append(row.id), whole(row))[1]  # type: ignore[method-assign]
         rows = conversation.rows(2 * PAGE, PAGE)
         assert [row.seq for row in rows] == list(range(2 * PAGE, 3 * PAGE))
         assert len(asked) == PAGE

@@ -25,7 +25,7 @@ def test_sql_sums_equal_counting(name: str, where: str) -> None:
     """Frames, bytes, exchanges, durations, findings; with and without a filter."""
     with open_recording_or_cassette(RECORDINGS / f"{name}.a2a.jsonl") as recording:
         parts = whole_recording(recording)
-        rows = list(recording.find_exchanges(where) if where else recording.exchanges())
+        rows = list(recording.find_exchanges(where) if where else recording.read_exchanges())
         frames = [row.frame for row in (recording.find_frames(where) if where else recording.frames_after(0))]
         over = read_histogram(parts, where, 50)
         if not frames:
@@ -50,7 +50,9 @@ def test_sql_sums_equal_counting(name: str, where: str) -> None:
 
 
 def _findings(recording: Recording, where: str, keys: set[int]) -> None:
-    found = [row for row in recording.findings() if not where or make_key(row.session, row.finding.exchange) in keys]
+    found = [
+        row for row in recording.read_findings() if not where or make_key(row.session, row.finding.exchange) in keys
+    ]
     assert sum(count for *_, count in compute_totals(whole_recording(recording), where).findings) == len(found)
 
 

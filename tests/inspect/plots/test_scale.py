@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_inspect.plots.scale import STEP_LENGTHS, fit_scale
-from a2a_proxy.recording.query.parser import parse
+from a2a_proxy.recording.query.parser import parse_expression
 
 NS = st.integers(0, 2**62)
 
@@ -36,5 +36,5 @@ def test_a_range_is_a_filter_expression() -> None:
     over = fit_scale(1_795_300_256_985_000_000, 1_795_300_257_984_000_000, 1000)
     text = over.expression(1, 2)
     assert text == "t:>=2026-11-21T22:30:56.986000Z t:<2026-11-21T22:30:56.988000Z"
-    first, last = (item.value.ns for item in parse(text).items)  # type: ignore[union-attr]
+    first, last = (item.value.ns for item in parse_expression(text).items)  # type: ignore[union-attr]
     assert (first, last) == (over.at(1), over.at(3))

@@ -30,7 +30,9 @@ async def test_notes_and_bookmarks(tmp_path: Path) -> None:
         await person.types("enter")
         await person.sees("note: why?")
         with Recording(path) as recording:
-            noted = {(row.note.exchange, row.note.seq): (row.note.text, row.note.bookmark) for row in recording.notes()}
+            noted = {
+                (row.note.exchange, row.note.seq): (row.note.text, row.note.bookmark) for row in recording.read_notes()
+            }
         assert noted == {(1, -1): ("", True), (1, 1): ("why?", False)}
         await person.types("semicolon")
         await person.sees("Note at 1:1.1")
@@ -93,9 +95,9 @@ async def test_exporting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         await person.types("1")
         await person.told("1 exchange written to")
     with open_recording_or_cassette(tmp_path / "r-selected.a2a.jsonl") as part:
-        assert [row.exchange.id for row in part.exchanges()] == [1, 2]
+        assert [row.exchange.id for row in part.read_exchanges()] == [1, 2]
     with open_recording_or_cassette(tmp_path / "r-filtered.a2a.jsonl") as part:
-        assert [row.exchange.id for row in part.exchanges()] == [2]
+        assert [row.exchange.id for row in part.read_exchanges()] == [2]
 
 
 async def test_actions_apply_to_the_row_under_the_cursor(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from a2a_inspect.data.hexdump import hex_row
 from a2a_inspect.data.payload_lines import indent_json
 from a2a_inspect.data.source import ExchangeStream
 from a2a_inspect.widgets.detail import FIRST_BYTES, _decode_payload_lines
+from a2a_inspect.widgets.facts import fact_lines
 from a2a_inspect.widgets.finding_lines import finding_lines, paint_findings
 from a2a_inspect.widgets.hex_view import mark_payload_bounds
 from a2a_inspect.widgets.tab_line import TABS, tab_titles
@@ -92,11 +93,11 @@ def test_brackets_are_between_bytes(offset: int, width: int) -> None:
 def test_every_frame_of_a_sample(name: str) -> None:
     """All tabs have something to say, in text that acts on no terminal."""
     with open_recording_or_cassette(RECORDINGS / f"{name}.a2a.jsonl") as recording:
-        for row in recording.exchanges():
+        for row in recording.read_exchanges():
             stream = ExchangeStream(row, 0)
             lines = [*timing_lines(recording, row.key, 1), *process_lines(recording, row.key)]
             lines += [*artifact_lines(recording, row.key, 1), *finding_lines(find_findings(recording, row, 1)[0], 1)]
-            for each in recording.frames(row.key):
+            for each in recording.read_frames(row.key):
                 raw = wire_bytes(each.frame, FIRST_BYTES)
                 assert b"".join(raw.data[a:b] for a, b in raw.payload_ranges).replace(b"\n", b"") == (
                     each.frame.payload.replace(b"\n", b"")
@@ -109,7 +110,7 @@ def test_every_frame_of_a_sample(name: str) -> None:
 def test_an_artifact_at_an_earlier_time() -> None:
     """A replay shows no later chunk or frame."""
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
-        frames = [each.frame for each in recording.frames(make_key(1, 2))]
+        frames = [each.frame for each in recording.read_frames(make_key(1, 2))]
         second = [each for each in frames if each.artifact_id == "plan"][1]
         lines = artifact_lines(recording, make_key(1, 2), None, second.at)
         assert len([line for line in lines if "  1 part  " in line]) == 2
@@ -125,7 +126,7 @@ def test_an_artifact_lists_its_chunks() -> None:
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         lines = artifact_lines(recording, make_key(1, 2), 4)
         chunks = [line for line in lines if "chunk " in line and "  1 part  " in line]
-        frames = [each.frame for each in recording.frames(make_key(1, 2)) if each.frame.artifact_id == "plan"]
+        frames = [each.frame for each in recording.read_frames(make_key(1, 2)) if each.frame.artifact_id == "plan"]
         assert artifact_lines(recording, make_key(1, 1), None) == ["(this exchange has no task)"]
     assert lines[:2] == ["ARTIFACT", "name              plan"]
     assert lines[2].endswith(", complete")
@@ -157,6 +158,16 @@ def test_trace_and_latencies() -> None:
     still = trace_lines(ExchangeStream(ExchangeRow(1, 1, live(1, request_ended=0)), 2), None, [])
     assert "closed            still open" in still
     assert not [line for line in still if line.startswith("request ")]
+
+
+def test_an_early_answer_has_no_latency() -> None:
+    """It began before the end of its request: in the Trace tab and in the Facts tab."""
+    call = exchange(1)
+    call = exchange(1, request_ended=call.closed)
+    stream = ExchangeStream(ExchangeRow(1, 1, call), 2)
+    assert "first event       before the request body had arrived" in trace_lines(stream, None, [])
+    facts = fact_lines(stream, frame(1, 1, b"{}"))
+    assert "after the request no: answered before the request body had arrived" in facts
 
 
 def test_a_forwarded_trace_is_shown() -> None:

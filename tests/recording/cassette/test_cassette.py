@@ -32,16 +32,16 @@ _slow = settings(max_examples=60, deadline=None, suppress_health_check=list(Heal
 
 def _content(recording: Recording) -> list[object]:
     """Everything that is recorded, by session in order."""
-    places = {row.id: place for place, row in enumerate(recording.sessions())}
-    sessions = [msgspec.structs.replace(row, id=0, position=None, snapshot=None) for row in recording.sessions()]
+    places = {row.id: place for place, row in enumerate(recording.read_sessions())}
+    sessions = [msgspec.structs.replace(row, id=0, position=None, snapshot=None) for row in recording.read_sessions()]
     frames = [(places[row.session], msgspec.structs.astuple(row.frame)) for row in recording.frames_after(0)]
     return [
         sessions,
         frames,
-        [(places[row.session], row.connection) for row in recording.connections()],
-        [(places[row.session], row.exchange) for row in recording.exchanges()],
-        [(places[row.session], row.task) for row in recording.tasks()],
-        [(places[row.session], row.finding) for row in recording.findings()],
+        [(places[row.session], row.connection) for row in recording.read_connections()],
+        [(places[row.session], row.exchange) for row in recording.read_exchanges()],
+        [(places[row.session], row.task) for row in recording.read_tasks()],
+        [(places[row.session], row.finding) for row in recording.read_findings()],
     ]
 
 
@@ -227,7 +227,7 @@ def test_selected_sessions_are_exported(tmp_path: Path):
         Writer.on_connection(db, facts(number)).write(event_frames(3, seed=number))
     write_cassette(Recording.from_connection(db, "two"), tmp_path / "s.a2a.jsonl", sessions=[2])
     with open_recording_or_cassette(tmp_path / "s.a2a.jsonl") as recording:
-        assert [row.facts for row in recording.sessions()] == [facts(2)]
+        assert [row.facts for row in recording.read_sessions()] == [facts(2)]
         assert [row.frame for row in recording.frames_after(0)] == event_frames(3, seed=2)
 
 
@@ -253,7 +253,7 @@ def test_a_recording_is_not_taken_for_a_cassette(tmp_path: Path):
     assert not is_cassette(path)
     assert is_cassette(tmp_path / "nothing") is False
     with open_recording_or_cassette(path) as recording:
-        assert recording.counts().sessions == 1
+        assert recording.count_rows().sessions == 1
 
 
 def test_memory_of_export_and_import_is_bounded(tmp_path: Path):

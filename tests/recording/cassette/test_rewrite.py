@@ -41,7 +41,7 @@ def test_a_cassette_edited_by_hand_is_accepted(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o644
     assert rewrite_cassette(path) == RewriteResult(False, False, 1, 1)
     with open_recording_or_cassette(path) as recording, open_recording_or_cassette(DEMO) as before:
-        assert recording.sessions()[0].how == before.sessions()[0].how == "clean"
+        assert recording.read_sessions()[0].how == before.read_sessions()[0].how == "clean"
 
 
 def test_order_and_spacing_of_lines_are_normalized(tmp_path: Path) -> None:
@@ -61,13 +61,13 @@ def test_an_older_format_becomes_the_newest(tmp_path: Path) -> None:
     path = tmp_path / "old.a2a.jsonl"
     path.write_bytes(OLD.read_bytes())
     with open_recording_or_cassette(path) as recording:
-        before = [row.task for row in recording.tasks()]
+        before = [row.task for row in recording.read_tasks()]
     assert rewrite_cassette(path).changed
     assert not rewrite_cassette(path).changed
     assert b'"seen":' in path.read_bytes()
     assert b'"seen":' not in OLD.read_bytes()
     with open_recording_or_cassette(path) as recording:
-        assert [row.task for row in recording.tasks()] == before
+        assert [row.task for row in recording.read_tasks()] == before
 
 
 def test_large_payloads_move_out_of_and_into_the_file(tmp_path: Path) -> None:

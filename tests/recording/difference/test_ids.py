@@ -15,16 +15,16 @@ TASK, OTHER = "task-of-the-left", "task-of-the-right"
 def ids() -> PairedIds:
     """One task, with a long id, and one context, with a short id."""
     made = PairedIds()
-    assert made.pair("task", TASK, OTHER)
-    assert made.pair("context", "c1", "c2")
+    assert made.pair_ids("task", TASK, OTHER)
+    assert made.pair_ids("context", "c1", "c2")
     return made
 
 
 def test_an_identifier_has_one_partner(ids: PairedIds) -> None:
-    assert ids.pair("task", TASK, OTHER)
-    assert not ids.pair("task", TASK, "another")
-    assert not ids.pair("task", "another", OTHER)
-    assert ids.pair("message", TASK, "of-another-kind")
+    assert ids.pair_ids("task", TASK, OTHER)
+    assert not ids.pair_ids("task", TASK, "another")
+    assert not ids.pair_ids("task", "another", OTHER)
+    assert ids.pair_ids("message", TASK, "of-another-kind")
     assert ids.find_partner(LEFT, "task", TASK) == OTHER
     assert ids.find_partner(RIGHT, "task", OTHER) == TASK
     assert ids.find_partner(RIGHT, "task", TASK) is None

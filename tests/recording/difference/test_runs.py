@@ -38,11 +38,11 @@ def sample() -> Iterator[Callable[[str], Recording]]:
 
 
 def runs(left: Recording, right: Recording, **more: Any) -> RunDifference:
-    return compare_runs(take_run(left, left.exchanges()), take_run(right, right.exchanges()), **more)
+    return compare_runs(take_run(left, left.read_exchanges()), take_run(right, right.read_exchanges()), **more)
 
 
 def pair(left: Recording, number: int, right: Recording, other: int) -> Difference:
-    rows = left.exchange(make_key(1, number)), right.exchange(make_key(1, other))
+    rows = left.read_exchange(make_key(1, number)), right.read_exchange(make_key(1, other))
     assert rows[0] is not None
     assert rows[1] is not None
     return compare_exchanges((left, rows[0]), (right, rows[1]))
@@ -58,7 +58,7 @@ def test_a_missing_frame_is_an_error_with_the_command_that_lists_the_frames(
     sample: Callable[[str], Recording],
 ) -> None:
     recording = sample("demo")
-    row = recording.exchange(make_key(1, 2))
+    row = recording.read_exchange(make_key(1, 2))
     assert row is not None
     with pytest.raises(RecordingError, match="exchange 2 has no frame 99") as wrong:
         compare_frames((recording, row), (recording, row), (1, 99))

@@ -19,7 +19,7 @@ from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.merge import merge_sessions
 from a2a_proxy.recording.tools.prune import remove_sessions
-from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from a2a_proxy.recording.write.note_writer import NotePlace, write_note
 from a2a_proxy.recording.write.writer import Writer
 from support_inspect import MS, TASK, changes, exchange, live, status
 from support_recording import STARTED, facts
@@ -50,18 +50,18 @@ def test_calls_are_ordered_by_time_and_name_their_file(tmp_path: Path) -> None:
     filling(tmp_path, *pair(tmp_path)).copy_new_rows()
 
     with told(tmp_path) as recording:
-        rows = [row.exchange for row in recording.exchanges()]
+        rows = [row.exchange for row in recording.read_exchanges()]
         assert [row.id for row in rows] == [1, 2, 3, 4, 5]
         assert [file_of(row.connection, 2) for row in rows] == [0, 1, 0, 1, 0]
         assert [row.started for row in rows] == sorted(row.started for row in rows)
         frames = [row.frame for row in recording.frames_after(0)]
         assert [(frame.exchange, frame.seq) for frame in frames] == [(n, seq) for n in range(1, 6) for seq in (0, 1)]
-        assert [(row.task.task_id, row.task.agent, row.task.exchanges) for row in recording.tasks()] == [
+        assert [(row.task.task_id, row.task.agent, row.task.exchanges) for row in recording.read_tasks()] == [
             (TASK, "agent-1:8000", (1, 3)),
             (TASK, "agent-2:8000", (2,)),
             (OTHER, "agent-2:8000", (4,)),
         ]
-        (session,) = recording.sessions()
+        (session,) = recording.read_sessions()
         assert (session.how, session.complete) == ("clean", "complete")
         assert session.ended == STARTED + 11_000 * MS
 
@@ -83,22 +83,25 @@ def test_joining_samples_loses_nothing(tmp_path: Path) -> None:
 
 
 def counts(recording: Recording) -> list[int]:
-    known = recording.counts()
-    cut = (recording.segments(), recording.interruptions(), recording.handoffs())
+    known = recording.count_rows()
+    cut = (recording.read_segments(), recording.read_interruptions(), recording.read_handoffs())
     return [known.connections, known.exchanges, known.frames, known.tasks, known.findings, *(len(list(x)) for x in cut)]
 
 
 def about(recording: Recording) -> list[str]:
     """What findings, tasks, gaps, segments and interruptions point at, in words that no number changes."""
-    calls = {row.exchange.id: f"{row.exchange.operation} {row.exchange.started}" for row in recording.exchanges()}
+    calls = {row.exchange.id: f"{row.exchange.operation} {row.exchange.started}" for row in recording.read_exchanges()}
     calls[0] = ""
-    segments = {row.segment.id: row.segment.began for row in recording.segments()}
+    segments = {row.segment.id: row.segment.began for row in recording.read_segments()}
     return [
-        *(f"{each.finding.rule} {calls[each.finding.exchange]}" for each in recording.findings()),
-        *(f"{each.task.task_id} {[calls[number] for number in each.task.exchanges]}" for each in recording.tasks()),
-        *(f"{calls[gap.exchange]} {calls[gap.by]}" for each in recording.tasks() for gap in each.task.missed),
-        *(f"{calls[each.segment.exchange]} {calls[each.segment.last_exchange]}" for each in recording.segments()),
-        *(f"{each.interruption.kind} {segments[each.interruption.segment]}" for each in recording.interruptions()),
+        *(f"{each.finding.rule} {calls[each.finding.exchange]}" for each in recording.read_findings()),
+        *(
+            f"{each.task.task_id} {[calls[number] for number in each.task.exchanges]}"
+            for each in recording.read_tasks()
+        ),
+        *(f"{calls[gap.exchange]} {calls[gap.by]}" for each in recording.read_tasks() for gap in each.task.missed),
+        *(f"{calls[each.segment.exchange]} {calls[each.segment.last_exchange]}" for each in recording.read_segments()),
+        *(f"{each.interruption.kind} {segments[each.interruption.segment]}" for each in recording.read_interruptions()),
     ]
 
 
@@ -110,8 +113,8 @@ def test_later_rows_are_added_once(tmp_path: Path) -> None:
     joined = filling(tmp_path, one, two)
     joined.copy_new_rows()
     with told(tmp_path) as recording:
-        assert [row.exchange.closed for row in recording.exchanges()] == [0]
-        assert recording.sessions()[0].how == ""
+        assert [row.exchange.closed for row in recording.read_exchanges()] == [0]
+        assert recording.read_sessions()[0].how == ""
 
         found = Finding("A2A-X-001", Severity.ERROR, STARTED, "lost", 1, 1, 1)
         first.write([status(1, 1, "two")], [found], changes(exchange(1)))
@@ -119,23 +122,26 @@ def test_later_rows_are_added_once(tmp_path: Path) -> None:
         call(second, 2, 1, 3)
         joined.copy_new_rows()
         joined.copy_new_rows()
-        assert [bool(row.exchange.closed) for row in recording.exchanges()] == [True, True]
+        assert [bool(row.exchange.closed) for row in recording.read_exchanges()] == [True, True]
         frames = [(row.frame.exchange, row.frame.seq) for row in recording.frames_after(0)]
         assert frames == [(1, 0), (1, 1), (2, 0), (2, 1)]
-        assert [(row.finding.exchange, row.finding.seq) for row in recording.findings()] == [(1, 1)]
+        assert [(row.finding.exchange, row.finding.seq) for row in recording.read_findings()] == [(1, 1)]
 
         first.finish(STARTED + 9_000 * MS)
         second.finish(STARTED + 9_000 * MS, complete="3 bytes are missing")
         joined.copy_new_rows()
-        assert (recording.sessions()[0].how, recording.sessions()[0].complete) == ("clean", "3 bytes are missing")
+        assert (recording.read_sessions()[0].how, recording.read_sessions()[0].complete) == (
+            "clean",
+            "3 bytes are missing",
+        )
         again = begin(one, 3)
         call(again, 3, 1, 10)
         joined.copy_new_rows()
-        assert recording.counts().exchanges == 3
-        assert recording.sessions()[0].how == ""
+        assert recording.count_rows().exchanges == 3
+        assert recording.read_sessions()[0].how == ""
         again.finish(STARTED + 11_000 * MS)
         joined.copy_new_rows()
-        assert recording.sessions()[0].how == "clean"
+        assert recording.read_sessions()[0].how == "clean"
 
 
 def test_a_damaged_file_is_reported_in_the_session(tmp_path: Path) -> None:
@@ -149,7 +155,7 @@ def test_a_damaged_file_is_reported_in_the_session(tmp_path: Path) -> None:
         joined.copy_new_rows()
     joined.mark_incomplete(wrong.value.message)
     with told(tmp_path) as recording:
-        assert "cannot be read" in recording.sessions()[0].complete
+        assert "cannot be read" in recording.read_sessions()[0].complete
 
 
 def test_a_session_in_two_files_is_read_from_the_more_complete_one(tmp_path: Path) -> None:
@@ -162,8 +168,8 @@ def test_a_session_in_two_files_is_read_from_the_more_complete_one(tmp_path: Pat
     writer.finish(STARTED + 3_000 * MS)
     filling(tmp_path, tmp_path / "old.a2a.db", tmp_path / "live.a2a.db").copy_new_rows()
     with told(tmp_path) as recording:
-        assert recording.counts().exchanges == 2
-        assert recording.counts().frames == 4
+        assert recording.count_rows().exchanges == 2
+        assert recording.count_rows().frames == 4
 
 
 def test_a_session_stays_with_its_file_when_a_fuller_copy_appears(tmp_path: Path) -> None:
@@ -179,9 +185,9 @@ def test_a_session_stays_with_its_file_when_a_fuller_copy_appears(tmp_path: Path
     call(writer, 1, 3, 3)
     joined.copy_new_rows()
     with told(tmp_path) as recording:
-        assert [row.exchange.id for row in recording.exchanges()] == [1, 2, 3]
-        assert [file_of(row.exchange.connection, 2) for row in recording.exchanges()] == [1, 1, 1]
-        assert recording.counts().frames == 6
+        assert [row.exchange.id for row in recording.read_exchanges()] == [1, 2, 3]
+        assert [file_of(row.exchange.connection, 2) for row in recording.read_exchanges()] == [1, 1, 1]
+        assert recording.count_rows().frames == 6
     writer.finish(STARTED + 5_000 * MS)
 
 
@@ -201,7 +207,9 @@ def test_pruned_rows_stay_and_reused_numbers_are_new_rows(tmp_path: Path) -> Non
     call(writer, 3, 1, 9)
     joined.copy_new_rows()
     with told(tmp_path) as recording:
-        rows = [(row.exchange.id, (row.exchange.started - STARTED) // (1000 * MS)) for row in recording.exchanges()]
+        rows = [
+            (row.exchange.id, (row.exchange.started - STARTED) // (1000 * MS)) for row in recording.read_exchanges()
+        ]
         assert rows == [(1, 1), (2, 2), (3, 3), (4, 4), (5, 9)]
         assert sorted(row.frame.exchange for row in recording.frames_after(0)) == [1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
     writer.finish(STARTED + 10_000 * MS)
@@ -210,11 +218,11 @@ def test_pruned_rows_stay_and_reused_numbers_are_new_rows(tmp_path: Path) -> Non
 def test_notes_are_copied(tmp_path: Path) -> None:
     """With their calls; also notes written later."""
     first, second = pair(tmp_path)
-    annotate(second, NotePlace(1, 2), STARTED, text="of its own")
+    write_note(second, NotePlace(1, 2), STARTED, text="of its own")
     joined = filling(tmp_path, first, second)
     joined.copy_new_rows()
-    annotate(first, NotePlace(1, 3, 1), STARTED, bookmark=True)
+    write_note(first, NotePlace(1, 3, 1), STARTED, bookmark=True)
     joined.copy_new_rows()
     with told(tmp_path) as recording:
-        notes = [(row.note.exchange, row.note.seq, row.note.text, row.note.bookmark) for row in recording.notes()]
+        notes = [(row.note.exchange, row.note.seq, row.note.text, row.note.bookmark) for row in recording.read_notes()]
     assert notes == [(4, -1, "of its own", False), (5, 1, "", True)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.query.fields import FIELDS
-from a2a_proxy.recording.query.parser import parse
+from a2a_proxy.recording.query.parser import parse_expression
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.query.tree import Node, quote_text, to_text
 from a2a_proxy.recording.read.reader import Recording
@@ -45,10 +45,10 @@ def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def agree(path: Path, node: Node) -> None:
     """Both ways give the same rows of both kinds."""
     recording, world = sample(path)
-    asked = recording.queryable()
-    assert list(asked.ids(node, Rows.FRAMES)) == world.frames_with(node), to_text(node)
+    asked = recording.get_queryable()
+    assert list(asked.select_ids(node, Rows.FRAMES)) == world.frames_with(node), to_text(node)
     exchanges = world.exchanges_with(node)
-    assert list(asked.ids(node, Rows.EXCHANGES)) == exchanges, to_text(node)
+    assert list(asked.select_ids(node, Rows.EXCHANGES)) == exchanges, to_text(node)
     early = asked.early_exchanges(node)
     assert early == [key for key in exchanges if key in set(early)], to_text(node)
 
@@ -85,14 +85,15 @@ def test_values_of_the_samples_are_found(path: Path) -> None:
         texts |= {f"size:{frame.size}", f"gen:{frame.generation}", f"code:{frame.error_code}"}
         texts.add(f"rec:{one.session.facts.uuid[:9]}")
     for text in sorted(texts):
-        agree(path, parse(text))
+        agree(path, parse_expression(text))
 
 
 HITS = {
     "op": "op:tasks/get", "binding": "binding:rest", "dir": "dir:to-client", "kind": "kind:artifact",
     "task": "task:4d1144cc", "ctx": "ctx:0e5a", "msg": "msg:b2eadfe1", "state": "state:TASK_STATE_WORKING",
     "part": "part:file", "mime": "mime:text/p", "ext": "ext:traceability", "ver": "ver:1.0", "code": "code:-32001",
-    "status": "status:404", "gen": "gen:>0", "gap": "gap", "err": "err", "finding": "finding:zone",
+    "status": "status:404", "gen": "gen:>0", "gap": "gap", "err": "err", "outcome": "outcome:ok",
+    "finding": "finding:zone",
     "sev": "sev:>=warning", "rule": "rule:GEN-001", "agent": "agent:127.0.0.1", "peer": "peer:127.0.0.1",
     "header": "req.header:authorization", "meta": "meta:tenant", "size": "size>100", "dur": "slow:>100ms",
     "ttfe": "ttfe:>1ms", "t": "t:2026-11-21", "rec": "rec:1", "src": "src:peer", "trace": "~~4BF92f35",
@@ -112,13 +113,13 @@ def test_every_field_hits_and_misses(name: str) -> None:
     found = missed = 0
     for path in SAMPLES:
         recording, world = sample(path)
-        node, other = parse(HITS[name]), parse(f"-({HITS[name]})")
+        node, other = parse_expression(HITS[name]), parse_expression(f"-({HITS[name]})")
         agree(path, node)
         for rows, every in ((Rows.FRAMES, world.frames), (Rows.EXCHANGES, world.exchanges.values())):
-            hits, misses = (set(recording.queryable().ids(each, rows)) for each in (node, other))
+            hits, misses = (set(recording.get_queryable().select_ids(each, rows)) for each in (node, other))
             assert (hits | misses, hits & misses) == ({each.id for each in every}, set())
             found, missed = found + len(hits), missed + len(misses)
         if name not in ("gap", "err", "bookmark"):
-            agree(path, parse(f"{name}:*"))
+            agree(path, parse_expression(f"{name}:*"))
     assert found
     assert missed or name in ("agent", "peer", "t", "rec", "src")

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from a2a_proxy.recording.query.complete import complete
+from a2a_proxy.recording.query.complete import suggest_completions
 from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.query.fields import FIELDS
-from a2a_proxy.recording.query.parser import parse
+from a2a_proxy.recording.query.parser import parse_expression
 from a2a_proxy.recording.read.reader import Recording
 from support_query import rich
 
@@ -43,7 +43,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recording]:
 )
 def test_words_are_completed_without_a_recording(text: str, start: int, first: list[str]) -> None:
     """Without a recording: fields and closed lists, in the place of what is being typed."""
-    found = complete(text, len(text))
+    found = suggest_completions(text, len(text))
     assert (found.start, found.end) == (start, len(text))
     assert [each.text for each in found.items][: max(3, len(first))] == first or len(found.items) > 3
     assert [each.text for each in found.items][: len(first)] == first
@@ -51,7 +51,7 @@ def test_words_are_completed_without_a_recording(text: str, start: int, first: l
 
 def test_completion_keeps_the_text_after_the_cursor() -> None:
     """What follows it is left alone."""
-    found = complete("sta task:b2", 3)
+    found = suggest_completions("sta task:b2", 3)
     assert (found.start, found.end, [each.text for each in found.items]) == (0, 3, ["state:", "status:"])
 
 
@@ -81,29 +81,29 @@ def test_values_are_completed_with_their_counts(
     recording: Recording, text: str, first: list[tuple[str, int]] | None
 ) -> None:
     """From the recording, the frequent ones first; each can be typed as it is, and finds something where it counts."""
-    found = complete(text, len(text), recording.db)
+    found = suggest_completions(text, len(text), recording.db)
     told = [(each.text, each.count) for each in found.items]
     assert first is None or sorted(told[: len(first)]) == sorted(first)
     assert told == sorted(told, key=lambda each: -each[1])
     for value, count in told:
-        node = parse(text[: found.start] + value)
+        node = parse_expression(text[: found.start] + value)
         assert bool(count) <= bool(list(recording.find_frames(node)) or list(recording.find_exchanges(node))), value
 
 
 def test_every_closed_list_is_offered() -> None:
     """All words of a field, and each of them is one."""
     for field in FIELDS.values():
-        offered = [each.text for each in complete(f"{field.name}:", len(field.name) + 1).items]
+        offered = [each.text for each in suggest_completions(f"{field.name}:", len(field.name) + 1).items]
         assert set(offered) <= set(field.kind.words)
         assert bool(offered) == bool(field.kind.words)
         for word in offered:
-            parse(f"{field.name}:{word}")
+            parse_expression(f"{field.name}:{word}")
 
 
 def test_invalid_expressions_are_completed() -> None:
     """An open quote, a parenthesis too many: completion never fails."""
     for text in ('task:"a b', ")) st", '"', "~~", "$.a", "\\u", "-", "req.", "a:b:c", "~"):
-        found = complete(text, len(text))
+        found = suggest_completions(text, len(text))
         assert 0 <= found.start <= found.end == len(text)
         with pytest.raises(QueryError):
-            parse("(" + text)
+            parse_expression("(" + text)

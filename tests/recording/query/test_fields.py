@@ -10,7 +10,7 @@ import pytest
 import a2a_proxy
 from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.query.fields import FIELDS
-from a2a_proxy.recording.query.parser import parse
+from a2a_proxy.recording.query.parser import parse_expression
 from a2a_proxy.recording.query.tree import Match
 
 PAGE = Path(a2a_proxy.__file__).parent / "manual" / "filters.md"
@@ -34,7 +34,7 @@ def test_the_manual_lists_every_field() -> None:
 @pytest.mark.parametrize("name", FIELDS)
 def test_every_example_uses_its_field(name: str) -> None:
     """It is valid as printed in the manual."""
-    node = parse(FIELDS[name].example)
+    node = parse_expression(FIELDS[name].example)
     assert isinstance(node, Match)
     assert node.field == name
 
@@ -48,7 +48,7 @@ def test_manual_examples_parse() -> None:
     assert len(typed) > 3
     assert len(listed) > 8
     for expression in (*typed, *listed):
-        parse(expression)
+        parse_expression(expression)
 
 
 def test_unknown_words_of_closed_lists_are_refused() -> None:
@@ -56,4 +56,4 @@ def test_unknown_words_of_closed_lists_are_refused() -> None:
     for field in FIELDS.values():
         if field.kind.words:
             with pytest.raises(QueryError):
-                parse(f"{field.name}:nonsense-word")
+                parse_expression(f"{field.name}:nonsense-word")

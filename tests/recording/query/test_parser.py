@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_proxy.recording.query.errors import QueryError
-from a2a_proxy.recording.query.parser import MAX_DEPTH, MAX_MATCHES, parse
+from a2a_proxy.recording.query.parser import MAX_DEPTH, MAX_MATCHES, parse_expression
 from a2a_proxy.recording.query.tree import (
     And,
     Anything,
@@ -26,6 +26,7 @@ from support_query import nodes
 
 A, B, C = (Match("text", Op.HAS, word) for word in "abc")
 MS, S = 1_000_000, 1_000_000_000
+SENDS = ("SendMessage", "SendStreamingMessage", "SendLiveMessage")
 
 
 def _at(text: str, op: Op, ns: int, span: int) -> Match:
@@ -92,6 +93,10 @@ def _at(text: str, op: Op, ns: int, span: int) -> Match:
         ("$.a.b[0][*].c:x", Match("$.a.b[0][*].c", Op.HAS, "x")),
         ('$["a b"]>5', Match('$["a b"]', Op.MORE, "5")),
         ("resp.$.result:x", Match("$.result", Op.HAS, "x", "resp")),
+        ("method:message/send", Match("op", Op.HAS, WordValue("SendMessage", ("SendMessage",)))),
+        ("op:Send*", Match("op", Op.HAS, WordValue("Send*", SENDS))),
+        ("op=message/se*", Match("op", Op.IS, WordValue("message/se*", ("SendMessage",)))),
+        ("outcome:cut", Match("outcome", Op.HAS, WordValue("cut", ("cut",)))),
         ("rule:gen-001", Match("rule", Op.HAS, "A2A-GEN-001")),
         ("rule:UNDEC", Match("rule", Op.HAS, "UNDEC")),
         ("sev:>=warning", Match("sev", Op.AT_LEAST, WordValue("warning", (2,)))),
@@ -99,14 +104,14 @@ def _at(text: str, op: Op, ns: int, span: int) -> Match:
 )  # fmt: skip
 def test_grammar(text: str, tree: Node) -> None:
     """Each form means this, and its regular spelling means the same."""
-    assert parse(text) == tree
-    assert parse(to_text(tree)) == tree
+    assert parse_expression(text) == tree
+    assert parse_expression(to_text(tree)) == tree
 
 
 @given(nodes())
 def test_a_tree_survives_its_text(tree: Node) -> None:
     """Written and read again it is the same."""
-    assert parse(to_text(tree)) == tree
+    assert parse_expression(to_text(tree)) == tree
 
 
 @pytest.mark.parametrize(
@@ -167,7 +172,7 @@ def test_a_tree_survives_its_text(tree: Node) -> None:
 def test_errors_have_message_position_and_completeness(text: str, message: str, at: int, incomplete: bool) -> None:
     """Message, place, and whether typing on may mend it."""
     with pytest.raises(QueryError) as caught:
-        parse(text)
+        parse_expression(text)
     wrong = caught.value
     assert (wrong.message.startswith(message), wrong.at, wrong.incomplete) == (True, at, incomplete), wrong.message
 
@@ -176,7 +181,7 @@ def test_the_caret_points_at_the_error() -> None:
     """Also in a long expression, and where characters could act on a terminal."""
     for text, at in (("a \x1b[2J taks:1", 7), ("word " * 40 + "taks:1 " + "b" * 90, 200)):
         with pytest.raises(QueryError) as caught:
-            parse(text)
+            parse_expression(text)
         line, caret = caught.value.caret.split("\n")
         assert caught.value.at == at
         assert line[caret.index("^") :].startswith("taks:1")
@@ -192,8 +197,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     """Nothing but a QueryError, with a place inside the text; what is read is read the same way again."""
     tree, place = None, 0
     try:
-        tree = parse(text)
+        tree = parse_expression(text)
     except QueryError as wrong:
         place = wrong.at
     assert 0 <= place <= len(text)
-    assert tree is None or parse(to_text(tree)) == tree
+    assert tree is None or parse_expression(to_text(tree)) == tree

@@ -15,8 +15,8 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.query import run
 from a2a_proxy.recording.query.errors import QueryError, SearchStopped
 from a2a_proxy.recording.query.fields import FIELDS
-from a2a_proxy.recording.query.parser import parse
-from a2a_proxy.recording.query.sql import Rows, where
+from a2a_proxy.recording.query.parser import parse_expression
+from a2a_proxy.recording.query.sql import Rows, make_condition
 from a2a_proxy.recording.query.tree import quote_text
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
@@ -55,14 +55,14 @@ def test_queries_may_be_limited_to_some_rows(path: Path, small: Recording) -> No
     """The same answer as for all, for those alone; more of them than go into one query."""
     for expression in ("state:working", "needle", "-gap", "binding:grpc", "finding:*", "dur>1ms OR err"):
         for rows in Rows:
-            every = list(small.queryable().ids("", rows))
-            found = list(small.queryable().ids(expression, rows))
-            assert small.queryable().filter_ids(expression, rows, every) == found
-            assert small.queryable().filter_ids(expression, rows, every[::2]) == [
+            every = list(small.get_queryable().select_ids("", rows))
+            found = list(small.get_queryable().select_ids(expression, rows))
+            assert small.get_queryable().filter_ids(expression, rows, every) == found
+            assert small.get_queryable().filter_ids(expression, rows, every[::2]) == [
                 each for each in found if each in every[::2]
             ]
     with Recording(path) as recording:
-        assert recording.queryable().filter_ids("needle", Rows.FRAMES, range(1, 1001)) == [101]
+        assert recording.get_queryable().filter_ids("needle", Rows.FRAMES, range(1, 1001)) == [101]
 
 
 def test_pages_are_consecutive(path: Path) -> None:
@@ -79,7 +79,7 @@ def test_pages_are_consecutive(path: Path) -> None:
         assert list(recording.find_frames("a", limit=0)) == []
         (row,) = recording.find_frames("needle", 1, payloads=False)
         assert (row.frame.payload, row.frame.size) == (b"", 5008)
-        tree = parse("needle")
+        tree = parse_expression("needle")
         assert len(list(recording.find_frames(tree))) == 2
 
 
@@ -155,12 +155,12 @@ def test_the_first_window_is_read_row_by_row(
         found = []
         for first in (0, 1, 3, run._FIRST_WINDOW):
             monkeypatch.setattr(run, "_FIRST_WINDOW", first)
-            found.append(list(small.queryable().ids(expression, rows)))
+            found.append(list(small.get_queryable().select_ids(expression, rows)))
         assert found == [found[0]] * 4, expression
     looked: list[int] = []
     with Recording(path) as recording:
         list(
-            recording.queryable().ids(
+            recording.get_queryable().select_ids(
                 "state:failed OR binding:rest", rows, watch=lambda *seen: not looked.append(seen[0])
             )
         )
@@ -174,35 +174,38 @@ def test_values_are_bound_parameters(name: str, small: Recording) -> None:
         made: dict[Rows, set[str]] = {rows: set() for rows in Rows}
         for evil in EVIL:
             try:
-                node = parse(f"{name}{op}{quote_text(evil)}")
+                node = parse_expression(f"{name}{op}{quote_text(evil)}")
             except QueryError:
                 continue  # a number, or one of some words: nothing else is taken
             for rows in Rows:
-                condition = where(node, rows)
+                condition = make_condition(node, rows)
                 made[rows].add(condition.text)
                 assert condition.text.count("?") == len(condition.params)
                 assert evil not in condition.text
-                list(small.queryable().ids(node, rows))
+                list(small.get_queryable().select_ids(node, rows))
         assert all(len(texts) <= 1 for texts in made.values()), made
 
 
 def test_paths_are_bound_parameters(small: Recording) -> None:
     """As a value, whatever it says."""
-    node = parse("""$["'); DROP TABLE frame; --"].a:*""")
-    assert "DROP" not in where(node, Rows.FRAMES).text
+    node = parse_expression("""$["'); DROP TABLE frame; --"].a:*""")
+    assert "DROP" not in make_condition(node, Rows.FRAMES).text
     assert list(small.find_frames(node)) == []
 
 
 def test_columns_are_queried_at_once_and_payloads_by_window(path: Path) -> None:
     """The output of `explain`: the normalized expression, the SQL with placeholders, the plan."""
     with Recording(path) as recording:
-        told = recording.queryable().explain("(state:Working)  AND op:message/send", Rows.EXCHANGES)
+        told = recording.get_queryable().explain_expression("(state:Working)  AND op:message/send", Rows.EXCHANGES)
         assert told.text == "state:working op:SendMessage"
         assert (told.sql.count("?"), "SendMessage" in told.sql) == (len(told.params), False)
         assert (told.params[0], told.params[1]) == (2, "SendMessage") or told.params[:2] == ("SendMessage", 2)
         assert any("SEARCH e USING INTEGER PRIMARY KEY" in line for line in told.plan)
         assert told.params[-2:] == (run._WINDOWS[Rows.EXCHANGES][0], -1)
-        assert recording.queryable().explain("word", Rows.FRAMES).params[-2:] == (run._WINDOWS[Rows.FRAMES][1], -1)
+        assert recording.get_queryable().explain_expression("word", Rows.FRAMES).params[-2:] == (
+            run._WINDOWS[Rows.FRAMES][1],
+            -1,
+        )
 
 
 def test_a_closed_recording_is_a_recording_error(path: Path) -> None:
@@ -220,4 +223,4 @@ def test_a_closed_recording_is_a_recording_error(path: Path) -> None:
 def test_many_conditions_are_accepted(text: str, small: Recording) -> None:
     """As many as may be typed, and as deep."""
     for rows in Rows:
-        list(small.queryable().ids(text, rows))
+        list(small.get_queryable().select_ids(text, rows))

@@ -17,7 +17,7 @@ _RECORDINGS = Path(__file__).parents[3] / "recordings"
 def test_chunks_become_one_artifact() -> None:
     """The demo's plan comes in three chunks and is one artifact of three parts, from the stream that brought it."""
     with open_recording_or_cassette(_RECORDINGS / "demo.a2a.jsonl") as recording:
-        task = next(recording.tasks()).task
+        task = next(recording.read_tasks()).task
         found = artifacts_of(recording, 1, task)["plan"]
     assert [part.text.split(":")[0] for part in found.artifact.parts if part.text] == [
         "Morning",
@@ -32,7 +32,7 @@ def test_chunks_become_one_artifact() -> None:
 def test_part_counts_equal_those_of_the_task(name: str) -> None:
     """For every task of every sample: what is put together agrees with what the recorder counted as it passed."""
     with open_recording_or_cassette(_RECORDINGS / name) as recording:
-        for row in recording.tasks():
+        for row in recording.read_tasks():
             found = artifacts_of(recording, row.session, row.task)
             counted = {artifact.artifact_id: artifact.parts for artifact in row.task.artifacts}
             assert {each: len(one.artifact.parts) for each, one in found.items()} == counted

@@ -41,30 +41,32 @@ def test_rows_are_found_by_key(path: Path):
         writer.finish(STARTED + 1)
     with Recording(path) as recording:
         keys = [make_key(session, number) for session in (1, 2) for number in (1, 2, 3)]
-        assert [row.key for row in recording.exchanges()] == keys
-        assert [row.key for row in recording.exchanges(2)] == keys[3:]
-        assert [row.key for row in recording.exchanges(after=keys[1], limit=3)] == keys[2:5]
-        row = recording.exchange(keys[4])
+        assert [row.key for row in recording.read_exchanges()] == keys
+        assert [row.key for row in recording.read_exchanges(2)] == keys[3:]
+        assert [row.key for row in recording.read_exchanges(after=keys[1], limit=3)] == keys[2:5]
+        row = recording.read_exchange(keys[4])
         assert row is not None
         assert (row.session, row.exchange) == (2, _exchange(2))
-        assert recording.exchange(make_key(3, 1)) is None
-        frames = list(recording.frames(keys[4]))
+        assert recording.read_exchange(make_key(3, 1)) is None
+        frames = list(recording.read_frames(keys[4]))
         assert [row.frame for row in frames] == event_frames(60, seed=2)[20:40]
         assert {row.exchange_key for row in frames} == {keys[4]}
-        assert [row.frame.seq for row in recording.frames(keys[4], after=3, limit=2)] == [4, 5]
-        assert recording.frame(frames[0].id) == frames[0]
-        assert recording.frame(10_000) is None
+        assert [row.frame.seq for row in recording.read_frames(keys[4], after=3, limit=2)] == [4, 5]
+        assert recording.read_frame(frames[0].id) == frames[0]
+        assert recording.read_frame(10_000) is None
         some = [frames[3].id, 10_000, frames[0].id]
-        assert recording.frames_of(some) == [recording.frame(each.id, payload=False) for each in (frames[0], frames[3])]
-        assert [row.finding.exchange for row in recording.findings(1, exchange=keys[0])] == [1, 1]
-        assert [row.session for row in recording.findings(exchange=keys[3])] == [2, 2]
-        assert [(row.session, row.task.agent) for row in recording.task("7")] == [(1, "a"), (2, "a")]
-        assert recording.task("7", "b") == recording.task("nothing") == []
-        assert [row.task.task_id for row in recording.task("x", "b")] == ["x", "x"]
-        assert recording.connection(make_key(2, 1)) == next(recording.connections(2))
-        assert recording.session(2) == recording.sessions()[1]
-        assert recording.counts() == Counts(2, 2, 6, 120, 4, 6)
-        assert recording.counts(2) == Counts(1, 1, 3, 60, 2, 3)
+        assert recording.frames_of(some) == [
+            recording.read_frame(each.id, payload=False) for each in (frames[0], frames[3])
+        ]
+        assert [row.finding.exchange for row in recording.read_findings(1, exchange=keys[0])] == [1, 1]
+        assert [row.session for row in recording.read_findings(exchange=keys[3])] == [2, 2]
+        assert [(row.session, row.task.agent) for row in recording.read_task("7")] == [(1, "a"), (2, "a")]
+        assert recording.read_task("7", "b") == recording.read_task("nothing") == []
+        assert [row.task.task_id for row in recording.read_task("x", "b")] == ["x", "x"]
+        assert recording.read_connection(make_key(2, 1)) == next(recording.read_connections(2))
+        assert recording.read_session(2) == recording.read_sessions()[1]
+        assert recording.count_rows() == Counts(2, 2, 6, 120, 4, 6)
+        assert recording.count_rows(2) == Counts(1, 1, 3, 60, 2, 3)
 
 
 def test_frames_outside_exchanges_are_found_by_connection(path: Path):
@@ -174,7 +176,7 @@ def test_a_finished_recording_opens_in_a_read_only_folder(path: Path):
         if os.access(path.parent, os.W_OK):
             pytest.skip("this user may write everywhere")
         with Recording(path) as recording:
-            assert recording.counts().frames == 2
+            assert recording.count_rows().frames == 2
     finally:
         os.chmod(path.parent, 0o700)
 
@@ -184,13 +186,13 @@ def test_reading_leaves_no_file_beside_a_finished_recording(path: Path):
     writer = Writer(path, facts())
     writer.write(event_frames(10), [], Changes([], [_exchange(1)], []))
     with Recording(path) as beside:
-        assert beside.counts().frames == 10
+        assert beside.count_rows().frames == 10
     log = path.with_name(path.name + "-wal")
     assert log.exists()
     writer.finish(STARTED + 1)
     assert list(path.parent.iterdir()) == [path]
     with Recording(path) as one, Recording(path) as other:
-        assert one.counts() == other.counts()
+        assert one.count_rows() == other.count_rows()
         assert log.exists()
     assert list(path.parent.iterdir()) == [path]
 

@@ -102,7 +102,7 @@ def test_a_file_name_that_is_not_utf_8_is_opened(tmp_path: Path):
     made.finish(1)
     (tmp_path / "run.a2a.db").rename(path)
     with Recording(path) as recording:
-        assert len(recording.sessions()) == 1
+        assert len(recording.read_sessions()) == 1
 
 
 def test_a_folder(tmp_path: Path):

@@ -20,7 +20,7 @@ def test_numbers_never_change(batches):
         known = intern.ident_interner(db)
         seen: dict[str, int] = {}
         for batch in batches:
-            known.learn(batch)
+            known.learn_values(batch)
             for value in batch:
                 assert seen.setdefault(value, known.ids[value]) == known.ids[value]
             assert len(known.ids) <= 12 + 9 + 1
@@ -33,8 +33,8 @@ def test_two_writers_share_rows():
     """A value that another session stored is found, not stored again."""
     db = open_private()
     one, two = intern.ident_interner(db), intern.ident_interner(db)
-    one.learn({"a", "b", "7"})
-    two.learn({"b", "c", "7"})
+    one.learn_values({"a", "b", "7"})
+    two.learn_values({"b", "c", "7"})
     assert two.ids["b"] == one.ids["b"]
     assert one.row_number("c") == two.ids["c"]
     assert one.row_number("7") == two.row_number("7") == -8

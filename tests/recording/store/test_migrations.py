@@ -36,19 +36,19 @@ def version(path: Path) -> int:
 
 
 def content(recording: Recording) -> list[object]:
-    exchanges = [row.exchange for row in recording.exchanges()]
-    return [*exchanges, *recording.tasks(), *recording.findings(), *recording.frames_after(0)]
+    exchanges = [row.exchange for row in recording.read_exchanges()]
+    return [*exchanges, *recording.read_tasks(), *recording.read_findings(), *recording.frames_after(0)]
 
 
 def only(recording: Recording) -> Task:
-    (row,) = recording.tasks()
+    (row,) = recording.read_tasks()
     return row.task
 
 
 def test_an_old_recording_is_read_without_changing_it(old: Path) -> None:
     """That version kept missing numbers, but not the stream that left them out."""
     with Recording(old) as recording:
-        task, exchanges = only(recording), [row.exchange for row in recording.exchanges()]
+        task, exchanges = only(recording), [row.exchange for row in recording.read_exchanges()]
     assert (task.generation, task.seen, task.missed) == (8, ((3, 3), (5, 5), (8, 8)), ())
     assert task.support is Support.YES
     assert [each.current_generation for each in exchanges] == [None, None]

@@ -48,7 +48,7 @@ def test_columns_of_later_versions_are_checked(tmp_path: Path):
         db.execute("UPDATE exchange SET sent_traceparent = 1.5")
         db.commit()
     with Recording(path) as recording, pytest.raises(RecordingError, match="of table exchange is not valid"):
-        list(recording.exchanges())
+        list(recording.read_exchanges())
 
 
 def test_a_row_with_more_columns_than_declared_is_refused():

@@ -71,9 +71,9 @@ def _read(db: Any) -> Changes:
         [],
         [],
         [],
-        segments=[row.segment for row in recording.segments()],
-        interruptions=[row.interruption for row in recording.interruptions()],
-        handoffs=[row.handoff for row in recording.handoffs()],
+        segments=[row.segment for row in recording.read_segments()],
+        interruptions=[row.interruption for row in recording.read_interruptions()],
+        handoffs=[row.handoff for row in recording.read_handoffs()],
     )
 
 
@@ -101,7 +101,7 @@ def test_a_later_snapshot_replaces_the_earlier_one() -> None:
     over = _segment(1, ended=STARTED + 50, reason="speaker", frames=3)
     writer.write([], [], Changes([], [], [], segments=[over]))
     assert _read(db).segments == [over, _segment(2)]
-    after = Recording.from_connection(db, "test").segments(after=make_key(1, 1))
+    after = Recording.from_connection(db, "test").read_segments(after=make_key(1, 1))
     assert [(row.key, row.session, row.segment.id) for row in after] == [(make_key(1, 2), 1, 2)]
     db.close()
 
@@ -138,10 +138,10 @@ def test_deleting_a_session_deletes_its_segments_and_keeps_shared_names(tmp_path
         writer.finish(STARTED + 100)
     remove_sessions(tmp_path / "r.db", [1])
     with Recording(tmp_path / "r.db") as recording:
-        assert [row.session for row in recording.segments()] == [2]
-        assert [row.segment.context_id for row in recording.segments()] == ["context-two"]
-        assert [row.interruption for row in recording.interruptions()] == [broken]
-        assert [row.handoff for row in recording.handoffs()] == [handoff]
+        assert [row.session for row in recording.read_segments()] == [2]
+        assert [row.segment.context_id for row in recording.read_segments()] == ["context-two"]
+        assert [row.interruption for row in recording.read_interruptions()] == [broken]
+        assert [row.handoff for row in recording.read_handoffs()] == [handoff]
         values = {value for (value,) in recording.db.execute("SELECT value FROM ident_text")}
         assert "context-one" not in values
 
@@ -153,5 +153,5 @@ def test_a_recording_of_an_older_schema_has_no_segments() -> None:
         db.execute(f"DROP VIEW {table}s")
         db.execute(f"DROP TABLE {table}")
     recording = Recording.from_connection(db, "test")
-    assert [*recording.segments(), *recording.interruptions(), *recording.handoffs()] == []
+    assert [*recording.read_segments(), *recording.read_interruptions(), *recording.read_handoffs()] == []
     db.close()

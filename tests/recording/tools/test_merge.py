@@ -18,7 +18,7 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.store.schema import SCHEMA_VERSION
 from a2a_proxy.recording.tools.merge import UNENDED, merge_sessions, plan_merge
-from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from a2a_proxy.recording.write.note_writer import NotePlace, write_note
 from support_inspect import MS, frame
 from support_recording import STARTED
 from support_several import begin, call, pair
@@ -29,27 +29,27 @@ SAMPLES = [ROOT / "recordings" / f"{name}.a2a.jsonl" for name in ("generations",
 
 def content(recording: Recording, session: int) -> list[object]:
     """Everything that a reader says of a session, but for ids of the file."""
-    facts = recording.session(session)
+    facts = recording.read_session(session)
     assert facts is not None
-    exchanges = list(recording.exchanges(session))
-    connections = [row.connection for row in recording.connections(session)]
+    exchanges = list(recording.read_exchanges(session))
+    connections = [row.connection for row in recording.read_connections(session)]
     return [
         replace(facts, id=0, position=None, snapshot=None),
         connections,
         [row.exchange for row in exchanges],
-        [[each.frame for each in recording.frames(row.key)] for row in exchanges],
+        [[each.frame for each in recording.read_frames(row.key)] for row in exchanges],
         [[each.frame for each in recording.connection_frames(make_key(session, line.id))] for line in connections],
-        [row.task for row in recording.tasks(session)],
-        [row.finding for row in recording.findings(session)],
-        [row.note for row in recording.notes(session)],
-        [row.segment for row in recording.segments(session)],
-        [row.interruption for row in recording.interruptions(session)],
-        [row.handoff for row in recording.handoffs(session)],
+        [row.task for row in recording.read_tasks(session)],
+        [row.finding for row in recording.read_findings(session)],
+        [row.note for row in recording.read_notes(session)],
+        [row.segment for row in recording.read_segments(session)],
+        [row.interruption for row in recording.read_interruptions(session)],
+        [row.handoff for row in recording.read_handoffs(session)],
     ]
 
 
 def by_uuid(recording: Recording) -> dict[str, list[object]]:
-    return {row.facts.uuid: content(recording, row.id) for row in recording.sessions()}
+    return {row.facts.uuid: content(recording, row.id) for row in recording.read_sessions()}
 
 
 def merged(out: Path, *sources: Path) -> dict[str, list[object]]:
@@ -63,7 +63,7 @@ def merged(out: Path, *sources: Path) -> dict[str, list[object]]:
 def test_sessions_are_copied_unchanged(tmp_path: Path) -> None:
     """Of recordings and of cassettes: artifacts, blobs, findings, redaction marks, notes and segments too."""
     files = [*pair(tmp_path), *SAMPLES]
-    annotate(files[0], NotePlace(1, 2, 1), STARTED, text="look here", bookmark=True)
+    write_note(files[0], NotePlace(1, 2, 1), STARTED, text="look here", bookmark=True)
     before: dict[str, list[object]] = {}
     for path in files:
         with open_recording_or_cassette(path) as recording:
@@ -78,8 +78,8 @@ def test_sessions_and_frames_are_in_the_order_of_their_times(tmp_path: Path) -> 
     merged(tmp_path / "out.a2a.db", second, first)
 
     with Recording(tmp_path / "out.a2a.db") as recording:
-        assert [row.facts.upstreams for row in recording.sessions()] == [("agent-1:8000",), ("agent-2:8000",)]
-        assert [(row.session, row.exchange.id) for row in recording.exchanges()] == [
+        assert [row.facts.upstreams for row in recording.read_sessions()] == [("agent-1:8000",), ("agent-2:8000",)]
+        assert [(row.session, row.exchange.id) for row in recording.read_exchanges()] == [
             *((1, 1), (1, 2), (1, 3)),
             *((2, 1), (2, 2)),
         ]
@@ -145,9 +145,9 @@ def test_an_open_session_is_merged_and_marked_incomplete(tmp_path: Path) -> None
     assert [each.frames for each in taken] == [2]
 
     with Recording(tmp_path / "out.a2a.db") as recording:
-        (session,) = recording.sessions()
+        (session,) = recording.read_sessions()
         assert (session.ended, session.how, session.complete) == (0, "unclean", UNENDED)
-        assert [row.exchange.id for row in recording.exchanges()] == [1]
+        assert [row.exchange.id for row in recording.read_exchanges()] == [1]
     writer.finish(STARTED)
 
 
@@ -165,10 +165,10 @@ def test_a_source_is_read_as_one_snapshot(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("a2a_proxy.recording.tools.merge.plan_merge", late)
     with MultiReader([tmp_path / "live.a2a.db"]) as several:
         merge_sessions(several, tmp_path / "out.a2a.db")
-        assert several.members[0].recording.counts().frames == 4
+        assert several.members[0].recording.count_rows().frames == 4
     with Recording(tmp_path / "out.a2a.db") as recording:
-        assert recording.counts().frames == 2
-        assert recording.counts().exchanges == 1
+        assert recording.count_rows().frames == 2
+        assert recording.count_rows().exchanges == 1
 
 
 def test_an_old_recording_is_merged_into_the_newest_schema(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_existing_files_and_sources_are_not_overwritten(tmp_path: Path) -> None:
             merge_sessions(several, taken, overwrite=True)
         merge_sessions(several, taken, overwrite=True)
     with Recording(taken) as recording:
-        assert recording.counts().sessions == 2
+        assert recording.count_rows().sessions == 2
     assert sorted(tmp_path.iterdir()) == files
 
 

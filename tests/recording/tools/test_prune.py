@@ -28,8 +28,8 @@ def filled(path: Path, sessions: int, frames: int = 200) -> Path:
 def told(path: Path, session: int) -> list[tuple[object, ...]]:
     """Everything that a reader says of a session."""
     with Recording(path) as recording:
-        (row,) = recording.exchanges(session)
-        return [(each.frame,) for each in recording.frames(row.key)] + [(row.exchange,)]
+        (row,) = recording.read_exchanges(session)
+        return [(each.frame,) for each in recording.read_frames(row.key)] + [(row.exchange,)]
 
 
 def test_other_sessions_are_unchanged(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_other_sessions_are_unchanged(tmp_path: Path) -> None:
 
     assert {session: told(path, session) for session in (1, 3)} == before
     with Recording(path) as recording:
-        assert [row.id for row in recording.sessions()] == [1, 3]
+        assert [row.id for row in recording.read_sessions()] == [1, 3]
         blocks = "SELECT DISTINCT session FROM block UNION SELECT DISTINCT session FROM frame"
         assert recording.db.execute(f"{blocks} ORDER BY 1").fetchall() == [(1,), (3,)]
         assert recording.db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
@@ -85,8 +85,8 @@ def test_pruning_does_not_disturb_a_writer(tmp_path: Path) -> None:
     busy.finish(STARTED)
 
     with Recording(path) as recording:
-        (row,) = recording.exchanges(2)
-        assert [each.frame.task_id for each in recording.frames(row.key)][1:] == [row.exchange.task_id] * 2
+        (row,) = recording.read_exchanges(2)
+        assert [each.frame.task_id for each in recording.read_frames(row.key)][1:] == [row.exchange.task_id] * 2
 
 
 def test_no_table_is_forgotten(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from support_thin import thin
 
 
 def checked(recording: Recording) -> list[Finding]:
-    return [finding for session in recording.sessions() for finding in recheck_session(recording, session)]
+    return [finding for session in recording.read_sessions() for finding in recheck_session(recording, session)]
 
 
 def in_order(live: list[Finding]) -> list[Finding]:
@@ -32,10 +32,10 @@ def in_order(live: list[Finding]) -> list[Finding]:
 @pytest.mark.parametrize("rule", thin(all_rules().values(), 3), ids=lambda rule: rule.id)
 def test_rechecking_a_rule_example_finds_the_same(rule: Rule, tmp_path: Path) -> None:
     """What was found live is found again, in the same order, with the same evidence."""
-    live = record(tmp_path / "r.db", rule.flagged.chunks())
+    live = record(tmp_path / "r.db", rule.flagged.make_chunks())
     with Recording(tmp_path / "r.db") as recording:
         assert checked(recording) == in_order(live)
-        assert [row.finding for row in recording.findings()] == live
+        assert [row.finding for row in recording.read_findings()] == live
 
 
 @pytest.mark.parametrize("sample", sorted(path.name.removesuffix(".a2a.jsonl") for path in SAMPLES.glob("*.jsonl")))
@@ -85,7 +85,7 @@ def get(generation: str, second: int) -> Script:
 )
 def test_a_fault_beyond_one_frame_is_found_again(script: Script, expected: str, tmp_path: Path) -> None:
     """Live and in the recording, in the exchange that it breaks."""
-    live = record(tmp_path / "r.db", script.chunks())
+    live = record(tmp_path / "r.db", script.make_chunks())
     assert expected in [f"{each.rule} #{each.exchange}" for each in live]
     with Recording(tmp_path / "r.db") as recording:
         assert checked(recording) == in_order(live)

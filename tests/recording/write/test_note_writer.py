@@ -16,7 +16,7 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.store.schema import SCHEMA_VERSION
 from a2a_proxy.recording.tools.prune import remove_sessions
-from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from a2a_proxy.recording.write.note_writer import NotePlace, write_note
 from support_inspect import changes, exchange, live, request, sample, status, writer
 from support_recording import STARTED
 
@@ -27,23 +27,23 @@ DATA = Path(__file__).parents[2] / "data"
 def noted(path: Path) -> dict[tuple[int, int, int], Note]:
     """What is written in a recording, by place."""
     with open_recording_or_cassette(path) as recording:
-        return {(row.session, row.note.exchange, row.note.seq): row.note for row in recording.notes()}
+        return {(row.session, row.note.exchange, row.note.seq): row.note for row in recording.read_notes()}
 
 
 def test_a_place_has_one_note(tmp_path: Path) -> None:
     """Text and bookmark change separately; a note with neither is deleted."""
     path = sample(tmp_path / "a.db")
-    assert annotate(path, NotePlace(1, 2, 1), AT, text="look") == Note("look", AT, 2, 1)
-    annotate(path, NotePlace(1, 2, 1), AT + 1, bookmark=True)
-    annotate(path, NotePlace(1, 2), AT, text="the error")
-    annotate(path, NotePlace(1), AT, bookmark=True)
+    assert write_note(path, NotePlace(1, 2, 1), AT, text="look") == Note("look", AT, 2, 1)
+    write_note(path, NotePlace(1, 2, 1), AT + 1, bookmark=True)
+    write_note(path, NotePlace(1, 2), AT, text="the error")
+    write_note(path, NotePlace(1), AT, bookmark=True)
     assert noted(path) == {
         (1, 0, -1): Note("", AT, bookmark=True),
         (1, 2, -1): Note("the error", AT, 2),
         (1, 2, 1): Note("look", AT + 1, 2, 1, True),
     }
-    assert annotate(path, NotePlace(1, 2, 1), AT + 2, text="") == Note("", AT + 2, 2, 1, True)
-    assert annotate(path, NotePlace(1, 2, 1), AT + 3, bookmark=False) is None
+    assert write_note(path, NotePlace(1, 2, 1), AT + 2, text="") == Note("", AT + 2, 2, 1, True)
+    assert write_note(path, NotePlace(1, 2, 1), AT + 3, bookmark=False) is None
     assert noted(path).keys() == {(1, 0, -1), (1, 2, -1)}
 
 
@@ -51,7 +51,7 @@ def test_a_place_has_one_note(tmp_path: Path) -> None:
 def test_a_note_on_a_missing_place_is_an_error(tmp_path: Path, place: NotePlace) -> None:
     path = sample(tmp_path / "a.db")
     with pytest.raises(RecordingError, match=r"has no (session|exchange|frame)") as wrong:
-        annotate(path, place, AT, text="look")
+        write_note(path, place, AT, text="look")
     assert wrong.value.hint == f"list its content: a2a-inspect ls {path}"
     assert noted(path) == {}
 
@@ -61,13 +61,13 @@ def test_notes_are_written_beside_a_recorder(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     recorder = writer(path)
     recorder.write([request(1)], changes=changes(live(1)))
-    annotate(path, NotePlace(1, 1), AT, text="still open")
+    write_note(path, NotePlace(1, 1), AT, text="still open")
     recorder.write([status(1, 1, "Thinking")], changes=changes(exchange(1)))
-    annotate(path, NotePlace(1, 1, 1), AT, bookmark=True)
+    write_note(path, NotePlace(1, 1, 1), AT, bookmark=True)
     recorder.finish(AT)
     assert noted(path).keys() == {(1, 1, -1), (1, 1, 1)}
     with Recording(path) as recording:
-        assert recording.counts().frames == 2
+        assert recording.count_rows().frames == 2
 
 
 def test_a_cassette_keeps_notes(tmp_path: Path) -> None:
@@ -76,8 +76,8 @@ def test_a_cassette_keeps_notes(tmp_path: Path) -> None:
     second = writer(path, 2)
     second.write([request(1)], changes=changes(exchange(1)))
     second.finish(AT)
-    annotate(path, NotePlace(1, 2, 1), AT, text="line\none \x1b", bookmark=True)
-    annotate(path, NotePlace(2, 1), AT, text="the other")
+    write_note(path, NotePlace(1, 2, 1), AT, text="line\none \x1b", bookmark=True)
+    write_note(path, NotePlace(2, 1), AT, text="the other")
     with Recording(path) as recording:
         write_cassette(recording, tmp_path / "all.a2a.jsonl")
         write_cassette(recording, tmp_path / "two.a2a.jsonl", sessions=[2])
@@ -92,7 +92,7 @@ def test_a_cassette_without_notes_says_version_1(tmp_path: Path) -> None:
     path = sample(tmp_path / "a.db")
     with Recording(path) as recording:
         write_cassette(recording, tmp_path / "a.a2a.jsonl")
-    annotate(path, NotePlace(1), AT, text="x")
+    write_note(path, NotePlace(1), AT, text="x")
     with Recording(path) as recording:
         write_cassette(recording, tmp_path / "b.a2a.jsonl")
     heads = [(tmp_path / name).read_text().split(',"tool"')[0] for name in ("a.a2a.jsonl", "b.a2a.jsonl")]
@@ -105,7 +105,7 @@ def test_a_cassette_takes_no_notes(tmp_path: Path) -> None:
         write_cassette(recording, path)
     before = path.read_bytes()
     with pytest.raises(RecordingError, match="is a cassette: notes can only be written to recordings") as wrong:
-        annotate(path, NotePlace(1), AT, text="x")
+        write_note(path, NotePlace(1), AT, text="x")
     assert f"a2a-inspect cassette read {path} NAME.a2a.db" in wrong.value.hint
     assert path.read_bytes() == before
 
@@ -116,7 +116,7 @@ def test_an_unwritable_recording_is_one_error(tmp_path: Path, monkeypatch: pytes
     before = path.read_bytes()
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(RecordingError, match="permission denied"):
-        annotate(path, NotePlace(1), AT, text="x")
+        write_note(path, NotePlace(1), AT, text="x")
     assert path.read_bytes() == before
 
 
@@ -124,8 +124,8 @@ def test_notes_are_deleted_with_their_session(tmp_path: Path) -> None:
     path = sample(tmp_path / "a.db")
     second = writer(path, 2)
     second.finish(AT)
-    annotate(path, NotePlace(1, 2, 1), AT, text="goes")
-    annotate(path, NotePlace(2), AT, text="stays")
+    write_note(path, NotePlace(1, 2, 1), AT, text="goes")
+    write_note(path, NotePlace(2), AT, text="stays")
     remove_sessions(path, [1])
     assert noted(path) == {(2, 0, -1): Note("stays", AT)}
 
@@ -137,12 +137,12 @@ def test_a_recording_of_an_older_version(tmp_path: Path) -> None:
         db.executescript((DATA / "version_1.sql").read_text())
         db.execute("PRAGMA journal_mode = WAL")
     with Recording(path) as reader:
-        assert reader.notes() == []
+        assert reader.read_notes() == []
         assert list(reader.find_exchanges("note:*")) == []
-        annotate(path, NotePlace(1, 1), AT, text="later", bookmark=True)
+        write_note(path, NotePlace(1, 1), AT, text="later", bookmark=True)
         reader.data_version()
         assert [row.exchange.id for row in reader.find_exchanges("note:later bookmark:yes")] == [1]
-        assert [row.note.text for row in reader.notes(1)] == ["later"]
+        assert [row.note.text for row in reader.read_notes(1)] == ["later"]
         assert reader.db.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION
 
 
@@ -153,6 +153,6 @@ def test_an_older_version_in_a_read_only_folder_is_unchanged(tmp_path: Path) -> 
         db.executescript((DATA / "version_1.sql").read_text())
     copy = shutil.copy(path, tmp_path / "copy.db")
     with Recording(path) as reader:
-        assert reader.notes() == []
+        assert reader.read_notes() == []
     assert path.read_bytes() == Path(copy).read_bytes()
     assert {each.name for each in tmp_path.iterdir()} == {"old.db", "copy.db"}

@@ -51,7 +51,7 @@ def stored(db: Connection, *snapshots: Task) -> Task:
     writer = Writer.on_connection(db, facts())
     for snapshot in snapshots:
         writer.write((), (), Changes([], [], [snapshot]))
-    (row,) = Recording.from_connection(db, "test").tasks()
+    (row,) = Recording.from_connection(db, "test").read_tasks()
     return row.task
 
 
@@ -73,7 +73,7 @@ def test_a_task_forgotten_by_the_writer_is_looked_up(db: Connection) -> None:
     writer = Writer.on_connection(db, facts())
     for tasks in ([RICH], others, [LATER], [LATER]):
         writer.write((), (), Changes([], [], tasks))
-    made = Recording.from_connection(db, "test").task("t1")[0].task
+    made = Recording.from_connection(db, "test").read_task("t1")[0].task
     assert (made.states, made.artifacts, made.exchanges) == (RICH.states, RICH.artifacts, (1, 2, 9))
 
 

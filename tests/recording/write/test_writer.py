@@ -51,19 +51,23 @@ def test_every_written_value_is_read_back_unchanged(stored, found, snapshots):
     rows = list(recording.frames_after(0))
     assert [_same(row.frame) for row in rows] == [_same(frame) for frame in stored]
     assert [type(row.frame.kind) for row in rows] == [type(frame.kind) for frame in stored]
-    assert [recording.payload(row) for row in recording.frames_after(0, payloads=False)] == [f.payload for f in stored]
+    assert [recording.read_payload(row) for row in recording.frames_after(0, payloads=False)] == [
+        f.payload for f in stored
+    ]
     bare = [msgspec.structs.replace(frame, payload=b"") for frame in stored]
     assert [row.frame for row in recording.frames_after(0, payloads=False)] == bare
-    assert [row.finding for row in recording.findings()] == found
+    assert [row.finding for row in recording.read_findings()] == found
     newest = {(type(v), v.id): v for s in snapshots for v in (*s.connections, *s.exchanges)}
-    read = [row.connection for row in recording.connections()] + [row.exchange for row in recording.exchanges()]
+    read = [row.connection for row in recording.read_connections()] + [
+        row.exchange for row in recording.read_exchanges()
+    ]
     assert {(type(value), value.id): value for value in read} == newest
     kept: dict[tuple[str, str], Task] = {}
     for task in (task for s in snapshots for task in s.tasks):
         before = kept.get((task.agent, task.task_id))
         younger = before is not None and before.first < task.first
         kept[task.agent, task.task_id] = merge_tasks(before, task) if younger else task
-    assert {(row.task.agent, row.task.task_id): row.task for row in recording.tasks()} == kept
+    assert {(row.task.agent, row.task.task_id): row.task for row in recording.read_tasks()} == kept
     db.close()
 
 
@@ -111,7 +115,7 @@ def test_changed_and_removed_artifacts_are_replaced():
     for artifacts in (first.artifacts, first.artifacts, changed):
         task = msgspec.structs.replace(first, artifacts=artifacts, first=STARTED, last=STARTED)
         writer.write((), (), Changes([], [], [task]))
-        assert [row.task for row in Recording.from_connection(db, "x").tasks()] == [task]
+        assert [row.task for row in Recording.from_connection(db, "x").read_tasks()] == [task]
 
 
 def test_constructing_a_writer_creates_no_file(tmp_path: Path):
@@ -142,7 +146,7 @@ def test_the_position_moves_with_the_rows(tmp_path: Path):
     third.finish(STARTED + 9, how="unclean", complete="2 bytes were not captured", lost=2, edits=1)
     with Recording(path) as recording:
         assert [row.frame for row in recording.frames_after(0)] == stored
-        session = recording.sessions()[0]
+        session = recording.read_sessions()[0]
         assert session.facts == facts()
         assert (session.ended, session.how, session.lost, session.edits) == (STARTED + 9, "unclean", 2, 1)
         assert (session.position, session.snapshot) == ((2, 0), "two")
@@ -236,8 +240,8 @@ def test_eight_processes_create_one_file_at_once(tmp_path: Path):
         assert child.returncode == 0, said.decode()
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
     with Recording(path) as recording:
-        assert len(recording.sessions()) == 8
-        for session in recording.sessions():
+        assert len(recording.read_sessions()) == 8
+        for session in recording.read_sessions():
             number = int(session.facts.uuid.replace("-", ""), 16)
             read = [row.frame for row in recording.frames_after(0, session=session.id)]
             assert read == event_frames(200, seed=number)

@@ -48,6 +48,7 @@ def ends(data: bytes, framing: int, cuts: Iterable[int] = ()) -> list[tuple[byte
         (b"\r\n\r\n", 4),
         (CHUNKS, CHUNKED),
         (b"0\r\n\r\n", CHUNKED),
+        (b"0\r\nX: y\r\n\tz\r\n\r\n", CHUNKED),
         (b"00F\r\n" + b"." * 15 + b"\r\n0\r\n\r\n", CHUNKED),
     ],
 )

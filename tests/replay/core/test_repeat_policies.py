@@ -119,6 +119,7 @@ def test_by_progress_answers_unrecorded_polls(wanted: dict[str, int], history: l
     stage.run(stage.ask("SendStreamingMessage", message("plan")))
     got = one(stage.run(stage.ask("GetTask", {"id": TASK, **wanted})))["task"]
     assert (got["status"], got.get("history")) == ({"state": "TASK_STATE_WORKING"}, history)
+    assert (got["id"], got["contextId"]) == (TASK, CONTEXT)
     assert not stage.player.misses
     other = Stage(script(told))
     other.run(other.ask("SendStreamingMessage", message("plan")))

@@ -14,9 +14,7 @@ from support_replay import MS, START, TASK, Stage, call, message, said, script, 
 S = TaskState
 THEN = {"url": "http://127.0.0.1:9000/hook", "token": "redacted-0123456789ab"}
 NOW = {"url": "http://127.0.0.1:4711/mine", "token": "of-now"}
-PUSH = RecordedPush(
-    place="#5", at=START + 25 * MS, value=status(S.WORKING), url="127.0.0.1:9000/hook", task=TASK, answered=200
-)
+PUSH = RecordedPush(place="#5", at=START + 25 * MS, value=status(S.WORKING), url="127.0.0.1:9000/hook", task=TASK)
 
 
 def sent(config: dict[str, Any] | None) -> dict[str, Any]:

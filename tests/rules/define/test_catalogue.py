@@ -38,14 +38,14 @@ def test_flagged_examples_are_flagged(rule: Rule) -> None:
 def test_clean_examples_are_clean(rule: Rule) -> None:
     """No rule at all has anything to say."""
     assert not told(rule.clean)
-    assert rule.clean.lines()
-    assert rule.flagged.lines()
+    assert rule.clean.format_lines()
+    assert rule.flagged.format_lines()
 
 
 @RULES
 def test_examples_are_readable(rule: Rule) -> None:
     """What makes the difference is shown, and nothing in it is a control character or an object of our own."""
-    flagged, clean = rule.flagged.lines(), rule.clean.lines()
+    flagged, clean = rule.flagged.format_lines(), rule.clean.format_lines()
     assert flagged != clean
     for line in flagged + clean:
         assert not any(unicodedata.category(each) == "Cc" for each in line), repr(line)

@@ -74,7 +74,7 @@ def _found(seen: Seen) -> set[str]:
 def test_json_rpc_examples_are_judged_alike_over_stdio(rule: Rule) -> None:
     """The same findings except those that a pipe cannot show."""
     for script, flagged in ((rule.flagged, True), (rule.clean, False)):
-        chunks = script.chunks()
+        chunks = script.make_chunks()
         there = observe(chunks)
         carried = _carried(chunks, there)
         if carried is None or rule.id in _TWICE:

@@ -20,7 +20,7 @@ def talk(*steps: tuple[int, str], length: int = 40 * MS, closes: bool = True, tr
 
 def times(script: Script) -> list[tuple[int, ChunkKind, int]]:
     """Connection, kind, and time in ms after the start."""
-    return [(each.connection, each.kind, (each.at - START) // MS) for each in script.chunks()]
+    return [(each.connection, each.kind, (each.at - START) // MS) for each in script.make_chunks()]
 
 
 def test_a_connection_opens_dials_transfers_and_closes_and_the_session_ends_one_step_later() -> None:
@@ -60,20 +60,20 @@ def test_two_scripts_run_at_the_same_time_until_the_later_end(length: int, end: 
 
 def test_connections_are_numbered_by_their_start_and_have_ports_of_their_own() -> None:
     script = run_together(talk((30 * MS, "a")), talk((1 * MS, "b")))
-    facts = {each.connection: each.data for each in script.chunks() if each.kind is ChunkKind.OPEN}
+    facts = {each.connection: each.data for each in script.make_chunks() if each.kind is ChunkKind.OPEN}
     assert b"127.0.0.1:5001" in facts[1]
     assert b"127.0.0.1:5002" in facts[2]
 
 
 def test_a_command_has_the_numbers_of_two_processes() -> None:
-    opened, dialed, *_ = talk(transport="stdio").chunks()
+    opened, dialed, *_ = talk(transport="stdio").make_chunks()
     assert b"pid 401" in opened.data
     assert b"pid 501" in dialed.data
 
 
 def test_lines_show_who_writes_and_pauses_from_300_ms() -> None:
     script = talk((0, "hello\nmore"), (299 * MS, "at once"), (599 * MS, "later"), (11_600 * MS, "much later"))
-    assert script.lines() == [
+    assert script.format_lines() == [
         "client -> hello",
         "          more",
         "agent  <- at once",
@@ -82,16 +82,16 @@ def test_lines_show_who_writes_and_pauses_from_300_ms() -> None:
         "       ... 11 s later",
         "agent  <- much later",
     ]
-    assert talk((0, "a"), (2000 * MS, "b")).lines()[1] == "       ... 2 s later"
-    assert talk((0, "a"), (9900 * MS, "b")).lines()[1] == "       ... 9.9 s later"
-    assert talk((0, "a"), (10_400 * MS, "b")).lines()[1] == "       ... 10 s later"
+    assert talk((0, "a"), (2000 * MS, "b")).format_lines()[1] == "       ... 2 s later"
+    assert talk((0, "a"), (9900 * MS, "b")).format_lines()[1] == "       ... 9.9 s later"
+    assert talk((0, "a"), (10_400 * MS, "b")).format_lines()[1] == "       ... 10 s later"
 
 
 def test_lines_of_concurrent_connections_are_in_order_of_time_and_steps_without_text_are_not_shown() -> None:
     script = run_together(talk((0, "a"), (20 * MS, "c"), (25 * MS, "")), talk((1 * MS, "b")))
-    assert [line[10:] for line in script.lines()] == ["a", "b", "c"]
+    assert [line[10:] for line in script.format_lines()] == ["a", "b", "c"]
 
 
 def test_a_line_of_more_than_2000_characters_is_cut() -> None:
-    assert talk((0, "x" * 2000)).lines() == ["client -> " + "x" * 2000]
-    assert talk((0, "x" * 2001)).lines() == ["client -> " + "x" * 2000 + "... (2001 characters)"]
+    assert talk((0, "x" * 2000)).format_lines() == ["client -> " + "x" * 2000]
+    assert talk((0, "x" * 2001)).format_lines() == ["client -> " + "x" * 2000 + "... (2001 characters)"]

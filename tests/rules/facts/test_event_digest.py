@@ -24,7 +24,7 @@ def sees(script: Script) -> list[RuleContext]:
     """Every event of a conversation, as rules see it."""
     observer = Observer(Redactor(KEY))
     out: list[Observation] = []
-    for piece in script.chunks():
+    for piece in script.make_chunks():
         observer.feed(piece, out)
     exchange = observer.pop_changes().exchanges[0]
     found = []

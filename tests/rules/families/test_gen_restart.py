@@ -32,7 +32,7 @@ def found(chunks: list[Chunk], cut: int = -1) -> list[Finding]:
 
 @pytest.mark.parametrize("rule", RULES, ids=[each.id for each in RULES])
 def test_restarts_do_not_change_findings(rule: Rule) -> None:
-    chunks = rule.flagged.chunks()
+    chunks = rule.flagged.make_chunks()
     whole = found(chunks)
     assert whole
     for cut in range(1, len(chunks)):

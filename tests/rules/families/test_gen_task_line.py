@@ -74,7 +74,7 @@ def test_a_gap_that_the_client_reads() -> None:
     """The example of the manual."""
     events = [snapshot("SUBMITTED", generation="1"), status("WORKING", generation="2"), chunk("a", generation="3")]
     events += [chunk("b", id="a2", generation="5"), EventPause(1), status("COMPLETED", second=1, generation="6")]
-    task = task_of(run_together(over("grpc", *events), get(5), after=300_000_000).chunks())
+    task = task_of(run_together(over("grpc", *events), get(5), after=300_000_000).make_chunks())
     assert task.seen == ((1, 3), (5, 6))
     (missed,) = task.missed
     assert missed == MissedGenerations(4, 4, missed.at, 1, missed.healed, 2, 5)

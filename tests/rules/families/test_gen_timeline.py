@@ -186,7 +186,7 @@ def gaps(script: Script) -> list[Finding]:
 @given(agent=agents())
 def test_a_conforming_agent_draws_no_finding(agent: Agent) -> None:
     script = agent.script()
-    note("\n".join(script.lines()))
+    note("\n".join(script.format_lines()))
     found = [each for each in findings(script) if each.rule.startswith("A2A-GEN-")]
     assert found == []
 
@@ -197,7 +197,7 @@ def test_a_lost_event_is_found(agent: Agent, data: st.DataObject) -> None:
     """A message explains one number only, so a lost event leaves one number without an explanation."""
     lost = data.draw(st.sampled_from(range(1, len(agent.events))))
     script = agent.script(lost)
-    note("\n".join(script.lines()))
+    note("\n".join(script.format_lines()))
     found = gaps(script)
     assert len({each.evidence["missing"] for each in found}) == 1, [each.summary for each in found]
     if agent.events[lost][0] != 2:  # this one may be the message that created the task, until a timeline shows more

@@ -312,7 +312,7 @@ def test_reconnecting_to_a_task_that_may_have_been_forgotten() -> None:
     for scripts, expected in ((made[:1], ["A2A-LIVE-013"]), (made, [])):
         observer, out = Observer(Redactor(KEY)), list[Observation]()
         observer._rules.session = SessionState(1)
-        for each in sum([*scripts[1:], failing], scripts[0]).chunks():
+        for each in sum([*scripts[1:], failing], scripts[0]).make_chunks():
             observer.feed(each, out)
         assert [each.rule for each in out if type(each) is Finding] == expected
 
@@ -403,7 +403,7 @@ def test_the_clients_side_may_stay_open_after_the_trailers() -> None:
     """They end the call, whatever the client does."""
     script = live(*BEGUN, DONE).then(fetch_card(), 60_000 * MS)
     observer, out = Observer(Redactor(KEY)), list[Observation]()
-    for each in script.chunks():
+    for each in script.make_chunks():
         if each.connection != 1 or each.kind is not ChunkKind.CLOSED:
             observer.feed(each, out)
     assert not [each for each in out if type(each) is Finding]

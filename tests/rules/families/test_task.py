@@ -82,3 +82,45 @@ def test_gateway_pages_do_not_affect_tasks() -> None:
         "GET", "/tasks/t1", answer="<html>Not Found</html>", status=404, reply_headers={"Content-Type": "text/html"}
     )
     assert told(made(None) + page, "009") == []
+
+
+def stamped(*stamps: str) -> dict[str, object]:
+    """A page of tasks whose statuses have these times."""
+    tasks = [task("COMPLETED", id=f"t{number}") for number, _ in enumerate(stamps)]
+    for each, stamp in zip(tasks, stamps, strict=True):
+        each["status"]["timestamp"] = stamp
+    return {"tasks": tasks, "nextPageToken": "", "pageSize": 50, "totalSize": len(tasks)}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "flagged"),
+    [
+        ("2026-11-23T13:53:02.658729+00:00", "2026-11-23T13:53:03.664929+00:00", True),
+        ("2026-11-23T13:53:03.664929+00:00", "2026-11-23T13:53:02.658729+00:00", False),
+        ("2026-11-23T13:53:02Z", "2026-11-23T13:53:02.500Z", True),
+        ("2026-11-23T13:53:02.500Z", "2026-11-23T13:53:02Z", False),
+        ("2026-11-23T13:53:02Z", "2026-11-23T14:53:01+01:00", False),
+        ("2026-11-23T13:53:02.658729", "2026-11-23T13:53:03.664929", True),
+        ("2026-11-23T13:53:02.658729", "2026-11-23T13:53:03.664929Z", False),
+        ("yesterday", "today", False),
+    ],
+)
+def test_times_of_every_form_are_in_order(first: str, second: str, flagged: bool) -> None:
+    """Fractions of any length and zones are compared as times; a time without a zone only with another such time."""
+    assert told(rpc("ListTasks", {}, stamped(first, second)), "005") == ["error"] * flagged
+
+
+@pytest.mark.parametrize(
+    ("stamp", "flagged"),
+    [
+        ("2026-11-23T13:53:02.658729+00:00", True),
+        ("2026-11-23T13:59:59.5Z", False),
+        ("2026-11-23T14:00:00+00:00", False),
+        ("2026-11-23T13:58:00", False),
+        ("never", False),
+    ],
+)
+def test_a_status_that_is_too_old_is_found_in_every_form_of_time(stamp: str, flagged: bool) -> None:
+    """By at least a second, because agents shorten times; a time without a zone cannot be compared."""
+    asked = {"statusTimestampAfter": "2026-11-23T14:00:00Z"}
+    assert told(rpc("ListTasks", asked, stamped(stamp)), "007") == ["error"] * flagged

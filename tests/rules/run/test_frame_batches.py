@@ -57,6 +57,6 @@ def test_consecutive_examples_are_judged_alike_in_batches() -> None:
     """Every rule has something to say about its flagged example, whatever is judged together."""
     chance = random.Random(1)
     for rule in all_rules().values():
-        session = rule.flagged.chunks()
+        session = rule.flagged.make_chunks()
         batch = chance.randint(1, len(session))
         assert judged(said(session, batch)) == judged(said(session, 0)), (rule.id, batch)

@@ -60,7 +60,7 @@ def test_samples_are_judged_alike_without_the_gate(sample: Path, monkeypatch: py
 
     def judged() -> list[Finding]:
         with open_recording_or_cassette(sample) as recording:
-            return [each for session in recording.sessions() for each in recheck_session(recording, session)]
+            return [each for session in recording.read_sessions() for each in recheck_session(recording, session)]
 
     gated = judged()
     monkeypatch.setattr(engine, "check_payload", lambda *_: False)
@@ -90,9 +90,11 @@ def test_an_empty_grpc_message_is_clean() -> None:
 def frames(sample: Path) -> Iterator[tuple[Frame, Exchange]]:
     """Frames of a sample with their exchanges."""
     with open_recording_or_cassette(sample) as recording:
-        for session in recording.sessions():
+        for session in recording.read_sessions():
             for row in recording.frames_after(0, session=session.id):
-                found = recording.exchange(make_key(session.id, row.frame.exchange)) if row.frame.exchange else None
+                found = (
+                    recording.read_exchange(make_key(session.id, row.frame.exchange)) if row.frame.exchange else None
+                )
                 if found is not None:
                     yield row.frame, found.exchange
 

@@ -38,9 +38,9 @@ def ask_all(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("rule", all_rules().values(), ids=list(all_rules()))
 def test_rule_examples_are_judged_alike_without_flags(rule: Rule, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each rule where it has something to say, and all others beside it."""
-    few = found(rule.flagged.chunks())
+    few = found(rule.flagged.make_chunks())
     ask_all(monkeypatch)
-    assert found(rule.flagged.chunks()) == few
+    assert found(rule.flagged.make_chunks()) == few
 
 
 @pytest.mark.parametrize("sample", sorted(path.name.removesuffix(".a2a.jsonl") for path in SAMPLES.glob("*.jsonl")))

@@ -103,7 +103,7 @@ def _stopped(chunks: list[Chunk], at: int) -> list[Chunk]:
 def _early(rule: Rule) -> list[Chunk]:
     """Return the flagged example of the rule, with the proxy stopped 1 ms before the deadline."""
     at = max(each.at for each in findings(rule.flagged) if each.rule == rule.id)
-    return _stopped(rule.flagged.chunks(), at - MS)
+    return _stopped(rule.flagged.make_chunks(), at - MS)
 
 
 def _of_rule(rule: Rule, chunks: list[Chunk]) -> list[Finding]:
@@ -129,7 +129,7 @@ def test_an_example_that_ends_before_its_deadline_is_judged_as_declared(rule: Ru
 def test_the_end_of_a_recording_settles_the_same(rule: Rule, tmp_path: Path) -> None:
     live = record(tmp_path / "r.db", _early(rule))
     with Recording(tmp_path / "r.db") as recording:
-        assert [each for session in recording.sessions() for each in recheck_session(recording, session)] == live
+        assert [each for session in recording.read_sessions() for each in recheck_session(recording, session)] == live
 
 
 @pytest.mark.parametrize("rule", [rule for rule in _WAITING if rule.settled_at_end], ids=lambda rule: rule.id)

@@ -53,10 +53,10 @@ def test_long_streams_are_judged_alike_without_the_fast_path(monkeypatch: pytest
 
     way = status_fast_path.apply_repeated_status
     monkeypatch.setattr(status_fast_path, "apply_repeated_status", told)
-    short = judged(script.chunks())
+    short = judged(script.make_chunks())
     assert len(taken) >= len(texts)
     monkeypatch.setattr(engine, "is_repeated_status", lambda *_: False)
-    assert judged(script.chunks()) == short
+    assert judged(script.make_chunks()) == short
 
 
 def test_a_payload_is_a_repetition_while_the_stream_remembers_it() -> None:

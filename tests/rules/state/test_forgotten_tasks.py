@@ -30,7 +30,7 @@ def _replaced(script: Script) -> list[str]:
     observer = Observer(Redactor(b"k" * 32))
     observer._rules.session = SessionState(LIMIT)
     out: list[Observation] = []
-    for each in script.chunks():
+    for each in script.make_chunks():
         observer.feed(each, out)
     assert len(observer._rules.session.tasks) <= LIMIT
     return [each.confidence for each in out if type(each) is Finding and each.rule == "A2A-ART-004"]
@@ -62,7 +62,7 @@ def _after_many(script: Script) -> tuple[SessionState, list[str]]:
     observer = Observer(Redactor(b"k" * 32))
     observer._rules.session = SessionState(max_finished=_DONE)
     out: list[Observation] = []
-    for each in script.chunks():
+    for each in script.make_chunks():
         observer.feed(each, out)
     observer.interrupt_session(each.at + 1, out)
     return observer._rules.session, [each.rule for each in out if type(each) is Finding]

@@ -16,6 +16,7 @@ from a2a_inspect.cli.cassette import cassette
 from a2a_inspect.cli.export import export
 from a2a_inspect.cli.report_options import add_report_options
 from a2a_proxy import __version__
+from a2a_proxy.cli.completion import completion
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.main import run_cli
 from a2a_proxy.cli.redaction_options import add_redaction_options
@@ -39,9 +40,10 @@ Without a FILE, commands use the newest recording in the state directory.
 
 _HELP_SECTIONS = (
     ("View and compare", ("ls", "show", "tail", "lanes", "segments", "stats", "diff", "note", "keys")),
-    ("Check", ("check", "card", "rules", "extensions", "hooks")),
+    ("Check", ("check", "card", "rules", "extensions", "hooks", "mcp")),
     ("Export", ("export", "cassette", "archive", "redaction")),
     ("Maintain", ("merge", "prune", "recover")),
+    ("Help", ("help", "completion")),
 )
 
 
@@ -103,7 +105,9 @@ def _read_plugins() -> tuple[Extension, ...]:
 
 @cli.command(hidden=True)
 @_recordings_argument
-@click.option("--web", "in_browser", is_flag=True, help="Serve the screen to a browser on this machine instead.")
+@click.option(
+    "--web", "in_browser", is_flag=True, help="Serve the screen to a browser on this machine instead (extra: web)."
+)
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="With --web: listen on this port (default: a free one)."
 )
@@ -123,7 +127,7 @@ def screen(recordings: tuple[Path, ...], in_browser: bool, port: int, write: boo
         raise click.UsageError("--port and --write require --web")
     from a2a_inspect.app import run_app
 
-    return run_app(*paths)
+    return run_app(*paths, is_chosen=not recordings)
 
 
 @cli.command()
@@ -178,7 +182,7 @@ def show(words: tuple[str, ...], form: str | None, where: str, as_json: bool, **
     from a2a_inspect.commands.show_selection import ShowSelection
     from a2a_inspect.data.recording_choice import open_recording, split_words
 
-    path, places = split_words(words)
+    path, places = split_words(words, anywhere=True)
     if form is not None and (where or as_json or any(detail.values())):
         raise click.UsageError("--as cannot be combined with other options")
     with open_recording(path) as source:
@@ -257,7 +261,7 @@ def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> No
     from a2a_inspect.commands.segments.run import SegmentsOptions, show_segments
     from a2a_inspect.data.recording_choice import open_recording, split_words
 
-    path, places = split_words(words)
+    path, places = split_words(words, anywhere=True)
     with open_recording(path) as source:
         show_segments(source, SegmentsOptions(places, as_json, media))
 
@@ -273,12 +277,12 @@ def show_swimlane(words: tuple[str, ...], **drawing: Any) -> None:
     """Draw a task's swimlane: one lane per party, time downwards, with pauses, interruptions and findings in place.
 
     EXCHANGE is a number as `ls` prints it (1:2 for one session of several); TASK is a task id or a prefix of one. Tasks
-    that agents handed over to one another are drawn together. With a single task, the argument can be omitted.
+    that agents handed over to one another are drawn together. Without an argument, the newest task is drawn.
     """
     from a2a_inspect.commands.lanes import LaneOptions, show_lanes
     from a2a_inspect.data.recording_choice import open_recording, split_words
 
-    path, places = split_words(words)
+    path, places = split_words(words, anywhere=True)
     with open_recording(path) as source:
         show_lanes(source, LaneOptions(places, **drawing))
 
@@ -367,7 +371,32 @@ def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> 
 cli.add_command(archive)
 cli.add_command(card)
 cli.add_command(cassette)
+cli.add_command(completion)
 cli.add_command(export)
+
+
+@cli.command("mcp")
+@_recordings_argument
+def serve_assistant(recordings: tuple[Path, ...]) -> None:
+    """Serve recordings to an assistant by MCP over stdin and stdout, read-only (extra: mcp).
+
+    The assistant can open only the RECORDINGS, or those of the state directory if none is named.
+    """
+    from a2a_inspect.commands.mcp import serve_mcp
+
+    serve_mcp(recordings)
+
+
+@cli.command("help")
+@click.argument("topic", default="")
+def show_help(topic: str) -> None:
+    """Print a page of the manual, or list its pages.
+
+    TOPIC is the name of a page: `replay`, `filters`. The manual is a part of the installation, no network is needed.
+    """
+    from a2a_inspect.commands.manual import show_manual
+
+    show_manual(topic)
 
 
 @cli.command("check")

@@ -59,7 +59,7 @@ def upload_recording(path: Path, url: str, options: ArchiveOptions) -> None:
             proxy = check_id(options.archive_id) if options.archive_id else proxy_id(file_layout.state_dir())
         frames = 0
         put_ones: list[Manifest] = []
-        for session in recording.sessions():
+        for session in recording.read_sessions():
             keeper = SessionUpload(place, proxy, recording, session)
             frames += keeper.put_segments(include_rest=True, on_segment=put_ones.append)
             if keeper.missing_frames:
@@ -203,7 +203,7 @@ def _verify_segment(store: ArchiveStore, manifest: Manifest) -> Iterator[str]:
     for table in ("frames", "facts"):
         key = manifest.cut.object_key(table)
         try:
-            if describe_file(store.get(key), key) != manifest.stored_file(table):
+            if describe_file(store.read_object(key), key) != manifest.stored_file(table):
                 yield f"{key} does not match its manifest: it was changed"
         except ArchiveError as wrong:
             yield wrong.message

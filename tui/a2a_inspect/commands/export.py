@@ -57,7 +57,11 @@ def open_selection(export_options: ExportOptions) -> Iterator[ExportSelection]:
     """
     _ = export_options.redaction.policy  # reports an invalid policy before anything is read
     with open_recording(export_options.path) as recording:
-        keys = set(recording.queryable().ids(export_options.where, Rows.EXCHANGES)) if export_options.where else None
+        keys = (
+            set(recording.get_queryable().select_ids(export_options.where, Rows.EXCHANGES))
+            if export_options.where
+            else None
+        )
         if keys is not None and not keys:
             listing = shell_line("a2a-inspect", "ls", recording.path)
             raise UserError(f"nothing matches {make_visible(export_options.where)}", f"list the exchanges: {listing}")

@@ -19,7 +19,7 @@ def explain_filter(recording: Recording, where: str) -> None:
 
 def explain_lines(recording: Recording, where: str | Node) -> list[str]:
     """Return the lines that `explain_filter` prints."""
-    explanation = recording.queryable().explain(where, Rows.EXCHANGES)
+    explanation = recording.get_queryable().explain_expression(where, Rows.EXCHANGES)
     lines = [
         f"filter  {explanation.text or 'none'}",
         f"sql     {explanation.sql}",
@@ -41,7 +41,7 @@ def matching_frames(recording: Recording, session: int, where: str) -> dict[int,
 
 def matching_tasks(recording: Recording, rows: Iterable[TaskRow], where: str) -> list[TaskRow]:
     """Return the tasks that a matching exchange touched."""
-    keys = set(recording.queryable().ids(where, Rows.EXCHANGES))
+    keys = set(recording.get_queryable().select_ids(where, Rows.EXCHANGES))
     return [row for row in rows if any(make_key(row.session, number) in keys for number in row.task.exchanges)]
 
 

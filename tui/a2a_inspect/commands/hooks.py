@@ -29,7 +29,7 @@ def list_hooks() -> None:
     """Print one line per installed hook."""
     found = installed_hooks()
     if not found:
-        print("no hook is installed; hooks.md in the manual explains how to write one")
+        print("no hook is installed; how to write one: a2a-inspect help hooks")
         return
     rows = [(make_visible(each.name), make_visible(each.reference), make_visible(each.package)) for each in found]
     for line in table_lines(("HOOK", "CLASS", "PACKAGE"), rows):

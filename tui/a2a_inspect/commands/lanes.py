@@ -19,7 +19,7 @@ from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import make_key, split_key
+from a2a_proxy.recording.read.rows import TaskRow, make_key, split_key
 
 _PIPED_WIDTH = 120
 """Width in cells if the output is not a terminal."""
@@ -113,14 +113,16 @@ def _find_conversation(recording: Recording, words: tuple[str, ...]) -> int:
     listing = shell_line("a2a-inspect", "ls", recording.path)
     if len(words) > 1:
         raise UserError("only one conversation can be drawn at a time", f"name one exchange or task of: {listing}")
-    found = list(_exchanges_of_word(recording, words[0])) if words else list(_conversation_exchanges(recording))
+    if not words:
+        newest = max((_last_exchange(row) for row in recording.read_tasks()), default=0) or _first_exchange(recording)
+        if not newest:
+            raise UserError("the recording has no conversation", f"list the exchanges: {listing}")
+        return newest
+    found = list(_exchanges_of_word(recording, words[0]))
     if not found:
-        if words:
-            raise no_such_place(recording, words[0])
-        raise UserError("the recording has no conversation", f"list the exchanges: {listing}")
+        raise no_such_place(recording, words[0])
     if len(found) > 1 and not _is_one_conversation(recording, found):
-        what = f"{words[0]} may be one of {len(found)}" if words else "the recording has several conversations"
-        raise UserError(what, f"name one exchange or task of: {listing}")
+        raise UserError(f"{words[0]} may be one of {len(found)}", f"name one exchange or task of: {listing}")
     return found[0]
 
 
@@ -133,12 +135,15 @@ def _is_one_conversation(recording: Recording, exchanges: list[int]) -> bool:
 
 def _exchanges_of_word(recording: Recording, word: str) -> Iterator[int]:
     yield from (make_key(at.session, at.exchange) for at in resolve_places(recording, word) if at.exchange)
-    exact = [row for row in recording.task(word) if row.task.exchanges]
-    rows = exact or [row for row in recording.tasks() if is_task_prefix(word, row.task.task_id)]
+    exact = [row for row in recording.read_task(word) if row.task.exchanges]
+    rows = exact or [row for row in recording.read_tasks() if is_task_prefix(word, row.task.task_id)]
     yield from (make_key(row.session, row.task.exchanges[0]) for row in rows if row.task.exchanges)
 
 
-def _conversation_exchanges(recording: Recording) -> Iterator[int]:
-    """Yield one exchange of each task, or every exchange if the recording has no tasks."""
-    tasks = [make_key(row.session, row.task.exchanges[0]) for row in recording.tasks() if row.task.exchanges]
-    yield from tasks or (row.key for row in recording.exchanges())
+def _last_exchange(row: TaskRow) -> int:
+    """Return the key of the task's last exchange; 0 if it has none."""
+    return make_key(row.session, row.task.exchanges[-1]) if row.task.exchanges else 0
+
+
+def _first_exchange(recording: Recording) -> int:
+    return next((row.key for row in recording.read_exchanges()), 0)

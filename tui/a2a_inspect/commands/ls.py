@@ -45,17 +45,17 @@ def list_exchanges(recording: Recording, *, as_json: bool, where: str = "") -> N
         print_no_match(where)
         return
     if as_json:
-        for row in recording.find_exchanges(where) if where else recording.exchanges():
+        for row in recording.find_exchanges(where) if where else recording.read_exchanges():
             print(json.dumps({"session": row.session, **exchange_object(row.exchange)}))
         return
-    sessions = recording.sessions()
+    sessions = recording.read_sessions()
     for session in sessions:
         for line in _exchange_table_lines(recording, session, where, several=len(sessions) > 1):
             print(line)
 
 
 def _exchange_table_lines(recording: Recording, session: SessionRow, where: str, *, several: bool) -> Iterator[str]:
-    found = recording.find_exchanges(where, session.id) if where else recording.exchanges(session.id)
+    found = recording.find_exchanges(where, session.id) if where else recording.read_exchanges(session.id)
     first = next(found, None)
     empty = first is None
     if where and empty:
@@ -99,14 +99,14 @@ def exchange_cells(row: ExchangeRow, *, with_session: bool, brief: bool) -> tupl
             ", ".join(filter(None, (" > ".join(exchange.states), generations.requested_generations(exchange))))
         ),
         str(exchange.events) if exchange.streaming else "",
-        text.latency_label(exchange).rpartition(", ")[2] if brief else text.latency_label(exchange),
+        text.duration_cell(exchange) if brief or text.is_answered_early(exchange) else text.latency_label(exchange),
         make_visible(exchange.error) or (make_visible(exchange.how) if text.outcome_of(exchange) == "cut" else ""),
     )
 
 
 def list_tasks(recording: Recording, *, as_json: bool, where: str = "") -> None:
     """Print the tasks of all sessions in order of first appearance, or the tasks of matching exchanges."""
-    rows = matching_tasks(recording, recording.tasks(), where) if where else recording.tasks()
+    rows = matching_tasks(recording, recording.read_tasks(), where) if where else recording.read_tasks()
     if where and not rows:
         print_no_match(where)
         return
@@ -114,7 +114,7 @@ def list_tasks(recording: Recording, *, as_json: bool, where: str = "") -> None:
         for row in rows:
             print(json.dumps(task_object(row)))
         return
-    several = len(recording.sessions()) > 1
+    several = len(recording.read_sessions()) > 1
     width = terminal_width()
     room = TableLimits(width, {}, TASK_SHRINK_ORDER, ("STATES",)) if width else None
     for line in table_lines(TASK_COLUMNS, _task_cells(rows, several=several), room):

@@ -32,7 +32,7 @@ _FILE_CELLS = {"FILE": 20, "FILES": 24}
 
 def list_exchanges(several: MultiReader, *, as_json: bool, where: str = "") -> None:
     """Print the exchanges of all files by time, or those that match."""
-    rows = several.exchanges(where)
+    rows = several.read_exchanges(where)
     first = next(rows, None)
     if where and first is None:
         print_no_match(where)
@@ -73,7 +73,7 @@ def _files_with_several_sessions(several: MultiReader) -> set[int]:
 
 def list_tasks(several: MultiReader, *, as_json: bool, where: str = "") -> None:
     """Print each task once with the files that recorded it, or the tasks of matching exchanges."""
-    groups: Iterable[list[TaskSighting]] = several.tasks()
+    groups: Iterable[list[TaskSighting]] = several.read_tasks()
     if where:
         groups = list(_matching_groups(several, groups, where))
         if not groups:
@@ -98,7 +98,7 @@ def list_tasks(several: MultiReader, *, as_json: bool, where: str = "") -> None:
 def _matching_groups(
     several: MultiReader, groups: Iterable[list[TaskSighting]], where: str
 ) -> Iterator[list[TaskSighting]]:
-    keys = [set(member.recording.queryable().ids(where, Rows.EXCHANGES)) for member in several.members]
+    keys = [set(member.recording.get_queryable().select_ids(where, Rows.EXCHANGES)) for member in several.members]
     for group in groups:
         calls = ((sighting, number) for sighting in group for number in sighting.row.task.exchanges)
         if any(make_key(sighting.row.session, number) in keys[sighting.member.number] for sighting, number in calls):

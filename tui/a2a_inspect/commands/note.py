@@ -15,7 +15,7 @@ from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.note import Note
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import NoteRow
-from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from a2a_proxy.recording.write.note_writer import NotePlace, write_note
 
 
 class NoteOptions(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ def edit_notes(path: Path | None, options: NoteOptions, now: int) -> None:
     text_now = "" if options.delete else text or None
     bookmark = False if options.delete else options.bookmark
     try:
-        note = annotate(file, place, now, text=text_now, bookmark=bookmark)
+        note = write_note(file, place, now, text=text_now, bookmark=bookmark)
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
     _print_notes([] if note is None else [(place.session, note)], place, as_json=options.as_json)
@@ -58,7 +58,9 @@ def edit_notes(path: Path | None, options: NoteOptions, now: int) -> None:
 def _list_notes(path: Path | None, options: NoteOptions) -> None:
     with open_recording(path) as recording:
         place = resolve_place(recording, options.words[0]) if options.words else None
-        rows = [(row.session, row.note) for row in recording.notes() if place is None or _is_within_place(row, place)]
+        rows = [
+            (row.session, row.note) for row in recording.read_notes() if place is None or _is_within_place(row, place)
+        ]
     _print_notes(rows, place, as_json=options.as_json)
 
 

@@ -115,7 +115,7 @@ def _open_exports(options: OtlpExportOptions) -> Iterator[list[_RecordingExport]
         for path in (options.recording, *options.others):
             recording = all_of_them.enter_context(open_recording(path))
             paths.append(recording.path)
-            keys = set(recording.queryable().ids(options.where, Rows.EXCHANGES)) if options.where else None
+            keys = set(recording.get_queryable().select_ids(options.where, Rows.EXCHANGES)) if options.where else None
             found.append(all_of_them.enter_context(open_redacted_view(recording, keys, wish)))
         if options.where and not any(keys for _, keys in found):
             listing = shell_line("a2a-inspect", "ls", *paths)
@@ -139,7 +139,7 @@ def _send_unsent(options: OtlpExportOptions) -> None:
     path = chosen_path(options.recording)
     sent_calls = refused_calls = 0
     with open_recording(path) as recording:
-        sessions = [row.facts.uuid for row in recording.sessions()]
+        sessions = [row.facts.uuid for row in recording.read_sessions()]
     try:
         with convert_recording_errors(), state_directory_errors():
             for count in filter(None, (send_unsent(str(path.absolute()), each, settings) for each in sessions)):

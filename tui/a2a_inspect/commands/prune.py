@@ -125,7 +125,7 @@ def _read_sessions(path: Path, recording: Recording) -> Iterator[_StoredSession]
     frames = dict(recording.db.execute("SELECT session, count(*) FROM frame GROUP BY session").fetchall())
     total = sum(frames.values())
     size = path.stat().st_size
-    for session in recording.sessions():
+    for session in recording.read_sessions():
         share = size * frames.get(session.id, 0) // total if total else 0
         last = session.ended or session.facts.started
         where = ", ".join(session.facts.upstreams)

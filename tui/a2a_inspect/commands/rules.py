@@ -25,7 +25,7 @@ def show_rules(word: str, *, as_json: bool, as_markdown: bool) -> None:
         raise UserError("--json and --markdown cannot be combined", "leave one of them out")
     if word.upper() in OTHER_FINDINGS and not as_markdown:
         other = OTHER_FINDINGS[word.upper()]
-        for line in [json.dumps(other.facts())] if as_json else other.lines():
+        for line in [json.dumps(other.list_facts())] if as_json else other.format_lines():
             print(line)
         return
     ident = expand_rule_id(word) if word else ""

@@ -70,8 +70,8 @@ def preview_redaction(path: Path | None, options: ScanOptions) -> None:
     name = resolve_recording(path)
     with open_recording(name) as recording:
         result = _scan_recording(recording, policy, None, random=False) if not policy.none else ScanResult([], 0, 0)
-        counts = recording.counts()
-        applied = {row.id: row.facts.redaction for row in recording.sessions()}
+        counts = recording.count_rows()
+        applied = {row.id: row.facts.redaction for row in recording.read_sessions()}
     rows = _group_by_path(result.secrets)
     if options.as_json:
         for row in rows:

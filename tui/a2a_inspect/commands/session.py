@@ -13,6 +13,7 @@ from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.present import text
 from a2a_proxy.present.objects import finding_object
+from a2a_proxy.protocol.finding_totals import is_total
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
@@ -37,7 +38,7 @@ def member_lines(several: MultiReader) -> Iterator[str]:
     """Yield a line for each session, by time; with several files, each line begins with the file's name in the list."""
     many = len(several.members) > 1
     width = max(len(member.name) for member in several.members)
-    for member, session in several.sessions():
+    for member, session in several.read_sessions():
         line = "  ".join(filter(None, (session_line(session), note_counts(member.recording, session.id))))
         yield f"{make_visible(member.name):{width}}  {line}" if many else line
 
@@ -71,12 +72,12 @@ def lag_words(session: SessionRow) -> str:
 
 def connection_findings(recording: Recording, session: SessionRow) -> Iterator[FindingRow]:
     """Yield findings about connections rather than exchanges."""
-    return recording.findings(exchange=make_key(session.id, 0))
+    return recording.read_findings(exchange=make_key(session.id, 0))
 
 
 def unread_connections(recording: Recording, session: SessionRow) -> Iterator[Connection]:
     """Yield connections that could not be read."""
-    rows = recording.connections(session.id)
+    rows = recording.read_connections(session.id)
     return (row.connection for row in rows if row.connection.kind in _UNREAD)
 
 
@@ -86,7 +87,7 @@ def connection_lines(recording: Recording, session: SessionRow) -> Iterator[str]
         data = text.format_size(connection.bytes_to_agent + connection.bytes_to_client)
         yield f"connection {connection.id}  {connection.kind}  {data}, {_UNREAD[connection.kind]}"
     for row in connection_findings(recording, session):
-        yield f"connection {row.finding.connection}  {finding_words(row.finding)}"
+        yield "  ".join(filter(None, (text.finding_place(row.finding), finding_words(row.finding))))
 
 
 def finding_words(finding: Finding, width: int = 0, gap: int = 2) -> str:
@@ -155,6 +156,6 @@ class RuleMeanings:
 def connection_counts(recording: Recording, session: SessionRow) -> str:
     """Return the counts of these lines: `1 connection not read, 2 findings of connections`; empty without lines."""
     unread = sum(1 for _ in unread_connections(recording, session))
-    found = sum(1 for _ in connection_findings(recording, session))
+    found = sum(not is_total(row.finding) for row in connection_findings(recording, session))
     counts = [f"{text.format_count(unread, 'connection')} not read"] if unread else []
     return ", ".join([*counts, f"{text.format_count(found, 'finding')} of connections"] if found else counts)

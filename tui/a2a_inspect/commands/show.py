@@ -48,7 +48,7 @@ def show_conversation(recording: Recording, selection: ShowSelection, *, as_json
     selection.check(recording)
     found = False
     meanings = RuleMeanings()
-    for session in recording.sessions():
+    for session in recording.read_sessions():
         rows, frame_numbers = selection.rows(recording, session.id)
         found = found or bool(rows)
         if as_json:
@@ -75,7 +75,7 @@ def _session_tree_lines(
     yield from ("  " + line for line in connections)
     if not rows and not connections:
         yield "  nothing was recorded"
-    tasks = {row.task.task_id: row.task for row in recording.tasks(session.id)}
+    tasks = {row.task.task_id: row.task for row in recording.read_tasks(session.id)}
     marks, notes = SegmentMarks(recording, session.id), SessionNotes(recording, session.id)
     yield from (f"  {words}" for words in notes.line_at(0))
     for context, members in _group_by_context(rows, tasks):
@@ -179,7 +179,7 @@ def _exchange_lines(
     if selection.raw or selection.payloads:
         yield from ("    " + line for line in _header_lines(exchange))
     found = _findings_by_frame(recording, row)
-    for frame_row in recording.frames(row.key):
+    for frame_row in recording.read_frames(row.key):
         frame = frame_row.frame
         findings, note_lines = found.pop(frame.seq, []), notes.line_at(exchange.id, frame.seq)
         if frame_numbers is not None and frame.seq not in frame_numbers:
@@ -205,7 +205,7 @@ def _exchange_lines(
 def _findings_by_frame(recording: Recording, row: ExchangeRow) -> dict[int, list[Finding]]:
     """Return the findings of an exchange by frame number; -1 has the findings about the whole exchange."""
     found: dict[int, list[Finding]] = {}
-    for each in recording.findings(exchange=row.key):
+    for each in recording.read_findings(exchange=row.key):
         found.setdefault(each.finding.seq, []).append(each.finding)
     return found
 
@@ -229,12 +229,13 @@ def _frame_offset(exchange: Exchange, frame: Frame) -> str:
     """Return the time offset of a frame.
 
     As for the latency in the heading, the agent's frames are measured from the end of the request, the client's frames
-    from the start of the exchange.
+    and those of an answer before that end from the start of the exchange.
     """
     if frame.seq == 0:
         return text.format_time(frame.at)
-    answer = frame.direction is Direction.TO_CLIENT
-    zero = text.latency_origin(exchange) if answer else exchange.started
+    zero = text.latency_origin(exchange)
+    if frame.direction is Direction.TO_AGENT or frame.at < zero:
+        zero = exchange.started
     return "+" + text.format_duration(max(frame.at - zero, 0))
 
 
@@ -258,7 +259,7 @@ def _session_objects(
     selection: ShowSelection,
     frame_numbers: FrameNumbers,
 ) -> Iterator[dict[str, object]]:
-    tasks = {row.task.task_id: row.task for row in recording.tasks(session.id)}
+    tasks = {row.task.task_id: row.task for row in recording.read_tasks(session.id)}
     marks, notes = SegmentMarks(recording, session.id), SessionNotes(recording, session.id)
     for row in rows:
         task, numbers = tasks.get(row.exchange.task_id), frame_numbers.get(row.key)
@@ -279,7 +280,7 @@ def _exchange_object(
     recording: Recording, row: ExchangeRow, task: Task | None, frame_numbers: set[int] | None
 ) -> dict[str, object]:
     exchange = row.exchange
-    frames = (r.frame for r in recording.frames(row.key) if frame_numbers is None or r.frame.seq in frame_numbers)
+    frames = (r.frame for r in recording.read_frames(row.key) if frame_numbers is None or r.frame.seq in frame_numbers)
     return {
         "session": row.session,
         **exchange_object(exchange),
@@ -288,7 +289,7 @@ def _exchange_object(
         "response_headers": _decode_headers(exchange.response_headers),
         "trailers": _decode_headers(exchange.trailers),
         "frames": [frame_object(frame, exchange) for frame in frames],
-        "findings": [finding_facts(r.finding) for r in recording.findings(exchange=row.key)],
+        "findings": [finding_facts(r.finding) for r in recording.read_findings(exchange=row.key)],
     }
 
 
@@ -331,7 +332,9 @@ def frame_object(frame: Frame, exchange: Exchange) -> dict[str, object]:
 
 
 def _stdio_processes(recording: Recording, session: SessionRow) -> Iterator[Connection]:
-    return (row.connection for row in recording.connections(session.id) if row.connection.facts.transport == "stdio")
+    return (
+        row.connection for row in recording.read_connections(session.id) if row.connection.facts.transport == "stdio"
+    )
 
 
 def _process_frames(recording: Recording, session: SessionRow, process: Connection) -> Iterator[Frame]:

@@ -41,7 +41,7 @@ class ShowSelection(msgspec.Struct, frozen=True):
         """Return the selected exchanges of this session and their selected frames."""
         frame_numbers = self._selected_frames(session)
         matching = matching_frames(recording, session, self.where)
-        rows = [row for row in recording.exchanges(session) if self.is_selected(row)]
+        rows = [row for row in recording.read_exchanges(session) if self.is_selected(row)]
         if matching is None:
             return rows, frame_numbers
         frame_numbers = {
@@ -59,7 +59,7 @@ class ShowSelection(msgspec.Struct, frozen=True):
         """
         missing = [word for word in self.words if not resolve_places(recording, word)]
         if missing:
-            task_ids = {row.exchange.task_id for row in recording.exchanges()}
+            task_ids = {row.exchange.task_id for row in recording.read_exchanges()}
             missing = [word for word in missing if not any(is_task_prefix(word, task) for task in task_ids)]
         if missing:
             raise no_such_place(recording, *missing)

@@ -104,7 +104,7 @@ def _count_table_lines(title: str, counts: list[tuple[str, int]], max_rows: int)
 
 def _statistics_object(several: MultiReader, totals: RecordingTotals, tasks: TaskStateCounts) -> dict[str, object]:
     return {
-        "sessions": len(several.sessions()),
+        "sessions": len(several.read_sessions()),
         "frames": totals.frames,
         "exchanges": sum(each.count for each in totals.calls.values()),
         "calls": [

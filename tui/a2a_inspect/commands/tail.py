@@ -23,7 +23,7 @@ from a2a_proxy.present import text
 from a2a_proxy.present.objects import finding_object
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.text import make_visible
-from a2a_proxy.recording.query.parser import parse
+from a2a_proxy.recording.query.parser import parse_expression
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.cursor import RowCursor
 from a2a_proxy.recording.read.reader import Recording
@@ -58,7 +58,7 @@ def print_tail(paths: Sequence[Path], options: TailOptions, sleep: Callable[[flo
         UserError: a recording cannot be opened, or the filter is not valid.
     """
     with convert_recording_errors():
-        parse(options.where)
+        parse_expression(options.where)
     with interrupt_on_signals():
         _tail(paths, options, sleep)
 
@@ -128,7 +128,7 @@ class _Follower:
         self._options = options
         self._name = name
         """Short name of the file; empty for a single file."""
-        self._skipped_sessions = {session.id for session in recording.sessions()} - own_sessions
+        self._skipped_sessions = {session.id for session in recording.read_sessions()} - own_sessions
         """Sessions of which another file has more."""
         self._frame_cursor, self._finding_cursor = RowCursor(recording, "frame"), RowCursor(recording, "finding")
         self._version = recording.data_version()
@@ -144,7 +144,7 @@ class _Follower:
         newest, found = (self._newest_row(table) for table in ("frame", "finding"))
         first = self._first_frame(newest)
         if first:
-            row = self._recording.frame(first, payload=False)
+            row = self._recording.read_frame(first, payload=False)
             found = self._last_finding_before(row, found) if row is not None else found
         self._frame_cursor.start_at(first - 1 if first else newest)
         self._finding_cursor.start_at(found)
@@ -171,7 +171,7 @@ class _Follower:
         """Return the matching frames among these, in order."""
         if not self._options.where:
             return sorted(frames)
-        return self._recording.queryable().filter_ids(self._options.where, Rows.FRAMES, frames)
+        return self._recording.get_queryable().filter_ids(self._options.where, Rows.FRAMES, frames)
 
     def _last_finding_before(self, first: FrameRow, newest_finding: int) -> int:
         """Return the id of the last finding, up to `newest_finding`, stored before those from `first` on."""
@@ -182,7 +182,7 @@ class _Follower:
         )
 
     def _session_start(self, session: int) -> int:
-        row = self._recording.session(session)
+        row = self._recording.read_session(session)
         return row.facts.started if row is not None else 0
 
     def read_new(self) -> Iterator[TailEntry]:
@@ -191,8 +191,8 @@ class _Follower:
         Findings are read first, so that the frames they refer to are present when the frames are read.
         """
         found: dict[tuple[int, int, int], list[FindingRow]] = {}
-        for each in self._recording.findings(after=self._finding_cursor.begin_look()):
-            self._finding_cursor.advance(each.id, each.session)
+        for each in self._recording.read_findings(after=self._finding_cursor.begin_look()):
+            self._finding_cursor.advance_to(each.id, each.session)
             if each.session not in self._skipped_sessions:
                 found.setdefault((each.session, each.finding.exchange, each.finding.seq), []).append(each)
         self._finding_cursor.end_look()
@@ -214,11 +214,11 @@ class _Follower:
         while rows := list(self._recording.frames_after(after, _FRAMES_PER_QUERY, payloads=False)):
             matching = set(self._matching_frames([row.id for row in rows]))
             for row in rows:
-                self._frame_cursor.advance(row.id, row.session)
+                self._frame_cursor.advance_to(row.id, row.session)
                 if row.id not in matching:
                     yield row, False
                     continue
-                payload = self._recording.payload(row)
+                payload = self._recording.read_payload(row)
                 yield msgspec.structs.replace(row, frame=msgspec.structs.replace(row.frame, payload=payload)), True
             after = rows[-1].id
 
@@ -229,7 +229,7 @@ class _Follower:
         if not row.finding.exchange:
             return False
         exchange = make_key(row.session, row.finding.exchange)
-        return bool(self._recording.queryable().filter_ids(self._options.where, Rows.EXCHANGES, [exchange]))
+        return bool(self._recording.get_queryable().filter_ids(self._options.where, Rows.EXCHANGES, [exchange]))
 
     def _format_frame(self, row: FrameRow) -> str:
         return (
@@ -281,7 +281,7 @@ class _Follower:
         if number not in self._exchanges:
             if len(self._exchanges) >= _MAX_CACHED_EXCHANGES:
                 self._exchanges.clear()
-            found = self._recording.exchange(number)
+            found = self._recording.read_exchange(number)
             if found is None:
                 return None
             self._exchanges[number] = found.exchange

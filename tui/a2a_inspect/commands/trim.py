@@ -59,8 +59,8 @@ def trim_to_cassette(recording: Recording, options: TrimOptions) -> None:
         selection = Selection(clean, kept_keys, remark) if kept_keys is not None else None
         write_cassette(clean, options.target, selection=selection, overwrite=options.overwrite)
     with open_recording_or_cassette(options.target) as trimmed:
-        before, after = recording.counts(), trimmed.counts()
-    several = len(recording.sessions()) > 1
+        before, after = recording.count_rows(), trimmed.count_rows()
+    several = len(recording.read_sessions()) > 1
     reasons = [(_exchange_name(number, several), reason) for number, reason in sorted(besides.items())]
     if options.as_json:
         print(json.dumps(_summary_object(options.target, before, after, len(chosen), reasons)))
@@ -75,9 +75,9 @@ def trim_to_cassette(recording: Recording, options: TrimOptions) -> None:
 def _selected_keys(recording: Recording, options: TrimOptions) -> set[int]:
     selection = ShowSelection(options.words)
     selection.check(recording)
-    keys = {row.key for row in recording.exchanges() if selection.is_selected(row)}
+    keys = {row.key for row in recording.read_exchanges() if selection.is_selected(row)}
     if options.where:
-        keys &= set(recording.queryable().ids(options.where, Rows.EXCHANGES))
+        keys &= set(recording.get_queryable().select_ids(options.where, Rows.EXCHANGES))
     if not keys:
         raise UserError(
             f"nothing matches {make_visible(' '.join((*options.words, options.where)).strip())}",

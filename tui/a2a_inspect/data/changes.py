@@ -12,7 +12,7 @@ class ChangedExchanges:
 
     def __init__(self, recording: Recording) -> None:
         with translate_errors(recording.path):
-            sessions = recording.sessions()
+            sessions = recording.read_sessions()
             self._last_rows = {table: _last_row(recording, table) for table in ("frame", "finding")}
             self._last_exchanges = {session.id: _last_exchange(recording, session.id) for session in sessions}
             query = "SELECT id FROM exchange WHERE id > ? AND id < ? AND closed IS NULL"
@@ -32,7 +32,7 @@ class ChangedExchanges:
 
     def _new_exchanges(self, recording: Recording) -> set[int]:
         found: set[int] = set()
-        for session in recording.sessions():
+        for session in recording.read_sessions():
             last = self._last_exchanges.get(session.id, make_key(session.id, 0))
             query = "SELECT id FROM exchange WHERE id > ? AND id < ? ORDER BY id"
             new = [row[0] for row in recording.db.execute(query, (last, make_key(session.id + 1, 0)))]

@@ -30,11 +30,11 @@ def artifact_lines(recording: Recording, exchange_key: int, frame: int | None, u
     """
     from a2a_proxy.recording.read.artifacts import artifacts_of
 
-    row = recording.exchange(exchange_key)
+    row = recording.read_exchange(exchange_key)
     if row is None or not row.exchange.task_id:
         return ["(this exchange has no task)"]
     lines: list[str] = []
-    for task_row in recording.task(row.exchange.task_id):
+    for task_row in recording.read_task(row.exchange.task_id):
         if task_row.session != row.session or row.exchange.id not in task_row.task.exchanges:
             continue
         for name, found in artifacts_of(recording, row.session, task_row.task, until).items():
@@ -56,7 +56,7 @@ def _chunk_line(
     recording: Recording, session: int, name: str, frame: Frame, cursor_frame: tuple[int, int | None]
 ) -> Iterator[str]:
     """Yield `▸ chunk 1:2.5       +120 ms  1 part  34 B  append`, with a mark if the frame is under the cursor."""
-    row = recording.exchange(make_key(session, frame.exchange))
+    row = recording.read_exchange(make_key(session, frame.exchange))
     assert row is not None
     at = "+" + text.format_duration(max(frame.at - text.latency_origin(row.exchange), 0))
     count = _count_parts(recording, session, frame, row.exchange, name)
@@ -71,7 +71,7 @@ def _count_parts(recording: Recording, session: int, frame: Frame, exchange: Exc
     from a2a_proxy.protocol.event import to_event
 
     place = make_key(session, frame.exchange)
-    row = next(recording.frames(place, after=frame.seq - 1, limit=1))
+    row = next(recording.read_frames(place, after=frame.seq - 1, limit=1))
     event = to_event(row.frame.payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)
     found: list[Artifact] = event.task.artifacts if event.task is not None else []
     if event.artifact_update is not None and event.artifact_update.artifact is not None:
@@ -91,12 +91,12 @@ def timing_lines(recording: Recording, exchange_key: int, frame: int | None, unt
 
     With `until` (ns since the epoch) only frames that had arrived by then are listed.
     """
-    row = recording.exchange(exchange_key)
+    row = recording.read_exchange(exchange_key)
     if row is None:
         return []
     before: dict[Direction, int] = {}
     lines = ["FRAMES"]
-    for each in recording.frames(exchange_key, limit=MAX_FRAMES, payloads=False):
+    for each in recording.read_frames(exchange_key, limit=MAX_FRAMES, payloads=False):
         one = each.frame
         if until and one.at > until:
             break
@@ -116,8 +116,10 @@ def process_lines(recording: Recording, exchange_key: int) -> list[str]:
     """Return lines about the agent's process of a stdio call: its log and its exit. Empty for other calls."""
     from a2a_proxy.protocol.describe import describe_frame
 
-    row = recording.exchange(exchange_key)
-    connection_row = recording.connection(make_key(row.session, row.exchange.connection)) if row is not None else None
+    row = recording.read_exchange(exchange_key)
+    connection_row = (
+        recording.read_connection(make_key(row.session, row.exchange.connection)) if row is not None else None
+    )
     if row is None or connection_row is None or connection_row.connection.facts.transport != "stdio":
         return []
     process = connection_row.connection

@@ -163,7 +163,7 @@ class Finder:
         from a2a_proxy.recording.query.sql import Rows  # imports everything filters need, on first use
 
         search._changes = ChangedExchanges(recording)
-        if early := recording.queryable().early_exchanges(search.node):
+        if early := recording.get_queryable().early_exchanges(search.node):
             self._call_on_loop(self._add_early_matches, search, array("q", early))
         found = array("q")
         at = (0, 0)
@@ -175,7 +175,7 @@ class Finder:
             found = array("q")
             return not search.is_cancelled
 
-        for key in recording.queryable().ids(search.node, Rows.EXCHANGES, watch=watch):
+        for key in recording.get_queryable().select_ids(search.node, Rows.EXCHANGES, watch=watch):
             found.append(key)
             if len(found) == _IDS_PER_BATCH:
                 watch(*at)
@@ -187,7 +187,7 @@ class Finder:
         assert search._changes is not None
         touched = search._changes.since(recording)
         if touched:
-            found = set(recording.queryable().filter_ids(search.node, Rows.EXCHANGES, sorted(touched)))
+            found = set(recording.get_queryable().filter_ids(search.node, Rows.EXCHANGES, sorted(touched)))
             self._call_on_loop(self._update_matches, search, touched, found)
 
     def _call_on_loop(self, call: Callable[..., None], *values: object) -> None:

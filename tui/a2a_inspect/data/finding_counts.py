@@ -48,8 +48,10 @@ class ExchangeLine(ExchangeRow, frozen=True):
 
 def find_findings(recording: Recording, row: ExchangeRow, seq: int | None, until: int = 0) -> tuple[list[Finding], int]:
     """Return the first findings of an exchange, those about one frame first, and the total number of its findings."""
-    own = recording.findings(exchange=row.key, seq=seq, limit=_MAX_LISTED_FINDINGS) if seq is not None else ()
-    ids = {each.id: each.finding for each in (*own, *recording.findings(exchange=row.key, limit=_MAX_LISTED_FINDINGS))}
+    own = recording.read_findings(exchange=row.key, seq=seq, limit=_MAX_LISTED_FINDINGS) if seq is not None else ()
+    ids = {
+        each.id: each.finding for each in (*own, *recording.read_findings(exchange=row.key, limit=_MAX_LISTED_FINDINGS))
+    }
     there = [each for each in ids.values() if not until or each.at <= until]
     (line,) = exchange_lines(recording, [row], until)
     return there, 0 if line.finding_counts is None else line.finding_counts.count

@@ -21,7 +21,7 @@ def summarize_frame(recording: Recording, row: FrameRow, exchange: Exchange | No
     """Return the summary of `protocol.describe`, or a description of the damage if the frame is damaged."""
     try:
         large = f" ({text.format_size(row.frame.size)})" if row.frame.size > _MAX_SUMMARIZED_BYTES else ""
-        payload = b"" if large else recording.payload(row)
+        payload = b"" if large else recording.read_payload(row)
     except RecordingError as damage:
         return damage.message
     if exchange is None:

@@ -14,7 +14,7 @@ GapWords = dict[tuple[str, int], str]
 
 def operation_of(recording: Recording, session: int, number: int) -> str:
     """Return the operation of an exchange; empty if the recording does not have the exchange."""
-    row = recording.exchange(make_key(session, number))
+    row = recording.read_exchange(make_key(session, number))
     return make_visible(text.exchange_title(row.exchange)) if row is not None else ""
 
 
@@ -31,7 +31,7 @@ def missed_generation_words(recording: Recording, session: int, gap: MissedGener
 def read_gaps(recording: Recording, row: ExchangeRow, until: int = 0) -> GapWords:
     """Return the missed generations of this exchange as known at `until`, ns since the epoch; 0: as known now."""
     gap_words: GapWords = {}
-    for each in recording.task(row.exchange.task_id) if row.exchange.task_id else ():
+    for each in recording.read_task(row.exchange.task_id) if row.exchange.task_id else ():
         for gap in each.task.gaps:
             if each.session == row.session and gap.exchange == row.exchange.id:
                 open_still = not gap.healed or (until and gap.healed > until)

@@ -32,7 +32,7 @@ class ListFilter(msgspec.Struct, frozen=True):
 
         Raises QueryError if the text is not valid.
         """
-        from a2a_proxy.recording.query.parser import parse
+        from a2a_proxy.recording.query.parser import parse_expression
 
         if self.session:
             yield "session", Match("rec", Op.IS, str(self.session))
@@ -41,7 +41,7 @@ class ListFilter(msgspec.Struct, frozen=True):
                 yield name, Match(field, Op.IS, value) if value else Not(Match(field, Op.IS, Anything()))
         if self.findings:
             yield "findings", Match("finding", Op.HAS, Anything())
-        if (node := parse(self.text)) != And():
+        if (node := parse_expression(self.text)) != And():
             yield "text", node
 
     def node(self) -> Node:
@@ -72,10 +72,10 @@ class FilterCheck(msgspec.Struct, frozen=True):
 
 def check_filter(text: str) -> FilterCheck:
     """Check the text, and return the error and its offset if it is not valid."""
-    from a2a_proxy.recording.query.parser import parse
+    from a2a_proxy.recording.query.parser import parse_expression
 
     try:
-        parse(text)
+        parse_expression(text)
     except QueryError as wrong:
         word = INCOMPLETE if wrong.incomplete else INVALID
         return FilterCheck(word, make_visible(wrong.message), wrong.at)

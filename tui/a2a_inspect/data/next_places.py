@@ -45,7 +45,7 @@ def next_match(recording: Recording, node: Node, start: FramePosition, step: int
     )
     seq = start[1]
     while rows := recording.db.execute(query, (session, exchange, seq)).fetchall():
-        found = set(recording.queryable().filter_ids(node, Rows.FRAMES, [row[0] for row in rows]))
+        found = set(recording.get_queryable().filter_ids(node, Rows.FRAMES, [row[0] for row in rows]))
         for number, each in rows:
             if number in found:
                 return make_key(session, exchange), each

@@ -23,7 +23,7 @@ def note_words(note: Note) -> str:
 
 def note_counts(recording: Recording, session: int) -> str:
     """Return the number of notes of a session: `2 notes, 1 bookmark`; empty without notes."""
-    notes = [row.note for row in recording.notes(session)]
+    notes = [row.note for row in recording.read_notes(session)]
     counts = (sum(bool(each.text) for each in notes), "note"), (sum(each.bookmark for each in notes), "bookmark")
     return ", ".join(text.format_count(count, what) for count, what in counts if count)
 
@@ -46,7 +46,7 @@ class SessionNotes:
 
     def __init__(self, recording: Recording, session: int) -> None:
         self._session = session
-        self._by_place = {(row.note.exchange, row.note.seq): row.note for row in recording.notes(session)}
+        self._by_place = {(row.note.exchange, row.note.seq): row.note for row in recording.read_notes(session)}
 
     def line_at(self, exchange: int, seq: int = -1) -> list[str]:
         """Return the line about an exchange or frame; an empty list without a note."""

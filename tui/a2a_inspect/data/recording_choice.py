@@ -28,8 +28,8 @@ STDOUT = Path("-")
 
 
 def resolve_recording(path: Path | None) -> Path:
-    """Return the named recording, else the newest one of the state directory, including one that its recorder is about
-    to create.
+    """Return the named recording, else the newest one: of the state directory, including one that its recorder is about
+    to create, or the last one made with `--record`.
 
     Raises:
         UserError: there is no recording.
@@ -38,7 +38,8 @@ def resolve_recording(path: Path | None) -> Path:
         return path
     with state_directory_errors():
         folder = file_layout.recordings_dir()
-        newest = _coming(folder) or newest_recording(folder)
+        remembered = file_layout.remembered_recording()
+        newest = _coming(folder) or newest_recording(folder, *filter(None, (remembered,)))
     if newest is None:
         raise UserError("no recording found", "create one: a2a-proxy demo")
     return newest
@@ -104,14 +105,17 @@ def convert_recording_errors() -> Iterator[None]:
 
 def filter_error(wrong: QueryError) -> UserError:
     """Return the error of an expression with a caret below its position."""
-    hint = wrong.hint or "the manual describes the language: filters.md"
+    hint = wrong.hint or "the language is described by: a2a-inspect help filters"
     return UserError("\n  ".join((wrong.message, *wrong.caret.split("\n"))), hint)
 
 
-def split_words(words: tuple[str, ...]) -> tuple[Path | None, tuple[str, ...]]:
-    """Split words into the recording and the rest: the first word is a recording if it looks like a path."""
-    if words and is_recording_word(words[0]):
-        return Path(words[0]), words[1:]
+def split_words(words: tuple[str, ...], *, anywhere: bool = False) -> tuple[Path | None, tuple[str, ...]]:
+    """Split words into the recording and the rest: the first word is a recording if it looks like a path; with
+    `anywhere` the first word that does.
+    """
+    for at, word in enumerate(words if anywhere else words[:1]):
+        if is_recording_word(word):
+            return Path(word), (*words[:at], *words[at + 1 :])
     return None, words
 
 

@@ -63,4 +63,4 @@ def open_redacted_view(
         yield recording, keys
         return
     with open_redacted(recording, policy, label_key()) as redacted:
-        yield redacted.recording, None if keys is None else redacted.keys(keys)
+        yield redacted.recording, None if keys is None else redacted.map_keys(keys)

@@ -12,7 +12,7 @@ import msgspec
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import make_key
+from a2a_proxy.recording.read.rows import make_key, split_key
 from a2a_proxy.recording.write.note_writer import NotePlace
 
 _REFERENCE = re.compile(r"#?(?:(\d{1,9}):)?(?:(\d{1,12})(?:\.(\d{1,12}))?)?", re.ASCII)
@@ -78,7 +78,7 @@ def resolve_places(recording: Recording, text: str) -> list[NotePlace]:
     point = parse_reference(text)
     if point is None:
         return []
-    numbers = [row.id for row in recording.sessions() if point.session in (None, row.id)]
+    numbers = [row.id for row in recording.read_sessions() if point.session in (None, row.id)]
     fitting = [NotePlace(each, point.exchange, point.seq) for each in numbers]
     return [place for place in fitting if _place_exists(recording, place)]
 
@@ -86,6 +86,12 @@ def resolve_places(recording: Recording, text: str) -> list[NotePlace]:
 def no_such_place(recording: Recording, *text: str) -> UserError:
     """Return the error for words that name nothing in the recording."""
     listing = shell_line("a2a-inspect", "ls", recording.path)
+    point = parse_reference(text[0])
+    sessions = recording.read_sessions()
+    if len(text) == len(sessions) == 1 and point is not None and point.exchange and point.seq < 0:
+        (last,) = recording.db.execute("SELECT max(id) FROM exchange").fetchone()
+        numbers = f"exchanges 1 to {split_key(last)[1]}" if last else "no exchanges"
+        return UserError(f"there is no exchange {text[0]}; this recording has {numbers}", f"list them: {listing}")
     return UserError(f"this recording has no {' or '.join(text)}", f"list the exchanges: {listing}")
 
 
@@ -94,8 +100,8 @@ def _place_exists(recording: Recording, place: NotePlace) -> bool:
         return True
     number = make_key(place.session, place.exchange)
     if place.seq < 0:
-        return recording.exchange(number) is not None
-    frame = next(recording.frames(number, after=place.seq - 1, limit=1, payloads=False), None)
+        return recording.read_exchange(number) is not None
+    frame = next(recording.read_frames(number, after=place.seq - 1, limit=1, payloads=False), None)
     return frame is not None and frame.frame.seq == place.seq
 
 

@@ -23,6 +23,7 @@ from a2a_proxy.capture.backlog import MIN_LAG, recording_lag
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.note import Note
 from a2a_proxy.present import generations
+from a2a_proxy.protocol.finding_totals import count_occurrences
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
@@ -43,6 +44,7 @@ class RecordingSnapshot(msgspec.Struct, frozen=True):
     """Highest number of an exchange."""
     frames: int = 0
     findings: int = 0
+    """Findings, repetitions that the recording does not list included."""
     notes: Mapping[NotePlace, Note] = {}
     """Notes and bookmarks by place."""
     lag: int = 0
@@ -142,7 +144,7 @@ class RecordingSource:
 
     async def frame(self, number: int) -> FrameRow | None:
         """Return one frame by its id, with its payload."""
-        return await self._run_question(lambda reader: reader.recording.frame(number), None)
+        return await self._run_question(lambda reader: reader.recording.read_frame(number), None)
 
     async def ask(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
         """Run a query in the reader thread and return its result; `nothing` while there is no recording yet."""
@@ -247,6 +249,7 @@ class _RecordingReader:
         self._positions_by_session: dict[int, PagePositions] = {}
         self._frame_counter = RowCounter(recording, "frame")
         self._finding_counter = RowCounter(recording, "finding")
+        self._unlisted_by_session: dict[int, int] = {}
         self._selected_exchange = 0
         self._selected_frames = self._frame_positions(0)
 
@@ -259,7 +262,7 @@ class _RecordingReader:
                 return None
             self._snapshot = msgspec.structs.replace(before, lag=lag)
             return self._snapshot
-        sessions = tuple(self.recording.sessions())
+        sessions = tuple(self.recording.read_sessions())
         session_ids = {session.id for session in sessions}
         if not session_ids.issuperset(self._positions_by_session):
             self._positions_by_session.clear()
@@ -270,7 +273,7 @@ class _RecordingReader:
             lengths,
             highest,
             self._frame_counter.count_rows(),
-            self._finding_counter.count_rows(),
+            self._finding_counter.count_rows() + sum(map(self._count_unlisted, sessions)),
             self._read_notes(),
             self._read_lag(sessions),
         )
@@ -284,8 +287,15 @@ class _RecordingReader:
         lag = max(lags, default=0)
         return lag - lag % 1_000_000_000 if lag >= MIN_LAG else 0
 
+    def _count_unlisted(self, session: SessionRow) -> int:
+        """Return the number of findings that only the totals of a session have; they are made at its end."""
+        if session.how and session.id not in self._unlisted_by_session:
+            totals = self.recording.finding_totals(session.id)
+            self._unlisted_by_session[session.id] = sum(count_occurrences(each) - 1 for each in totals)
+        return self._unlisted_by_session.get(session.id, 0)
+
     def _read_notes(self) -> dict[NotePlace, Note]:
-        rows = self.recording.notes()
+        rows = self.recording.read_notes()
         return {NotePlace(row.session, row.note.exchange, row.note.seq): row.note for row in rows}
 
     def exchanges(self, page: int) -> list[ExchangeLine]:
@@ -300,7 +310,9 @@ class _RecordingReader:
                 continue
             within, missing = skip % PAGE, PAGE - len(rows)
             after = positions.key_before(skip // PAGE)
-            rows += list(self.recording.exchanges(session, after=after, limit=within + missing, headers=False))[within:]
+            rows += list(self.recording.read_exchanges(session, after=after, limit=within + missing, headers=False))[
+                within:
+            ]
             skip = 0
         return exchange_lines(self.recording, rows)
 
@@ -314,12 +326,12 @@ class _RecordingReader:
 
     def stream(self, exchange: int) -> ExchangeStream | None:
         """Return as `RecordingSource.stream`."""
-        row = self.recording.exchange(exchange)
+        row = self.recording.read_exchange(exchange)
         if row is None:
             return None
         if exchange != self._selected_exchange:
             self._selected_exchange, self._selected_frames = exchange, self._frame_positions(exchange)
-        connection = self.recording.connection(make_key(row.session, row.exchange.connection))
+        connection = self.recording.read_connection(make_key(row.session, row.exchange.connection))
         return ExchangeStream(
             row,
             self._selected_frames.grow(),
@@ -330,7 +342,7 @@ class _RecordingReader:
     def _generation_words(self, row: ExchangeRow) -> str:
         from a2a_inspect.data.generation_gaps import operation_of
 
-        rows = self.recording.task(row.exchange.task_id) if row.exchange.task_id else []
+        rows = self.recording.read_task(row.exchange.task_id) if row.exchange.task_id else []
         reasons = (
             generations.generations_line(each.task, lambda number: operation_of(self.recording, row.session, number))
             for each in rows
@@ -344,10 +356,10 @@ class _RecordingReader:
 
         if exchange != self._selected_exchange:
             return []
-        row = self.recording.exchange(exchange)
+        row = self.recording.read_exchange(exchange)
         of = row.exchange if row is not None else None
         after = self._selected_frames.key_before(page)
-        rows = list(self.recording.frames(exchange, after=after, limit=PAGE, payloads=False))
+        rows = list(self.recording.read_frames(exchange, after=after, limit=PAGE, payloads=False))
         found = count_by_frame(self.recording, rows)
         return [FrameLine(row, summarize_frame(self.recording, row, of), found.get(row.frame.seq)) for row in rows]
 

@@ -92,7 +92,7 @@ def read_children(recording: Recording, branch: TreeBranch | None, after: int | 
 
 def _session_branches(recording: Recording, after: int) -> Iterator[TreeBranch]:
     query = "SELECT count(*) FROM exchange WHERE id > ? AND id < ?"
-    rows = [row for row in recording.sessions() if row.id > after][: CHILDREN_PER_PAGE + 1]
+    rows = [row for row in recording.read_sessions() if row.id > after][: CHILDREN_PER_PAGE + 1]
     for row in rows:
         count = recording.db.execute(query, (make_key(row.id, 0), make_key(row.id + 1, 0))).fetchone()[0]
         label = f"session {row.id}  {text.format_time(row.facts.started)}  {text.format_count(count, 'exchange')}"
@@ -133,7 +133,7 @@ def _exchange_branches(recording: Recording, branch: TreeBranch, after: int | No
     )
     bounds = max(make_key(branch.session, 0), after or 0), make_key(branch.session + 1, 0)
     for (number,) in recording.db.execute(query, (*bounds, branch.context, branch.task)).fetchall():
-        row = recording.exchange(number)
+        row = recording.read_exchange(number)
         if row is not None:
             yield _child_branch(branch, TreeLevel.EXCHANGE, _exchange_label(recording, row), exchange=number)
 
@@ -147,7 +147,7 @@ def _exchange_label(recording: Recording, row: ExchangeRow) -> str:
 
 
 def _frame_branches(recording: Recording, branch: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
-    rows = recording.frames(
+    rows = recording.read_frames(
         branch.exchange, after=-1 if after is None else after, limit=CHILDREN_PER_PAGE + 1, payloads=False
     )
     for row in rows:

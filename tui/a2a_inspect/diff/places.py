@@ -62,7 +62,7 @@ def _sides_of_recording(path: Path, words: tuple[str, ...]) -> tuple[DiffSide, D
             if before is None:
                 raise UserError(f"there is no {row.exchange.operation} before {words[0]}", "name both exchanges")
             return DiffSide(path, exchange_place(before)), DiffSide(path, exchange_place(row))
-        numbers = [session.id for session in recording.sessions()]
+        numbers = [session.id for session in recording.read_sessions()]
     if len(numbers) < 2:
         raise UserError(f"{path} has one session", f"name another recording: a2a-inspect diff {path} OTHER")
     return DiffSide(path, f"{numbers[-2]}:"), DiffSide(path, f"{numbers[-1]}:")
@@ -78,7 +78,7 @@ def previous_exchange(recording: Recording, row: ExchangeRow) -> ExchangeRow | N
     word = recording.db.execute("SELECT operation FROM exchange WHERE id = ?", (row.key,)).fetchone()
     find = "SELECT max(id) FROM exchange WHERE id < ? AND operation = ?"
     found = recording.db.execute(find, (row.key, *word)).fetchone()[0] if word else None
-    return recording.exchange(found) if found is not None else None
+    return recording.read_exchange(found) if found is not None else None
 
 
 @contextlib.contextmanager
@@ -136,10 +136,10 @@ def _resolve_exchange(recording: Recording, word: str) -> ExchangeRow | None:
     reference = parse_reference(word)
     if reference is None or (not reference.exchange and reference.session is not None):
         return None
-    if word.isdigit() and any(is_task_prefix(word, row.task.task_id) for row in recording.tasks()):
+    if word.isdigit() and any(is_task_prefix(word, row.task.task_id) for row in recording.read_tasks()):
         return None
     found = resolve_place(recording, word)
-    return recording.exchange(make_key(found.session, found.exchange))
+    return recording.read_exchange(make_key(found.session, found.exchange))
 
 
 def _exchanges_of_side(recording: Recording, side: DiffSide, where: str) -> Iterator[ExchangeRow]:
@@ -151,7 +151,7 @@ def _exchanges_of_side(recording: Recording, side: DiffSide, where: str) -> Iter
     reference = parse_reference(side.place)
     session = resolve_place(recording, side.place).session if reference is not None and not reference.exchange else None
     task = side.place if session is None else ""
-    rows = recording.find_exchanges(where, session) if where else recording.exchanges(session)
+    rows = recording.find_exchanges(where, session) if where else recording.read_exchanges(session)
     found = False
     for row in rows:
         if not task or is_task_prefix(task, row.exchange.task_id):

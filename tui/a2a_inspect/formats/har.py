@@ -53,8 +53,8 @@ def _exchange_entries(selection: ExportSelection, sessions: list[SessionRow]) ->
     recording = selection.recording
     for session in sessions:
         for row in selection.exchanges(session.id):
-            connection = recording.connection(make_key(session.id, row.exchange.connection))
-            frames = [each.frame for each in recording.frames(row.key)]
-            found = [each.finding for each in recording.findings(exchange=row.key)]
+            connection = recording.read_connection(make_key(session.id, row.exchange.connection))
+            frames = [each.frame for each in recording.read_frames(row.key)]
+            found = [each.finding for each in recording.read_findings(exchange=row.key)]
             entry = har_entry(row.exchange, connection.connection if connection is not None else None, frames, found)
             yield {"pageref": page_id(session.id), **entry}

@@ -13,4 +13,4 @@ def write(source: ExportSelection, stream: BinaryIO) -> None:
     """Write the selection; if exchanges were selected, the sessions name the selection. Raises RecordingError."""
     recording, keys = source.recording, source.keys
     selection = None if keys is None else Selection(recording, keys, f"{SELECTION_PREFIX}{source.description}")
-    Exporter(recording, recording.sessions(), stream, selection=selection).run()
+    Exporter(recording, recording.read_sessions(), stream, selection=selection).run()

@@ -27,4 +27,4 @@ def _selected_frames(selection: ExportSelection) -> Iterator[FrameRow]:
         yield from selection.recording.frames_after(0)
         return
     for number in sorted(selection.keys):
-        yield from selection.recording.frames(number)
+        yield from selection.recording.read_frames(number)

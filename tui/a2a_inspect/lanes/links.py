@@ -30,7 +30,7 @@ class TaskLinks:
         self._db = recording.db
         self._key_range = (session << SESSION_SHIFT, (session + 1) << SESSION_SHIFT)
         self._has_segments = recording.has_segments()
-        self.handoffs: list[Handoff] = [row.handoff for row in recording.handoffs(session, limit=_MAX_HANDOFFS)]
+        self.handoffs: list[Handoff] = [row.handoff for row in recording.read_handoffs(session, limit=_MAX_HANDOFFS)]
 
     def exchanges_of(self, task: int) -> Iterable[int]:
         """Return numbers of the exchanges that name the task of this row."""

@@ -73,7 +73,7 @@ class LaneConversation:
 
     def _read_conversation(self) -> None:
         recording, exchange = self._recording, self.root
-        session = recording.session(self.session)
+        session = recording.read_session(self.session)
         self._session_start = session.facts.started if session is not None else 0
         self.tasks, self.exchanges = _connected_tasks(recording, exchange, self._links)
         names = {row.task.task_id for row in self.tasks}
@@ -99,7 +99,7 @@ class LaneConversation:
         """Title of the conversation."""
         names = [f"task {text.shorten_id(make_visible(row.task.task_id))}" for row in self.tasks]
         if not names:
-            row = self._recording.exchange(self.root)
+            row = self._recording.read_exchange(self.root)
             names = [f"#{split_key(self.root)[1]} {make_visible(text.exchange_title(row.exchange)) if row else ''}"]
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         return ", ".join(names[:3]) + more
@@ -143,7 +143,7 @@ class LaneConversation:
 
     def frame(self, number: int) -> FrameRow | None:
         """Return a frame by its id, without its payload. The frame of the last requested row is not read again."""
-        return self._cached_frames.get(number) or self._recording.frame(number, payload=False)
+        return self._cached_frames.get(number) or self._recording.read_frame(number, payload=False)
 
     def _read_ahead(self, index: int) -> None:
         """Read the frames of this row and of the following rows. If one is damaged, each is read individually."""
@@ -170,7 +170,7 @@ class LaneConversation:
         if number not in self._cached_exchanges:
             while len(self._cached_exchanges) >= _MAX_CACHED_EXCHANGES:
                 self._cached_exchanges.pop(next(iter(self._cached_exchanges)))
-            self._cached_exchanges[number] = self._recording.exchange(make_key(self.session, number))
+            self._cached_exchanges[number] = self._recording.read_exchange(make_key(self.session, number))
         found = self._cached_exchanges[number]
         return found.exchange if found is not None else None
 
@@ -183,7 +183,7 @@ class LaneConversation:
         for row_key, connection, binding in self._recording.db.execute(_EXCHANGES_QUERY, (keys,)):
             number = split_key(row_key)[1]
             if connection not in connections:
-                found = self._recording.connection(make_key(self.session, connection))
+                found = self._recording.read_connection(make_key(self.session, connection))
                 connections[connection] = (found.connection.client, found.connection.upstream) if found else ("", "")
             client, upstream = connections[connection]
             task = owners.get(number)
@@ -221,7 +221,7 @@ class LaneConversation:
         """Yield the segments of the conversation's tasks."""
         names = {row.task.task_id for row in self.tasks}
         for number in self._segment_row_keys("segment"):
-            for row in self._recording.segments(self.session, after=number - 1, limit=1):
+            for row in self._recording.read_segments(self.session, after=number - 1, limit=1):
                 if row.segment.task_id in names:
                     yield row.segment
 
@@ -243,7 +243,7 @@ class LaneConversation:
             if each.speaker == CLIENT and each.turn > 1:
                 yield LaneMark(LaneRowKind.TURN, each.began, each.exchange, each.seq, f"turn {each.turn}")
         for number in self._segment_row_keys("interruption"):
-            for row in self._recording.interruptions(self.session, after=number - 1, limit=1):
+            for row in self._recording.read_interruptions(self.session, after=number - 1, limit=1):
                 broken = row.interruption
                 words = interruption_words(broken)
                 yield LaneMark(LaneRowKind.INTERRUPTION, broken.at, broken.exchange, broken.seq, words)
@@ -267,7 +267,7 @@ class LaneConversation:
         rest = _MAX_FINDINGS
         for number in sorted(self.exchanges):
             of = make_key(self.session, number)
-            for row in self._recording.findings(exchange=of, limit=rest + 1):
+            for row in self._recording.read_findings(exchange=of, limit=rest + 1):
                 found = row.finding
                 if not rest:
                     words = f"more than {_MAX_FINDINGS} findings: those of #{number} and later are not all shown"
@@ -282,13 +282,13 @@ def _connected_tasks(recording: Recording, exchange: int, links: TaskLinks) -> t
     session, number = split_key(exchange)
     tasks: dict[str, TaskRow] = {}
     exchanges: set[int] = set()
-    found = recording.exchange(exchange)
+    found = recording.read_exchange(exchange)
     names = [found.exchange.task_id] if found is not None and found.exchange.task_id else []
     new = {number}
     while names or new - exchanges:
         exchanges |= new
         for name in dict.fromkeys(names):
-            for row in recording.task(name):
+            for row in recording.read_task(name):
                 if row.session == session and name not in tasks:
                     tasks[name] = row
                     exchanges |= {
@@ -297,7 +297,7 @@ def _connected_tasks(recording: Recording, exchange: int, links: TaskLinks) -> t
                     }  # the task row has only the last 256
         connected = [h for h in links.handoffs if _is_handoff_connected(h, set(tasks), exchanges)]
         names = [name for h in connected for name in (h.task_id, h.to_task) if name and name not in tasks]
-        names = [name for name in names if any(row.session == session for row in recording.task(name))]
+        names = [name for name in names if any(row.session == session for row in recording.read_task(name))]
         new = {number for h in connected for number in (h.exchange, h.to_exchange) if number}
     return sorted(tasks.values(), key=lambda row: row.id), exchanges
 

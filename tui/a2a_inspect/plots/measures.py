@@ -128,13 +128,13 @@ def query_rows(part: SessionSelection, query: str, where: str, rows: Rows) -> li
     # The `+` keeps SQLite from using the session index, with which it would look up each frame individually.
     of = f"+f.session IN ({own})" if rows is Rows.FRAMES else f"e.id >> {SESSION_SHIFT} IN ({own})"
     query = query.replace("{own}", own).replace("{where}", f"({of} AND {{where}})")
-    return recording.queryable().select(query, where, rows)
+    return recording.get_queryable().select_rows(query, where, rows)
 
 
 def _time_range(parts: Sequence[SessionSelection], where: str) -> tuple[int, int] | None:
     spans: list[tuple[int, int]] = []
     for recording, sessions in parts:
-        started = {row.id: row.facts.started for row in recording.sessions()}
+        started = {row.id: row.facts.started for row in recording.read_sessions()}
         for session, first, last in query_rows((recording, sessions), _TIME_RANGE, where, Rows.FRAMES):
             spans.append((started[session] + first, started[session] + last))
     return (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None

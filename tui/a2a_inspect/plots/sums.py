@@ -5,6 +5,7 @@ SQLite counts; computing ranks temporarily takes 8 bytes per call.
 
 from __future__ import annotations
 
+import itertools
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -23,6 +24,7 @@ from a2a_inspect.plots.measures import (
     read_distributions,
 )
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.protocol.finding_totals import count_occurrences
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.outcome_sql import OUTCOME
@@ -83,7 +85,7 @@ class RecordingTotals(msgspec.Struct):
     errors: list[tuple[str, int]]
     """Error text and number of occurrences, the most frequent first."""
     findings: list[tuple[str, Severity, int]]
-    """Rule, severity and number of findings, the most severe first."""
+    """Rule, severity and number of findings, repetitions that are not listed included; the most severe first."""
 
 
 def distinct_parts(several: MultiReader) -> list[SessionSelection]:
@@ -93,7 +95,7 @@ def distinct_parts(several: MultiReader) -> list[SessionSelection]:
 
 def whole_recording(recording: Recording) -> list[SessionSelection]:
     """Return one file with all its sessions."""
-    return [(recording, {row.id for row in recording.sessions()})]
+    return [(recording, {row.id for row in recording.read_sessions()})]
 
 
 def compute_totals(parts: Sequence[SessionSelection], where: str = "") -> RecordingTotals:
@@ -116,6 +118,10 @@ def compute_totals(parts: Sequence[SessionSelection], where: str = "") -> Record
         errors.update({unpack_text(error): n for error, n in query_rows(part, _ERROR_COUNTS, where, Rows.EXCHANGES)})
         found = query_rows(part, _FINDING_COUNTS.replace("[of]", of), where, Rows.EXCHANGES)
         findings.update({(unpack_text(rule), Severity(severity)): n for rule, severity, n in found})
+        if not where.strip():
+            recording, sessions = part
+            for total in itertools.chain.from_iterable(map(recording.finding_totals, sessions)):
+                findings[total.rule, total.severity] += count_occurrences(total) - 1
         frames += next(iter(query_rows(part, _FRAME_COUNT, where, Rows.FRAMES)))[0]
     bins = read_distributions(parts, where)
     for kind, each in calls.items():
@@ -139,11 +145,11 @@ def count_task_states(several: MultiReader, where: str = "") -> TaskStateCounts:
 def _count_matching_tasks(several: MultiReader, where: str) -> Counter[int]:
     kept: set[tuple[int, int]] = set()
     for member in several.members:
-        rows = matching_tasks(member.recording, member.recording.tasks(), where)
+        rows = matching_tasks(member.recording, member.recording.read_tasks(), where)
         kept.update((member.number, row.id) for row in rows)
     return Counter(
         _latest_task(each.row for each in sightings).task.state
-        for sightings in several.tasks()
+        for sightings in several.read_tasks()
         if any((each.member.number, each.row.id) in kept for each in sightings)
     )
 

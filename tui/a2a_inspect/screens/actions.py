@@ -22,7 +22,7 @@ from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import ExchangeRow, make_key, split_key
-from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from a2a_proxy.recording.write.note_writer import NotePlace, write_note
 
 _SUFFIXES = {"json": "call.json", "raw": "payload", "python": "call.py", "pytest": "test_call.py"}
 """Name of the file that is written when no clipboard takes a form; other forms are text files."""
@@ -110,7 +110,7 @@ class RowActions(MainController):
         self, place: NotePlace, *, text: str | None = None, bookmark: bool | None = None
     ) -> None:
         try:
-            await asyncio.to_thread(annotate, self._source.path, place, time.time_ns(), text=text, bookmark=bookmark)
+            await asyncio.to_thread(write_note, self._source.path, place, time.time_ns(), text=text, bookmark=bookmark)
         except RecordingError as error:
             self.screen.notify(f"{error.message}\n{error.hint}", severity="error", markup=False)
 
@@ -198,7 +198,7 @@ class RowActions(MainController):
             if name == ALL:
                 selected = ExportSelection(recording)
             elif name == FILTERED:
-                matching = frozenset(recording.queryable().ids(where, Rows.EXCHANGES))
+                matching = frozenset(recording.get_queryable().select_ids(where, Rows.EXCHANGES))
                 selected = ExportSelection(recording, matching, f"what matches {where}")
             target = unused_path(folder, self._source.path, name, FORMATS[form].suffix)
             count = export_selection(selected, target, form)

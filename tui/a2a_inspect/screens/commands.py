@@ -110,7 +110,7 @@ class Commands(MainController):
 
     @background("go", exclusive=True)
     async def _go_if_listed(self, exchange: int) -> None:
-        row = await self._reader.ask("exchanges", lambda recording: recording.exchange(exchange), None)
+        row = await self._reader.ask("exchanges", lambda recording: recording.read_exchange(exchange), None)
         if row is None or await self._filter.list_index(exchange) is None:
             self.show_message("no such exchange in the list", is_error=True)
         else:

@@ -55,7 +55,7 @@ def _compared_places(recording: Recording, marked: list[MarkedRow], cursor: Mark
         frames = all(mark.frame for mark in marked)
         first, second = (_place_of_mark(recording, mark, frames) for mark in marked)
         return first, second
-    row = recording.exchange(cursor.exchange) if cursor is not None else None
+    row = recording.read_exchange(cursor.exchange) if cursor is not None else None
     before = previous_exchange(recording, row) if row is not None else None
     return None if row is None or before is None else (exchange_place(before), exchange_place(row))
 
@@ -63,5 +63,5 @@ def _compared_places(recording: Recording, marked: list[MarkedRow], cursor: Mark
 def _place_of_mark(recording: Recording, mark: MarkedRow, frames: bool) -> str:
     """Return the place of a mark: of its frame if both marks are frames, else of its exchange."""
     session, number = split_key(mark.exchange)
-    row = recording.frame(mark.frame, payload=False) if frames else None
+    row = recording.read_frame(mark.frame, payload=False) if frames else None
     return f"{session}:{number}" + (f".{row.frame.seq}" if row is not None else "")

@@ -123,7 +123,7 @@ class FilterController(MainController):
         keys = list(self.search.keys[page * PAGE : (page + 1) * PAGE])
 
         def rows(recording: Recording) -> list[ExchangeLine]:
-            found = [row for key in keys if (row := recording.exchange(key, headers=False)) is not None]
+            found = [row for key in keys if (row := recording.read_exchange(key, headers=False)) is not None]
             return exchange_lines(recording, found)
 
         return await self._reader.ask("exchanges", rows, [])
@@ -262,11 +262,11 @@ class FilterController(MainController):
 
     def find_typed(self, text: str) -> bool:
         """Search for the typed expression without hiding an exchange. Return False if it is empty."""
-        from a2a_proxy.recording.query.parser import parse
+        from a2a_proxy.recording.query.parser import parse_expression
 
         self.restore()
         if text:
-            self.match_search = self.finder.start(parse(text))
+            self.match_search = self.finder.start(parse_expression(text))
         return bool(text)
 
     # Actions.

@@ -99,10 +99,10 @@ class RecordingReader(Controller):
 
     async def complete_expression(self, text: str, cursor: int) -> Completion:
         """Return what can follow in a filter that is being typed, with counts from the recording."""
-        from a2a_proxy.recording.query.complete import Completion, complete
+        from a2a_proxy.recording.query.complete import Completion, suggest_completions
 
         def count(recording: Recording) -> Completion:
-            return complete(text, cursor, recording.db)
+            return suggest_completions(text, cursor, recording.db)
 
-        query = self.source.ask_cancellable(count, complete(text, cursor))
+        query = self.source.ask_cancellable(count, suggest_completions(text, cursor))
         return await self.answer("suggestions", query, Completion(0, 0, ()))

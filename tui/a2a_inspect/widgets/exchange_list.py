@@ -108,9 +108,7 @@ def event_count(row: ExchangeRow) -> str:
 
 def duration_cell(row: ExchangeRow) -> str:
     """Return the duration so far, up to the last frame."""
-    exchange = row.exchange
-    end = exchange.closed or exchange.last_event
-    return text.format_duration(max(end - text.latency_origin(exchange), 0)) if end else ""
+    return text.duration_cell(row.exchange)
 
 
 def states_and_error(row: ExchangeRow) -> str:

@@ -82,7 +82,8 @@ def _frame_facts(frame: Frame, exchange: Exchange) -> Iterator[Fact]:
     yield "first byte", format_moment(frame.began, exchange)
     yield "last byte", format_moment(frame.at, exchange)
     if frame.direction is Direction.TO_CLIENT and exchange.request_ended and not exchange.live_payload:
-        yield "after the request", "+" + text.format_duration(max(frame.at - exchange.request_ended, 0))
+        after = frame.at - exchange.request_ended
+        yield "after the request", f"+{text.format_duration(after)}" if after >= 0 else f"no: {text.EARLY_ANSWER}"
     yield "span", f"bytes {frame.start} to {frame.end} of this direction, {frame.end - frame.start} with framing"
     kept_words = f", the first {text.format_count(len(frame.payload), 'byte')} kept" if frame.truncated else ""
     yield "payload", text.format_count(frame.size, "byte") + kept_words

@@ -39,12 +39,14 @@ def _lines_of_finding(
     finding: Finding, explained_rules: set[str], gaps: Mapping[tuple[str, int], str]
 ) -> Iterator[str]:
     from a2a_inspect.commands.session import evidence_words, finding_section
+    from a2a_proxy.recording.query.columns import GAP
     from a2a_proxy.rules.define.catalogue import all_rules
 
     frame = make_visible(finding.evidence.get("frame", ""))
     place = f"frame {finding.seq}{f' ({frame})' if frame else ''}: " if finding.seq >= 0 else ""
     yield f"{finding.severity.name.lower()} {finding.rule} {place}{make_visible(finding.summary)}"
-    if gap := gaps.get((finding.task_id, finding.at)):
+    # Other rules may judge the same event, and so at the same time.
+    if finding.rule == GAP and (gap := gaps.get((finding.task_id, finding.at))):
         yield _GAP_PREFIX + gap
     if words := evidence_words(finding):
         yield _INDENT + make_visible("; ".join(words))

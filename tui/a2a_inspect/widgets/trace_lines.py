@@ -59,4 +59,6 @@ def _latency_facts(exchange: Exchange) -> Iterator[Fact]:
 
 
 def _latency_words(at: int, zero: int, since: str) -> str:
-    return f"{text.format_duration(max(at - zero, 0))} {since}" if at else ""
+    if 0 < at < zero:
+        return "before the request body had arrived"
+    return f"{text.format_duration(at - zero)} {since}" if at else ""

@@ -50,7 +50,9 @@ async def fetch_card(address: str) -> list[CardResponse]:
         timeout=timeout, headers=headers, cookie_jar=aiohttp.DummyCookieJar(), response_class=_Response
     ) as http:
         for path in paths:
-            responses.append(await _fetch(http, url if path == url.path else url.with_path(path).with_query(url.query)))
+            responses.append(
+                await _fetch_url(http, url if path == url.path else url.with_path(path).with_query(url.query))
+            )
             if responses[-1].is_object:
                 return responses
     raise _explain_responses(responses)
@@ -114,7 +116,7 @@ def _parse_url(address: str) -> URL:
     return url
 
 
-async def _fetch(http: aiohttp.ClientSession, url: URL) -> CardResponse:
+async def _fetch_url(http: aiohttp.ClientSession, url: URL) -> CardResponse:
     """Return the response of one URL, after redirects on the same host. Raises UserError."""
     first = url
     try:

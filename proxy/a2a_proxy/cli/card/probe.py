@@ -84,7 +84,7 @@ async def probe_interfaces(card: Json) -> list[ProbeResult]:
         dialect = _dialect_of(offer, card)
         distinct.setdefault((offer.binding, offer.url.rstrip("/"), str(dialect), offer.tenant), (offer, dialect))
     offers = list(distinct.values())
-    answers = await asyncio.gather(*(_probe(*each) for each in offers[:MAX_PROBES]))
+    answers = await asyncio.gather(*(_probe_interface(*each) for each in offers[:MAX_PROBES]))
     skipped = (Verdict.SKIPPED, f"not probed: only the first {MAX_PROBES} interfaces are")
     answers += [skipped] * (len(offers) - len(answers))
     return [ProbeResult(*offer, *answer) for offer, answer in zip(offers, answers, strict=True)]
@@ -100,7 +100,7 @@ def _dialect_of(offer: OfferedInterface, card: Json) -> Dialect:
     return Dialect.V0_3 if found is Dialect.UNKNOWN else found
 
 
-async def _probe(offer: OfferedInterface, dialect: Dialect) -> tuple[Verdict, str]:
+async def _probe_interface(offer: OfferedInterface, dialect: Dialect) -> tuple[Verdict, str]:
     binding = _BINDINGS.get(offer.binding)
     address = parse_card_url(CardUrl(offer.url, offer.binding))
     if binding is None:

@@ -166,7 +166,7 @@ def _is_recorded(record: Path, pid: int) -> bool:
         return False
     try:
         with Recording(record) as recording:
-            own = [session for session in recording.sessions() if session.facts.pid == pid and session.how]
+            own = [session for session in recording.read_sessions() if session.facts.pid == pid and session.how]
             return bool(own) and own[-1].facts.uuid not in file_layout.sessions_with_journal()
     except RecordingError:  # it is being created
         return False

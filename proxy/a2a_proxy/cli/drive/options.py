@@ -10,12 +10,14 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.drive.compare_policy import ComparePolicy, PathError, parse_path
+from a2a_proxy.drive.compare_policy import ComparePolicy
 from a2a_proxy.drive.request import Credentials
 from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.wire import Headers
+from a2a_proxy.recording.difference.paths import PathError, parse_path
 from a2a_proxy.redaction.labels import is_label
+from a2a_proxy.replay.core.match_rules import MatchRuleError, check_expressions
 
 HEADERS_VARIABLE = "A2A_PROXY_DRIVE_HEADERS"
 """Environment variable with headers, one per line, for credentials that must not appear in a list of processes."""
@@ -78,14 +80,20 @@ def parse_credentials(words: tuple[str, ...]) -> Credentials:
     return Credentials(tuple(each for each in given if each[0] not in secrets), secrets=secrets)
 
 
-def parse_compare_policy(strict: bool, shape: bool, ignore: tuple[str, ...]) -> ComparePolicy:
+def parse_compare_policy(
+    strict: bool, shape: bool, ignore: tuple[str, ...], normalize: tuple[str, ...] = ()
+) -> ComparePolicy:
     """Return the comparison policy of the options. Raises UserError if they contradict each other or a path is
     invalid.
     """
     if strict and shape:
         raise UserError("--strict and --shape contradict each other", "choose one of them")
     try:
-        return ComparePolicy(strict, shape, ignore=tuple(map(parse_path, ignore)))
+        normalize = check_expressions(normalize)
+    except MatchRuleError as wrong:
+        raise UserError(f"--normalize: {wrong}", "for example: --normalize 'order-[0-9]+'") from wrong
+    try:
+        return ComparePolicy(strict, shape, normalize=normalize, ignore=tuple(map(parse_path, ignore)))
     except PathError as wrong:
         hint = "for example: --ignore '$.statusUpdate.status.message', --ignore text, --ignore headers"
         raise UserError(f"--ignore {str(wrong)!r} is not a path in a message", hint) from wrong
@@ -109,7 +117,7 @@ def drive_command_options(
         raise UserError(f"--timeout: {timeout:g} is not a valid number of seconds", "for example: --timeout 30")
     return DriveCommandOptions(
         credentials=parse_credentials(header),
-        compare_policy=parse_compare_policy(strict, shape, ignore),
+        compare_policy=parse_compare_policy(strict, shape, ignore, typed.pop("normalize", ())),
         speed=parse_speed(speed),
         timeout=timeout,
         target=RequestedTarget(_parse_binding(binding, typed["command"]), Dialect(dialect) if dialect else None),

@@ -64,7 +64,7 @@ def run_drive(options: DriveCommandOptions) -> int:
     """
     _refuse_overwriting(options)
     with _open_recording(options.recording) as recording:
-        rows = recording.find_exchanges(options.where) if options.where else recording.exchanges()
+        rows = recording.find_exchanges(options.where) if options.where else recording.read_exchanges()
         plan = load_plan(recording, rows, options.target)
         _check_plan(plan, options, recording.path)
         with _recording_file(options) as file:
@@ -122,7 +122,7 @@ async def _drive_agent(plan: DrivePlan, options: DriveCommandOptions, file: Path
     try:
         return await work
     except asyncio.CancelledError:
-        raise _stopped() from None
+        raise _make_stopped_error() from None
 
 
 async def _drive_network_agent(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> DriveResult:
@@ -149,7 +149,7 @@ async def _drive_network_agent(plan: DrivePlan, options: DriveCommandOptions, fi
     proxy.command = _redact_command(proxy.command, options.credentials)
     await proxy.run()
     if not drives:
-        raise _stopped()
+        raise _make_stopped_error()
     return DriveResult(drives[0], os.getpid(), reached.notes)
 
 
@@ -170,7 +170,7 @@ async def _drive_stdio_agent(plan: DrivePlan, options: DriveCommandOptions, file
     return DriveResult(drive, wire.pid, [])
 
 
-def _stopped() -> UserError:
+def _make_stopped_error() -> UserError:
     return UserError("stopped before all calls were sent", "nothing was compared", INTERRUPTED)
 
 
@@ -221,7 +221,7 @@ def _compare_runs(
     with _open_recording(file) as live:
         session = _find_session(live, result.pid)
         left = take_run(recording, (step.row for step in plan.steps if step.number not in result.drive.skipped))
-        difference = compare_runs(left, take_run(live, live.exchanges(session.id)))
+        difference = compare_runs(left, take_run(live, live.read_exchanges(session.id)))
         difference = add_skipped(difference, [plan.steps[number].row for number in sorted(result.drive.skipped)])
         without_credentials = frozenset(step.row.key for step in plan.steps if _withheld_headers(step, options))
         given_headers = options.credentials.replaced_names(plan.steps)
@@ -245,7 +245,7 @@ def _compare_runs(
 
 def _find_session(live: Recording, pid: int) -> SessionRow:
     """Return the session that this process has recorded. Raises UserError if it is missing."""
-    sessions = [session for session in live.sessions() if session.facts.pid == pid]
+    sessions = [session for session in live.read_sessions() if session.facts.pid == pid]
     if not sessions:
         raise UserError("the drive was not recorded", "try again with --record FILE")
     return sessions[-1]
@@ -312,7 +312,7 @@ def _open_recording(path: Path) -> Iterator[Recording]:
         raise UserError(wrong.message, wrong.hint) from wrong
     except QueryError as wrong:
         message = "\n  ".join((wrong.message, *wrong.caret.split("\n")))
-        raise UserError(message, wrong.hint or "the syntax is described in the manual, filters.md") from wrong
+        raise UserError(message, wrong.hint or "the language is described by: a2a-inspect help filters") from wrong
 
 
 def _refuse_overwriting(options: DriveCommandOptions) -> None:
@@ -347,28 +347,28 @@ def _write_report(report: DriveReport, options: DriveCommandOptions) -> None:
 class WarningConsole:
     """The console of a drive's proxy, which prints only warnings: the rest is in the report."""
 
-    def start(self, start: StartInfo) -> None:
+    def show_start(self, start: StartInfo) -> None:
         """Print nothing: the address is not needed."""
 
-    def status(self, status: Status) -> None:
+    def show_status(self, status: Status) -> None:
         """Print problems."""
         if isinstance(status, TroubleStarted | RecorderFailed):
             print_error("a2a-proxy", status.message, status.hint)
 
-    def stopping(self, open_connections: int) -> None:
+    def show_stopping(self, open_connections: int) -> None:
         """Print nothing: the drive is over."""
 
-    def draining(self, lag: int) -> None:
+    def show_draining(self, lag: int) -> None:
         """Print nothing: the wait is short."""
 
-    def note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
+    def show_note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
         """Print a warning."""
         if loud:
             print(f"a2a-proxy: warning: {make_visible(message)}", file=sys.stderr)
             if hint:
                 print(f"a2a-proxy: hint: {make_visible(hint)}", file=sys.stderr)
 
-    def hook(self, summary: HookSummary) -> None:
+    def show_hook(self, summary: HookSummary) -> None:
         """Print nothing: a drive has no hooks."""
 
     def close(self) -> None:

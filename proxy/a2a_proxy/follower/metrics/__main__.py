@@ -57,7 +57,7 @@ def _count_session(path: str, uuid: str, journal: Path, pages: MetricsPages) -> 
     """Count until the path leads to another file. Raises RecordingError, OSError."""
     file = _file_identity_of(path)
     with Recording(path) as recording:
-        row = next((row for row in recording.sessions() if row.facts.uuid == uuid), None)
+        row = next((row for row in recording.read_sessions() if row.facts.uuid == uuid), None)
         if row is None:
             return
         session = MetricsSession(recording, row, journal)
@@ -65,8 +65,8 @@ def _count_session(path: str, uuid: str, journal: Path, pages: MetricsPages) -> 
         while _file_identity_of(path) == file:
             if session.read_new_rows():
                 continue
-            late = progress.describe_lag(session.lag(), session.position(), time.monotonic())
-            pages.metrics, pages.kind = session.numbers.exposition(), CONTENT_TYPE
+            late = progress.describe_lag(session.measure_lag(), session.read_position(), time.monotonic())
+            pages.metrics, pages.kind = session.numbers.format_exposition(), CONTENT_TYPE
             pages.lacking = session.capture_gaps() or late  # last, so that a client that sees `ready` finds the numbers
             time.sleep(_POLL_SECONDS)
 

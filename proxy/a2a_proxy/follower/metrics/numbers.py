@@ -9,6 +9,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
+from a2a_proxy.protocol.finding_totals import count_occurrences
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """Content type of a page whose names need no escaping. Many readers accept only this version and refuse 1.0.0."""
@@ -96,8 +97,8 @@ class SessionMetrics:
         self._task.labels(state, upstream).observe(histogram_seconds(ns))
 
     def record_finding(self, finding: Finding) -> None:
-        """Count a finding."""
-        self._findings.labels(finding.rule, finding.severity.name.lower()).inc()
+        """Count a finding, or those that a total stands for."""
+        self._findings.labels(finding.rule, finding.severity.name.lower()).inc(count_occurrences(finding))
         if finding.rule == GAP_RULE:
             self._gaps.inc()
 
@@ -114,6 +115,6 @@ class SessionMetrics:
         self._total_findings = max(lost, self._total_findings)
         self._lag.set(lag)
 
-    def exposition(self) -> bytes:
+    def format_exposition(self) -> bytes:
         """Return the page in Prometheus' text format."""
         return generate_latest(self._registry)

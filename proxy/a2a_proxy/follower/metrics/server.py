@@ -21,7 +21,7 @@ class MetricsPages(msgspec.Struct):
     lacking: str = "the recording does not exist yet"
     """Why it is not ready; empty if it is ready."""
 
-    def page(self, path: str) -> tuple[int, str, bytes]:
+    def make_page(self, path: str) -> tuple[int, str, bytes]:
         """Return status, content type and body."""
         path = path.partition("?")[0]
         if path == "/healthz":
@@ -43,7 +43,7 @@ def serve_pages(sockets: list[socket.socket], pages: MetricsPages) -> None:
         server_version, sys_version = "a2a-proxy", ""
 
         def do_GET(self) -> None:
-            status, kind, body = pages.page(self.path)
+            status, kind, body = pages.make_page(self.path)
             self.send_response(status)
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))

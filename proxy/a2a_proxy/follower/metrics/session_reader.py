@@ -56,7 +56,7 @@ class MetricsSession:
         return any(moved)
 
     def _read_new_calls(self) -> bool:
-        rows = list(self._recording.exchanges(self._id, after=self._exchange, limit=_MAX_BATCH))
+        rows = list(self._recording.read_exchanges(self._id, after=self._exchange, limit=_MAX_BATCH))
         for row in rows:
             self._open[row.key] = self._exchange_labels(row.exchange)
             self._exchange = row.key
@@ -87,14 +87,14 @@ class MetricsSession:
         """Record the duration of a task if this frame ended it."""
         if not any(int(state) == frame.state and state.terminal for state in TaskState):
             return
-        for row in self._recording.task(frame.task_id):
+        for row in self._recording.read_task(frame.task_id):
             if row.session == self._id and (frame.at, frame.state) in row.task.states:
                 self.numbers.record_task_end(frame.at - row.task.first, TaskState(frame.state).label, upstream)
 
     def _record_ended_calls(self) -> None:
         wanted = json.dumps(list(self._open))
         for (number,) in self._recording.db.execute(_CLOSED_QUERY, (wanted,)).fetchall() if self._open else ():
-            row = self._recording.exchange(number)
+            row = self._recording.read_exchange(number)
             self._open.pop(number)
             self._last_event.pop(number, None)
             if row is not None:
@@ -102,7 +102,7 @@ class MetricsSession:
 
     def _read_findings(self) -> bool:
         count = 0
-        for row in self._recording.findings(self._id, after=self._finding, limit=_MAX_BATCH):
+        for row in self._recording.read_findings(self._id, after=self._finding, limit=_MAX_BATCH):
             self.numbers.record_finding(row.finding)
             self._finding = row.id
             count += 1
@@ -110,25 +110,25 @@ class MetricsSession:
 
     def _record_snapshot(self) -> None:
         tasks = task_states(self._recording, self._id)
-        row = self._recording.session(self._id)
+        row = self._recording.read_session(self._id)
         lost = row.lost if row is not None else 0
-        self.numbers.record_snapshot(Counter(self._open.values()), tasks, lost, self.lag())
+        self.numbers.record_snapshot(Counter(self._open.values()), tasks, lost, self.measure_lag())
 
-    def lag(self) -> int:
+    def measure_lag(self) -> int:
         """Return the number of journal bytes that are not in the recording yet."""
-        row = self._recording.session(self._id)
+        row = self._recording.read_session(self._id)
         if self._journal is None or row is None or row.how:
             return 0
         return bytes_after(self._journal, row.position or (0, 0))
 
-    def position(self) -> tuple[int, int] | None:
+    def read_position(self) -> tuple[int, int] | None:
         """Return the recorder's position in the journal: file number and offset in it."""
-        row = self._recording.session(self._id)
+        row = self._recording.read_session(self._id)
         return row.position if row is not None else None
 
     def capture_gaps(self) -> str:
         """Return the missing part of the capture in words; empty if nothing is missing so far."""
-        row = self._recording.session(self._id)
+        row = self._recording.read_session(self._id)
         if row is None:
             return "the session is gone from the recording"
         return f"{row.lost} bytes were relayed but not captured" if row.lost else row.missing_text
@@ -137,7 +137,7 @@ class MetricsSession:
         """Return the labels of a call; its operation may have been unknown when it began."""
         known = self._open if number in self._open else self._labels_by_call
         if number not in known or known[number][0] == OTHER:
-            row = self._recording.exchange(number)
+            row = self._recording.read_exchange(number)
             known[number] = self._exchange_labels(row.exchange) if row is not None else NO_LABELS
             if len(self._labels_by_call) > _MAX_CACHED:
                 del self._labels_by_call[next(iter(self._labels_by_call))]
@@ -148,7 +148,7 @@ class MetricsSession:
 
     def _upstream_address(self, number: int) -> str:
         if number not in self._upstreams:
-            row = self._recording.connection(make_key(self._id, number))
+            row = self._recording.read_connection(make_key(self._id, number))
             self._upstreams[number] = row.connection.upstream if row is not None else ""
             if len(self._upstreams) > _MAX_CACHED:
                 del self._upstreams[next(iter(self._upstreams))]

@@ -37,7 +37,7 @@ class Selection:
         self._exchanges = set(keys)
         self._connections = set()
         for number in self._exchanges:
-            row = recording.exchange(number)
+            row = recording.read_exchange(number)
             if row is not None:
                 self._connections.add(make_key(row.session, row.exchange.connection))
         self.remark = remark
@@ -86,7 +86,7 @@ class Exporter:
         tool = self._rows[0].facts.tool if self._rows else ""
         notes = [
             row
-            for row in self._filter_sessions(self.recording.notes())
+            for row in self._filter_sessions(self.recording.read_notes())
             if self._is_selected(row, row.note.exchange or None)
         ]
         version = 3 if any(row.facts.redaction for row in self._rows) else 2 if notes else 1
@@ -94,11 +94,11 @@ class Exporter:
             {"cassette": "a2a", "version": version, "tool": tool, "sessions": [*map(session_line, self._rows)]}
         )
         self._write_conversation()
-        for task in self._filter_sessions(self.recording.tasks()):
+        for task in self._filter_sessions(self.recording.read_tasks()):
             kept = task if self.selection is None else self.selection.select_task(task)
             if kept is not None:
                 self._write_session_line(task.session, json_objects.write_task(kept.task, self._started[task.session]))
-        for finding in self._filter_sessions(self.recording.findings()):
+        for finding in self._filter_sessions(self.recording.read_findings()):
             if self._is_selected(finding, finding.finding.exchange):
                 self._write_session_line(
                     finding.session, json_objects.write_finding(finding.finding, self._started[finding.session])
@@ -114,7 +114,7 @@ class Exporter:
         waiting = {row.id: _PendingLines(self, row.id) for row in self._rows}
         for row in self._filter_sessions(self.recording.frames_after(0, payloads=False)):
             if self._is_selected(row, row.frame.exchange):
-                frame = msgspec.structs.replace(row.frame, payload=self.recording.payload(row))
+                frame = msgspec.structs.replace(row.frame, payload=self.recording.read_payload(row))
                 waiting[row.session].write_up_to(frame.connection, frame.exchange)
                 start = self._started[row.session]
                 self._write_session_line(
@@ -170,8 +170,8 @@ class _PendingLines:
     def __init__(self, exporter: Exporter, session: int) -> None:
         recording = exporter.recording
         self._exporter = exporter
-        self._connections = recording.connections(session)
-        self._exchanges = recording.exchanges(session)
+        self._connections = recording.read_connections(session)
+        self._exchanges = recording.read_exchanges(session)
         self._connection = next(self._connections, None)
         self._exchange = next(self._exchanges, None)
 

@@ -81,7 +81,7 @@ def write_cassette(
     file = Path(path)
     check_replaceable(file, overwrite=overwrite)
     numbers = None if sessions is None else set(sessions)
-    rows = [row for row in recording.sessions() if numbers is None or row.id in numbers]
+    rows = [row for row in recording.read_sessions() if numbers is None or row.id in numbers]
     from a2a_proxy.recording.cassette.exporter import Exporter
 
     try:

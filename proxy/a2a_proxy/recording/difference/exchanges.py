@@ -52,7 +52,7 @@ def compare_exchanges(
 
     Times are not compared. Raises RecordingError.
     """
-    return _ExchangeComparison(left, right, ids or PairedIds()).difference()
+    return _ExchangeComparison(left, right, ids or PairedIds()).compare_parts()
 
 
 def compare_frames(
@@ -85,7 +85,7 @@ class _ExchangeComparison:
         self._fields = _make_fields(one, other)
         self._cut: list[str] = [*self._left.cut, *self._right.cut]
 
-    def difference(self) -> Difference:
+    def compare_parts(self) -> Difference:
         """Compare all parts."""
         requests = self._compare_messages(self._left.requests, self._right.requests, ExchangePart.REQUEST)
         said = [
@@ -161,7 +161,7 @@ class _ExchangeComparison:
     def _compare_findings(self) -> list[DifferenceRow]:
         sides = []
         for recording, row in self._sides:
-            found = [each.finding for each in recording.findings(exchange=row.key)]
+            found = [each.finding for each in recording.read_findings(exchange=row.key)]
             sides.append([{each.rule: each.summary} for each in found])
         rows = self._compare_values(sides[0], sides[1], CanonicalFields(plain=True)).rows
         return [msgspec.structs.replace(row, part=ExchangePart.FINDINGS) for row in rows]

@@ -38,7 +38,7 @@ class PairedIds:
         self._text_ids: tuple[MutableMapping[str, str], MutableMapping[str, str]] = ({}, {})
         """Of each side: right identifier of the pair, by the identifier as texts contain it."""
 
-    def pair(self, kind: str, left: str, right: str) -> bool:
+    def pair_ids(self, kind: str, left: str, right: str) -> bool:
         """Whether the two identifiers are partners. Two identifiers without partners are paired."""
         known, other = self.find_partner(LEFT, kind, left), self.find_partner(RIGHT, kind, right)
         if known is not None or other is not None:

@@ -130,7 +130,7 @@ def compare_runs(
             continue
         difference = compare_exchanges((left.recording, match.left), (right.recording, match.right), ids)
         match.inside, match.ignored = difference.count, difference.ignored
-        match.difference = kept.keep(difference)
+        match.difference = kept.keep_difference(difference)
         cut += difference.cut
     cut += kept.cut
     return RunDifference(matches, list(_compare_tasks(left, right, ids)), tuple(dict.fromkeys(cut)))
@@ -144,7 +144,7 @@ class _KeptDifferences:
         self._rows = 0
         self.cut: list[str] = []
 
-    def keep(self, found: Difference) -> Difference | None:
+    def keep_difference(self, found: Difference) -> Difference | None:
         """Return the difference if it is kept, without ignored rows if there are too many rows, or None."""
         self._rows += len(found.rows)
         self._calls += bool(found.count)
@@ -265,6 +265,6 @@ def _tasks_of_run(run: ComparedRun) -> dict[str, Task]:
     run_keys = {(row.session, row.exchange.id) for row in run.rows}
     return {
         row.task.task_id: row.task
-        for row in run.recording.tasks()
+        for row in run.recording.read_tasks()
         if any((row.session, number) in run_keys for number in row.task.exchanges)
     }

@@ -60,11 +60,11 @@ class _ValuePlace(msgspec.Struct, frozen=True):
     ignored: Ignored = Ignored.NOT
     """Applies to everything in the value."""
 
-    def member(self, name: str, left: dict[str, Any], right: dict[str, Any], ignored: Ignored) -> _ValuePlace:
+    def enter_member(self, name: str, left: dict[str, Any], right: dict[str, Any], ignored: Ignored) -> _ValuePlace:
         holder = {**left, **right} if name in AMBIGUOUS else None
         return _ValuePlace((*self.left, name), (*self.right, name), name, self.inside, holder, self.ignored or ignored)
 
-    def item(self, left: int, right: int) -> _ValuePlace:
+    def enter_item(self, left: int, right: int) -> _ValuePlace:
         return msgspec.structs.replace(self, left=(*self.left, left), right=(*self.right, right))
 
     @property
@@ -107,7 +107,7 @@ class _Comparison:
             ignored = self._fields.ignored_reason(name)
             if at.inside and ignored is not Ignored.TRACE:
                 ignored = Ignored.NOT
-            inner = at.member(name, left, right, ignored)
+            inner = at.enter_member(name, left, right, ignored)
             if name in left and name in right:
                 self.compare_value(left[name], right[name], inner)
             else:
@@ -121,7 +121,7 @@ class _Comparison:
         if _is_identical(left, right):
             if not at.inside:
                 for _, kind, identifier in iter_identifiers(left, self._fields, at.name):
-                    self._ids.pair(kind, identifier, identifier)
+                    self._ids.pair_ids(kind, identifier, identifier)
             return
         sides = [
             [reduced.reduce_item(item, at.name, at.inside) for item in items]
@@ -135,22 +135,22 @@ class _Comparison:
         if found.coarse:
             self._note_cut(f"lists of {len(left)} and {len(right)} items aligned coarsely")
         for i, j in found.pairs:
-            self.compare_value(left[i], right[j], at.item(i, j))
+            self.compare_value(left[i], right[j], at.enter_item(i, j))
         for i, j in found.moved:
-            self._add_row(ValueChange.MOVED, at.item(i, j), left[i], right[j])
-            self.compare_value(left[i], right[j], at.item(i, j))
+            self._add_row(ValueChange.MOVED, at.enter_item(i, j), left[i], right[j])
+            self.compare_value(left[i], right[j], at.enter_item(i, j))
         taken = {i for i, _ in (*found.pairs, *found.moved)}, {j for _, j in (*found.pairs, *found.moved)}
         for i, item in enumerate(left):
             if i not in taken[0]:
-                self._add_row(ValueChange.LEFT, at.item(i, 0), item, None)
+                self._add_row(ValueChange.LEFT, at.enter_item(i, 0), item, None)
         for j, item in enumerate(right):
             if j not in taken[1]:
-                self._add_row(ValueChange.RIGHT, at.item(0, j), None, item)
+                self._add_row(ValueChange.RIGHT, at.enter_item(0, j), None, item)
 
     def _compare_texts(self, left: str, right: str, at: _ValuePlace) -> None:
         kind = "" if at.inside else self._fields.id_kind(at.name, at.holder)
         if kind and left and right:
-            paired = self._ids.pair(kind, left, right)
+            paired = self._ids.pair_ids(kind, left, right)
             if left != right:
                 self._add_row(ValueChange.CHANGED, at, left, right, Ignored.ID if paired else Ignored.NOT)
         elif left != right:

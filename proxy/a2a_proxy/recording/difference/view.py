@@ -61,7 +61,7 @@ def read_exchange(recording: Recording, row: ExchangeRow) -> ComparedExchange:
     """Read an exchange, as far as its size allows. Raises RecordingError."""
     result = ComparedExchange(row, [], [])
     byte_count = 0
-    for frame_row in recording.frames(row.key, payloads=False):
+    for frame_row in recording.read_frames(row.key, payloads=False):
         frame = frame_row.frame
         is_request = frame.direction is Direction.TO_AGENT and frame.kind is FrameKind.REQUEST
         if not is_request and frame.kind not in _RESPONSE_KINDS:
@@ -77,7 +77,7 @@ def read_exchange(recording: Recording, row: ExchangeRow) -> ComparedExchange:
 
 def read_request(recording: Recording, row: ExchangeRow) -> Any:
     """Return the first request of an exchange, or None if it was not recorded."""
-    for frame_row in recording.frames(row.key, limit=1, payloads=False):
+    for frame_row in recording.read_frames(row.key, limit=1, payloads=False):
         if frame_row.frame.direction is Direction.TO_AGENT:
             return _make_entry(recording, frame_row, row.exchange).value
     return None
@@ -85,7 +85,7 @@ def read_request(recording: Recording, row: ExchangeRow) -> Any:
 
 def read_message(recording: Recording, row: ExchangeRow, seq: int) -> ComparedMessage:
     """Return the message in one frame. Raises RecordingError if the frame does not exist."""
-    for frame_row in recording.frames(row.key, after=seq - 1, limit=1, payloads=False):
+    for frame_row in recording.read_frames(row.key, after=seq - 1, limit=1, payloads=False):
         if frame_row.frame.seq == seq:
             return _make_entry(recording, frame_row, row.exchange)
     listing = shell_line("a2a-inspect", "show", recording.path, f"{row.session}:{row.exchange.id}")
@@ -97,7 +97,7 @@ def _make_entry(recording: Recording, row: FrameRow, exchange: Exchange) -> Comp
     failed = frame.kind is FrameKind.ERROR
     if frame.size > LARGE_BYTES or frame.truncated:
         return ComparedMessage(frame.seq, _digest_value(recording, row), frame.event, failed)
-    payload = recording.payload(row)
+    payload = recording.read_payload(row)
     return ComparedMessage(
         frame.seq, canonical_payload(msgspec.structs.replace(frame, payload=payload), exchange), frame.event, failed
     )
@@ -106,5 +106,5 @@ def _make_entry(recording: Recording, row: FrameRow, exchange: Exchange) -> Comp
 def _digest_value(recording: Recording, row: FrameRow) -> dict[str, Any]:
     """Return the size and hash of a payload that is too large to compare, or was not stored completely."""
     frame = row.frame
-    digest = frame.sha256 or hashlib.sha256(recording.payload(row)).digest()
+    digest = frame.sha256 or hashlib.sha256(recording.read_payload(row)).digest()
     return {"octets": frame.size, "sha256": digest.hex()}

@@ -57,7 +57,7 @@ def join_recordings(several: MultiReader) -> Iterator[tuple[Recording, NumberMap
 
     Takes 30 us of processor time for each frame. Raises RecordingError if a file cannot be read.
     """
-    sessions = [row for _, row in several.sessions()]
+    sessions = [row for _, row in several.read_sessions()]
     started = sessions[0].facts.started if sessions else 0
     with contextlib.closing(open_private()) as db:
         writer = Writer.on_connection(db, SessionFacts(uuid=str(uuid.uuid4()), tool="", started=started))
@@ -95,9 +95,9 @@ class Joiner:
         """Whether any file has new rows."""
         return any(member.has_changed for member in self._members.values())
 
-    def sessions(self) -> list[SessionRow]:
+    def read_sessions(self) -> list[SessionRow]:
         """Return the sessions of all files."""
-        return [row for _, row in self._reader.sessions()]
+        return [row for _, row in self._reader.read_sessions()]
 
     def copy_new_rows(self) -> bool:
         """Copy new rows, and return False if there were no new rows.
@@ -110,7 +110,7 @@ class Joiner:
             return False
         for member in changed.values():
             member.begin_look()
-        sessions = self._reader.sessions()
+        sessions = self._reader.read_sessions()
         self._own = self._reader.group_by_file(sessions)
         self._reader.homes |= {row.facts.uuid: file.number for file, row in sessions}
         rows = [(changed[file.number], row) for file, row in sessions if file.number in changed]
@@ -145,15 +145,17 @@ class Joiner:
             copy(member, row)
 
     def _put_exchange(self, member: JoinedMember, row: ExchangeRow) -> None:
-        value = self.numbers.renumber_exchange(member.origin(row.session), row.exchange)
+        value = self.numbers.renumber_exchange(member.find_origin(row.session), row.exchange)
         self._batch.exchanges[value.id] = value
-        self._segment_builder.update_exchange(value, member.connection(make_key(row.session, row.exchange.connection)))
+        self._segment_builder.update_exchange(
+            value, member.read_connection(make_key(row.session, row.exchange.connection))
+        )
         self._tasks.add(value.task_id)
 
     def _put_frame(self, member: JoinedMember, row: FrameRow) -> None:
-        of, frame = member.origin(row.session), row.frame
+        of, frame = member.find_origin(row.session), row.frame
         if frame.exchange and not self.numbers.has_exchange(of, frame.exchange):
-            exchange = member.recording.exchange(row.exchange_key)  # it began while the frames were read
+            exchange = member.recording.read_exchange(row.exchange_key)  # it began while the frames were read
             if exchange is not None:
                 member.watch_if_open(exchange)
                 self._put_exchange(member, exchange)
@@ -165,7 +167,7 @@ class Joiner:
             self._flush_batch()
 
     def _put_connections(self, member: JoinedMember, session: int) -> None:
-        of = member.origin(session)
+        of = member.find_origin(session)
         connections = [self.numbers.renumber_connection(of, value) for value in member.new_connections(session)]
         self._batch.connections += connections
 
@@ -175,7 +177,7 @@ class Joiner:
         for task_id in self._tasks - {""}:
             views: dict[str, list[Task]] = {}
             for seen in find_task(self._own, task_id):
-                of = self._members[seen.member.number].origin(seen.row.session)
+                of = self._members[seen.member.number].find_origin(seen.row.session)
                 view = self.numbers.renumber_task(of, seen.row.task)
                 views.setdefault(view.agent, []).append(view)
             tasks += (reduce(merge_tasks, of_agent) for of_agent in views.values())
@@ -185,9 +187,9 @@ class Joiner:
     def copied_notes(self) -> list[Note]:
         """Return the notes about exchanges and frames that have been copied."""
         return [
-            self.numbers.renumber_note(self._members[file.number].origin(row.session), row.note)
+            self.numbers.renumber_note(self._members[file.number].find_origin(row.session), row.note)
             for file, own in self._own
-            for row in file.recording.notes()
+            for row in file.recording.read_notes()
             if row.session in own and row.note.exchange
         ]
 

@@ -42,7 +42,7 @@ class JoinedMember:
         """Begin a poll: the current content is about to be copied."""
         self._version = self.recording.data_version()
 
-    def origin(self, session: int) -> Origin:
+    def find_origin(self, session: int) -> Origin:
         """Return the origin of a row of this session."""
         return self.number, self._reused_numbers.get(session, session)
 
@@ -57,7 +57,7 @@ class JoinedMember:
 
     def new_exchanges(self, session: int) -> Iterator[ExchangeRow]:
         """Yield new exchanges, by the time of their first byte."""
-        for row in self.recording.exchanges(session, after=self._exchanges.get(session, make_key(session, 0))):
+        for row in self.recording.read_exchanges(session, after=self._exchanges.get(session, make_key(session, 0))):
             self._exchanges[session] = row.key
             self.watch_if_open(row)
             yield row
@@ -65,7 +65,7 @@ class JoinedMember:
     def open_exchanges(self) -> Iterator[ExchangeRow]:
         """Yield the exchanges that were open at the last poll, in their current state."""
         for number in sorted(self._open):
-            row = self.recording.exchange(number)
+            row = self.recording.read_exchange(number)
             if row is not None:
                 self.watch_if_open(row)
                 yield row
@@ -77,30 +77,30 @@ class JoinedMember:
     def new_frames(self) -> Iterator[FrameRow]:
         """Yield new frames."""
         for row in self.recording.frames_after(self._frames.begin_look()):
-            self._frames.advance(row.id, row.session)
+            self._frames.advance_to(row.id, row.session)
             yield row
         self._frames.end_look()
 
     def new_findings(self, sessions: set[int]) -> Iterator[tuple[Origin, Finding]]:
         """Yield new findings of these sessions."""
-        for row in self.recording.findings(after=self._findings.begin_look()):
-            self._findings.advance(row.id, row.session)
+        for row in self.recording.read_findings(after=self._findings.begin_look()):
+            self._findings.advance_to(row.id, row.session)
             if row.session in sessions:
-                yield self.origin(row.session), row.finding
+                yield self.find_origin(row.session), row.finding
         self._findings.end_look()
 
-    def connection(self, number: int) -> Connection | None:
+    def read_connection(self, number: int) -> Connection | None:
         """Return the connection of this key, or None. The most recent one is cached."""
         if self._last_connection[0] != number:
-            row = self.recording.connection(number)
+            row = self.recording.read_connection(number)
             self._last_connection = number, row.connection if row is not None else None
         return self._last_connection[1]
 
     def new_connections(self, session: int) -> Iterator[Connection]:
         """Yield new connections, and those that were open at the last poll."""
         again = [number for number in sorted(self._live) if split_key(number)[0] == session]
-        found = (row for number in again if (row := self.recording.connection(number)) is not None)
-        new = self.recording.connections(session, after=self._connections.get(session, 0))
+        found = (row for number in again if (row := self.recording.read_connection(number)) is not None)
+        new = self.recording.read_connections(session, after=self._connections.get(session, 0))
         for row in itertools.chain(found, new):
             self._connections[session] = max(row.key, self._connections.get(session, 0))
             (self._live.discard if row.connection.closed else self._live.add)(row.key)

@@ -66,7 +66,7 @@ class NumberMap:
         place = self._connections.setdefault((of, number), len(self._connections) + 1)
         return place * self._files + of[0]
 
-    def origin(self, exchange: int) -> tuple[Origin, int] | None:
+    def find_origin(self, exchange: int) -> tuple[Origin, int] | None:
         """Return the origin of an exchange of the joined recording, and its number there, or None."""
         if not 0 < exchange <= len(self._places):
             return None

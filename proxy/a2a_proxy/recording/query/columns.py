@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.recording.query import conditions as sql
 from a2a_proxy.recording.query.conditions import Sql
+from a2a_proxy.recording.query.kinds import parse_rule
 from a2a_proxy.recording.query.tree import COMPARISONS, Anything, Match, Op, WordValue
 from a2a_proxy.recording.query.words import EVENT_OFFSET
+from a2a_proxy.recording.read.outcome_sql import OUTCOME
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 Condition = Callable[[Match], Sql]
@@ -36,6 +39,8 @@ ENDED_BADLY = (
 )
 _ERRORS = (FrameKind.ERROR, FrameKind.CUT, FrameKind.UNDECODABLE)
 GAP = "A2A-GEN-001"
+_FAMILY = re.compile(r"A2A-[A-Z]+")
+"""The ids of a family of rules without their number."""
 
 
 def where_shape(condition: Sql) -> Sql:
@@ -153,6 +158,29 @@ def where_note(test: Condition) -> tuple[Condition, Condition]:
 def where_remark(match: Match) -> Sql:
     """Return the condition on the decoder's remark about a frame."""
     return where_shape(sql.where_interned("note", sql.where_text("value", match)))
+
+
+def where_outcome(match: Match) -> Sql:
+    """Return the condition on the outcome of an exchange."""
+    if isinstance(match.value, Anything):
+        return Sql("1")
+    assert isinstance(match.value, WordValue)
+    return sql.where_one_of(f"({OUTCOME})", match.value.keys)
+
+
+def where_finding_words(match: Match) -> Sql:
+    """Return the condition on the summary of a finding or the id of its rule.
+
+    An id is found by its beginning, but a family only by its whole name, because a word of the summary is no id.
+    """
+    summary = sql.where_text("summary", match)
+    if not isinstance(match.value, str) or match.op is Op.MATCHES:
+        return summary
+    ident = parse_rule(match.value)
+    if match.op is Op.HAS and _FAMILY.fullmatch(ident):
+        ident += "-"
+    rule = sql.where_interned("rule", sql.where_prefix("value", Match("rule", match.op, ident)))
+    return sql.join_conditions("OR", summary, rule)
 
 
 def where_rule(match: Match) -> Sql:

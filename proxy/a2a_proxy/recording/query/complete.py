@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.recording.query import conditions, kinds
-from a2a_proxy.recording.query.fields import FIELDS
+from a2a_proxy.recording.query.fields import ALIASES, FIELDS
 from a2a_proxy.recording.query.lexer import last_piece, split_field
 from a2a_proxy.recording.query.parser import BARE_WORDS
 from a2a_proxy.recording.query.tree import Match, Op, WordValue, quote_text
@@ -39,7 +39,7 @@ class Completion(msgspec.Struct, frozen=True):
     items: tuple[Suggestion, ...]
 
 
-def complete(text: str, cursor: int, db: sqlite3.Connection | None = None) -> Completion:
+def suggest_completions(text: str, cursor: int, db: sqlite3.Connection | None = None) -> Completion:
     """Return suggestions for the text before the cursor.
 
     With a recording's connection (`Recording.db`) they include its values.
@@ -67,7 +67,8 @@ def _suggest_fields(word: str, *, sided: bool) -> list[Suggestion]:
 
 
 def _suggest_values(name: str, typed: str, db: sqlite3.Connection | None) -> list[Suggestion]:
-    field = FIELDS.get("dur" if name == "slow" else name)
+    name = ALIASES.get(name, name)
+    field = FIELDS.get(name)
     if field is None:
         return []
     prefix = typed.strip("\"'")

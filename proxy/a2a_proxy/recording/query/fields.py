@@ -43,7 +43,7 @@ class QueryField(msgspec.Struct, frozen=True):
 def _field_table() -> dict[str, QueryField]:
     agent, peer = columns.where_connection("upstream", "peer"), columns.where_connection("client", "peer")
     gap = columns.where_finding(lambda _: Sql("rule IN (SELECT id FROM text WHERE value = ?)", (columns.GAP,)))
-    finding = columns.where_finding(lambda match: sql.where_text("summary", match))
+    finding = columns.where_finding(columns.where_finding_words)
     severity = columns.where_finding(lambda match: columns.where_ordered("severity", match))
     rule = columns.where_finding(columns.where_rule)
     note = columns.where_note(lambda match: sql.where_text("body", match))
@@ -56,7 +56,7 @@ def _field_table() -> dict[str, QueryField]:
         QueryField(
             "op",
             words.OPERATION,
-            "the operation, by its 1.0, JSON-RPC or gRPC name",
+            "the operation, by its 1.0, JSON-RPC or gRPC name; `op:Send*`: by its beginning; `method` is the same",
             "op:message/stream",
             exchange=columns.where_word("e.operation"),
         ),
@@ -192,10 +192,17 @@ def _field_table() -> dict[str, QueryField]:
             exchange=lambda _: Sql(columns.ENDED_BADLY),
         ),
         QueryField(
+            "outcome",
+            words.OUTCOME,
+            "how the exchange ended, as `ls` prints it",
+            "outcome:cut",
+            exchange=columns.where_outcome,
+        ),
+        QueryField(
             "finding",
             kinds.TEXT,
-            "the text of a finding",
-            "finding:zone",
+            "the text of a finding, or the id of its rule",
+            "finding:GEN-001",
             frame=finding[0],
             exchange=finding[1],
             alone=True,
@@ -323,4 +330,6 @@ def _field_table() -> dict[str, QueryField]:
 
 
 FIELDS = _field_table()
+ALIASES = {"slow": "dur", "method": "op"}
+"""Other names of fields. `slow` has another meaning of `:` too."""
 """Fields by name, in the order of the manual."""

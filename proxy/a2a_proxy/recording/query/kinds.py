@@ -153,18 +153,30 @@ def parse_pattern(text: str) -> str:
     return text
 
 
-def choice_kind(name: str, words: Mapping[str, tuple[int | str, ...]], ops: str, **labels: str) -> ValueKind:
+def choice_kind(
+    name: str,
+    words: Mapping[str, tuple[int | str, ...]],
+    ops: str,
+    labels: Mapping[str, str] | None = None,
+    *,
+    prefixes: bool = False,
+) -> ValueKind:
     """Return the kind of a closed list of words, each with its keys.
 
-    `labels` maps an alias to the word that it stands for.
+    `labels` maps an alias to the word that it stands for. With `prefixes` a value such as `Send*` stands for all words
+    that begin with it.
     """
+    labels = labels or {}
     folded = {word.lower().replace("_", "-"): word for word in words}
 
     def read(text: str) -> WordValue:
-        word = folded.get(text.lower().replace("_", "-"))
+        typed = text.lower().replace("_", "-")
+        word = folded.get(typed)
         if word is None:
-            begun = any(each.startswith(text.lower().replace("_", "-")) for each in folded)
-            raise InvalidValue(f'there is no {name} "{text}"{suggest_word(text, words)}', incomplete=begun)
+            begun = [each for key, each in folded.items() if key.startswith(typed.removesuffix("*"))]
+            if prefixes and begun and len(text) > 1 and text.endswith("*"):
+                return WordValue(text, tuple(dict.fromkeys(key for each in begun for key in words[each])))
+            raise InvalidValue(f'there is no {name} "{text}"{suggest_word(text, words)}', incomplete=bool(begun))
         return WordValue(labels.get(word, word), words[word])
 
     kind = ValueKind("one of a list", ops, read)

@@ -41,7 +41,7 @@ class Token(msgspec.Struct, frozen=True):
     value_at: int = 0
 
 
-def tokenize(text: str) -> list[Token]:
+def split_tokens(text: str) -> list[Token]:
     """Return all tokens in order.
 
     Raises:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from a2a_proxy.recording.query import kinds
 from a2a_proxy.recording.query.errors import QueryError, suggest_word
-from a2a_proxy.recording.query.fields import COST_PARSE, FIELDS, QueryField
-from a2a_proxy.recording.query.lexer import Token, tokenize
+from a2a_proxy.recording.query.fields import ALIASES, COST_PARSE, FIELDS, QueryField
+from a2a_proxy.recording.query.lexer import Token, split_tokens
 from a2a_proxy.recording.query.payload_tests import DECIMAL
 from a2a_proxy.recording.query.tree import (
     COMPARISONS,
@@ -37,7 +37,7 @@ BARE_WORDS = {"gap": Match("gap", Op.HAS, WordValue("yes", (1,))), "err": Match(
 """Words that are conditions by themselves; in quotes they are text."""
 
 
-def parse(text: str) -> Node:
+def parse_expression(text: str) -> Node:
     """Parse an expression. The empty expression matches everything.
 
     Raises:
@@ -49,7 +49,7 @@ def parse(text: str) -> Node:
 class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
-        self._tokens = tokenize(text)
+        self._tokens = split_tokens(text)
         self._next = 0
         self._depth = 0
         matches = [token for token in self._tokens if token.kind in ("match", "word")]
@@ -60,11 +60,11 @@ class _Parser:
         if not self._tokens:
             return And()
         node = self._parse_or()
-        if self._peek() is not None:
+        if self._peek_token() is not None:
             raise self._make_error("this parenthesis was not opened", self._tokens[self._next])
         return node
 
-    def _peek(self) -> str | None:
+    def _peek_token(self) -> str | None:
         return self._tokens[self._next].kind if self._next < len(self._tokens) else None
 
     def _take_token(self) -> Token:
@@ -73,21 +73,21 @@ class _Parser:
 
     def _parse_or(self) -> Node:
         items = [self._parse_and()]
-        while self._peek() == "OR":
+        while self._peek_token() == "OR":
             self._take_token()
             items.append(self._parse_and())
         return Or(tuple(items)) if len(items) > 1 else items[0]
 
     def _parse_and(self) -> Node:
         items = [self._parse_term()]
-        while (kind := self._peek()) not in (None, "OR", ")"):
+        while (kind := self._peek_token()) not in (None, "OR", ")"):
             if kind == "AND":
                 self._take_token()
             items.append(self._parse_term())
         return And(tuple(items)) if len(items) > 1 else items[0]
 
     def _parse_term(self) -> Node:
-        kind = self._peek()
+        kind = self._peek_token()
         if kind is None or kind in ("AND", "OR", ")"):
             at = self._tokens[self._next].at if kind else len(self._text)
             raise QueryError("a condition is missing", self._text, at, incomplete=kind is None)
@@ -106,12 +106,12 @@ class _Parser:
             raise self._make_error(f"more than {MAX_DEPTH} levels of parentheses and negations", opened)
         if opened.kind == "NOT":
             node: Node = Not(self._parse_term())
-        elif self._peek() == ")":
+        elif self._peek_token() == ")":
             self._take_token()
             node = And()
         else:
             node = self._parse_or()
-            if self._peek() != ")":
+            if self._peek_token() != ")":
                 raise QueryError("this parenthesis is not closed", self._text, opened.at, incomplete=True)
             self._take_token()
         self._depth -= 1
@@ -129,18 +129,18 @@ class _Parser:
                 f'"{name}" does not support `{token.op}`', self._text, token.at + len(name), hint=f"use one of: {ways}"
             )
         value = self._make_value(token, field, op, token.text, token.value_at)
-        if name == "slow":
-            name, op = "dur", op if op in COMPARISONS else Op.AT_LEAST
-        match = Match(name, op, value, token.side)
+        if name == "slow" and op not in COMPARISONS:
+            op = Op.AT_LEAST
+        match = Match(ALIASES.get(name, name), op, value, token.side)
         return Not(match) if token.op == "!=" else match
 
     def _find_field(self, token: Token) -> QueryField:
-        name = "dur" if token.field == "slow" else token.field
+        name = ALIASES.get(token.field, token.field)
         if name.startswith("$"):
             return PATH
         found = FIELDS.get(name)
         if found is None:
-            near = suggest_word(name.lower(), (*FIELDS, "slow"))
+            near = suggest_word(name.lower(), (*FIELDS, *ALIASES))
             hint = f'fields: {" ".join(FIELDS)}; to search for the text, quote it: "{self._text[token.at : token.end]}"'
             raise QueryError(f'unknown field "{name}"{near}', self._text, token.at, hint=hint)
         return found

@@ -15,9 +15,9 @@ import msgspec
 from a2a_proxy.recording.query.conditions import Sql, join_conditions, where_one_of
 from a2a_proxy.recording.query.errors import QueryError, SearchStopped
 from a2a_proxy.recording.query.functions import QueryFunctions
-from a2a_proxy.recording.query.parser import parse
+from a2a_proxy.recording.query.parser import parse_expression
 from a2a_proxy.recording.query.payload_tests import MAX_PATTERN_SECONDS, TooSlow
-from a2a_proxy.recording.query.sql import Rows, node_cost, own_condition, where
+from a2a_proxy.recording.query.sql import Rows, make_condition, node_cost, own_condition
 from a2a_proxy.recording.query.tree import Node, to_text
 from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.store.codec import Column
@@ -62,7 +62,7 @@ class QueryableRecording:
         self._name = name
         self._functions = functions
 
-    def ids(
+    def select_ids(
         self,
         expression: str | Node,
         rows: Rows,
@@ -78,7 +78,7 @@ class QueryableRecording:
             QueryError: the expression is wrong, or a regular expression takes too long.
             SearchStopped: `watch` returned False.
         """
-        node = parse(expression) if isinstance(expression, str) else expression
+        node = parse_expression(expression) if isinstance(expression, str) else expression
         whole, each = self._build_query(node, rows, session), self._build_query(node, rows, session, few=True)
         plan = _Plan(whole, _window_size(node, rows), each, _FIRST_WINDOW if each != whole else 0)
         return self._search_windows(plan, _RowRange(rows, session, after, limit), watch)
@@ -86,14 +86,14 @@ class QueryableRecording:
     def early_exchanges(self, expression: str | Node) -> list[int]:
         """Return some of the matching exchanges, in order: those that match by their own columns.
 
-        The list is empty unless `ids` would begin with a scan of all frames.
+        The list is empty unless `select_ids` would begin with a scan of all frames.
 
         Raises:
-            QueryError: as for `ids`.
+            QueryError: as for `select_ids`.
         """
-        node = parse(expression) if isinstance(expression, str) else expression
+        node = parse_expression(expression) if isinstance(expression, str) else expression
         condition = own_condition(node) if node_cost(node) == 0 else None
-        if condition is None or where(node, Rows.EXCHANGES) == where(node, Rows.EXCHANGES, few=True):
+        if condition is None or make_condition(node, Rows.EXCHANGES) == make_condition(node, Rows.EXCHANGES, few=True):
             return []
         return [
             row[0]
@@ -106,10 +106,10 @@ class QueryableRecording:
         """Return the matching ids of these, in order. Takes no time for other rows of the recording.
 
         Raises:
-            QueryError: as for `ids`.
+            QueryError: as for `select_ids`.
         """
-        node = parse(expression) if isinstance(expression, str) else expression
-        condition, alias = where(node, rows, few=True), rows.value
+        node = parse_expression(expression) if isinstance(expression, str) else expression
+        condition, alias = make_condition(node, rows, few=True), rows.value
         found: list[int] = []
         for begin in range(0, len(ids), _FEW):
             one = where_one_of(f"{alias}.id", tuple(ids[begin : begin + _FEW]))
@@ -117,23 +117,23 @@ class QueryableRecording:
             found += (row[0] for row in self._fetch_all(query, (*one.params, *condition.params)))
         return sorted(found)
 
-    def select(self, query: str, expression: str | Node, rows: Rows) -> list[tuple[Any, ...]]:
+    def select_rows(self, query: str, expression: str | Node, rows: Rows) -> list[tuple[Any, ...]]:
         """Return the rows of the caller's query.
 
         `{where}` in it is replaced by the condition on `frame f` or `exchange e`.
 
         Raises:
-            QueryError: as for `ids`.
+            QueryError: as for `select_ids`.
         """
-        node = parse(expression) if isinstance(expression, str) else expression
-        condition = where(node, rows)
+        node = parse_expression(expression) if isinstance(expression, str) else expression
+        condition = make_condition(node, rows)
         return self._fetch_all(
             query.replace("{where}", f"({condition.text})"), condition.params * query.count("{where}")
         )
 
-    def explain(self, expression: str | Node, rows: Rows) -> Explained:
+    def explain_expression(self, expression: str | Node, rows: Rows) -> Explained:
         """Return the SQL for one window with its query plan. Raises QueryError."""
-        node = parse(expression) if isinstance(expression, str) else expression
+        node = parse_expression(expression) if isinstance(expression, str) else expression
         query, params = self._build_query(node, rows, None)
         values = (*params, 0, _window_size(node, rows), -1)
         with translate_errors(self._name):
@@ -148,7 +148,7 @@ class QueryableRecording:
         `few` as for `where`.
         """
         alias = rows.value
-        condition = where(node, rows, few=few)
+        condition = make_condition(node, rows, few=few)
         if session is not None:
             column = "+f.session" if rows is Rows.FRAMES else f"e.id >> {SESSION_SHIFT}"
             condition = join_conditions("AND", Sql(f"{column} = ?", (session,)), condition)

@@ -25,7 +25,7 @@ class Rows(Enum):
     EXCHANGES = "e"
 
 
-def where(node: Node, rows: Rows, *, few: bool = False) -> Sql:
+def make_condition(node: Node, rows: Rows, *, few: bool = False) -> Sql:
     """Return the condition, for `frame f` or `exchange e`.
 
     If the whole expression is cheap, conditions on the other table are evaluated for many rows with one scan of it. For

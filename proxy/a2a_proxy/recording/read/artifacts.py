@@ -32,24 +32,24 @@ def artifacts_of(recording: Recording, session: int, task: Task, until: int = 0)
         for name, found in assemble_artifacts(
             _artifact_events(recording, make_key(session, number), until), task.task_id
         ).items():
-            if name not in best or _completeness(found) >= _completeness(best[name]):
+            if name not in best or _measure_completeness(found) >= _measure_completeness(best[name]):
                 best[name] = found
     return best
 
 
-def _completeness(found: AssembledArtifact[Frame]) -> tuple[bool, int]:
+def _measure_completeness(found: AssembledArtifact[Frame]) -> tuple[bool, int]:
     return found.complete, len(found.artifact.parts)
 
 
 def _artifact_events(recording: Recording, exchange_key: int, until: int) -> Iterator[tuple[Frame, Event]]:
-    row = recording.exchange(exchange_key)
+    row = recording.read_exchange(exchange_key)
     if row is None:
         return
     exchange = row.exchange
-    for frame_row in recording.frames(exchange_key, payloads=False):
+    for frame_row in recording.read_frames(exchange_key, payloads=False):
         if until and frame_row.frame.at > until:
             return  # frames are numbered in the order of their arrival
         if frame_row.frame.event in _CARRIERS and frame_row.frame.direction is Direction.TO_CLIENT:
-            payload = recording.payload(frame_row)
+            payload = recording.read_payload(frame_row)
             frame = frame_row.frame
             yield frame, to_event(payload, frame.schema, exchange.dialect, exchange.operation, frame.kind)

@@ -214,10 +214,10 @@ class _ExchangeViews:
         return view
 
     def _read_view(self, number: int) -> SegmentExchangeView | None:
-        row = self._recording.exchange(make_key(self._session, number))
+        row = self._recording.read_exchange(make_key(self._session, number))
         if row is None:
             return None
-        line = self._recording.connection(make_key(self._session, row.exchange.connection))
+        line = self._recording.read_connection(make_key(self._session, row.exchange.connection))
         return SegmentExchangeView.of_exchange(
             row.exchange, line.connection if line is not None else None, self._shared
         )

@@ -17,7 +17,7 @@ _ROW = """SELECT s.uuid, r.exchange, r.connection, r.seq, r.at FROM {table} r JO
 Fingerprint = tuple[str | int, ...]
 
 
-def fingerprint(db: sqlite3.Connection, table: str, number: int) -> Fingerprint:
+def read_fingerprint(db: sqlite3.Connection, table: str, number: int) -> Fingerprint:
     """Return the identity of the row of `frame` or `finding` with this number, or an empty tuple."""
     row = db.execute(_ROW.format(table=table), (number,)).fetchone()
     return tuple(row) if row is not None else ()
@@ -40,13 +40,13 @@ class RowCursor:
     def start_at(self, row: int) -> None:
         """Set the position: rows up to this one count as read."""
         self.row = row
-        for session in self._recording.sessions():
+        for session in self._recording.read_sessions():
             self._sessions_by_uuid[session.facts.uuid] = session.id
             if not session.how:
                 self._last[session.id] = self._last_row_before(row, [session.id])
-        self._fingerprint = fingerprint(self._recording.db, self._table, row)
+        self._fingerprint = read_fingerprint(self._recording.db, self._table, row)
 
-    def advance(self, row: int, session: int) -> None:
+    def advance_to(self, row: int, session: int) -> None:
         """Move the position to this row, the next one."""
         self.row = row
         self._last[session] = row
@@ -56,18 +56,20 @@ class RowCursor:
 
         Other processes may delete rows before the next poll.
         """
-        self._fingerprint = fingerprint(self._recording.db, self._table, self.row)
+        self._fingerprint = read_fingerprint(self._recording.db, self._table, self.row)
         self._sessions_by_uuid.clear()
-        for session in self._recording.sessions():
+        for session in self._recording.read_sessions():
             self._sessions_by_uuid[session.facts.uuid] = session.id
             if not session.how:
                 self._last.setdefault(session.id, 0)  # the session began since, and none of its rows was read
 
     def begin_look(self) -> int:
         """Begin a poll and return the number of the last row that was read. Call it before each poll."""
-        if self.row and fingerprint(self._recording.db, self._table, self.row) != self._fingerprint:
+        if self.row and read_fingerprint(self._recording.db, self._table, self.row) != self._fingerprint:
             left = [
-                row.id for row in self._recording.sessions() if self._sessions_by_uuid.get(row.facts.uuid) == row.id
+                row.id
+                for row in self._recording.read_sessions()
+                if self._sessions_by_uuid.get(row.facts.uuid) == row.id
             ]
             self._last = {session: row for session, row in self._last.items() if session in left}
             ended = [session for session in left if session not in self._last]

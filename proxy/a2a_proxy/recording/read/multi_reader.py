@@ -101,13 +101,13 @@ class MultiReader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def sessions(self) -> list[tuple[MultiReaderFile, SessionRow]]:
+    def read_sessions(self) -> list[tuple[MultiReaderFile, SessionRow]]:
         """Return all sessions by start time. A session in several files is taken from its file in `homes`, or else from
         the file that has most of it.
         """
         best: dict[str, tuple[MultiReaderFile, SessionRow]] = {}
         for member in self.members:
-            for row in member.recording.sessions():
+            for row in member.recording.read_sessions():
                 uuid = row.facts.uuid
                 if self.homes.get(uuid, member.number) != member.number:
                     continue
@@ -117,7 +117,7 @@ class MultiReader:
 
     def own_sessions(self) -> OwnSessions:
         """Return each file with its sessions, without sessions of which another file has more."""
-        return self.group_by_file(self.sessions())
+        return self.group_by_file(self.read_sessions())
 
     def group_by_file(self, sessions: list[tuple[MultiReaderFile, SessionRow]]) -> OwnSessions:
         """Return each file with those of its sessions that are in `sessions`."""
@@ -126,22 +126,24 @@ class MultiReader:
             own[member.number].add(row.id)
         return [(member, own[member.number]) for member in self.members]
 
-    def exchanges(self, where: str = "") -> Iterator[tuple[MultiReaderFile, ExchangeRow]]:
+    def read_exchanges(self, where: str = "") -> Iterator[tuple[MultiReaderFile, ExchangeRow]]:
         """Yield all exchanges, or the exchanges that match a filter expression, by the time of their first byte.
 
         Raises the errors of `Recording.find_exchanges`.
         """
         if not where:
-            return exchanges_by_time(self.sessions(), lambda member, session: member.recording.exchanges(session))
+            return exchanges_by_time(
+                self.read_sessions(), lambda member, session: member.recording.read_exchanges(session)
+            )
 
-        from a2a_proxy.recording.query.parser import parse
+        from a2a_proxy.recording.query.parser import parse_expression
 
-        node = parse(where)
+        node = parse_expression(where)
         return exchanges_by_time(
-            self.sessions(), lambda member, session: member.recording.find_exchanges(node, session)
+            self.read_sessions(), lambda member, session: member.recording.find_exchanges(node, session)
         )
 
-    def frames(self, where: str = "", *, payloads: bool = True) -> Iterator[tuple[MultiReaderFile, FrameRow]]:
+    def read_frames(self, where: str = "", *, payloads: bool = True) -> Iterator[tuple[MultiReaderFile, FrameRow]]:
         """Yield all frames by the time of their last byte.
 
         Frames of one file stay in the order in which they were stored.
@@ -157,7 +159,7 @@ class MultiReader:
 
         return frames_by_time(self.own_sessions(), read_frames)
 
-    def tasks(self) -> Iterator[list[TaskSighting]]:
+    def read_tasks(self) -> Iterator[list[TaskSighting]]:
         """Yield each task once, by its first appearance, with its version in each session of each file, the earliest
         first.
 
@@ -169,7 +171,7 @@ class MultiReader:
             if existing := [each for each in sightings if each is not None]:
                 yield existing
 
-    def task(self, task_id: str) -> list[TaskSighting]:
+    def read_task(self, task_id: str) -> list[TaskSighting]:
         """Return the versions of this task in all sessions and files, the earliest first.
 
         If several agents have a task of this id, the agent that appears first is chosen.
@@ -199,7 +201,7 @@ class MultiReader:
 
 
 def _session_extent(member: MultiReaderFile, row: SessionRow) -> tuple[bool, int]:
-    return bool(row.how), member.recording.counts(row.id).frames
+    return bool(row.how), member.recording.count_rows(row.id).frames
 
 
 def find_task(own_sessions: OwnSessions, task_id: str) -> list[TaskSighting]:
@@ -207,7 +209,7 @@ def find_task(own_sessions: OwnSessions, task_id: str) -> list[TaskSighting]:
     sightings = [
         TaskSighting(member, row)
         for member, own in own_sessions
-        for row in member.recording.task(task_id)
+        for row in member.recording.read_task(task_id)
         if row.session in own
     ]
     return sorted(sightings, key=lambda each: each.row.task.first)
@@ -240,7 +242,7 @@ def exchanges_by_time(
 def frames_by_time(
     own_sessions: Iterable[tuple[_File, set[int]]], read: Callable[[_File], Iterator[FrameRow]]
 ) -> Iterator[tuple[_File, FrameRow]]:
-    """Yield the frames that `read` returns of each file, if they are of these sessions; see `MultiReader.frames`."""
+    """Yield the frames that `read` returns of each file, if they are of these sessions: `MultiReader.read_frames`."""
     streams = [_own_frames(file, own, read(file)) for file, own in own_sessions]
     return heapq.merge(*streams, key=lambda each: each[1].frame.at)
 

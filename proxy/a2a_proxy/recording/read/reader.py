@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
+from a2a_proxy.model.finding import Finding
+from a2a_proxy.protocol.finding_totals import is_total
 from a2a_proxy.recording.read.pages import PagedQuery
 from a2a_proxy.recording.read.row_decoder import RowDecoder
 from a2a_proxy.recording.read.rows import (
@@ -51,17 +53,17 @@ class Recording:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         finished = not has_log(path)
-        self._attach(os.fspath(path), open_readable(path))
+        self._attach_file(os.fspath(path), open_readable(path))
         self._leaves_log = finished
 
     @classmethod
     def from_connection(cls, db: sqlite3.Connection, name: str) -> Recording:
         """Return a recording on an open connection (see `database.open_private`)."""
         recording = cls.__new__(cls)
-        recording._attach(name, db)
+        recording._attach_file(name, db)
         return recording
 
-    def _attach(self, path: str, db: sqlite3.Connection) -> None:
+    def _attach_file(self, path: str, db: sqlite3.Connection) -> None:
         self.path = path
         self._leaves_log = False
         """Whether the file had no write-ahead log before it was opened."""
@@ -91,7 +93,7 @@ class Recording:
             drop_stand_in(self.db)
         return int(self._pages.fetch_all("PRAGMA data_version")[0][0])
 
-    def counts(self, session: int | None = None) -> Counts:
+    def count_rows(self, session: int | None = None) -> Counts:
         """Return the numbers of rows, of the whole file or of one session."""
         if session is None:
             names = ("session", "connection", "exchange", "frame", "task", "finding")
@@ -103,37 +105,37 @@ class Recording:
         numbers += [self._pages.fetch_all(of.format(name), (session,))[0][0] for name in ("frame", "task", "finding")]
         return Counts(1, *numbers)
 
-    def sessions(self) -> list[SessionRow]:
+    def read_sessions(self) -> list[SessionRow]:
         """Return all sessions in order of their start in this file."""
-        return [self._decode.session(row) for row in self._pages.fetch_all("SELECT * FROM session ORDER BY id")]
+        return [self._decode.decode_session(row) for row in self._pages.fetch_all("SELECT * FROM session ORDER BY id")]
 
-    def session(self, number: int) -> SessionRow | None:
+    def read_session(self, number: int) -> SessionRow | None:
         """Return one session, or None."""
         row = self._pages.fetch_one("SELECT * FROM session WHERE id = ?", (number,))
-        return self._decode.session(row) if row is not None else None
+        return self._decode.decode_session(row) if row is not None else None
 
-    def connections(self, session: int | None = None, *, after: int = 0) -> Iterator[ConnectionRow]:
+    def read_connections(self, session: int | None = None, *, after: int = 0) -> Iterator[ConnectionRow]:
         """Yield connections by session and number, with a key greater than `after`."""
-        return self._pages.by_session("connection", self._decode.connection, session, after)
+        return self._pages.by_session("connection", self._decode.decode_connection, session, after)
 
-    def connection(self, row_key: int) -> ConnectionRow | None:
+    def read_connection(self, row_key: int) -> ConnectionRow | None:
         """Return one connection, or None."""
         row = self._pages.fetch_one("SELECT * FROM connection WHERE id = ?", (row_key,))
-        return self._decode.connection(row) if row is not None else None
+        return self._decode.decode_connection(row) if row is not None else None
 
-    def exchanges(
+    def read_exchanges(
         self, session: int | None = None, *, after: int = 0, limit: int | None = None, headers: bool = True
     ) -> Iterator[ExchangeRow]:
         """Yield exchanges by session and number (order of first byte), with a key greater than `after`."""
-        make = partial(self._decode.exchange, headers=headers)
+        make = partial(self._decode.decode_exchange, headers=headers)
         return self._pages.by_session("exchange", make, session, after, limit=limit)
 
-    def exchange(self, row_key: int, *, headers: bool = True) -> ExchangeRow | None:
+    def read_exchange(self, row_key: int, *, headers: bool = True) -> ExchangeRow | None:
         """Return one exchange, or None."""
         row = self._pages.fetch_one("SELECT * FROM exchange WHERE id = ?", (row_key,))
-        return self._decode.exchange(row, headers=headers) if row is not None else None
+        return self._decode.decode_exchange(row, headers=headers) if row is not None else None
 
-    def frames(
+    def read_frames(
         self, exchange_key: int, *, after: int = -1, limit: int | None = None, payloads: bool = True
     ) -> Iterator[FrameRow]:
         """Yield frames of an exchange by `seq`, with a `seq` greater than `after`."""
@@ -152,15 +154,18 @@ class Recording:
             query, (session, number), -1, lambda value: value.frame.seq, self._frame_maker(payloads), None
         )
 
-    def frame(self, number: int, *, payload: bool = True) -> FrameRow | None:
+    def read_frame(self, number: int, *, payload: bool = True) -> FrameRow | None:
         """Return one frame by its id, or None."""
         row = self._pages.fetch_one("SELECT * FROM frame WHERE id = ?", (number,))
-        return self._decode.frame(row, payload=payload) if row is not None else None
+        return self._decode.decode_frame(row, payload=payload) if row is not None else None
 
     def frames_of(self, numbers: Sequence[int]) -> list[FrameRow]:
         """Return the existing frames of these ids, in order of storing, without their payloads."""
         query = "SELECT * FROM frame WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
-        return [self._decode.frame(row, payload=False) for row in self._pages.fetch_all(query, (json.dumps(numbers),))]
+        return [
+            self._decode.decode_frame(row, payload=False)
+            for row in self._pages.fetch_all(query, (json.dumps(numbers),))
+        ]
 
     def frames_after(
         self, number: int, limit: int | None = None, *, session: int | None = None, payloads: bool = True
@@ -182,7 +187,7 @@ class Recording:
         limit: int | None = None,
         watch: Watch | None = None,
     ) -> Iterator[ExchangeRow]:
-        """Yield exchanges that match an expression of the filter language, as `exchanges` does.
+        """Yield exchanges that match an expression of the filter language, as `read_exchanges` does.
 
         `watch` is called from time to time with the number of rows examined and the number of rows in total; the search
         ends if it returns False. Raises QueryError immediately if the expression is wrong, and during the search if a
@@ -190,8 +195,10 @@ class Recording:
         """
         from a2a_proxy.recording.query.sql import Rows
 
-        ids = self.queryable().ids(expression, Rows.EXCHANGES, session=session, after=after, limit=limit, watch=watch)
-        return self._pages.by_ids("exchange", ids, self._decode.exchange)
+        ids = self.get_queryable().select_ids(
+            expression, Rows.EXCHANGES, session=session, after=after, limit=limit, watch=watch
+        )
+        return self._pages.by_ids("exchange", ids, self._decode.decode_exchange)
 
     def find_frames(
         self,
@@ -206,10 +213,12 @@ class Recording:
         """Yield frames that match an expression of the filter language, in order of storing; see `find_exchanges`."""
         from a2a_proxy.recording.query.sql import Rows
 
-        ids = self.queryable().ids(expression, Rows.FRAMES, session=session, after=after, limit=limit, watch=watch)
+        ids = self.get_queryable().select_ids(
+            expression, Rows.FRAMES, session=session, after=after, limit=limit, watch=watch
+        )
         return self._pages.by_ids("frame", ids, self._frame_maker(payloads))
 
-    def queryable(self) -> QueryableRecording:
+    def get_queryable(self) -> QueryableRecording:
         """Return the object that runs filter expressions on this recording. It is imported and created on first use."""
         if self._queryable is None:
             from a2a_proxy.recording.query.functions import QueryFunctions
@@ -219,20 +228,20 @@ class Recording:
                 self._queryable = QueryableRecording(self.db, self.path, QueryFunctions(self.db, self._payloads))
         return self._queryable
 
-    def payload(self, row: FrameRow) -> bytes:
+    def read_payload(self, row: FrameRow) -> bytes:
         """Return the stored payload of a frame, byte for byte."""
         with translate_errors(self.path):
             rest = self._payloads.read(row.block, row.offset, row.size)
             return self._payloads.read_whole(row.id, rest) if row.pieces else rest
 
-    def tasks(self, session: int | None = None) -> Iterator[TaskRow]:
+    def read_tasks(self, session: int | None = None) -> Iterator[TaskRow]:
         """Yield tasks in order of their first appearance."""
         of = "" if session is None else "session = ? AND "
         fixed = () if session is None else (session,)
         query = f"SELECT * FROM task WHERE {of}id > ? ORDER BY id LIMIT ?"
         return self._pages.by_keyset(query, fixed, 0, lambda value: value.id, self._make_task, None)
 
-    def task(self, task_id: str, agent: str | None = None, *, session: int | None = None) -> list[TaskRow]:
+    def read_task(self, task_id: str, agent: str | None = None, *, session: int | None = None) -> list[TaskRow]:
         """Return the task of this id in each session of the file or in one, of one agent or of all.
 
         With both a session and an agent an index is used.
@@ -268,7 +277,7 @@ class Recording:
         row = self._pages.fetch_one("SELECT * FROM task WHERE id = ?", (number,))
         return self._make_task(row) if row is not None else None
 
-    def findings(
+    def read_findings(
         self,
         session: int | None = None,
         *,
@@ -292,9 +301,18 @@ class Recording:
             where.append("seq = ?")
             fixed.append(seq)
         query = f"SELECT * FROM finding WHERE {' AND '.join(where)} AND id > ? ORDER BY id LIMIT ?"
-        return self._pages.by_keyset(query, tuple(fixed), after, lambda value: value.id, self._decode.finding, limit)
+        return self._pages.by_keyset(
+            query, tuple(fixed), after, lambda value: value.id, self._decode.decode_finding, limit
+        )
 
-    def notes(self, session: int | None = None) -> list[NoteRow]:
+    def finding_totals(self, session: int) -> Iterator[Finding]:
+        """Yield the totals of a session. Each stands for findings of one kind that are not rows by themselves, see
+        `finding_totals.count_occurrences`.
+        """
+        rows = self.read_findings(exchange=make_key(session, 0))
+        return (row.finding for row in rows if is_total(row.finding))
+
+    def read_notes(self, session: int | None = None) -> list[NoteRow]:
         """Return the notes and bookmarks of a session or of all, by session, exchange and frame."""
         with translate_errors(self.path):
             drop_stand_in(self.db)
@@ -306,22 +324,26 @@ class Recording:
             self._pages.fetch_one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'segment'") is not None
         )
 
-    def segments(self, session: int | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[SegmentRow]:
+    def read_segments(
+        self, session: int | None = None, *, after: int = 0, limit: int | None = None
+    ) -> Iterator[SegmentRow]:
         """Yield segments in their stored state, by session and number, with a key greater than `after`.
 
         Turns of one unary call have no segments (see `segment_schema`).
         """
-        return self._segment_rows("segment", self._decode.segments.segment, session, after, limit)
+        return self._segment_rows("segment", self._decode.segments.decode_segment, session, after, limit)
 
-    def interruptions(
+    def read_interruptions(
         self, session: int | None = None, *, after: int = 0, limit: int | None = None
     ) -> Iterator[InterruptionRow]:
         """Yield interruptions in their stored state, by session and number, with a key greater than `after`."""
-        return self._segment_rows("interruption", self._decode.segments.interruption, session, after, limit)
+        return self._segment_rows("interruption", self._decode.segments.decode_interruption, session, after, limit)
 
-    def handoffs(self, session: int | None = None, *, after: int = 0, limit: int | None = None) -> Iterator[HandoffRow]:
+    def read_handoffs(
+        self, session: int | None = None, *, after: int = 0, limit: int | None = None
+    ) -> Iterator[HandoffRow]:
         """Yield hand-offs in their stored state, by session and number, with a key greater than `after`."""
-        return self._segment_rows("handoff", self._decode.segments.handoff, session, after, limit)
+        return self._segment_rows("handoff", self._decode.segments.decode_handoff, session, after, limit)
 
     def _segment_rows(
         self, table: str, make: Callable[[Row], _Value], session: int | None, after: int, limit: int | None
@@ -340,8 +362,8 @@ class Recording:
         return number
 
     def _frame_maker(self, payloads: bool) -> Callable[[Row], FrameRow]:
-        return lambda row: self._decode.frame(row, payload=payloads)
+        return lambda row: self._decode.decode_frame(row, payload=payloads)
 
     def _make_task(self, row: Row) -> TaskRow:
         artifacts = self._pages.fetch_all("SELECT * FROM artifact WHERE task = ? ORDER BY position", (row[0],))
-        return self._decode.task(row, artifacts)
+        return self._decode.decode_task(row, artifacts)

@@ -98,7 +98,7 @@ class RowDecoder:
         self.segments = SegmentDecoder(self._words, self._idents, self._session_start)
 
     @check_row("session")
-    def session(self, row: Row) -> SessionRow:
+    def decode_session(self, row: Row) -> SessionRow:
         """Build a value from a row of `session`."""
         number, uuid, tool, command, listens, upstreams, started, clock, pid, ended, *rest = row
         how, complete, lost, edits, segment, position, snapshot, *redaction = rest
@@ -118,7 +118,7 @@ class RowDecoder:
         )
 
     @check_row("frame")
-    def frame(self, row: Row, *, payload: bool = True) -> FrameRow:
+    def decode_frame(self, row: Row, *, payload: bool = True) -> FrameRow:
         """Build a value from a row of `frame`, with or without its payload."""
         number, session, exchange, connection, seq, shape_id, at, took, start, span, block, offset, size, *rest = row
         task, context, message, artifact, generation, rpc, extra = rest
@@ -172,7 +172,7 @@ class RowDecoder:
         return FrameRow(number, session, frame, block or 0, offset or 0, size or 0, pieces)
 
     @check_row("connection")
-    def connection(self, row: Row) -> ConnectionRow:
+    def decode_connection(self, row: Row) -> ConnectionRow:
         """Build a value from a row of `connection`."""
         (
             row_key,
@@ -211,7 +211,7 @@ class RowDecoder:
         return ConnectionRow(row_key, session, value)
 
     @check_row("exchange")
-    def exchange(self, row: Row, *, headers: bool = True) -> ExchangeRow:
+    def decode_exchange(self, row: Row, *, headers: bool = True) -> ExchangeRow:
         """Build a value from a row of `exchange`. Its headers and trailers take three times as long as the rest."""
         (
             row_key,
@@ -297,7 +297,7 @@ class RowDecoder:
         return ExchangeRow(row_key, session, value)
 
     @check_row("task")
-    def task(self, row: Row, artifacts: list[Row]) -> TaskRow:
+    def decode_task(self, row: Row, artifacts: list[Row]) -> TaskRow:
         """Build a value from a row of `task` with its rows of `artifact` in order."""
         number, session, agent, ident, context, tenant, state, states, first, last, generation, missed, *columns = row
         messages, exchanges, *columns = columns
@@ -326,7 +326,7 @@ class RowDecoder:
         return TaskRow(number, session, value)
 
     @check_row("finding")
-    def finding(self, row: Row) -> FindingRow:
+    def decode_finding(self, row: Row) -> FindingRow:
         """Build a value from a row of `finding`."""
         number, session, rule, severity, at, summary, connection, exchange, seq, task, confidence, evidence = row
         value = Finding(

@@ -87,7 +87,7 @@ class FrameRow(msgspec.Struct, frozen=True):
     id: int
     session: int
     frame: Frame
-    """Its `payload` is empty if the reader was called without payloads; `Recording.payload(row)` returns it."""
+    """Its `payload` is empty if the reader was called without payloads; `Recording.read_payload(row)` returns it."""
     block: int = 0
     """0 if no part of the payload is in a block."""
     offset: int = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 
-from a2a_proxy.recording.store.zstd import compressor
+from a2a_proxy.recording.store.zstd import make_compressor
 
 BLOCK_SIZE = 1_048_576
 """Bytes of a full block. A payload is never split, so a block may be larger by one payload.
@@ -29,14 +29,14 @@ class Blocks:
     def __init__(self, db: sqlite3.Connection, session: int) -> None:
         self._db = db
         self._session = session
-        self._compress = compressor(_LEVEL)
+        self._compress = make_compressor(_LEVEL)
         self._parts: list[bytes] = []
         self._block = 0
         self._size = 0
         self._stored = self._stored_parts = 0
         """Number of bytes, and of parts, that the file already has."""
 
-    def put(self, data: bytes) -> Address:
+    def store_bytes(self, data: bytes) -> Address:
         """Add these bytes and return their address."""
         if not self._block:
             self._open_block()
@@ -60,7 +60,7 @@ class Blocks:
         if self._block:
             self._close_block()
 
-    def reload(self) -> None:
+    def reload_block(self) -> None:
         """Load the open block from the file (after a rollback, or left by an earlier recorder)."""
         found = self._db.execute("SELECT id FROM block WHERE session = ? AND data IS NULL", (self._session,)).fetchone()
         self._block = found[0] if found else 0
@@ -88,9 +88,9 @@ class Blobs:
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
-        self._compress = compressor()
+        self._compress = make_compressor()
 
-    def put(self, data: bytes) -> int:
+    def store_bytes(self, data: bytes) -> int:
         """Return the row number of these bytes, storing them if the file does not have them."""
         digest = hashlib.sha256(data).digest()
         found = self._db.execute("SELECT id FROM blob WHERE sha256 = ?", (digest,)).fetchone()

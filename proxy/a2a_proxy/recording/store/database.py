@@ -41,10 +41,10 @@ def open_writable(path: str | os.PathLike[str], *, create: bool = True) -> sqlit
             _create_file(file)
     check_recording(file)
     with translate_errors(file):
-        connection = _connect(str(file))
+        connection = _connect_file(str(file))
         try:
             check_tables(file, connection, writing=True)
-            _upgrade(file, connection)
+            _upgrade_schema(file, connection)
             connection.execute("PRAGMA synchronous = NORMAL")
         except BaseException:
             connection.close()
@@ -61,12 +61,12 @@ def open_readable(path: str | os.PathLike[str]) -> sqlite3.Connection:
     check_recording(file)
     uri = f"{_file_uri(file)}?mode=ro"
     with translate_errors(file):
-        connection = _connect(uri)
+        connection = _connect_file(uri)
         try:
             version = connection.execute("PRAGMA user_version").fetchone()[0]
         except sqlite3.OperationalError:
             connection.close()
-            connection = _connect(uri + "&immutable=1") if _has_no_log(file) else _connect(uri)
+            connection = _connect_file(uri + "&immutable=1") if _has_no_log(file) else _connect_file(uri)
             version = connection.execute("PRAGMA user_version").fetchone()[0]
         try:
             check_version(file, version)
@@ -104,7 +104,7 @@ def remove_empty_log(path: str | os.PathLike[str]) -> None:
     """
     if _has_no_log(Path(path)) and has_log(path):
         uri = f"{_file_uri(Path(path))}?mode=rw"
-        with contextlib.suppress(sqlite3.Error), contextlib.closing(_connect(uri)) as connection:
+        with contextlib.suppress(sqlite3.Error), contextlib.closing(_connect_file(uri)) as connection:
             connection.execute("PRAGMA user_version").fetchone()
 
 
@@ -113,7 +113,7 @@ def _file_uri(file: Path) -> str:
     return f"file:{quote(os.fsencode(file.absolute()))}"
 
 
-def _connect(target: str) -> sqlite3.Connection:
+def _connect_file(target: str) -> sqlite3.Connection:
     return sqlite3.connect(
         target, timeout=BUSY_SECONDS, isolation_level=None, uri=target.startswith("file:"), check_same_thread=False
     )
@@ -125,7 +125,7 @@ def _has_no_log(file: Path) -> bool:
     return not log.exists() or not log.stat().st_size
 
 
-def _upgrade(file: Path, connection: sqlite3.Connection) -> None:
+def _upgrade_schema(file: Path, connection: sqlite3.Connection) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     check_version(file, version)
     if version < SCHEMA_VERSION:
@@ -179,7 +179,7 @@ def _remove_stale_log(file: Path) -> None:
 def _create_tables(file: Path) -> None:
     from a2a_proxy.recording.store import migrations
 
-    with contextlib.closing(_connect(str(file))) as connection:
+    with contextlib.closing(_connect_file(str(file))) as connection:
         connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -229,6 +229,6 @@ def open_private() -> sqlite3.Connection:
     """Return an empty private recording, in memory while it is small, deleted when it is closed."""
     from a2a_proxy.recording.store import migrations
 
-    connection = _connect("")
+    connection = _connect_file("")
     migrations.create_schema(connection)
     return connection

@@ -19,7 +19,7 @@ _BATCH_VALUES = 500
 class Interner:
     """Row numbers of the values of one table `(id, value)`. Use inside a write transaction.
 
-    Call `learn` with the values of a batch, then look them up in `ids`. The empty text is 0; the number n as an
+    Call `learn_values` with the values of a batch, then look them up in `ids`. The empty text is 0; the number n as an
     identifier is `-1-n`.
     """
 
@@ -37,11 +37,11 @@ class Interner:
         """Return the row number of one value."""
         found = self.ids.get(value)
         if found is None:
-            self.learn((value,))
+            self.learn_values((value,))
             found = self.ids[value]
         return found
 
-    def learn(self, values: Iterable[str]) -> None:
+    def learn_values(self, values: Iterable[str]) -> None:
         """Add all of these values to `ids`, and to the table if they are new."""
         ids = self.ids
         unknown = [value for value in values if value not in ids]
@@ -62,7 +62,7 @@ class Interner:
             self._find_rows(missing)
             self._add_rows(missing)
 
-    def forget(self) -> None:
+    def clear_caches(self) -> None:
         """Discard the cache, because the transaction was rolled back."""
         self._previous_ids = {}
         self.ids = {"": 0}
@@ -133,7 +133,7 @@ class ShapeInterner:
             found = self.ids[key] = self._find_or_add(self._shape_row(key))
         return found
 
-    def forget(self) -> None:
+    def clear_caches(self) -> None:
         """Discard the cache, because the transaction was rolled back."""
         self.ids = {}
 

@@ -7,7 +7,7 @@ from collections import OrderedDict
 
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.store.long_runs import insert_pieces
-from a2a_proxy.recording.store.zstd import ZstdError, decompress
+from a2a_proxy.recording.store.zstd import ZstdError, decompress_frame
 
 _MAX_CACHED_BLOCKS = 8
 """Number of decompressed blocks that are cached: 8 MiB."""
@@ -62,23 +62,27 @@ class Payloads:
         if row is None:
             raise RecordingError(f"blob {number} of the recording is missing", "the file is damaged")
         codec, data = row
-        return self._decompress(data, f"blob {number}") if codec == "zstd" else _check_bytes(data, f"blob {number}")
+        return (
+            self._decompress_payload(data, f"blob {number}")
+            if codec == "zstd"
+            else _check_bytes(data, f"blob {number}")
+        )
 
     def _load_block(self, block: int) -> bytes | None:
         """Return a closed block and cache it, or None for the open block, which still grows."""
         row = self._db.execute("SELECT data FROM block WHERE id = ?", (block,)).fetchone()
         if row is None or row[0] is None:
             return None
-        data = self._blocks[block] = self._decompress(row[0], f"block {block}")
+        data = self._blocks[block] = self._decompress_payload(row[0], f"block {block}")
         if len(self._blocks) > _MAX_CACHED_BLOCKS:
             self._blocks.popitem(last=False)
         return data
 
-    def _decompress(self, data: object, what: str) -> bytes:
+    def _decompress_payload(self, data: object, what: str) -> bytes:
         try:
             if what in self._broken:
                 raise ZstdError("as before")
-            return decompress(_check_bytes(data, what), _MAX_BYTES)
+            return decompress_frame(_check_bytes(data, what), _MAX_BYTES)
         except ZstdError as error:
             self._broken.add(what)
             raise RecordingError(f"{what} of the recording cannot be read: {error}", "the file is damaged") from None

@@ -59,7 +59,7 @@ class SegmentWriter:
     def _replace_row(self, table: str, values: Sequence[Any], row: Any) -> None:
         idents = {name for value in values for name in (value.task_id, value.context_id)}
         idents.update(value.to_task for value in values if table == "handoff")
-        self._idents.learn(idents)
+        self._idents.learn_values(idents)
         self._db.executemany(_INSERT[table], [row(value) for value in values])
 
     def _relative_time(self, at: int) -> int | None:
@@ -161,7 +161,7 @@ class SegmentDecoder:
         return self._words[agent], self._idents[task], self._idents[context]
 
     @check_row("segment")
-    def segment(self, row: Row) -> SegmentRow:
+    def decode_segment(self, row: Row) -> SegmentRow:
         """Build a value from a row of `segment`."""
         row_key, agent, task, context, speaker, turn, exchange, seq, exchanges, last_seq, began_at, *rest = row
         start, end, ended, reason, frames, size, outputs, first_output, last_output, gap, extra = rest
@@ -198,7 +198,7 @@ class SegmentDecoder:
         return SegmentRow(row_key, session, value)
 
     @check_row("interruption")
-    def interruption(self, row: Row) -> InterruptionRow:
+    def decode_interruption(self, row: Row) -> InterruptionRow:
         """Build a value from a row of `interruption`."""
         row_key, agent, task, context, kind, segment, exchange, seq, at, ended, outcome, *rest = row
         frames, size, last, wasted, reaction = rest
@@ -222,7 +222,7 @@ class SegmentDecoder:
         return InterruptionRow(row_key, session, value)
 
     @check_row("handoff")
-    def handoff(self, row: Row) -> HandoffRow:
+    def decode_handoff(self, row: Row) -> HandoffRow:
         """Build a value from a row of `handoff`."""
         row_key, kind, evidence, agent, task, context, segment, to_agent, to_task, to_exchange, *rest = row
         exchange, seq, at, ended, first_output, briefing = rest

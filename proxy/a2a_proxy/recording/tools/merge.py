@@ -57,12 +57,15 @@ class SkippedSession(msgspec.Struct, frozen=True):
 
 def plan_merge(several: MultiReader) -> tuple[list[MergedSession], list[SkippedSession]]:
     """Return the sessions to merge, by start time, and the sessions to skip."""
-    merged = [MergedSession(member, row, member.recording.counts(row.id).frames) for member, row in several.sessions()]
+    merged = [
+        MergedSession(member, row, member.recording.count_rows(row.id).frames)
+        for member, row in several.read_sessions()
+    ]
     home = {each.row.facts.uuid: each.member for each in merged}
     skipped = [
         SkippedSession(member, row, home[row.facts.uuid])
         for member in several.members
-        for row in member.recording.sessions()
+        for row in member.recording.read_sessions()
         if home[row.facts.uuid] is not member
     ]
     return merged, skipped
@@ -129,7 +132,7 @@ class _Merge:
         """Copy all sessions. Each is finished after its last frame."""
         for session_key in [whose for whose, left in self._remaining_frames.items() if not left]:
             self._finish_session(session_key)
-        for portion in _frame_batches(self._several.frames()):
+        for portion in _frame_batches(self._several.read_frames()):
             for session_key, frames in portion.items():
                 self._writers[session_key].write(frames)
                 self._remaining_frames[session_key] -= len(frames)
@@ -141,19 +144,19 @@ class _Merge:
         member, row = self._merged_sessions[whose].member, self._merged_sessions[whose].row
         recording, session, writer = member.recording, row.id, self._writers.pop(whose)
         write_values = partial(_write_values, writer)
-        write_values("connections", (each.connection for each in recording.connections(session)))
-        write_values("exchanges", (each.exchange for each in recording.exchanges(session)))
-        write_values("tasks", (each.task for each in recording.tasks(session)))
-        for findings in _batches(each.finding for each in recording.findings(session)):
+        write_values("connections", (each.connection for each in recording.read_connections(session)))
+        write_values("exchanges", (each.exchange for each in recording.read_exchanges(session)))
+        write_values("tasks", (each.task for each in recording.read_tasks(session)))
+        for findings in _split_batches(each.finding for each in recording.read_findings(session)):
             writer.write([], findings)
         if recording.has_segments():
-            write_values("segments", (each.segment for each in recording.segments(session)))
-            write_values("interruptions", (each.interruption for each in recording.interruptions(session)))
-            write_values("handoffs", (each.handoff for each in recording.handoffs(session)))
+            write_values("segments", (each.segment for each in recording.read_segments(session)))
+            write_values("interruptions", (each.interruption for each in recording.read_interruptions(session)))
+            write_values("handoffs", (each.handoff for each in recording.read_handoffs(session)))
         else:
             for changes in rebuild_segments(recording, row):
                 writer.write([], [], changes)
-        store_notes(self._db, writer.session, row.facts.started, (each.note for each in recording.notes(session)))
+        store_notes(self._db, writer.session, row.facts.started, (each.note for each in recording.read_notes(session)))
         if row.how:
             writer.finish(row.ended, how=row.how, complete=row.complete, lost=row.lost, edits=row.edits)
         else:
@@ -161,13 +164,13 @@ class _Merge:
 
 
 def _write_values(writer: Writer, name: str, values: Iterable[Any]) -> None:
-    for batch in _batches(values):
+    for batch in _split_batches(values):
         changes = Changes([], [], [])
         setattr(changes, name, batch)
         writer.write([], [], changes)
 
 
-def _batches(values: Iterable[_Value]) -> Iterator[list[_Value]]:
+def _split_batches(values: Iterable[_Value]) -> Iterator[list[_Value]]:
     source = iter(values)
     while batch := list(islice(source, _BATCH_FRAMES)):
         yield batch

@@ -31,7 +31,7 @@ def recheck_session(
     Ids of rules that were skipped because a payload was deliberately not recorded are added to `quiet`. The stored
     findings of decoders come first, because the recording does not have the bytes to repeat them.
     """
-    for row in recording.findings(session.id):
+    for row in recording.read_findings(session.id):
         if not row.finding.rule.startswith(RULE_PREFIX):
             yield row.finding
     engine = Engine(rules)
@@ -47,7 +47,7 @@ def recheck_session(
         if frame.exchange and (over := source.take_ended(frame.exchange)) is not None:
             engine.on_exchange_closed(over, out)
         yield from _take_findings(out)
-    engine.end(max(session.ended, last), out)
+    engine.end_session(max(session.ended, last), out)
     if quiet is not None:
         quiet |= engine.skipped_rules
     yield from _take_findings(out)
@@ -75,7 +75,7 @@ class _StoredContext:
     def _read_exchange(self, number: int) -> Exchange | None:
         if number in self._recent:
             return self._recent[number]
-        row = self._recording.exchange(make_key(self._session, number))
+        row = self._recording.read_exchange(make_key(self._session, number))
         found = self._recent[number] = row.exchange if row is not None else None
         if len(self._recent) > _MAX_CACHED_EXCHANGES:
             del self._recent[next(iter(self._recent))]
@@ -132,7 +132,7 @@ class _StoredContext:
         """Return the addresses of a connection."""
         facts = self._facts.get(connection)
         if facts is None:
-            row = self._recording.connection(make_key(self._session, connection))
+            row = self._recording.read_connection(make_key(self._session, connection))
             facts = row.connection.facts if row is not None else ConnectionFacts("", "", "")
             self._facts[connection] = facts
             if len(self._facts) > _MAX_CACHED_ENDS:

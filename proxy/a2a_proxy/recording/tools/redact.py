@@ -52,7 +52,7 @@ class Redaction(msgspec.Struct, frozen=True):
     sessions: dict[int, int]
     """Number of a session in the copy, by its number in the original."""
 
-    def keys(self, original: set[int]) -> set[int]:
+    def map_keys(self, original: set[int]) -> set[int]:
         """Return the keys in the copy of exchanges of the original."""
         return {make_key(self.sessions[session], number) for session, number in map(split_key, original)}
 
@@ -61,24 +61,24 @@ def _fill_copy(
     db: sqlite3.Connection, redacted: Recording, recording: Recording, policy: RedactionPolicy, label_key: bytes
 ) -> dict[int, int]:
     sessions: dict[int, int] = {}
-    for row in recording.sessions():
+    for row in recording.read_sessions():
         scrubber = create_redactor(label_key, policy)
         session = _CleanSession(recording, row, scrubber)
-        for _ in session.frames():  # to collect the secrets
+        for _ in session.redact_frames():  # to collect the secrets
             pass
-        for _ in session.changes():
+        for _ in session.redact_changes():
             pass
         writer = Writer.on_connection(db, _clean_facts(row.facts, policy, scrubber))
         sessions[row.id] = writer.session
-        for frames in _batches(session.frames()):
+        for frames in _split_batches(session.redact_frames()):
             writer.write(frames)
-        for changes in session.changes():
+        for changes in session.redact_changes():
             writer.write([], [], changes)
-        for findings in _batches(_clean_findings(recording, row, redacted, writer.session, scrubber, policy)):
+        for findings in _split_batches(_clean_findings(recording, row, redacted, writer.session, scrubber, policy)):
             writer.write([], findings)
         notes = (
             msgspec.structs.replace(each.note, text=scrubber.redact_text(each.note.text))
-            for each in recording.notes(row.id)
+            for each in recording.read_notes(row.id)
         )
         store_notes(db, writer.session, row.facts.started, notes)
         for changes in rebuild_segments(redacted, msgspec.structs.replace(row, id=writer.session)):
@@ -103,7 +103,7 @@ def _clean_findings(
     If payloads are removed, the rules run again on the copy, because a finding may quote a payload; of the results,
     only findings that the original has are kept.
     """
-    stored = (scrubber.redact_finding(each.finding) for each in recording.findings(row.id))
+    stored = (scrubber.redact_finding(each.finding) for each in recording.read_findings(row.id))
     if not policy.metadata_only:
         yield from stored
         return
@@ -139,21 +139,23 @@ class _CleanSession:
         self._scrubber = scrubber
         self._heads: dict[int, Any] = {}
 
-    def frames(self) -> Iterator[Frame]:
+    def redact_frames(self) -> Iterator[Frame]:
         """Yield the frames in the order of storing."""
         for row in self._recording.frames_after(0, session=self._row.id):
             yield self._scrubber.redact_frame(row.frame, self._clean_head(row))
 
-    def changes(self) -> Iterator[Changes]:
+    def redact_changes(self) -> Iterator[Changes]:
         """Yield connections, exchanges and tasks, in batches."""
         recording, clean, session = self._recording, self._scrubber, self._row.id
-        for connections in _batches(
-            clean.redact_connection(each.connection) for each in recording.connections(session)
+        for connections in _split_batches(
+            clean.redact_connection(each.connection) for each in recording.read_connections(session)
         ):
             yield Changes(connections, [], [])
-        for exchanges in _batches(clean.redact_exchange(each.exchange) for each in recording.exchanges(session)):
+        for exchanges in _split_batches(
+            clean.redact_exchange(each.exchange) for each in recording.read_exchanges(session)
+        ):
             yield Changes([], exchanges, [])
-        for tasks in _batches(clean.redact_task(each.task) for each in recording.tasks(session)):
+        for tasks in _split_batches(clean.redact_task(each.task) for each in recording.read_tasks(session)):
             yield Changes([], [], tasks)
 
     def _clean_head(self, row: FrameRow) -> Any:
@@ -161,13 +163,13 @@ class _CleanSession:
         if not number:
             return None
         if number not in self._heads:
-            found = self._recording.exchange(number)
+            found = self._recording.read_exchange(number)
             self._heads[number] = found.exchange if found is not None else None
             if len(self._heads) > _BATCH_EXCHANGES:
                 del self._heads[next(iter(self._heads))]
         return self._heads[number]
 
 
-def _batches(values: Iterator[_Value]) -> Iterator[list[_Value]]:
+def _split_batches(values: Iterator[_Value]) -> Iterator[list[_Value]]:
     while batch := list(islice(values, _BATCH_VALUES)):
         yield batch

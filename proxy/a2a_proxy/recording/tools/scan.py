@@ -66,7 +66,7 @@ def scan_recording(
     Raises RecordingError, OSError.
     """
     scanner = ScanningRedactor(policy, random=random)
-    several = len(recording.sessions()) > 1
+    several = len(recording.read_sessions()) > 1
     labels: set[bytes] = set()
     for _ in _find_sights(recording, scanner, several, labels):  # to collect the secrets
         pass
@@ -84,13 +84,13 @@ def scan_recording(
 def _find_sights(
     recording: Recording, scanner: ScanningRedactor, several: bool, labels: set[bytes]
 ) -> Iterator[tuple[str, list[Sight]]]:
-    for session in recording.sessions():
+    for session in recording.read_sessions():
         of = f"{session.id}:" if several else "#"
         yield f"{session.id}:", _scan_session(session, scanner)
-        for connection in recording.connections(session.id):
+        for connection in recording.read_connections(session.id):
             yield f"{session.id}: connection {connection.connection.id}", scanner.in_value(connection.connection)
         heads = {}
-        for row in recording.exchanges(session.id):
+        for row in recording.read_exchanges(session.id):
             heads[row.exchange.id] = row.exchange
             labels.update(_LABEL_PATTERN.findall(repr(row.exchange).encode()))
             yield f"{of}{row.exchange.id}", scanner.in_exchange(row.exchange)
@@ -114,11 +114,11 @@ def _scan_session(session: SessionRow, scanner: ScanningRedactor) -> list[Sight]
 def _scan_rest(
     recording: Recording, session: SessionRow, scanner: ScanningRedactor
 ) -> Iterator[tuple[str, list[Sight]]]:
-    for task in recording.tasks(session.id):
+    for task in recording.read_tasks(session.id):
         yield f"task {task.task.task_id[:8]}", scanner.in_value(task.task)
-    for finding in recording.findings(session.id):
+    for finding in recording.read_findings(session.id):
         yield f"finding {finding.finding.rule}", scanner.in_value(finding.finding)
-    for note in recording.notes(session.id):
+    for note in recording.read_notes(session.id):
         yield "note", scanner.in_texts("text", (note.note.text,))
 
 

@@ -17,7 +17,7 @@ def needed_calls(recording: Recording, keys: Collection[int]) -> dict[int, str]:
     A client first fetches the card, learns a task's id from the call that began it, and receives updates at the URL
     that it registered: without those calls it would never send the chosen requests.
     """
-    rows = list(recording.exchanges())
+    rows = list(recording.read_exchanges())
     tasks: dict[tuple[int, str], int] = {}
     for row in rows:
         if row.key in keys and row.exchange.task_id:

@@ -58,7 +58,7 @@ class FrameWriter:
         idents = dict.fromkeys(chain.from_iterable(pairs))  # in this order: see `frame.context` in `schema`
         idents.update(dict.fromkeys([each.artifact_id for each in frames]))
         idents.update(dict.fromkeys([each.rpc_id for each in frames]))
-        self._idents.learn(idents)
+        self._idents.learn_values(idents)
         last = self._db.execute("SELECT coalesce(max(id), 0) FROM frame").fetchone()[0]
         self._db.executemany(_INSERT, self._frame_rows(frames, last))
 
@@ -70,7 +70,7 @@ class FrameWriter:
         """
         ids, shapes = self._idents.ids, self._shapes
         known_shape = shapes.ids.get
-        session, started, put = self._session, self._started, self._blocks.put
+        session, started, put = self._session, self._started, self._blocks.store_bytes
         rows: list[tuple[Column, ...]] = []
         for number, frame in enumerate(frames, last + 1):
             payload = frame.payload
@@ -118,8 +118,8 @@ class FrameWriter:
         if len(rest) >= MIN_PIECE_BYTES:
             pieces.append((None, rest))
         elif rest:
-            address = self._blocks.put(rest)
-        rows = [(number, position, at, self._blobs.put(data)) for position, (at, data) in enumerate(pieces)]
+            address = self._blocks.store_bytes(rest)
+        rows = [(number, position, at, self._blobs.store_bytes(data)) for position, (at, data) in enumerate(pieces)]
         self._db.executemany("INSERT INTO piece VALUES (?, ?, ?, ?)", rows)
         return address
 

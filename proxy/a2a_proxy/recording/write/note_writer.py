@@ -33,7 +33,7 @@ class NotePlace(msgspec.Struct, frozen=True):
     """-1: the whole exchange."""
 
 
-def annotate(
+def write_note(
     path: str | os.PathLike[str], place: NotePlace, at: int, *, text: str | None = None, bookmark: bool | None = None
 ) -> Note | None:
     """Write a note, or set or clear a bookmark, and return the stored note.

@@ -81,7 +81,7 @@ class StateWriter:
         self._tasks: dict[tuple[str, str], Task] = {}
         """The most recently written tasks, as stored in the file."""
 
-    def forget(self) -> None:
+    def clear_caches(self) -> None:
         """Discard the caches, because the transaction was rolled back."""
         self._heads = {}
         self._titled = set()
@@ -112,7 +112,7 @@ class StateWriter:
             idents.update((task.task_id, task.context_id))
             known = self._tasks.get((task.agent, task.task_id))
             idents.update(artifact.artifact_id for _, artifact in _changed_artifacts(known, task))
-        self._idents.learn(idents)
+        self._idents.learn_values(idents)
 
     def _relative_time(self, at: int) -> int | None:
         return at - self._started if at else None
@@ -185,7 +185,7 @@ class StateWriter:
             return (None, None, None)
         known = self._heads.pop(value.id, None)
         if known is None or known[0] != heads:
-            known = (heads, self._blocks.put(pack_headers(heads)))
+            known = (heads, self._blocks.store_bytes(pack_headers(heads)))
         if not value.closed:
             self._heads[value.id] = known
             if len(self._heads) > _MAX_CACHED_ROWS:
@@ -214,7 +214,7 @@ class StateWriter:
         if row is None:
             return None
         artifacts = self._db.execute("SELECT * FROM artifact WHERE task = ? ORDER BY position", (row[0],)).fetchall()
-        return RowDecoder(self._db, Payloads(self._db)).task(row, artifacts).task
+        return RowDecoder(self._db, Payloads(self._db)).decode_task(row, artifacts).task
 
     def _task_row(self, value: Task) -> tuple[Column, ...]:
         ident, word, started = self._idents.row_number, self._words.row_number, self._started

@@ -96,7 +96,7 @@ class Writer:
         store = self._open_tables()
         with self._transaction(store.db):
             if position is not None:
-                self._advance(store, position, snapshot)
+                self._advance_position(store, position, snapshot)
             store.frames.write(frames)
             store.states.write(changes or _NO_CHANGES, findings)
             store.segments.write(changes or _NO_CHANGES)
@@ -144,7 +144,7 @@ class Writer:
                 self._store = _SessionTables(db, _insert_session(db, self._facts), self._facts.started)
         return self._store
 
-    def _advance(self, store: _SessionTables, position: Position, snapshot: str | None) -> None:
+    def _advance_position(self, store: _SessionTables, position: Position, snapshot: str | None) -> None:
         known = self.position or (None, None)
         if store.db.execute(_ADVANCE, (*position, snapshot, store.session, *known)).rowcount != 1:
             raise PositionConflict(f"session {self._facts.uuid}: the journal position is no longer {self.position}")
@@ -157,7 +157,7 @@ class Writer:
                     yield
             except BaseException:
                 if self._store is not None:
-                    self._store.forget()
+                    self._store.clear_caches()
                 raise
 
 
@@ -178,11 +178,11 @@ class _SessionTables:
         self._shapes = ShapeInterner(db, self._words, self.states.intern_list)
         self.frames = FrameWriter(db, session, started, self._idents, self._shapes, self.blocks)
 
-    def forget(self) -> None:
+    def clear_caches(self) -> None:
         """Discard all caches after a rollback and reload the state from the file."""
         for part in (self._words, self._idents, self._shapes, self.states):
-            part.forget()
-        self.blocks.reload()
+            part.clear_caches()
+        self.blocks.reload_block()
 
 
 def resume_writer(path: str | os.PathLike[str], session_uuid: str) -> Writer:
@@ -201,7 +201,7 @@ def resume_writer(path: str | os.PathLike[str], session_uuid: str) -> Writer:
     session, started, segment, position, snapshot = found
     writer = Writer(path, SessionFacts(uuid=session_uuid, tool="", started=started), create=False)
     writer._store = _SessionTables(db, session, started)
-    writer._store.blocks.reload()
+    writer._store.blocks.reload_block()
     if segment is not None:
         writer.position, writer.snapshot = (segment, position), snapshot
     return writer

@@ -14,7 +14,8 @@ from a2a_proxy.recording.difference.fields import CanonicalFields
 from a2a_proxy.recording.difference.reduced import bound_depth
 from a2a_proxy.replay.core.gates import Gates, PlaybackSteps
 from a2a_proxy.replay.core.ids import ReplayIds
-from a2a_proxy.replay.core.matching import find_differences, without_ignored
+from a2a_proxy.replay.core.match_rules import MatchRules
+from a2a_proxy.replay.core.matching import find_differences
 from a2a_proxy.replay.core.script import LineKind, RecordedCall, ScriptLine
 
 
@@ -28,7 +29,13 @@ class StreamBranch(msgspec.Struct, frozen=True):
 
 
 def find_branch(
-    chosen: RecordedCall, sent_count: int, received_count: int, value: Any, among: list[RecordedCall], gates: Gates
+    chosen: RecordedCall,
+    sent_count: int,
+    received_count: int,
+    value: Any,
+    among: list[RecordedCall],
+    gates: Gates,
+    rules: MatchRules,
 ) -> StreamBranch | None:
     """Return the first call of `among` that equals `chosen` so far and continues with `value`, or None.
 
@@ -52,7 +59,7 @@ def find_branch(
             for one, two in zip(mine.client[:received_count], other.client[:received_count], strict=True)
         ]
         alike = all(not find_differences(two, one, ids, CanonicalFields()) for one, two in pairs)
-        if alike and not _is_different(other.client[received_count], value, ids):
+        if alike and not _is_different(other.client[received_count], value, ids, rules):
             return StreamBranch(call, other, ids)
     return None
 
@@ -79,9 +86,9 @@ def _lines_without_comments(call: RecordedCall) -> list[ScriptLine]:
     return [line for line in call.lines if line.what is not LineKind.COMMENT]
 
 
-def _is_different(line: ScriptLine, value: Any, ids: ReplayIds) -> bool:
+def _is_different(line: ScriptLine, value: Any, ids: ReplayIds, rules: MatchRules) -> bool:
     return bool(
         find_differences(
-            without_ignored(bound_depth(line.value)), without_ignored(value), ids.make_trial(), CanonicalFields()
+            rules.select_parts(bound_depth(line.value)), rules.select_parts(value), ids.make_trial(), CanonicalFields()
         )
     )

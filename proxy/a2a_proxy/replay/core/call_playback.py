@@ -14,10 +14,11 @@ from a2a_proxy.recording.difference.values import DifferenceRow
 from a2a_proxy.replay.core.gates import GateStep, PlaybackSteps
 from a2a_proxy.replay.core.ids import ReplayIds
 from a2a_proxy.replay.core.masked_match import MaskedMatch
-from a2a_proxy.replay.core.matching import find_differences, without_ignored
+from a2a_proxy.replay.core.match_rules import MatchRules
+from a2a_proxy.replay.core.matching import find_differences
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.miss_messages import masked_match
-from a2a_proxy.replay.core.options import MatchPreset, ReplayOptions
+from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.core.player_io import PlayerRequest, PlayerSend
 from a2a_proxy.replay.core.running_call import PendingPoll, RunningCall
 from a2a_proxy.replay.core.script import LineKind, RecordedCall, ScriptLine
@@ -32,6 +33,10 @@ class PlaybackHost(Protocol):
     @property
     def options(self) -> ReplayOptions:
         """The options of the replay."""
+
+    @property
+    def rules(self) -> MatchRules:
+        """Which parts of a message count."""
 
     @property
     def ids(self) -> ReplayIds:
@@ -269,12 +274,11 @@ class CallPlayback:
 
     def _compare_messages(self, recorded: Any, now: Any, *, masked: bool = False) -> tuple[DifferenceRow, ...]:
         """Return the differences that count. Without differences, the learned identifiers are kept."""
-        recorded, preset = bound_depth(recorded), self._player.options.match
+        recorded, rules = bound_depth(recorded), self._player.rules
         trial = self._player.ids.make_trial(masked=masked)
         fields = CanonicalFields(dialects=self.call.dialect is not self.request.dialect)
-        if preset is not MatchPreset.BY_OPERATION:
-            whole = preset is MatchPreset.STRICT
-            compared = (recorded, now) if whole else (without_ignored(recorded), without_ignored(now))
+        if not rules.compares_nothing:
+            compared = rules.select_parts(recorded), rules.select_parts(now)
             rows = find_differences(*compared, trial, fields, masked=masked)
             if rows:
                 return rows
@@ -285,7 +289,7 @@ class CallPlayback:
     def _find_branch_steps(self, expected: ScriptLine | None, value: Any) -> PlaybackSteps | None:
         """Return the steps of another recorded call if the client's message differs from this call and matches that
         one."""
-        if self._player.options.match is MatchPreset.BY_OPERATION or self._half_closed:
+        if self._player.rules.compares_nothing or self._half_closed:
             return None
         if (
             expected is not None

@@ -12,6 +12,7 @@ from a2a_proxy.replay.core import miss_messages
 from a2a_proxy.replay.core.branch import match_conversations
 from a2a_proxy.replay.core.ids import ReplayIds
 from a2a_proxy.replay.core.masked_match import MaskedMatch
+from a2a_proxy.replay.core.match_rules import MatchRules
 from a2a_proxy.replay.core.matching import CallFit, RequestMatcher, requested_task
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.options import MatchPreset, RepeatPolicy, ReplayOptions
@@ -38,10 +39,10 @@ class ChosenCall(msgspec.Struct, frozen=True):
 class CallChooser:
     """Chooses the call that answers each request, and remembers the calls that were played."""
 
-    def __init__(self, script: ReplayScript, options: ReplayOptions) -> None:
+    def __init__(self, script: ReplayScript, options: ReplayOptions, rules: MatchRules) -> None:
         self._script = script
         self._options = options
-        self._matcher = RequestMatcher(script.calls, options.match)
+        self._matcher = RequestMatcher(script.calls, rules)
         self._play_counts: Counter[int] = Counter()
         self._calls_by_task: dict[str, list[int]] = defaultdict(list)
         """By task id: indexes of the calls that sent messages to it."""

@@ -48,7 +48,7 @@ class ReplayIds(PairedIds):
     def adopt_trial(self, trial: ReplayIds) -> None:
         """Keep the pairs that a trial has learned."""
         for (kind, recorded), live in trial._learned_ids.items():
-            self.pair(kind, recorded, live)
+            self.pair_ids(kind, recorded, live)
 
     def replace_pairs(self, other: ReplayIds) -> None:
         """Replace a recorded call by another one: left in `other` are its identifiers,
@@ -67,11 +67,11 @@ class ReplayIds(PairedIds):
                 self._learned_ids.pop((kind, replaced), None)
             self._set_pair(kind, new, live)
 
-    def pair(self, kind: str, left: str, right: str) -> bool:
+    def pair_ids(self, kind: str, left: str, right: str) -> bool:
         """Whether the two stand for each other. Two identifiers that are both new are paired if a client may."""
         if left != right and (kind, left) in self._minted and self.find_partner(LEFT, kind, left) is None:
             return False
-        return super().pair(kind, left, right)
+        return super().pair_ids(kind, left, right)
 
     def may_be_task(self, recorded: str, live: str) -> bool:
         """Whether a live task may be this recorded one, as far as is known."""
@@ -96,7 +96,7 @@ class ReplayIds(PairedIds):
 
     def _rename_identifier(self, kind: str, left: str) -> str:
         """Rename an identifier; a new one is sent as recorded from now on."""
-        self.pair(kind, left, left)
+        self.pair_ids(kind, left, left)
         return self.find_partner(LEFT, kind, left) or left
 
     def _set_pair(self, kind: str, left: str, right: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from a2a_proxy.recording.difference.fields import IDENTIFIERS
 from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange
 from a2a_proxy.replay.core.masks import mask_text
+from a2a_proxy.replay.core.match_rules import MATCHER_STEP
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 _MAX_WORDS = 4096
@@ -39,9 +40,10 @@ class WordLikeness:
 
 
 def row_distance(row: DifferenceRow) -> float:
-    """Return how much a difference counts: 1 for each value and for another identifier, less for two texts that have
-    words in common."""
-    if (row.right or row.left or ("",))[-1] in IDENTIFIERS:
+    """Return how much a difference counts: 1 for each value, another identifier and a matcher, less for two texts that
+    have words in common."""
+    path = row.right or row.left or ("",)
+    if path[-1] in IDENTIFIERS or path[0] == MATCHER_STEP:
         return 1.0
     if isinstance(row.before, str) and isinstance(row.after, str):
         return 2.0 - 1.9 * _common_share(_count_words(row.before), _count_words(row.after))

@@ -20,12 +20,10 @@ from a2a_proxy.replay.core.ids import ReplayIds
 from a2a_proxy.replay.core.labels import LABEL
 from a2a_proxy.replay.core.likeness import WordLikeness, row_distance
 from a2a_proxy.replay.core.masks import coarse_text, mask_members, mask_text
-from a2a_proxy.replay.core.options import MatchPreset
+from a2a_proxy.replay.core.match_rules import MatchedRequest, MatchRules
 from a2a_proxy.replay.core.player_io import PlayerRequest
 from a2a_proxy.replay.core.script import RecordedCall
 
-_IGNORED_FIELDS = frozenset({"metadata", "extensions", "messageId"})
-"""Fields of a request and of its message that only `strict` compares. The message's `messageId` is still mapped."""
 _MAX_NEAREST = 64
 """Maximum number of calls compared to find the nearest one."""
 HEADERS_FIELD = "headers"
@@ -46,10 +44,9 @@ class CallFit(msgspec.Struct, frozen=True):
 class RequestMatcher:
     """The calls of a script, indexed by their requests."""
 
-    def __init__(self, calls: tuple[RecordedCall, ...], preset: MatchPreset) -> None:
+    def __init__(self, calls: tuple[RecordedCall, ...], rules: MatchRules) -> None:
         self._calls = calls
-        self._strict = preset is MatchPreset.STRICT
-        self._any = preset is MatchPreset.BY_OPERATION
+        self._rules = rules
         self._tasks = [requested_task(call.request) for call in calls]
         self._requests = [bound_depth(call.request) for call in calls]
         self._by_operation: dict[str, list[int]] = defaultdict(list)
@@ -59,13 +56,13 @@ class RequestMatcher:
         """Calls that a token cannot find: a credential was recorded as a label, which matches any value."""
         for index, call in enumerate(calls):
             self._by_operation[call.operation].append(index)
-            key = self._request_key(self._requests[index], call.tenant)
+            key = self._rules.select_parts(self._requests[index], call.tenant)
             if LABEL.search(repr(key)):
                 self._anything[call.operation].append(index)
             else:
                 for masked in (False, True):
                     self._by_token[masked, call.operation, likeness_token(key, masked=masked)].append(index)
-        self._likeness = WordLikeness([self._request_key(each, "") for each in self._requests])
+        self._likeness = WordLikeness([self._rules.select_parts(each, "") for each in self._requests])
 
     def calls_of(self, operation: str) -> list[int]:
         """Return all calls of an operation, in recorded order."""
@@ -74,9 +71,9 @@ class RequestMatcher:
     def find_candidates(self, request: PlayerRequest, *, masked: bool = False) -> list[int]:
         """Return the calls that may have the same request, in recorded order. A prefilter: not all of them match."""
         every = self.calls_of(request.operation)
-        if self._any or request.operation not in OPERATION_BY_NAME:
+        if self._rules.compares_nothing or request.operation not in OPERATION_BY_NAME:
             return every
-        token = likeness_token(self._request_key(request.value, request.tenant), masked=masked)
+        token = likeness_token(self._rules.select_parts(request.value, request.tenant), masked=masked)
         found = {
             *self._by_token.get((masked, request.operation, token), ()),
             *self._anything.get(request.operation, ()),
@@ -97,8 +94,8 @@ class RequestMatcher:
         self, request: PlayerRequest, ids: ReplayIds, among: Iterable[int], *, masked: bool = False
     ) -> Iterator[CallFit]:
         """Yield these candidates whose request matches: exactly, or `masked`."""
-        free = self._any or request.operation not in OPERATION_BY_NAME
-        task = requested_task(request.value)
+        free = self._rules.compares_nothing or request.operation not in OPERATION_BY_NAME
+        task = requested_task(request.value) if self._rules.compares_tasks else ""
         for index in among:
             if not free and task and self._tasks[index] and not ids.may_be_task(self._tasks[index], task):
                 continue
@@ -111,7 +108,7 @@ class RequestMatcher:
 
         Compares the `_MAX_NEAREST` calls that have most words in common with the request.
         """
-        likely = self._likeness.most_alike(self._request_key(request.value, ""), among, _MAX_NEAREST)
+        likely = self._likeness.most_alike(self._rules.select_parts(request.value, ""), among, _MAX_NEAREST)
         fits = [self._fit_call(index, request, ids) for index in likely]
         return min(fits, key=lambda fit: (fit.distance, len(fit.rows)))
 
@@ -124,28 +121,26 @@ class RequestMatcher:
         rows: tuple[DifferenceRow, ...] = ()
         if not learn_only:
             recorded, now = (
-                self._request_key(self._requests[index], call.tenant),
-                self._request_key(request.value, request.tenant),
+                self._rules.select_parts(self._requests[index], call.tenant),
+                self._rules.select_parts(request.value, request.tenant),
             )
             rows = find_differences(recorded, now, trial, fields, masked=masked)
-            if self._strict:
+            if self._rules.compares_headers:
                 rows += self._header_rows(call, request)
+            if self._rules.matchers and not rows:
+                rows = self._rules.run_matchers(_matched_call(call), _matched_request(request))
         find_differences(
             self._requests[index], request.value, trial, fields
         )  # fields that are not compared hold identifiers as well
         return CallFit(index, rows, trial, sum(map(row_distance, rows)))
 
-    def _request_key(self, value: Any, tenant: str) -> Any:
-        """Return the part of a request that is compared."""
-        compared = value if self._strict else without_ignored(value)
-        return {"tenant": tenant, **compared} if tenant and isinstance(compared, dict) else compared
-
     def _header_rows(self, call: RecordedCall, request: PlayerRequest) -> tuple[DifferenceRow, ...]:
-        """Compare the headers, in `strict` and on one binding only: on two bindings they are never the same."""
+        """Compare the headers, on one binding only: on two bindings they are never the same."""
         if call.binding is not request.binding:
             return ()
         fields = CanonicalFields(headers=True)
-        found = compare_values(header_members(call.headers), header_members(request.headers), PairedIds(), fields)
+        recorded, now = (self._rules.select_headers(header_members(each.headers)) for each in (call, request))
+        found = compare_values(recorded, now, PairedIds(), fields)
         rows = (row for row in found.rows if row.counts)
         return tuple(
             msgspec.structs.replace(
@@ -169,14 +164,12 @@ def find_differences(
     return tuple(row for row in rows if not _is_filled_label(row, ids) and row.counts)
 
 
-def without_ignored(value: Any) -> Any:
-    """Return a request without the fields that a program may change without changing its meaning."""
-    if not isinstance(value, dict):
-        return value
-    compared = {name: item for name, item in value.items() if name not in _IGNORED_FIELDS}
-    if isinstance(message := compared.get("message"), dict):
-        compared["message"] = {name: item for name, item in message.items() if name not in _IGNORED_FIELDS}
-    return compared
+def _matched_call(call: RecordedCall) -> MatchedRequest:
+    return MatchedRequest(call.operation, call.tenant, call.request, header_members(call.headers))
+
+
+def _matched_request(request: PlayerRequest) -> MatchedRequest:
+    return MatchedRequest(request.operation, request.tenant, request.value, header_members(request.headers))
 
 
 class _AnyIdentifiers(PairedIds):
@@ -228,5 +221,5 @@ def _is_filled_label(row: DifferenceRow, ids: ReplayIds) -> bool:
     if filled is None:
         return False
     for label, now in zip(labels, filled.groups(), strict=True):
-        ids.pair("label", label, now)
+        ids.pair_ids("label", label, now)
     return True

@@ -9,6 +9,7 @@ import msgspec
 
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange, format_path
+from a2a_proxy.replay.core.match_rules import MATCHER_STEP
 
 DETAIL_TYPE = "a2a-replay-miss"
 _MAX_ROWS = 8
@@ -93,7 +94,10 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _row_text(row: DifferenceRow) -> str:
-    place = format_path(row.right or row.left or ())
+    path = row.right or row.left or ()
+    if path[:1] == (MATCHER_STEP,):
+        return f"matcher {path[-1]}: {row.after}"
+    place = format_path(path)
     if row.change is ValueChange.LEFT:
         return f"{place}: recorded {_value_text(row.before)}, not requested"
     if row.change is ValueChange.RIGHT:

@@ -6,6 +6,9 @@ from enum import StrEnum
 
 import msgspec
 
+from a2a_proxy.recording.difference.values import Path
+from a2a_proxy.replay.core.match_rules import DEFAULT_NAMES, Matcher, MatchName, MatchRules
+
 
 class MatchPreset(StrEnum):
     """Which parts of a request must be as recorded."""
@@ -20,6 +23,13 @@ class MatchPreset(StrEnum):
     LOOSE = "loose"
     """As `default`; a request without a match gets the nearest call of its operation, listed in
     `Player.allowed_misses`."""
+
+    @property
+    def names(self) -> frozenset[MatchName]:
+        """The parts of a request that count without `ReplayOptions.match_on`."""
+        if self is MatchPreset.BY_OPERATION:
+            return frozenset()
+        return frozenset(MatchName) if self is MatchPreset.STRICT else DEFAULT_NAMES
 
     @property
     def masks_values(self) -> bool:
@@ -52,6 +62,12 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of a replay. Times are in ns."""
 
     match: MatchPreset = MatchPreset.DEFAULT
+    match_on: tuple[MatchName | Matcher, ...] = ()
+    """Parts of a request that must be as recorded instead of those of `match`, and matchers."""
+    ignore: tuple[Path, ...] = ()
+    """Paths of a request that do not count (`difference.paths`)."""
+    normalize: tuple[str, ...] = ()
+    """Regular expressions: texts that one of them matches are equal."""
     policies: dict[str, RepeatPolicy] = {}
     """Policy by operation, where it differs from `POLICIES`."""
     speed: float = 0.0
@@ -67,6 +83,12 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
     patience: int | None = 30_000_000_000
     """How long a line waits for the client message recorded before it until the call ends with a miss; None: without
     limit."""
+
+    def match_rules(self) -> MatchRules:
+        """Return the rules by which requests match."""
+        names = frozenset(each for each in self.match_on if isinstance(each, MatchName))
+        matchers = tuple(each for each in self.match_on if not isinstance(each, MatchName))
+        return MatchRules(names if self.match_on else self.match.names, matchers, self.ignore, self.normalize)
 
     def policy_of(self, operation: str) -> RepeatPolicy:
         """Return the policy of an operation."""

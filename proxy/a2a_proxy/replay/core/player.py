@@ -40,6 +40,7 @@ class Player:
     def __init__(self, script: ReplayScript, options: ReplayOptions | None = None) -> None:
         self.script = script
         self.options = options or ReplayOptions()
+        self.rules = self.options.match_rules()
         self.ids = ReplayIds(minted=agent_minted_ids(script.calls))
         self.misses: list[Miss] = []
         """Requests without an answer, including those whose client ignored the refusal."""
@@ -52,7 +53,7 @@ class Player:
         """Playbacks that are not over."""
         served = replace(script, calls=tuple(call for call in script.calls if not call.refusal))
         self.timeline = Timeline(served)
-        self._chooser = CallChooser(script, self.options)
+        self._chooser = CallChooser(script, self.options, self.rules)
         self._concurrency = ConcurrentCalls(served)
         self._gates = Gates(script)
         self._task_progress = TaskProgressPlayer(served, self.timeline)
@@ -171,6 +172,7 @@ class Player:
             value,
             self._chooser.unplayed_calls(playback.call.operation),
             self._gates,
+            self.rules,
         )
         if found is None:
             return None

@@ -177,8 +177,6 @@ class RecordedPush(msgspec.Struct, frozen=True, kw_only=True):
     headers: Headers = ()
     dialect: Dialect = Dialect.UNKNOWN
     task: str = ""
-    answered: int = 0
-    """HTTP status of the receiver's answer; 0 if there was none."""
 
 
 class ReplayScript(msgspec.Struct, frozen=True, kw_only=True):

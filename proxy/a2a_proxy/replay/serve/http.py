@@ -147,7 +147,7 @@ class HttpServer:
         answer, transport = _PlayedAnswer(request, found, writer, self._cards), request.transport
         self._connections.begin_answer(transport, answer)
         try:
-            return await answer.send()
+            return await answer.send_answer()
         finally:
             self._connections.end_answer(transport)
 
@@ -176,7 +176,7 @@ class _PlayedAnswer:
         playback = self._client_call.playback
         return not playback.is_over and not playback.pending_steps()
 
-    async def send(self) -> web.StreamResponse:
+    async def send_answer(self) -> web.StreamResponse:
         """Send the sends of the player, as a stream or as one body."""
         call = self._call
         if call.streaming and call.binding in _HTTP_BINDINGS:

@@ -59,19 +59,19 @@ def rule_text(rule: Rule) -> Iterator[str]:
         f"{', '.join(version_names(rule))}"
     )
     yield f"specification: {rule.section}; evidence: {_SCOPE_LABELS[rule.scope]}"
-    for paragraph in _paragraphs(rule):
+    for paragraph in _list_paragraphs(rule):
         yield ""
         yield from textwrap.wrap(paragraph, _TEXT_WIDTH)
     for word, script in (("flagged", rule.flagged), ("clean", rule.clean)):
         yield ""
         yield f"{word}:"
-        yield from (f"  {line}" for line in script.lines())
+        yield from (f"  {line}" for line in script.format_lines())
     if rule.also_broken:
         yield ""
         yield f"the flagged example also breaks {', '.join(rule.also_broken)}"
 
 
-def _paragraphs(rule: Rule) -> list[str]:
+def _list_paragraphs(rule: Rule) -> list[str]:
     """Return the text of the rule: the flagged behaviour, its consequences, and the end of the recording."""
     return [rule.description, rule.rationale] + ([_AT_END[rule.settled_at_end]] if rule.due is not None else [])
 
@@ -92,8 +92,8 @@ def rule_facts(rule: Rule) -> dict[str, Any]:
         "operations": sorted(rule.operations),
         "what": rule.description,
         "why": rule.rationale,
-        "flagged": rule.flagged.lines(),
-        "clean": rule.clean.lines(),
+        "flagged": rule.flagged.format_lines(),
+        "clean": rule.clean.format_lines(),
         "also": list(rule.also_broken),
     }
 
@@ -132,7 +132,7 @@ def _rule_section(rule: Rule) -> Iterator[str]:
         f" evidence: {_SCOPE_LABELS[rule.scope]}; {rule.section}*"
     )
     yield ""
-    yield " ".join(_paragraphs(rule))
+    yield " ".join(_list_paragraphs(rule))
     yield ""
     yield from _example_lines("Flagged", rule.flagged)
     yield from _example_lines("Clean", rule.clean)
@@ -141,7 +141,7 @@ def _rule_section(rule: Rule) -> Iterator[str]:
 def _example_lines(word: str, script: Script) -> Iterator[str]:
     yield f"{word}:"
     yield ""
-    yield from (f"    {line}" for line in script.lines())
+    yield from (f"    {line}" for line in script.format_lines())
     yield ""
 
 

@@ -21,7 +21,7 @@ class OtherFinding(msgspec.Struct, frozen=True):
     action: str
     """Who must act, and how."""
 
-    def lines(self) -> Iterator[str]:
+    def format_lines(self) -> Iterator[str]:
         """Yield the explanation for a terminal."""
         yield f"{self.id}  {self.title}"
         yield "not a rule"
@@ -29,7 +29,7 @@ class OtherFinding(msgspec.Struct, frozen=True):
             yield ""
             yield from textwrap.wrap(paragraph, _TEXT_WIDTH)
 
-    def facts(self) -> dict[str, str]:
+    def list_facts(self) -> dict[str, str]:
         """Return the explanation as plain JSON, with the names of `manual_page.rule_facts`."""
         return {"id": self.id, "title": self.title, "what": self.meaning, "why": self.action}
 

@@ -1,7 +1,7 @@
 """A conversation of two peers as bytes with times, the form of every rule example.
 
 Scripts are built from exchanges (`a2a_proxy.rules.examples.conversation`), in sequence (`+`) or concurrently
-(`run_together`). They cost nothing until `chunks` or `lines` is called.
+(`run_together`). They cost nothing until `make_chunks` or `format_lines` is called.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Script:
 
         return Script(build)
 
-    def chunks(self) -> list[Chunk]:
+    def make_chunks(self) -> list[Chunk]:
         """Return the session as chunks, in the form the relay writes them, with END last."""
         placed, length = self._build()
         found: list[Chunk] = []
@@ -101,7 +101,7 @@ class Script:
         end = max([START + length, *(chunk.at for chunk in found)]) + STEP
         return [*found, Chunk(0, ChunkKind.END, Direction.TO_AGENT, end)]
 
-    def lines(self) -> list[str]:
+    def format_lines(self) -> list[str]:
         """Return the conversation as text in order of time: `client -> ...` and `agent  <- ...`."""
         placed, _ = self._build()
         steps = [(each.at + step.at, step) for each in placed for step in each.connection.steps if step.text]

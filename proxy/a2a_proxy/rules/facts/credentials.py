@@ -51,7 +51,7 @@ class Credential(NamedTuple):
         return scheme.name.lower() == self.name.lower() and scheme.place in (self.location, "")
 
 
-def credentials(exchange: Exchange, declared: CardDeclarations | None = None) -> list[Credential]:
+def find_credentials(exchange: Exchange, declared: CardDeclarations | None = None) -> list[Credential]:
     """Return all credentials of the request; `declared` supplies the names under which this agent expects API keys."""
     names = tuple([name for name, _ in exchange.request_headers])
     if (
@@ -118,5 +118,5 @@ def _api_key_names(declared: CardDeclarations | None, place: str) -> frozenset[s
 
 def principal_digest(exchange: Exchange, declared: CardDeclarations | None = None) -> str:
     """Return a digest of the credentials, which identifies the principal; empty if the request has none."""
-    found = [each.value for each in credentials(exchange, declared) if each.location != "cookie"]
+    found = [each.value for each in find_credentials(exchange, declared) if each.location != "cookie"]
     return hashlib.sha256("\n".join(found).encode()).hexdigest()[:16] if found else ""

@@ -22,7 +22,9 @@ def secret_paths(value: Any, skip: frozenset[str] = frozenset()) -> Iterator[str
     `path`, because findings at redacted places are dropped; the presence of the credential can still be reported.
     """
     return (
-        path for path, name, scalar in _scalars(value, "", None, INNER, skip, _MAX_DEPTH) if _is_secret(name, scalar)
+        path
+        for path, name, scalar in _walk_scalars(value, "", None, INNER, skip, _MAX_DEPTH)
+        if _is_secret(name, scalar)
     )
 
 
@@ -36,7 +38,7 @@ def _is_secret(name: str | None, scalar: str | float) -> bool:
     )
 
 
-def _scalars(
+def _walk_scalars(
     value: Any, path: str, name: str | None, scope: Scope, skip: frozenset[str], depth: int
 ) -> Iterator[tuple[str, str | None, str | float]]:
     """Yield strings and numbers, each with its path and the name by which redaction judges it."""
@@ -47,8 +49,8 @@ def _scalars(
         inner = inner_scope(scope, name, True)
         for key, item in value.items():
             if key not in skip:
-                yield from _scalars(item, f"{path}.{key}" if path else key, key, inner, skip, depth - 1)
+                yield from _walk_scalars(item, f"{path}.{key}" if path else key, key, inner, skip, depth - 1)
     elif depth and isinstance(value, list):
         inner = inner_scope(scope, name, False)
         for index, item in enumerate(value):
-            yield from _scalars(item, f"{path}[{index}]", None, inner, skip, depth - 1)
+            yield from _walk_scalars(item, f"{path}[{index}]", None, inner, skip, depth - 1)

@@ -55,7 +55,7 @@ class DeadlineQueue:
 
     def add_exchange_end(self, exchange: Exchange) -> None:
         """Schedule the end of an exchange."""
-        self._push(Deadline(exchange.closed, exchange.id, exchange=exchange.id))
+        self._push_deadline(Deadline(exchange.closed, exchange.id, exchange=exchange.id))
 
     def add_deadline(self, rule: str, context: RuleContext, at: int, note: str, record: ExchangeRecord) -> None:
         """Schedule a deadline of a rule, unless there are too many."""
@@ -65,7 +65,7 @@ class DeadlineQueue:
         frame, task = context.frame_or_none, context.task
         task_id, seq = task.task_id if task is not None else record.task_id, frame.seq if frame is not None else -1
         number = _DEADLINE_ORDER + self._count
-        self._push(Deadline(at, number, rule, record.id, record.agent, task_id, seq, note, record.connection))
+        self._push_deadline(Deadline(at, number, rule, record.id, record.agent, task_id, seq, note, record.connection))
 
     def take_next(self) -> Deadline:
         """Remove the next action and return it. Raises IndexError if there is none."""
@@ -79,7 +79,7 @@ class DeadlineQueue:
         self._set_next()
         return taken
 
-    def _push(self, deadline: Deadline) -> None:
+    def _push_deadline(self, deadline: Deadline) -> None:
         heapq.heappush(self._queue, deadline)
         self._set_next()
 

@@ -1,8 +1,8 @@
 """Runs the rules over redacted frames and exchanges and emits findings, live and for recordings.
 
 Time advances with frames and with `tick`. Work that is due before a frame (an ended exchange, a deadline) runs before
-that frame, so the order of findings depends only on the traffic, not on when `tick` is called. `end` settles or drops
-the deadlines that are still to come (`Rule.settled_at_end`).
+that frame, so the order of findings depends only on the traffic, not on when `tick` is called. `end_session` settles or
+drops the deadlines that are still to come (`Rule.settled_at_end`).
 """
 
 from __future__ import annotations
@@ -236,10 +236,9 @@ class Engine:
 
     def tick(self, at: int, out: list[Observation]) -> None:
         """Advance the time to `at` (ns); all earlier frames must have been processed."""
-        if at > self._now:
-            self._advance_time(at, out)
+        self._advance_time(at, out)
 
-    def end(self, at: int, out: list[Observation]) -> None:
+    def end_session(self, at: int, out: list[Observation]) -> None:
         """End the session at `at` (ns), settle the deadlines after it and report the findings that were suppressed."""
         self._advance_time(at + 1, out)
         for due in self._deadlines.take_all():

@@ -17,7 +17,7 @@ from a2a_proxy.rules.define.rule import RuleFinding
 from a2a_proxy.rules.schema.body_dialect import client_dialect, foreign_dialect
 from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault
 from a2a_proxy.rules.schema.json_0_3 import dual_card, json_0_1, json_0_3
-from a2a_proxy.rules.schema.protobuf_shapes import grammar, json_1_0
+from a2a_proxy.rules.schema.protobuf_shapes import json_1_0, make_grammar
 from a2a_proxy.rules.schema.shape import Family, Grammar, JsonKind
 from a2a_proxy.rules.schema.walk import EVENTS_0_3, SchemaWalk
 
@@ -92,7 +92,7 @@ def _protobuf_faults(context: RuleContext) -> list[SchemaFault]:
         return []
     request = context.frame.direction is Direction.TO_AGENT
     live = context.operation in _LIVE_OPERATIONS
-    walk = SchemaWalk(grammar(line, True), "user" if request else "agent", live=live)
+    walk = SchemaWalk(make_grammar(line, True), "user" if request else "agent", live=live)
     walk.walk_object(full.rpartition(".")[2], value, "")
     return walk.faults
 
@@ -131,7 +131,7 @@ def _request_faults(context: RuleContext) -> list[SchemaFault]:
         return _walk_shape(json_0_3(), name, body, "user") if name else []
     if family is Family.OLDEST:
         return _walk_shape(json_0_1(), "SendParams" if "message" in body else "QueryParams", body, "user")
-    shapes = json_1_0() if family is Family.NEW else grammar("rc", False)
+    shapes = json_1_0() if family is Family.NEW else make_grammar("rc", False)
     name = message_names(operation, Dialect.V1_0 if family is Family.NEW else dialect)[0]
     return _walk_shape(
         shapes, _live_shape_name(operation.name, name, body), body, "user", live=operation.name in _LIVE_OPERATIONS
@@ -153,7 +153,9 @@ def _rest_request_faults(context: RuleContext, family: Family | None) -> list[Sc
     if body is None and context.frame.payload:  # unreadable, reported by A2A-RPC-001
         return []
     if family is not Family.NEW:
-        shapes = {Family.OLD: json_0_3(), Family.OLDEST: json_0_1()}.get(family or Family.NEW, grammar("0.3", False))
+        shapes = {Family.OLD: json_0_3(), Family.OLDEST: json_0_1()}.get(
+            family or Family.NEW, make_grammar("0.3", False)
+        )
         name = "SendMessageRequest" if shapes.family is Family.OLD_PROTO else "SendParams"
         sends = isinstance(body, dict) and operation.name in SENDING_OPERATIONS and family is not None
         return _walk_shape(shapes, name, body, "user") if sends and family is not Family.CANDIDATE else []
@@ -196,7 +198,7 @@ def _answer_faults(context: RuleContext) -> list[SchemaFault]:
     if operation.answer is ResponseKind.CARD:
         return _card_faults(value, fetched=False)
     if family is Family.NEW or family is Family.CANDIDATE:
-        shapes = json_1_0() if family is Family.NEW else grammar("rc", False)
+        shapes = json_1_0() if family is Family.NEW else make_grammar("rc", False)
         dialect = Dialect.V1_0 if family is Family.NEW else Dialect.RC
         name = "StreamResponse" if streaming else message_names(operation, dialect)[1]
         return _walk_shape(shapes, name, value)
@@ -237,7 +239,7 @@ def _old_answer_faults(family: Family | None, expected: ResponseKind, value: Any
             ResponseKind.SEND: "SendMessageResponse",
             ResponseKind.STREAM: "StreamResponse",
         }.get(expected)
-        return _walk_shape(grammar("0.3", False), name, value) if name else []
+        return _walk_shape(make_grammar("0.3", False), name, value) if name else []
     if family is None or expected is ResponseKind.TASKS:
         return []
     if isinstance(value, list):

@@ -48,7 +48,7 @@ class SchemaFault(msgspec.Struct, frozen=True):
     """Set if this variant has another severity than the rule."""
 
 
-def shown(value: object) -> str:
+def format_value(value: object) -> str:
     """Return a value for a line of text, JSON-like and shortened."""
     if isinstance(value, bool):
         return "true" if value else "false"

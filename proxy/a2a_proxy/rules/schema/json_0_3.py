@@ -110,7 +110,7 @@ _OLDEST = (
 @cache
 def json_0_3() -> Grammar:
     """Return the shapes of 0.2 and 0.3 in the JSON-RPC form."""
-    return Grammar(Family.OLD, {shape.name: _exactly(shape) for shape in (*_OBJECTS, *_CARD)}, _ENUMS)
+    return Grammar(Family.OLD, {shape.name: _add_kind(shape) for shape in (*_OBJECTS, *_CARD)}, _ENUMS)
 
 
 @cache
@@ -131,7 +131,7 @@ def dual_card() -> Grammar:
     return Grammar(base.family, shapes, base.enums)
 
 
-def _exactly(shape: ObjectShape) -> ObjectShape:
+def _add_kind(shape: ObjectShape) -> ObjectShape:
     """Add the member `kind` to a shape with a mark."""
     if not shape.mark:
         return shape

@@ -7,7 +7,7 @@ from base64 import b64decode
 from datetime import datetime
 
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault, shown
+from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault, format_value
 from a2a_proxy.rules.schema.shape import Family, Grammar, JsonKind, ObjectShape, ShapeMember
 
 LARGE = 1 << 20
@@ -25,63 +25,77 @@ _OLD_STATES = frozenset(
 _OLD_ROLES = frozenset(("user", "agent"))
 
 
-def check(
+def check_value(
     grammar: Grammar, shape: ObjectShape, name: str, member: ShapeMember, value: object, path: str
 ) -> SchemaFault | None:
     """Return the fault of one value that is not null, or None."""
     kind = member.kind
     if kind is JsonKind.ENUM:
-        return _enum(grammar, shape, member.type_name, value, path)
+        return _check_enum(grammar, shape, member.type_name, value, path)
     if kind is JsonKind.INT32:
-        return _number(grammar, shape, name, value, path)
+        return _check_number(grammar, shape, name, value, path)
     if grammar.binary:  # the protobuf parser ensures the type
-        return _content(shape, name, value, path) if kind in (JsonKind.TEXT, JsonKind.BYTES) else None
+        return _check_content(shape, name, value, path) if kind in (JsonKind.TEXT, JsonKind.BYTES) else None
     if kind is JsonKind.TEXT:
-        return _content(shape, name, value, path) if isinstance(value, str) else _type(path, value, "a text")
+        return (
+            _check_content(shape, name, value, path)
+            if isinstance(value, str)
+            else _make_type_fault(path, value, "a text")
+        )
     if kind is JsonKind.BOOL:
-        return None if isinstance(value, bool) else _type(path, value, "true or false")
+        return None if isinstance(value, bool) else _make_type_fault(path, value, "true or false")
     if kind is JsonKind.OBJECT:
         return None if isinstance(value, dict) else _no_object(path, value)
     if kind is JsonKind.STAMP:
-        return _stamp(grammar, value, path)
+        return _check_timestamp(grammar, value, path)
     if kind is JsonKind.BYTES:
-        return _bytes(shape, name, value, path)
+        return _check_bytes(shape, name, value, path)
     return None
 
 
-def _type(path: str, value: object, wanted: str) -> SchemaFault:
-    return SchemaFault(FaultKind.RANGE, path, f"`{path}` is {shown(value)}, expected {wanted}", shown(value))
+def _make_type_fault(path: str, value: object, wanted: str) -> SchemaFault:
+    return SchemaFault(
+        FaultKind.RANGE, path, f"`{path}` is {format_value(value)}, expected {wanted}", format_value(value)
+    )
 
 
 def _no_object(path: str, value: object) -> SchemaFault:
-    return SchemaFault(FaultKind.NOT_OBJECT, path, f"`{path}` is {shown(value)}, expected an object", shown(value))
+    return SchemaFault(
+        FaultKind.NOT_OBJECT, path, f"`{path}` is {format_value(value)}, expected an object", format_value(value)
+    )
 
 
-def _enum(grammar: Grammar, shape: ObjectShape, enum: str, value: object, path: str) -> SchemaFault | None:
+def _check_enum(grammar: Grammar, shape: ObjectShape, enum: str, value: object, path: str) -> SchemaFault | None:
     names = grammar.enums[enum]
     if isinstance(value, str) and value in names and value != names[0]:
         return None
     if shape.name == "ListTasksRequest" and value == names[0]:  # no filter
         return None
-    if _elsewhere(grammar.family, value):
+    if _is_of_other_dialect(grammar.family, value):
         return SchemaFault(
-            FaultKind.OTHER_ENUM, path, f"`{path}` is {shown(value)}, which is not the spelling of "
+            FaultKind.OTHER_ENUM, path, f"`{path}` is {format_value(value)}, which is not the spelling of "
             f"{grammar.family.value}",
-            shown(value),
+            format_value(value),
         )  # fmt: skip
     if isinstance(value, int) and not isinstance(value, bool) and not grammar.binary and 0 < value < len(names):
-        told = f"`{path}` is the number {value}, expected {shown(names[value])} in JSON"
-        return SchemaFault(FaultKind.OTHER_ENUM, path, told, shown(value), Severity.WARNING)
+        told = f"`{path}` is the number {value}, expected {format_value(names[value])} in JSON"
+        return SchemaFault(FaultKind.OTHER_ENUM, path, told, format_value(value), Severity.WARNING)
     if value == names[0]:
         # 0.x defines this state, although it carries no information.
         severity = Severity.INFO if value == "unknown" else None
         return SchemaFault(
-            FaultKind.ENUM, path, f"`{path}` is {shown(value)}, which carries no information", shown(value), severity
+            FaultKind.ENUM,
+            path,
+            f"`{path}` is {format_value(value)}, which carries no information",
+            format_value(value),
+            severity,
         )
-    return SchemaFault(FaultKind.ENUM, path, f"`{path}` is {shown(value)}, which is not a {enum}", shown(value))
+    return SchemaFault(
+        FaultKind.ENUM, path, f"`{path}` is {format_value(value)}, which is not a {enum}", format_value(value)
+    )
 
 
-def _elsewhere(family: Family, value: object) -> bool:
+def _is_of_other_dialect(family: Family, value: object) -> bool:
     """Whether the value is spelled as in another dialect."""
     if not isinstance(value, str):
         return False
@@ -92,10 +106,10 @@ def _elsewhere(family: Family, value: object) -> bool:
     return value in _OLD_STATES or value in _OLD_ROLES
 
 
-def _number(grammar: Grammar, shape: ObjectShape, name: str, value: object, path: str) -> SchemaFault | None:
-    number = _integer(value, lenient=grammar.family not in (Family.OLD, Family.OLDEST))
+def _check_number(grammar: Grammar, shape: ObjectShape, name: str, value: object, path: str) -> SchemaFault | None:
+    number = _parse_integer(value, lenient=grammar.family not in (Family.OLD, Family.OLDEST))
     if number is None:
-        return _type(path, value, "an integer")
+        return _make_type_fault(path, value, "an integer")
     if name == "pageSize" and shape.name == "ListTasksRequest":
         within, wanted = 1 <= number <= _MAX_PAGE, f"between 1 and {_MAX_PAGE}"
     elif name in ("historyLength", "pageSize", "totalSize", "timelineLength"):
@@ -107,7 +121,7 @@ def _number(grammar: Grammar, shape: ObjectShape, name: str, value: object, path
     )
 
 
-def _integer(value: object, lenient: bool) -> int | None:
+def _parse_integer(value: object, lenient: bool) -> int | None:
     """Return the integer, or None. ProtoJSON also accepts integers in texts, and whole numbers in any notation."""
     if isinstance(value, bool):
         return None
@@ -120,12 +134,15 @@ def _integer(value: object, lenient: bool) -> int | None:
     return int(value[:40]) if isinstance(value, str) and _INTEGER.fullmatch(value) else None
 
 
-def _stamp(grammar: Grammar, value: object, path: str) -> SchemaFault | None:
+def _check_timestamp(grammar: Grammar, value: object, path: str) -> SchemaFault | None:
     old = grammar.family in (Family.OLD, Family.OLDEST)
     found = _STAMP.fullmatch(value) if isinstance(value, str) else None
     if not isinstance(value, str) or found is None or not _is_time(value):
         return SchemaFault(
-            FaultKind.TIMESTAMP, path, f"`{path}` is {shown(value)}, which is not an ISO 8601 time", shown(value)
+            FaultKind.TIMESTAMP,
+            path,
+            f"`{path}` is {format_value(value)}, which is not an ISO 8601 time",
+            format_value(value),
         )
     fraction, zone = found.groups()
     if old:
@@ -134,16 +151,16 @@ def _stamp(grammar: Grammar, value: object, path: str) -> SchemaFault | None:
         return SchemaFault(
             FaultKind.TIMESTAMP,
             path,
-            f"`{path}` is {shown(value)}, which has no time zone",
-            shown(value),
+            f"`{path}` is {format_value(value)}, which has no time zone",
+            format_value(value),
             Severity.INFO,
         )
     if zone != "Z":
-        told = f"`{path}` is {shown(value)}, expected UTC with `Z`"
-        return SchemaFault(FaultKind.TIMESTAMP, path, told, shown(value))
+        told = f"`{path}` is {format_value(value)}, expected UTC with `Z`"
+        return SchemaFault(FaultKind.TIMESTAMP, path, told, format_value(value))
     if fraction is None:
-        told = f"`{path}` is {shown(value)}, which has no milliseconds"
-        return SchemaFault(FaultKind.TIMESTAMP, path, told, shown(value), Severity.INFO)
+        told = f"`{path}` is {format_value(value)}, which has no milliseconds"
+        return SchemaFault(FaultKind.TIMESTAMP, path, told, format_value(value), Severity.INFO)
     return None
 
 
@@ -155,10 +172,12 @@ def _is_time(value: str) -> bool:
     return True
 
 
-def _bytes(shape: ObjectShape, name: str, value: object, path: str) -> SchemaFault | None:
+def _check_bytes(shape: ObjectShape, name: str, value: object, path: str) -> SchemaFault | None:
     if not isinstance(value, str) or not _is_base64(value):
-        return SchemaFault(FaultKind.BASE64, path, f"`{path}` is {shown(value)}, which is not base64", shown(value))
-    return _content(shape, name, value, path)
+        return SchemaFault(
+            FaultKind.BASE64, path, f"`{path}` is {format_value(value)}, which is not base64", format_value(value)
+        )
+    return _check_content(shape, name, value, path)
 
 
 def _is_base64(value: str) -> bool:
@@ -171,15 +190,19 @@ def _is_base64(value: str) -> bool:
     return True
 
 
-def _content(shape: ObjectShape, name: str, value: object, path: str) -> SchemaFault | None:
+def _check_content(shape: ObjectShape, name: str, value: object, path: str) -> SchemaFault | None:
     """Check the content of parts and files."""
     assert isinstance(value, str)
     if shape.name not in CONTENT:
         return None
     if name in ("url", "uri", "fileWithUri") and not _URI.fullmatch(value):
-        return SchemaFault(FaultKind.MEDIA, path, f"`{path}` is {shown(value)}, expected an absolute URI", shown(value))
+        return SchemaFault(
+            FaultKind.MEDIA, path, f"`{path}` is {format_value(value)}, expected an absolute URI", format_value(value)
+        )
     if name in ("mediaType", "mimeType") and value and not _MEDIA_TYPE.fullmatch(value):
-        return SchemaFault(FaultKind.MEDIA, path, f"`{path}` is {shown(value)}, expected type/subtype", shown(value))
+        return SchemaFault(
+            FaultKind.MEDIA, path, f"`{path}` is {format_value(value)}, expected type/subtype", format_value(value)
+        )
     if name in _INLINE and len(value) > LARGE:
         size = len(value) if name == "text" else len(value) * 3 // 4
         if size > LARGE:

@@ -86,7 +86,7 @@ _FREE = {
 
 
 @cache
-def grammar(line: SchemaSet, binary: bool) -> Grammar:
+def make_grammar(line: SchemaSet, binary: bool) -> Grammar:
     """Return the shapes of a schema set, as protobuf messages or as JSON in the protobuf form."""
     family = {"0.3": Family.OLD_PROTO, "rc": Family.CANDIDATE}.get(line, Family.NEW)
     required = _REQUIRED_0_3 if line == "0.3" else {} if line == "rc" else _REQUIRED
@@ -102,11 +102,11 @@ def json_1_0() -> Grammar:
     """Return 1.0 as JSON, with the members added by drafts of 1.1 and the live proposals, so that they are not
     unknown.
     """
-    base = grammar("1.0", False)
+    base = make_grammar("1.0", False)
     shapes, enums = dict(base.shapes), dict(base.enums)
     lines: tuple[SchemaSet, ...] = ("live-2153", "live-1975")
     for line in lines:
-        other = grammar(line, False)
+        other = make_grammar(line, False)
         enums = other.enums | enums
         for name, shape in other.shapes.items():
             shapes[name] = _merge_shapes(shapes[name], shape) if name in shapes else shape

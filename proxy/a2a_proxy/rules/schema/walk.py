@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault, shown
-from a2a_proxy.rules.schema.leaf import CONTENT, check
+from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault, format_value
+from a2a_proxy.rules.schema.leaf import CONTENT, check_value
 from a2a_proxy.rules.schema.shape import Family, Grammar, JsonKind, ObjectShape, ShapeMember
 
 MAX_FAULTS = 50
@@ -68,7 +68,7 @@ class SchemaWalk:
         if not isinstance(value, dict):
             where = path.rstrip(".")
             told = f"`{where}`" if where else "the payload"
-            self._add_fault(FaultKind.RANGE, where, f"{told} is {shown(value)}, expected an object", value)
+            self._add_fault(FaultKind.RANGE, where, f"{told} is {format_value(value)}, expected an object", value)
             return
         if shape.one_of and self._check_alternatives(shape, value, path):
             return
@@ -136,7 +136,7 @@ class SchemaWalk:
             self._check_single_value(shape, name, member, value, path)
             return
         if not isinstance(value, list):
-            self._add_fault(FaultKind.RANGE, path, f"`{path}` is {shown(value)}, expected a list", value)
+            self._add_fault(FaultKind.RANGE, path, f"`{path}` is {format_value(value)}, expected a list", value)
             return
         for index, item in enumerate(value):
             self._check_single_value(shape, name, member, item, f"{path}[{index}]")
@@ -151,7 +151,7 @@ class SchemaWalk:
         elif member.kind is JsonKind.MAP:
             self._check_map(member, value, path)
         elif member.kind is not JsonKind.ANY:
-            fault = check(self._grammar, shape, name, member, value, path)
+            fault = check_value(self._grammar, shape, name, member, value, path)
             if fault is not None:
                 self._append_fault(fault)
             elif name == "role" and self._speaker and shape.name == "Message":
@@ -159,14 +159,17 @@ class SchemaWalk:
 
     def _check_map(self, member: ShapeMember, value: Any, path: str) -> None:
         if not isinstance(value, dict):
-            self._add_fault(FaultKind.RANGE, path, f"`{path}` is {shown(value)}, expected an object", value)
+            self._add_fault(FaultKind.RANGE, path, f"`{path}` is {format_value(value)}, expected an object", value)
             return
         for label, item in value.items():
             if member.type_name:
                 self.walk_object(member.type_name, item, f"{path}.{label}.")
             elif not isinstance(item, str):
                 self._add_fault(
-                    FaultKind.RANGE, f"{path}.{label}", f"`{path}.{label}` is {shown(item)}, expected a text", item
+                    FaultKind.RANGE,
+                    f"{path}.{label}",
+                    f"`{path}.{label}` is {format_value(item)}, expected a text",
+                    item,
                 )
 
     def _check_role(self, value: object, path: str) -> None:
@@ -174,7 +177,7 @@ class SchemaWalk:
         if isinstance(value, str) and not value.lower().endswith(self._speaker):
             side = "client" if self._speaker == "user" else "agent"
             self._add_fault(
-                FaultKind.ROLE, path, f"`{path}` is {shown(value)} in a message that the {side} sends", value
+                FaultKind.ROLE, path, f"`{path}` is {format_value(value)} in a message that the {side} sends", value
             )
 
     # --- missing members ----------------------------------------------------------------------------------------
@@ -227,7 +230,7 @@ class SchemaWalk:
         return name == "description" and shape.name == "AgentCard" and (value.get(name) == "" or self._grammar.binary)
 
     def _report_missing_kind(self, value: dict[str, Any], path: str, what: str, severity: Severity | None) -> None:
-        told = f"`{path}kind` is {shown(value['kind'])}" if "kind" in value else f"`{path}kind` is missing"
+        told = f"`{path}kind` is {format_value(value['kind'])}" if "kind" in value else f"`{path}kind` is missing"
         self._append_fault(SchemaFault(FaultKind.UNMARKED, f"{path}kind", f"{told}, expected {what}", "", severity))
 
     def _check_file(self, value: dict[str, Any], path: str) -> None:
@@ -264,7 +267,7 @@ class SchemaWalk:
         return True
 
     def _add_fault(self, kind: FaultKind, path: str, message: str, value: object) -> None:
-        self._append_fault(SchemaFault(kind, path, message, shown(value) if value != "" else ""))
+        self._append_fault(SchemaFault(kind, path, message, format_value(value) if value != "" else ""))
 
     def _append_fault(self, fault: SchemaFault) -> None:
         if len(self.faults) < MAX_FAULTS:
@@ -294,7 +297,7 @@ def _missing_alternative(shape: ObjectShape, name: str, value: dict[str, Any]) -
     found = _get_member(shape, name, value)
     if found is None:
         return "null" if name in value else "missing"
-    return "empty" if found == "" else shown(found)
+    return "empty" if found == "" else format_value(found)
 
 
 def _wrapper_hint(shape: ObjectShape, value: dict[str, Any]) -> str:

@@ -81,7 +81,7 @@ def apply_state(record: ExchangeRecord, frame: Frame, task: TaskRecord, gate_res
         flags |= _SAME_FLAG
         if bare and record.is_bare_status and stamp == record.stamp and not frame.final:
             flags |= _IDLE_FLAG
-    here, states = position(record, task), task.states
+    here, states = find_position(record, task), task.states
     if not 0 <= here < len(states) or states[here][1] != state:  # otherwise the stream's position is unchanged
         flags |= _advance_sequence(record, frame, task, before, look)
     record.state, record.state_at = state, frame.at
@@ -165,7 +165,7 @@ def _reopen_task(record: ExchangeRecord, frame: Frame, task: TaskRecord) -> int:
     return _CHANGED_FLAG
 
 
-def position(track: ExchangeRecord, known: TaskRecord) -> int:
+def find_position(track: ExchangeRecord, known: TaskRecord) -> int:
     """Return the index in the task's `states` up to which this exchange has shown them; -1 if it has shown none.
 
     Indexes are corrected for removed states here, not when a state is removed, because a task may have thousands of
@@ -181,7 +181,7 @@ def position(track: ExchangeRecord, known: TaskRecord) -> int:
 
 def _start_index(record: ExchangeRecord, known: TaskRecord) -> int:
     """Return the index in `states` from which this exchange may show them."""
-    here, states = position(record, known), known.states
+    here, states = find_position(record, known), known.states
     if 0 <= here < len(states):
         return here
     if record.binding is Binding.WEBHOOK:  # pushes are repeated and may be late

@@ -15,6 +15,7 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.tools.merge import merge_sessions
 from a2a_proxy.replay.core.faults import FAULT_FORMS, FaultError, inject_faults, parse_fault
+from a2a_proxy.replay.core.match_rules import parse_ignored, parse_match_name
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.miss_messages import RECORD_AGAIN
 from a2a_proxy.replay.core.options import MatchPreset, RepeatPolicy, ReplayOptions
@@ -22,6 +23,7 @@ from a2a_proxy.replay.core.script import ReplayScript
 from a2a_proxy.replay.load import load_script
 from a2a_proxy.replay.serve.mock import MockServer
 from a2a_proxy.replay.serve.passthrough import Passthrough, is_forwardable
+from a2a_proxy.testing.matcher_channel import RemoteMatcher
 
 _NAMED_SPEEDS = {"instant": 0.0, "recorded": 1.0}
 _SETTING_FORMS = (
@@ -32,7 +34,7 @@ _SETTING_FORMS = (
 
 
 def make_mock(cassettes: Sequence[str], replay: dict[str, Any], passthrough: str) -> MockServer:
-    """Return a mock of the cassettes, not started. `replay` has all of `settings.REPLAY_SETTINGS`.
+    """Return a mock of the cassettes, not started. `replay` has all of `settings.REPLAY_SETTINGS`, and `ignore`.
 
     `passthrough` is the address of an agent that answers the calls that the cassettes do not, or empty. Raises
     RecordingError.
@@ -40,6 +42,11 @@ def make_mock(cassettes: Sequence[str], replay: dict[str, Any], passthrough: str
     speed = replay["speed"]
     options = ReplayOptions(
         match=MatchPreset(replay["match"]),
+        match_on=tuple(
+            parse_match_name(each) if isinstance(each, str) else RemoteMatcher(**each) for each in replay["match_on"]
+        ),
+        ignore=parse_ignored(replay["ignore"]),
+        normalize=tuple(replay["normalize"]),
         policies={operation: RepeatPolicy(name) for operation, name in replay["policies"].items()},
         speed=_NAMED_SPEEDS[speed] if isinstance(speed, str) else float(speed),
         keep_times=replay["keep_times"],

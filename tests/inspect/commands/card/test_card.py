@@ -157,9 +157,9 @@ RULES = [rule for rule in card_rules(fetched=False).values() if rule.family == "
 def test_findings_are_those_of_a_recording(rule: Any, tmp_path: Path) -> None:
     """The card of each rule's flagged example is flagged, that of the clean example is not."""
     for script, flagged in ((rule.flagged, True), (rule.clean, False)):
-        body = next(each.data for each in script.chunks() if each.data.startswith(b"HTTP/1.1")).partition(b"\r\n\r\n")[
-            2
-        ]
+        body = next(each.data for each in script.make_chunks() if each.data.startswith(b"HTTP/1.1")).partition(
+            b"\r\n\r\n"
+        )[2]
         done = check_value(tmp_path, body.decode(), "--format", "json")
         assert (rule.id in findings(done)) is flagged
 

@@ -37,7 +37,7 @@ SECTION = RULE.section_for(Dialect.V1_0)
 def flagged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recording with one error, of A2A-RPC-002."""
     path = tmp_path_factory.mktemp("flagged") / "flagged.db"
-    record(path, RULE.flagged.chunks())
+    record(path, RULE.flagged.make_chunks())
     return path
 
 
@@ -45,7 +45,7 @@ def flagged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def clean(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recording of which nothing is to be said."""
     path = tmp_path_factory.mktemp("clean") / "clean.db"
-    record(path, RULE.clean.chunks())
+    record(path, RULE.clean.make_chunks())
     return path
 
 
@@ -104,7 +104,7 @@ def test_findings_without_a_rule_can_be_selected(tmp_path: Path) -> None:
     """As rules are: by its beginning, in any case."""
     path = tmp_path / "r.db"
     rule = next(rule for rule in all_rules().values() if "UNDECODABLE" in rule.also_broken)
-    record(path, rule.flagged.chunks())
+    record(path, rule.flagged.make_chunks())
 
     def told(*words: str) -> set[str]:
         lines = [json.loads(line) for line in check(tmp_path, path, "--format", "json", *words).lines]
@@ -267,7 +267,7 @@ def test_a_report_does_not_overwrite_its_input(flagged: Path, tmp_path: Path) ->
 def test_sarif_fingerprints_are_stable_over_runs(flagged: Path, tmp_path: Path) -> None:
     """Another file and another call, the same fingerprint; a name that is no URI is written as one."""
     path = tmp_path / "my r\u00e9c%20 #1.db"
-    record(path, [*RULE.flagged.chunks()])
+    record(path, [*RULE.flagged.make_chunks()])
     (one,), (other,) = (
         json.loads(check(tmp_path, each, "--format", "sarif").out)["runs"][0]["results"] for each in (flagged, path)
     )
@@ -407,7 +407,7 @@ def test_findings_are_grouped_by_rule(tmp_path: Path) -> None:
 
 def test_all_lists_each_finding(tmp_path: Path) -> None:
     """By the option of the command."""
-    record(path := tmp_path / "r.db", run_together(RULE.flagged, RULE.flagged).chunks())
+    record(path := tmp_path / "r.db", run_together(RULE.flagged, RULE.flagged).make_chunks())
     words = "no member `jsonrpc`"
     assert check(tmp_path, path).out.count(words) == 1
     assert check(tmp_path, path, "--all").out.count(words) == 2
@@ -422,7 +422,7 @@ def test_groups_that_follow_from_each_other_are_printed_once(tmp_path: Path) -> 
 
 def test_undecodable_bytes_stand_below_the_rule_about_them(tmp_path: Path) -> None:
     """The rule names the field and the sender."""
-    record(path := tmp_path / "r.db", all_rules()["A2A-GRPC-007"].flagged.chunks())
+    record(path := tmp_path / "r.db", all_rules()["A2A-GRPC-007"].flagged.make_chunks())
     lines = check(tmp_path, path).out.splitlines()
     (rule,) = (index for index, line in enumerate(lines) if "A2A-GRPC-007 " in line and "ran" not in line)
     assert "  must act: agent" in lines[rule]
@@ -436,7 +436,7 @@ def test_a_missing_event_is_named_by_another_stream(tmp_path: Path) -> None:
     events = (chunk("a", generation="3"), chunk("b", id="a2", generation="4"), done(5))
     whole = stream(FIRST, SECOND, EventPause(0.5), *events)
     gap = over("grpc", snapshot("WORKING", generation="2"), EventPause(1), *events[1:], subscribes=True)
-    record(path := tmp_path / "r.db", run_together(whole, gap, after=45 * MS).chunks())
+    record(path := tmp_path / "r.db", run_together(whole, gap, after=45 * MS).make_chunks())
     out = check(tmp_path, path, "--select", "GEN-001").out
     assert "must act: something between\n" in out
     assert 'generation 3 (artifact update "a1") is missing on this stream' in out

@@ -55,12 +55,12 @@ def test_two_samples_line_by_line(tmp_path: Path, name: str) -> None:
 def test_segments_of_samples_are_consistent(sample: Path) -> None:
     """Each message of a client is in a turn, what an agent says follows it, everything is over in the end."""
     with open_recording_or_cassette(sample) as recording:
-        for session in recording.sessions():
+        for session in recording.read_sessions():
             found = read_conversations(recording, session)
             asked = 0
-            for row in recording.exchanges(session.id):
+            for row in recording.read_exchanges(session.id):
                 if row.exchange.operation in ("SendMessage", "SendStreamingMessage", "SendLiveMessage"):
-                    requests = (r.frame for r in recording.frames(row.key) if r.frame.kind is FrameKind.REQUEST)
+                    requests = (r.frame for r in recording.read_frames(row.key) if r.frame.kind is FrameKind.REQUEST)
                     # A live stream that begins with a task id and no parts only reconnects.
                     asked += sum(not (each.seq == 0 and each.task_id and not is_message(each)) for each in requests)
             assert sum(each.frames for each in found.segments if each.speaker == "client") == asked
@@ -68,7 +68,7 @@ def test_segments_of_samples_are_consistent(sample: Path) -> None:
                 assert each.reason
                 assert each.began <= each.start <= each.end <= each.ended
                 assert each.turn or each.speaker == "agent"
-            stored = {row.segment.id: row.segment for row in recording.segments(session.id)}
+            stored = {row.segment.id: row.segment for row in recording.read_segments(session.id)}
             assert stored
             assert [each for each in found.segments if each.id in stored] == [*stored.values()]
 
@@ -79,7 +79,7 @@ def test_a_cassette_keeps_segments(tmp_path: Path) -> None:
         write_cassette(recording, tmp_path / "b.a2a.jsonl")
     read_cassette(tmp_path / "b.a2a.jsonl", tmp_path / "b.db")
     with Recording(tmp_path / "a.db") as one, Recording(tmp_path / "b.db") as other:
-        assert [*one.segments()] == [*other.segments()] != []
+        assert [*one.read_segments()] == [*other.read_segments()] != []
 
 
 # --- made conversations ---------------------------------------------------------------------------------------------

@@ -79,4 +79,4 @@ def test_a_killed_screen_leaves_no_file(tmp_path: Path) -> None:
 
 def _filled(folder: Path) -> bool:
     with Recording(next(path for path in folder.iterdir() if not path.name.endswith(("-wal", "-shm")))) as recording:
-        return recording.counts().exchanges == 5
+        return recording.count_rows().exchanges == 5

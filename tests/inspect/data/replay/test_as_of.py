@@ -25,8 +25,8 @@ def test_counts_at_several_moments(name: str) -> None:
     """Which exchanges had begun, which were over, how many frames had passed: never anything of later."""
     with open_recording_or_cassette(RECORDINGS / f"{name}.a2a.jsonl") as recording:
         known = AsOf(recording)
-        rows = list(recording.exchanges())
-        frames = {row.key: [each.frame for each in recording.frames(row.key)] for row in rows}
+        rows = list(recording.read_exchanges())
+        frames = {row.key: [each.frame for each in recording.read_frames(row.key)] for row in rows}
         times = sorted(frame.at for of in frames.values() for frame in of)
         assert list(known.frame_times) == times
         for until in times[:: max(len(times) // 12, 1)]:
@@ -68,7 +68,7 @@ def test_steps_go_from_frame_to_frame(tmp_path: Path) -> None:
 def test_counts_of_some_exchanges(tmp_path: Path) -> None:
     """Of those that were found by a filter, by time, whatever their session."""
     with Recording(sample(tmp_path / "r.db")) as recording:
-        first, _, third = (row.key for row in recording.exchanges())
+        first, _, third = (row.key for row in recording.read_exchanges())
         known = AsOf(recording, [first, third])
         assert list(known.keys) == [first, third]
         assert len(known.frame_times) == 6
@@ -83,7 +83,7 @@ def test_an_unfinished_exchange_is_live(tmp_path: Path) -> None:
     made.write(frames, [late], changes(exchange(1, error="no such task", grpc_status=5)))
     made.finish(STARTED + 5000 * MS)
     with Recording(tmp_path / "r.db") as recording:
-        row = next(iter(recording.exchanges()))
+        row = next(iter(recording.read_exchanges()))
         known, until = AsOf(recording), STARTED + 1150 * MS
         stream = known.stream(ExchangeStream(row, 3, None, "generations 1"), until)
         now = stream.row.exchange

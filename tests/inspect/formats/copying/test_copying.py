@@ -41,7 +41,9 @@ SECONDS = 120
 def recorded(name: str, operation: str) -> CopiedCall:
     """The first call of a sample with this operation that ended well."""
     with open_recording_or_cassette(RECORDINGS / name) as recording:
-        rows = (row for row in recording.exchanges() if row.exchange.operation == operation and not row.exchange.error)
+        rows = (
+            row for row in recording.read_exchanges() if row.exchange.operation == operation and not row.exchange.error
+        )
         call = load_call(recording, next(rows).key)
     assert call is not None
     return call
@@ -63,12 +65,19 @@ def seen(call: CopiedCall) -> tuple[list[str], list[str], list[object]]:
     return states(answers), artifacts(answers), errors(answers)
 
 
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("odd", [None, 1, {}, [None], [{"name": {}}], [{"name": None}]])
+def test_odd_artifacts_have_no_names(odd: object) -> None:
+    """Agno writes `"artifacts": null`."""
+    named = {"artifact": {"name": "report"}}
+    assert artifacts([{"result": {"artifacts": odd}}, named, named]) == ["report"]
+
+
+@pytest.mark.parametrize("name", [*SAMPLES, "frameworks/agno.a2a.jsonl"])
 def test_every_call_of_every_sample_has_every_form(name: str) -> None:
     """A form is refused with a reason, or is right by its own grammar and harmless; raw is the request's bytes."""
     offered = set()
     with open_recording_or_cassette(RECORDINGS / name) as recording:
-        for row in recording.exchanges():
+        for row in recording.read_exchanges():
             call = load_call(recording, row.key)
             assert call is not None
             for form in FORMS.values():
@@ -290,7 +299,7 @@ def test_show_as(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     """What a file gets is exact; what is not there, or has no such form, is one error."""
     with open_recording_or_cassette(RECORDINGS / "demo.a2a.jsonl") as recording:
         show_as(recording, ("2.0",), "raw")
-        assert capfdbinary.readouterr().out == next(recording.frames(make_key(1, 2))).frame.payload + b"\n"
+        assert capfdbinary.readouterr().out == next(recording.read_frames(make_key(1, 2))).frame.payload + b"\n"
         for words, form, wrong in (
             ((), "json", "no exchange given"),
             (("1:",), "json", "is not an exchange"),

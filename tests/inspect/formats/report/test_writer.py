@@ -15,7 +15,7 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from a2a_proxy.recording.write.note_writer import NotePlace, write_note
 from support_hostile import evil_texts
 from support_inspect import MS, changes, exchange, frame, request, sample, status, writer
 from support_recording import STARTED
@@ -35,9 +35,9 @@ def test_every_row_is_in_the_report_once(cassette: Path) -> None:
     rows, details, findings = report.table("row"), report.table("detail"), report.table("finding")
     exchanges, talks = report.table("exchange"), report.table("talk")
     with open_recording_or_cassette(cassette) as recording:
-        keys = {row.key: row for row in recording.exchanges()}
+        keys = {row.key: row for row in recording.read_exchanges()}
         frames = sorted(f"#{each.exchange}.{each.seq}" for key in keys for each in _frames(recording, key))
-        found = [row.finding for row in recording.findings()]
+        found = [row.finding for row in recording.read_findings()]
     assert sorted(row[PLACE] for row in rows if row[WHAT] == "frame") == frames
     assert [rows[each["row"]][MORE] for each in details] == list(range(len(details)))
     assert len(details) == len(frames)
@@ -76,7 +76,7 @@ def test_every_row_is_in_the_report_once(cassette: Path) -> None:
 
 
 def _frames(recording: Recording, key: int) -> list[Frame]:
-    return [row.frame for row in recording.frames(key, payloads=False)]
+    return [row.frame for row in recording.read_frames(key, payloads=False)]
 
 
 def test_reports_are_reproducible() -> None:
@@ -141,7 +141,7 @@ def _hostile(path: Path) -> Path:
         [request(1, MARKUP), status(1, 1, MARKUP), frame(1, 2, MARKUP.encode(), schema="text")], changes=changes(call)
     )
     made.finish(STARTED + 10_000 * MS)
-    annotate(path, NotePlace(1, 1, 1), STARTED, text=MARKUP)
+    write_note(path, NotePlace(1, 1, 1), STARTED, text=MARKUP)
     return path
 
 

@@ -155,8 +155,8 @@ def check_recording(
     """
     asked = {ident: rule for ident, rule in all_rules().items() if ident in rule_ids}
     unwanted = DECODER_FINDINGS.keys() - rule_ids
-    for session in recording.sessions():
-        counts = recording.counts(session.id)
+    for session in recording.read_sessions():
+        counts = recording.count_rows(session.id)
         quiet: set[str] = set()
         told = (each for each in recheck_session(recording, session, asked, quiet) if each.rule not in unwanted)
         if keys is not None:
@@ -182,7 +182,7 @@ def _describe_missed(recording: Recording, session: int, finding: Finding) -> st
     first, _, last = missing.partition("-")
     numbers = range(int(first), int(last or first) + 1)
     words: list[str] = []
-    for each in recording.task(finding.task_id, session=session):
+    for each in recording.read_task(finding.task_id, session=session):
         words += _events_elsewhere(recording, session, each.task, finding.exchange, numbers)
         for gap in each.task.gaps:
             if gap.healed and (gap.exchange, gap.at) == (finding.exchange, finding.at):
@@ -196,8 +196,8 @@ def _events_elsewhere(recording: Recording, session: int, task: Task, exchange: 
     for number in task.exchanges:
         if number == exchange or not wanted:
             continue
-        row = recording.exchange(make_key(session, number))
-        for each in recording.frames(make_key(session, number)) if row is not None else ():
+        row = recording.read_exchange(make_key(session, number))
+        for each in recording.read_frames(make_key(session, number)) if row is not None else ():
             frame = each.frame
             if frame.generation in wanted and frame.task_id == task.task_id and frame.event in _UPDATES and row:
                 wanted.discard(frame.generation)
@@ -206,7 +206,7 @@ def _events_elsewhere(recording: Recording, session: int, task: Task, exchange: 
 
 
 def _finding_operation(recording: Recording, session: SessionRow, finding: Finding) -> str:
-    row = recording.exchange(make_key(session.id, finding.exchange)) if finding.exchange else None
+    row = recording.read_exchange(make_key(session.id, finding.exchange)) if finding.exchange else None
     return row.exchange.operation if row is not None else ""
 
 

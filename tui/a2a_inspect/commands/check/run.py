@@ -36,7 +36,7 @@ def run_check(paths: tuple[Path | None, ...], options: CheckOptions, today: date
     matching = not options.where
     for path in recordings:
         with recording_choice.open_recording(path) as recording:
-            keys = set(recording.queryable().ids(options.where, Rows.EXCHANGES)) if options.where else None
+            keys = set(recording.get_queryable().select_ids(options.where, Rows.EXCHANGES)) if options.where else None
             output.report.sessions += check_recording(recording, path, output.rule_ids, keys)
             matching = matching or bool(keys)
     if not matching:

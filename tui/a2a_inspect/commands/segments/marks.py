@@ -13,9 +13,9 @@ class SegmentMarks:
 
     def __init__(self, recording: Recording, session: int) -> None:
         self._lines: dict[tuple[int, int], list[str]] = {}
-        self._interruptions = [row.interruption for row in recording.interruptions(session)]
-        self._handoffs = [row.handoff for row in recording.handoffs(session)]
-        for row in recording.segments(session):
+        self._interruptions = [row.interruption for row in recording.read_interruptions(session)]
+        self._handoffs = [row.handoff for row in recording.read_handoffs(session)]
+        for row in recording.read_segments(session):
             segment = row.segment
             if segment.speaker == CLIENT and segment.turn > 1:
                 self._add_mark(segment.exchange, segment.seq, f"turn {segment.turn} of the task")

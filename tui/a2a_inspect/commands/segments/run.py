@@ -59,7 +59,7 @@ def show_segments(recording: Recording, options: SegmentsOptions) -> None:
         UserError: a word names no conversation, or media cannot be written.
     """
     missing = set(options.words)
-    for session in recording.sessions():
+    for session in recording.read_sessions():
         session_talks = build_session_conversations(read_conversations(recording, session))
         missing = {
             word

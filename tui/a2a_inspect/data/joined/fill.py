@@ -17,7 +17,7 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.joined.joiner import Joiner
 from a2a_proxy.recording.read.rows import SessionRow
 from a2a_proxy.recording.store.database import open_writable
-from a2a_proxy.recording.write.note_writer import NotePlace, annotate
+from a2a_proxy.recording.write.note_writer import NotePlace, write_note
 from a2a_proxy.recording.write.writer import resume_writer
 
 POLL_INTERVAL = 0.1
@@ -62,14 +62,14 @@ class JoinProcess:
         notes = self._joiner.copied_notes()
         for note in notes:
             if note not in self._copied_notes:
-                annotate(
+                write_note(
                     self._target, NotePlace(1, note.exchange, note.seq), note.at, text=note.text, bookmark=note.bookmark
                 )
         self._copied_notes = [*notes]
 
     def _finish_session(self) -> None:
         """Mark the session as ended once all sources have ended. Rows written later are still copied."""
-        sessions = self._joiner.sessions()
+        sessions = self._joiner.read_sessions()
         if self._missing_files or not all(row.how for row in sessions):
             return
         how = "clean" if all(row.how == "clean" for row in sessions) else "unclean"

@@ -58,7 +58,7 @@ def _joined_session_facts(paths: Sequence[Path]) -> SessionFacts:
         if not path.exists() and not path.absolute().parent.is_dir():
             raise RecordingError(f"there is no recording {path}: {path.parent} is not a folder", "check the name")
     with MultiReader([path for path in paths if path.exists() and path.stat().st_size]) as several:
-        facts = [row.facts for _, row in several.sessions()]
+        facts = [row.facts for _, row in several.read_sessions()]
     return SessionFacts(
         uuid=str(uuid.uuid4()),
         tool=f"a2a-inspect {__version__}",

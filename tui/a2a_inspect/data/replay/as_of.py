@@ -46,7 +46,7 @@ class AsOf:
     def __init__(self, recording: Recording, keys: Sequence[int] | None = None) -> None:
         self._recording = recording
         with translate_errors(recording.path):
-            self._sessions = tuple(recording.sessions())
+            self._sessions = tuple(recording.read_sessions())
             self._started = {row.id: row.facts.started for row in self._sessions}
             self.keys, self._start_times = array("q"), array("q")
             for row_key, at in self._query_times(_EXCHANGE_STARTS, keys):
@@ -74,7 +74,7 @@ class AsOf:
         """Return one page of the exchanges that had begun."""
         count = bisect_right(self._start_times, until)
         keys = self.keys[page * PAGE : min((page + 1) * PAGE, count)]
-        rows = (self._recording.exchange(each) for each in keys)
+        rows = (self._recording.read_exchange(each) for each in keys)
         return exchange_lines(self._recording, [self.row(row, until) for row in rows if row is not None], until)
 
     def index(self, exchange: int) -> int:

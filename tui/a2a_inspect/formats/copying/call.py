@@ -131,16 +131,16 @@ class CopiedCall(msgspec.Struct, frozen=True):
 
 def load_call(recording: Recording, exchange_key: int) -> CopiedCall | None:
     """Read a call; return None if the recording does not have it. Raises RecordingError."""
-    row = recording.exchange(exchange_key)
+    row = recording.read_exchange(exchange_key)
     if row is None:
         return None
-    known = recording.connection(make_key(row.session, row.exchange.connection))
+    known = recording.read_connection(make_key(row.session, row.exchange.connection))
     connection = known.connection if known is not None else Connection(row.exchange.connection, "", "", "", 0)
     frames: list[Frame] = []
     rest = MAX_BYTES
-    for frame_row in recording.frames(exchange_key, payloads=False):
+    for frame_row in recording.read_frames(exchange_key, payloads=False):
         rest -= frame_row.frame.size
         if len(frames) >= MAX_FRAMES or rest < 0:
             return CopiedCall(row.session, row.exchange, connection, tuple(frames), is_complete=False)
-        frames.append(msgspec.structs.replace(frame_row.frame, payload=recording.payload(frame_row)))
+        frames.append(msgspec.structs.replace(frame_row.frame, payload=recording.read_payload(frame_row)))
     return CopiedCall(row.session, row.exchange, connection, tuple(frames))

@@ -46,8 +46,9 @@ def states(answers: list[Any]) -> list[str]:
 
 def artifacts(answers: list[Any]) -> list[str]:
     """Return the names of artifacts, in order of first appearance."""
-    found = [*members(answers, "artifact"), *(one for many in members(answers, "artifacts") for one in many)]
-    return list(dict.fromkeys(each["name"] for each in found if isinstance(each, dict) and each.get("name")))
+    listed = [one for many in members(answers, "artifacts") if isinstance(many, list) for one in many]
+    names = [each.get("name") for each in [*members(answers, "artifact"), *listed] if isinstance(each, dict)]
+    return list(dict.fromkeys(name for name in names if isinstance(name, str) and name))
 
 
 def errors(answers: list[Any]) -> list[Any]:

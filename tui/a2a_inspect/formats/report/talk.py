@@ -101,7 +101,7 @@ class ReportConversation:
         A missing exchange has a record too, because records are numbered consecutively.
         """
         for number in self._exchange_numbers:
-            row = self._recording.exchange(make_key(self._conversation.session, number))
+            row = self._recording.read_exchange(make_key(self._conversation.session, number))
             if row is None:
                 self._tables.add("exchange", None)
                 continue
@@ -116,7 +116,8 @@ class ReportConversation:
         """Yield the findings by exchange, in the order of the diagram."""
         for number in self._exchange_numbers:
             yield from (
-                row.finding for row in self._recording.findings(exchange=make_key(self._conversation.session, number))
+                row.finding
+                for row in self._recording.read_findings(exchange=make_key(self._conversation.session, number))
             )
 
     def _iterate_rows(self) -> Iterator[LaneRow]:
@@ -150,7 +151,7 @@ class ReportConversation:
             return -1
         exchange: Exchange | None = self._conversation.exchange(row.exchange)
         try:
-            frame = replace(found.frame, payload=self._recording.payload(found))
+            frame = replace(found.frame, payload=self._recording.read_payload(found))
         except RecordingError as damage:
             frame = replace(found.frame, payload=damage.message.encode(), schema="text")
         notes = self._notes.line_at(row.exchange, row.seq)

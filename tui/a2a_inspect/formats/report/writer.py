@@ -22,6 +22,7 @@ from a2a_inspect.lanes.links import SessionLinks
 from a2a_inspect.lanes.read import LaneConversation
 from a2a_proxy import __version__
 from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.protocol.finding_totals import count_occurrences
 from a2a_proxy.recording.read.rows import SessionRow
 
 
@@ -68,7 +69,7 @@ class _ReportWriter:
                 "exchanges": self._tables.count("exchange"),
                 "frames": self._frame_count,
                 "tasks": self._task_count,
-                "findings": self._tables.count("finding"),
+                "findings": sum(self._severity_counts.values()),
                 "failed": self._failed_count,
             },
             "grave": self._severity_counts,
@@ -102,9 +103,10 @@ class _ReportWriter:
                 self._add_finding(session.id, found.finding, -1)
 
     def _add_finding(self, session: int, finding: Finding, row: int) -> None:
-        self._rule_counts[finding.rule] += 1
+        count = count_occurrences(finding)
+        self._rule_counts[finding.rule] += count
         self._rule_severities[finding.rule] = max(
             finding.severity, self._rule_severities.get(finding.rule, finding.severity)
         )
-        self._severity_counts[finding.severity.name.lower()] += 1
+        self._severity_counts[finding.severity.name.lower()] += count
         self._tables.add("finding", records.finding_record(session, finding, row))

@@ -11,7 +11,7 @@ from a2a_proxy.rules.define.conditions import CARD, HTTP, NETWORK, Dialects, Evi
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Fields, fetch_card, http, rest, rest_error, rpc
 from a2a_proxy.rules.examples.objects import card, send, snapshot, task
-from a2a_proxy.rules.facts.credentials import credentials, principal_digest
+from a2a_proxy.rules.facts.credentials import find_credentials, principal_digest
 from a2a_proxy.rules.state.task_owners import note_owner, owner_of
 
 _EXTENDED = "GetExtendedAgentCard"
@@ -60,7 +60,7 @@ def unauthenticated(context: RuleContext) -> Iterator[RuleFinding]:
         for name in names
         if name not in schemes or _is_invisible_scheme(context, name)
     ]
-    if not unseen and not credentials(context.exchange, declared):
+    if not unseen and not find_credentials(context.exchange, declared):
         needed = " or ".join("+".join(names) for names in declared.required)
         yield RuleFinding(
             summary=f"`{context.operation}` succeeds without credentials, but the card requires {needed}", seq=-1
@@ -121,7 +121,7 @@ def extended_card(context: RuleContext) -> Iterator[RuleFinding]:
     declared = context.agent.declarations
     if declared is not None and any(each.kind == "mutualTLS" for each in declared.schemes.values()):
         return
-    if not credentials(context.exchange, declared):
+    if not find_credentials(context.exchange, declared):
         yield RuleFinding(summary="a request without credentials receives the extended card")
 
 
@@ -204,7 +204,7 @@ def undeclared(context: RuleContext) -> Iterator[RuleFinding]:
     declared = context.declarations
     if declared is None or not declared.schemes:
         return
-    found = [each for each in credentials(context.exchange, declared) if each.location != "cookie"]
+    found = [each for each in find_credentials(context.exchange, declared) if each.location != "cookie"]
     schemes = declared.schemes.values()
     if found and not any(each.fits_scheme(scheme) for each in found for scheme in schemes):
         used = ", ".join(dict.fromkeys(map(str, found)))

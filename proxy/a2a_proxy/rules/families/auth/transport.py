@@ -19,7 +19,7 @@ from a2a_proxy.rules.define.conditions import (
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import Fields, rest, rpc
 from a2a_proxy.rules.examples.objects import task
-from a2a_proxy.rules.facts.credentials import credentials, url_credentials
+from a2a_proxy.rules.facts.credentials import find_credentials, url_credentials
 from a2a_proxy.rules.facts.hosts import HostReach, host_of, plain_text_reach
 from a2a_proxy.rules.state.push_configs import requested_config, secret_members
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
@@ -51,7 +51,7 @@ def plain_text(context: RuleContext) -> Iterator[RuleFinding]:
     far = plain_text_reach(context.record.upstream)
     if far is HostReach.LOOPBACK:
         return
-    found = credentials(context.exchange, context.declarations)
+    found = find_credentials(context.exchange, context.declarations)
     if found:
         told = ", ".join(dict.fromkeys(map(str, found)))
         yield RuleFinding(

@@ -11,7 +11,7 @@ from a2a_proxy.rules.define.conditions import HTTP, EvidenceScope, FrameFlag, Ho
 from a2a_proxy.rules.define.rule import SENDERS, RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
-from a2a_proxy.rules.facts.credentials import credentials
+from a2a_proxy.rules.facts.credentials import find_credentials
 from a2a_proxy.rules.facts.hosts import host_of, scheme_of
 from a2a_proxy.rules.facts.stream_end import is_cut_event_stream
 
@@ -97,7 +97,7 @@ def redirected(context: RuleContext) -> Iterator[RuleFinding]:
     if exchange.status not in _REDIRECT_STATUSES:
         return
     place = context.response_header("location")
-    found = credentials(exchange, context.declarations)
+    found = find_credentials(exchange, context.declarations)
     if not place or not found:
         return
     host, worse = _location_host(place), ""

@@ -13,7 +13,9 @@ from a2a_proxy.rules.define.conditions import ENVELOPE, REST, Dialects, Evidence
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc
 from a2a_proxy.rules.examples.objects import artifact, task
+from a2a_proxy.rules.facts.partial_decode import time_before
 from a2a_proxy.rules.families.task.numbers import parse_integer
+from a2a_proxy.rules.state.state_sequence import SECOND_NS
 
 _DEFAULT_PAGE, _MAX_PAGE = 50, 100
 _STATE_NAMES = frozenset(f"TASK_STATE_{state.name}" for state in TaskState if state)
@@ -106,8 +108,7 @@ def unsorted(context: RuleContext) -> Iterator[RuleFinding]:
     before = ""
     for number, each in enumerate(_listed_tasks(context)):
         stamp = _nested_string(each, "status", "timestamp")
-        # Only timestamps of the same form can be compared as text.
-        if stamp and before and len(stamp) == len(before) and stamp[-1] == before[-1] == "Z" and stamp > before:
+        if time_before(before, stamp):
             path = f"{context.root}tasks[{number}].status.timestamp"
             yield RuleFinding(summary=f"a status of {stamp} follows an older one of {before}", path=path, value=stamp)
         before = stamp or before
@@ -176,7 +177,7 @@ def filter_ignored(rule_context: RuleContext) -> Iterator[RuleFinding]:
                 value=found,
             )
         stamp = _nested_string(each, "status", "timestamp")
-        if after and stamp and after[-1] == stamp[-1] == "Z" and stamp[:19] < after[:19]:
+        if time_before(stamp, after) >= SECOND_NS:
             summary = f"status of {stamp}, but the request filters for those after {after}"
             yield RuleFinding(summary=summary, path=f"{path}.status.timestamp", value=stamp)
 

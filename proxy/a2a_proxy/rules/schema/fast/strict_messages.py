@@ -37,49 +37,49 @@ _TYPE, _LABEL = FieldDescriptorProto.Type, FieldDescriptorProto.Label
 @cache
 def twin(line: SchemaSet, name: str) -> type[Message]:
     """Return the class that parses a message strictly. Raises KeyError if the message has no twin."""
-    return GetMessageClass(_pool(line).FindMessageTypeByName(f"strict.{name}"))
+    return GetMessageClass(_make_pool(line).FindMessageTypeByName(f"strict.{name}"))
 
 
 @cache
-def _pool(line: SchemaSet) -> DescriptorPool:
+def _make_pool(line: SchemaSet) -> DescriptorPool:
     file = FileDescriptorProto(name="strict.proto", package="strict", syntax="proto2")
     found: dict[str, Any] = {}
     for name in ("StreamResponse", "SendMessageResponse"):
-        _gather(message_class(line, name).DESCRIPTOR, found)
+        _gather_messages(message_class(line, name).DESCRIPTOR, found)
     pool = DescriptorPool()
     for known in sorted({field.message_type.file for each in found.values() for field in each.fields
-                         if field.message_type is not None and not _ours(field.message_type)},
+                         if field.message_type is not None and not _is_ours(field.message_type)},
                         key=lambda each: str(each.name)):  # fmt: skip
         copy = FileDescriptorProto()
         known.CopyToProto(copy)
         pool.AddSerializedFile(copy.SerializeToString())
         file.dependency.append(copy.name)
     for name, descriptor in found.items():
-        _message(file.message_type.add(name=name), descriptor, name)
+        _copy_message(file.message_type.add(name=name), descriptor, name)
     for name in ("AgentMessage", "AgentAnswer"):
-        _message(file.message_type.add(name=name), found["Message"], name)
-    _enum(file, "TaskState", range(1, 9))
+        _copy_message(file.message_type.add(name=name), found["Message"], name)
+    _copy_enum(file, "TaskState", range(1, 9))
     for name, numbers in sorted(set(_ROLES.values())):
-        _enum(file, name, numbers)
+        _copy_enum(file, name, numbers)
     pool.AddSerializedFile(file.SerializeToString())
     return pool
 
 
-def _ours(descriptor: Any) -> bool:
+def _is_ours(descriptor: Any) -> bool:
     return not descriptor.full_name.startswith("google.protobuf.")
 
 
-def _gather(descriptor: Any, found: dict[str, Any]) -> None:
+def _gather_messages(descriptor: Any, found: dict[str, Any]) -> None:
     """Collect a message and the messages inside it that have a twin."""
     if descriptor.name in found or descriptor.name not in _FIELDS:
         return
     found[descriptor.name] = descriptor
     for field in descriptor.fields:
         if field.message_type is not None:
-            _gather(field.message_type, found)
+            _gather_messages(field.message_type, found)
 
 
-def _message(made: DescriptorProto, descriptor: Any, name: str) -> None:
+def _copy_message(made: DescriptorProto, descriptor: Any, name: str) -> None:
     fields = {word.rstrip("!"): word.endswith("!") for word in _FIELDS[descriptor.name].split()}
     if descriptor.name.endswith("Response"):
         made.oneof_decl.add(name="payload")
@@ -103,13 +103,13 @@ def _message(made: DescriptorProto, descriptor: Any, name: str) -> None:
 
 
 def _type_of(inner: Any, name: str) -> str:
-    if not _ours(inner):
+    if not _is_ours(inner):
         return str(inner.full_name)
     own: str = inner.name
     return f"strict.{_SAYS.get(name, own) if own == 'Message' else own}"
 
 
-def _enum(file: FileDescriptorProto, name: str, numbers: Any) -> None:
+def _copy_enum(file: FileDescriptorProto, name: str, numbers: Any) -> None:
     made = file.enum_type.add(name=name)
     for number in numbers:
         made.value.add(name=f"{name}_{number}", number=number)

@@ -1,0 +1,74 @@
+"""The results of header blocks are cached only while the dynamic table is unchanged."""
+
+from __future__ import annotations
+
+import pytest
+
+from a2a_proxy.relay.edits import http2_headers
+from a2a_proxy.relay.edits.http2_headers import FIELDS_LIMIT, HeaderMemo
+from a2a_proxy.wire.hpack_decoder import HpackError
+
+
+def literal(name: bytes, value: bytes, kind: int) -> bytes:
+    """A field with a new name; kind 0x40 adds it to the table, 0x00 does not."""
+    return bytes([kind, len(name)]) + name + bytes([len(value)]) + value
+
+
+ADD_X, ADD_Y, PLAIN = literal(b"x", b"1", 0x40), literal(b"y", b"2", 0x40), literal(b"z", b"3", 0)
+
+
+class Reader:
+    """A memo whose results are the fields, and how many blocks were decoded."""
+
+    def __init__(self) -> None:
+        self.decoded = 0
+        self.memo = HeaderMemo(self._make)
+
+    def _make(self, fields: list[tuple[bytes, ...]], block: bytes) -> list[tuple[bytes, bytes]]:
+        self.decoded += 1
+        return [(each[0], each[1]) for each in fields]
+
+    def read(self, *blocks: bytes) -> list[list[tuple[bytes, bytes]]]:
+        return [self.memo.read(block) for block in blocks]
+
+
+def test_a_block_that_changes_the_table_changes_it_each_time() -> None:
+    reader = Reader()
+    reader.read(ADD_X, ADD_X, ADD_Y)
+    assert reader.decoded == 3
+    assert reader.read(b"\xbe", b"\xbf", b"\xc0") == [[(b"y", b"2")], [(b"x", b"1")], [(b"x", b"1")]]
+    with pytest.raises(HpackError):
+        reader.read(b"\xc1")
+
+
+def test_a_block_means_something_else_after_a_change_of_the_table() -> None:
+    reader = Reader()
+    reader.read(ADD_X)
+    assert reader.read(b"\xbe", b"\xbe") == [[(b"x", b"1")]] * 2
+    assert reader.decoded == 2
+    reader.read(ADD_Y)
+    assert reader.read(b"\xbe", PLAIN, b"\xbe", PLAIN) == [[(b"y", b"2")], [(b"z", b"3")]] * 2
+    assert reader.decoded == 5
+
+
+def test_only_short_blocks_and_only_a_number_of_them_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http2_headers, "_MAX_BLOCKS", 2)
+    monkeypatch.setattr(http2_headers, "_MAX_BLOCK_BYTES", 5)
+    short, long = (literal(b"z", b"3", 0), literal(b"z", b"33", 0))
+    reader = Reader()
+    reader.read(short, short, long, long)
+    assert reader.decoded == 3
+    blocks = [literal(b"z", b"%d" % number, 0) for number in range(3)]
+    reader.read(*blocks)
+    before = reader.decoded
+    reader.read(blocks[-1])
+    assert reader.decoded == before
+    reader.read(blocks[0])
+    assert reader.decoded == before + 1
+
+
+def test_a_block_has_a_limited_number_of_fields() -> None:
+    reader = Reader()
+    reader.read(b"\x82" * FIELDS_LIMIT)
+    with pytest.raises(HpackError, match=f"{FIELDS_LIMIT + 1} fields"):
+        reader.read(b"\x82" * (FIELDS_LIMIT + 1))

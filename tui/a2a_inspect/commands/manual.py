@@ -1,0 +1,58 @@
+"""`a2a-inspect help`: print a page of the manual, or the list of its pages."""
+
+from __future__ import annotations
+
+import sys
+from difflib import get_close_matches
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+import click
+
+from a2a_proxy.cli.errors import UserError
+
+_INDENT = 16
+
+
+def show_manual(topic: str) -> None:
+    """Print a page, or the list of pages if `topic` is empty; in a terminal formatted and through a pager.
+
+    Raises:
+        UserError: there is no such page.
+    """
+    titles = _page_titles()
+    name = topic.removesuffix(".md").lower()
+    if not name:
+        for page, title in titles.items():
+            print(f"{page:{_INDENT}}{title}")
+        print("\nprint one of them: a2a-inspect help TOPIC; a rule: a2a-inspect rules GEN-001")
+        return
+    if name not in titles:
+        close = get_close_matches(name, titles) or [page for page, title in titles.items() if name in title.lower()]
+        hint = f"did you mean {' or '.join(close)}? " if close else ""
+        raise UserError(f"the manual has no page {topic}", f"{hint}list the pages: a2a-inspect help")
+    text = _read_page(name)
+    if not sys.stdout.isatty():
+        print(text)
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console()
+    with console.capture() as captured:
+        console.print(Markdown(text))
+    click.echo_via_pager(captured.get())
+
+
+def _page_titles() -> dict[str, str]:
+    """Return the title of each page by its name."""
+    pages = sorted(each.name.removesuffix(".md") for each in _manual().iterdir() if each.name.endswith(".md"))
+    return {name: _read_page(name).partition("\n")[0].lstrip("# ") for name in pages}
+
+
+def _read_page(name: str) -> str:
+    return (_manual() / f"{name}.md").read_text("utf-8")
+
+
+def _manual() -> Traversable:
+    return files("a2a_proxy") / "manual"
