@@ -175,6 +175,8 @@ def draw(places: list[list[Mutant]], count: int, seed: int) -> Iterator[tuple[Mu
 def _is_without_effect(node: Any) -> bool:
     """Whether a node is in a block for type checkers, the size of a cache, the number of a constant that is a limit, a
     length in the table of key formats, which are facts that a test could only repeat, or one of `_CONFIGURATION`."""
+    if node.type == "operator" and node.parent.type == "parameters":  # the star before keyword arguments
+        return True
     if node.type == "number" and node.parent.type == "arglist" and "KeyFormat" in node.parent.parent.parent.get_code():
         return True
     while node is not None:
