@@ -604,3 +604,8 @@ def test_output_after_the_cancel_response_is_residual() -> None:
     assert (broken.outcome, broken.reaction_time, broken.latency) == ("canceled", 10 * MS, 20 * MS)
     assert (broken.residual_frames, ms(broken.ended)) == (1, 190)
     assert cut.line()[1:3] == ["agent 1 20-140 interrupted", "agent 1 160-160 canceled"]
+
+
+def test_a_live_request_without_message_and_media_only_reconnects() -> None:
+    line = Timeline().ask(0, "SendLiveMessage", event=EventKind.NONE, task_id="t")
+    assert run(line.state(20, "WORKING").state(60, "COMPLETED").end(70)).line() == ["agent 0 20-60 completed"]
