@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from a2a_inspect.formats.chosen import ExportSelection
-from a2a_inspect.formats.report.writer import write
+from a2a_inspect.formats.report.writer import write_report
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 
 Element = tuple[str, tuple[tuple[str, str | None], ...]]
@@ -80,5 +80,5 @@ def reported(path: Path, where: str = "") -> Report:
     data = io.BytesIO()
     with open_recording_or_cassette(path) as recording:
         keys = frozenset(row.key for row in recording.find_exchanges(where)) if where else None
-        write(ExportSelection(recording, keys, f"what matches {where}" if where else ""), data)
+        write_report(ExportSelection(recording, keys, f"what matches {where}" if where else ""), data)
     return Report(data.getvalue())

@@ -81,7 +81,7 @@ class Person:
         rows = self.exchanges
 
         def shown() -> list[int]:
-            return [row.exchange.id for index in range(rows.total) if (row := rows._pages.row(index)) is not None]
+            return [row.exchange.id for index in range(rows.total) if (row := rows._pages.get_row(index)) is not None]
 
         await self.until(lambda: shown() == list(numbers), numbers)
 

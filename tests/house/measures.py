@@ -45,11 +45,11 @@ FREE_DECORATORS = {
     "command": "the word that users type",
     "group": "the word that users type",
     "fixture": "the argument of a test",
+    "contextmanager": "a noun: `with transaction(db):`",
 }
 """Decorators of functions whose name is fixed or a noun -> the reason."""
 
 FIXED_NAMES = {
-    "main": "entry point of a program, named in pyproject.toml",
     "compose": "Textual: widgets of a screen",
     "render": "Textual: content of a widget",
     "discover": "Textual: entries of the palette",
@@ -64,9 +64,10 @@ FIXED_NAMES = {
     "tell": "io.RawIOBase",
     "_missing_": "enum.Enum",
 }
-"""Names that an interface outside of the project fixes -> the interface."""
+"""Methods whose name an interface outside of the project fixes -> the interface."""
 
 NOTATION = (
+    "proto/a2a_proto/pools.py",  # another distribution, imported as `a2a_proto.parse`
     "proxy/a2a_proxy/api/",  # users import it: `recording.exchanges()`
     "proxy/a2a_proxy/hooks/",  # users implement it: `Hook.start`
     "proxy/a2a_proxy/testing/live_recording.py",  # the same names as in `api`
@@ -89,6 +90,7 @@ OBJECT_IS_THE_CLASS = {
     "wait": "for its end",
     "kill": "its process",
     "cancel": "its call",
+    "abort": "its connection, as a transport of asyncio",
     "feed": "bytes or events to a decoder or an editor",
     "tick": "the time, to an object that waits",
     "poll": "the source of the object",
@@ -136,8 +138,8 @@ def module_name(path: Path) -> str:
 def one_word_functions() -> Measure:
     """Functions with a one-word name, of those whose name should be a verb with its object.
 
-    Left out are properties and special methods, nested functions that are handed over as values, and what the tables
-    `FIXED_NAMES`, `NOTATION` and `OBJECT_IS_THE_CLASS` list.
+    Left out are special methods, `main`, nested functions that are handed over as values, and what the tables
+    `FREE_DECORATORS`, `FIXED_NAMES`, `NOTATION` and `OBJECT_IS_THE_CLASS` list.
     """
     total, places = 0, []
     for path, tree in modules().items():
@@ -163,13 +165,13 @@ def _named_functions(node: ast.AST, owner: ast.AST | None = None) -> Iterator[tu
 def _has_free_name(path: Path, function: Function, owner: ast.AST | None) -> bool:
     """Whether the name of a function need not be a verb with its object."""
     name = function.name
-    if name.startswith("__") or name in FIXED_NAMES or path.as_posix().startswith(NOTATION):
+    if name.startswith("__") or name == "main" or path.as_posix().startswith(NOTATION):
         return True
     decorators = {ast.unparse(each.func if isinstance(each, ast.Call) else each) for each in function.decorator_list}
     if any(each.rpartition(".")[2] in FREE_DECORATORS for each in decorators):
         return True
     if isinstance(owner, ast.ClassDef):
-        return name in OBJECT_IS_THE_CLASS
+        return name in OBJECT_IS_THE_CLASS or name in FIXED_NAMES
     if isinstance(owner, Function):
         calls = {id(node.func) for node in ast.walk(owner) if isinstance(node, ast.Call)}
         uses = [node for node in ast.walk(owner) if isinstance(node, ast.Name) and node.id == name]

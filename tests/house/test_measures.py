@@ -34,3 +34,10 @@ def test_a_target_that_was_reached_stays_reached(measures: ModuleType, name: str
     """Import circles include imports for types only."""
     row = getattr(measures, name)()
     assert not row.places, f"{row.name}: {row.places}"
+
+
+def test_few_functions_have_a_one_word_name(measures: ModuleType) -> None:
+    """The target leaves room for the rules, whose functions have the name of the fault."""
+    row = measures.one_word_functions()
+    assert float(row.value.split()[0]) < 5, row.places
+    assert row.places

@@ -276,7 +276,7 @@ async def test_a_large_recording_opens_at_once(tmp_path: Path) -> None:
         await person.sees("60000 exchanges", "59999")
         await person.types("g", "g")
         await person.sees("1  ok")
-        person.exchanges.select(43_455)
+        person.exchanges.select_row(43_455)
         await person.sees("43456")
         await person.types("pagedown", "G")
         await person.sees("59999", "following  60000")

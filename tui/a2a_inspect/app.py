@@ -114,7 +114,7 @@ class InspectApp(ThemedApp):
         """Put the keys of the user and the signal handlers in force."""
         self.set_keymap(self._user_keymap)
         for number in self._signals:
-            asyncio.get_running_loop().add_signal_handler(number, self._end, number)
+            asyncio.get_running_loop().add_signal_handler(number, self._end_by_signal, number)
         if self._initial_screen is not None:
             self.push_screen(self._initial_screen)
         else:
@@ -160,7 +160,7 @@ class InspectApp(ThemedApp):
         sys.setswitchinterval(_THREAD_SWITCH_INTERVAL)
         return super().run(*arguments, **options)
 
-    def _end(self, number: int) -> None:
+    def _end_by_signal(self, number: int) -> None:
         """End as after Ctrl-C. After SIGHUP the terminal is gone, so its streams are discarded first."""
         if number == signal.SIGHUP:
             for stream in filter(None, (sys.__stdin__, sys.__stdout__, sys.__stderr__)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -22,7 +23,11 @@ def recording_name(at: int) -> str:
 
 def newest_recording(folder: Path, *others: Path) -> Path | None:
     """Return the most recently written recording of this folder and of the others; None if there is none."""
-    paths = [*(folder.glob(f"*{RECORDING_SUFFIX}") if folder.is_dir() else ()), *others]
+    return find_newest([*(folder.glob(f"*{RECORDING_SUFFIX}") if folder.is_dir() else ()), *others])
+
+
+def find_newest(paths: Iterable[Path]) -> Path | None:
+    """Return the most recently written recording; None if there is none."""
     return max(((_last_write_time(path), path) for path in paths), default=(0.0, None))[1]
 
 

@@ -110,7 +110,7 @@ def test_a_file_created_meanwhile_is_not_replaced(tmp_path: Path) -> None:
 def test_a_killed_export_leaves_no_partial_file(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As Ctrl-C; afterwards the signal does what it did before."""
     before = signal.getsignal(number)
-    monkeypatch.setattr("a2a_inspect.formats.jsonl.write", lambda *_: signal.raise_signal(number))
+    monkeypatch.setattr("a2a_inspect.formats.jsonl.write_jsonl", lambda *_: signal.raise_signal(number))
     signal.signal(number, signal.SIG_DFL)
     try:
         with pytest.raises(KeyboardInterrupt):

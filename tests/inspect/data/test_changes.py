@@ -21,19 +21,19 @@ def test_only_changed_exchanges_are_returned(tmp_path: Path) -> None:
     second.write([request(1)], changes=changes(exchange(1)))
     with Recording(tmp_path / "r.db") as recording:
         seen = ChangedExchanges(recording)
-        assert seen.since(recording) == {make_key(1, 2)}
+        assert seen.pop_changed_keys(recording) == {make_key(1, 2)}
         first.write([status(1, 1, "late")], changes=changes(exchange(2)))
-        assert seen.since(recording) == {make_key(1, 1), make_key(1, 2)}
-        assert seen.since(recording) == set()
+        assert seen.pop_changed_keys(recording) == {make_key(1, 1), make_key(1, 2)}
+        assert seen.pop_changed_keys(recording) == set()
         second.write([], [Finding("A2A-SCH-001", Severity.ERROR, STARTED, "no `id`", 1, 1)], changes())
         first.write([], changes=changes(live(4), exchange(5)))
-        assert seen.since(recording) == {make_key(2, 1), make_key(1, 4), make_key(1, 5)}
-        assert seen.since(recording) == {make_key(1, 4)}
+        assert seen.pop_changed_keys(recording) == {make_key(2, 1), make_key(1, 4), make_key(1, 5)}
+        assert seen.pop_changed_keys(recording) == {make_key(1, 4)}
         first.write([], changes=changes(msgspec.structs.replace(live(4), closed=STARTED + 1)))
-        assert seen.since(recording) == {make_key(1, 4)}
-        assert seen.since(recording) == set()
+        assert seen.pop_changed_keys(recording) == {make_key(1, 4)}
+        assert seen.pop_changed_keys(recording) == set()
         third = writer(tmp_path / "r.db", 3)
         third.write([], changes=changes(exchange(1)))
-        assert seen.since(recording) == {make_key(3, 1)}
+        assert seen.pop_changed_keys(recording) == {make_key(3, 1)}
     for each in (first, second, third):
         each.close()

@@ -47,7 +47,7 @@ async def test_matches_arrive_by_windows_with_progress(tmp_path: Path) -> None:
     assert told[0][0] < len(search.keys)
     assert told[0][1] < told[0][2] == MANY
     assert told == sorted(told)
-    assert (search.is_match(make_key(1, 4)), search.is_match(make_key(1, 5)), search.index(make_key(1, 5))) == (
+    assert (search.is_match(make_key(1, 4)), search.is_match(make_key(1, 5)), search.find_index(make_key(1, 5))) == (
         True,
         False,
         2,
@@ -123,7 +123,7 @@ async def test_a_growing_recording_is_searched_on(tmp_path: Path) -> None:
     async def grown(search: ExchangeSearch) -> list[int]:
         search.is_stale = True
         while search.is_stale:
-            finder.follow(search)
+            finder.continue_search(search)
             await asyncio.sleep(0.01)
         await until(lambda: not search._is_running)
         return list(search.keys)

@@ -77,7 +77,7 @@ def test_a_replay_shows_only_earlier_findings(tmp_path: Path) -> None:
     with Recording(found(tmp_path / "r.db")) as recording:
         known, row = AsOf(recording), list(recording.read_exchanges())[1]
         began = row.exchange.started
-        shown = [known.exchanges(0, began + after * MS)[1].finding_counts for after in (0, 100, 150, 900)]
+        shown = [known.read_exchanges(0, began + after * MS)[1].finding_counts for after in (0, 100, 150, 900)]
         assert shown == [
             None,
             FindingCounts(1, Severity.WARNING),

@@ -30,7 +30,7 @@ def stream(number: int) -> ExchangeStream:
     async def read() -> ExchangeStream | None:
         source = RecordingSource(SAMPLE)
         try:
-            return await source.stream((1 << 40) + number)
+            return await source.read_stream((1 << 40) + number)
         finally:
             source.close()
 

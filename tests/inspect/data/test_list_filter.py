@@ -28,14 +28,14 @@ from a2a_proxy.recording.query.parser import parse_expression
 )
 def test_all_restrictions_form_one_expression(narrowing: ListFilter, expression: str) -> None:
     """As it could be typed; the same text means the same again."""
-    assert narrowing.expression() == expression
-    assert parse_expression(expression) == narrowing.node()
+    assert narrowing.make_expression() == expression
+    assert parse_expression(expression) == narrowing.make_node()
 
 
 def test_an_invalid_expression_is_an_error() -> None:
     """Nothing is queried with half an expression."""
     with pytest.raises(QueryError, match="unknown field"):
-        ListFilter("tsk:1", task="t").expression()
+        ListFilter("tsk:1", task="t").make_expression()
 
 
 def test_restrictions_are_removed_step_by_step() -> None:
@@ -43,7 +43,7 @@ def test_restrictions_are_removed_step_by_step() -> None:
     now, steps = ListFilter("x", 1, "c", "t", True), []
     while now != ListFilter():
         now = now.without_narrowest()
-        steps.append(now.expression())
+        steps.append(now.make_expression())
     assert steps == ["rec=1 ctx=c task=t finding:*", "rec=1 ctx=c task=t", "rec=1 ctx=c", "rec=1", ""]
     assert ListFilter().without_narrowest() == ListFilter()
 

@@ -54,7 +54,7 @@ async def test_a_file_that_does_not_exist_yet_is_waited_for(tmp_path: Path) -> N
     path = tmp_path / "later.db"
     async with opened(path) as source:
         assert await source.poll() is None
-        assert await source.exchanges(0) == []
+        assert await source.read_exchanges(0) == []
         sample(path)
         assert (await _snapshot(source)).exchanges == 3
     empty = tmp_path / "empty.db"
@@ -70,10 +70,10 @@ async def test_a_recreated_recording_is_shown(tmp_path: Path) -> None:
         assert (await _snapshot(source)).exchanges == 3
         path.rename(tmp_path / "moved.db")
         assert await source.poll() is None
-        assert len(await source.exchanges(0)) == 3
+        assert len(await source.read_exchanges(0)) == 3
         sample(path, 5)
         assert (await _snapshot(source)).exchanges == 5
-        assert len(await source.exchanges(0)) == 5
+        assert len(await source.read_exchanges(0)) == 5
         path.unlink()
         path.write_text("something else")
         with pytest.raises(RecordingError, match="not a recording"):
@@ -111,7 +111,7 @@ async def test_pages_cross_sessions(tmp_path: Path) -> None:
         expected += [make_key(session, number) for number in range(1, count + 1)]
     async with opened(path) as source:
         await _snapshot(source)
-        pages = [await source.exchanges(page) for page in range(len(expected) // PAGE + 2)]
+        pages = [await source.read_exchanges(page) for page in range(len(expected) // PAGE + 2)]
     assert [row.key for page in pages for row in page] == expected
     assert [len(page) for page in pages] == [PAGE, PAGE, PAGE, len(expected) - 3 * PAGE, 0]
 
@@ -123,8 +123,8 @@ async def test_rows_of_the_list_are_read_without_headers(tmp_path: Path) -> None
     made.close()
     async with opened(tmp_path / "r.db") as source:
         await _snapshot(source)
-        (row,) = await source.exchanges(0)
-        stream = await source.stream(row.key)
+        (row,) = await source.read_exchanges(0)
+        stream = await source.read_stream(row.key)
         assert stream is not None
         assert (row.exchange.request_headers, len(stream.row.exchange.request_headers)) == ((), 1)
 
@@ -137,7 +137,7 @@ async def test_numbers_may_have_holes(tmp_path: Path) -> None:
     made.close()
     async with opened(tmp_path / "r.db") as source:
         assert (await _snapshot(source)).exchanges == 4
-        assert [row.exchange.id for row in await source.exchanges(0)] == numbers
+        assert [row.exchange.id for row in await source.read_exchanges(0)] == numbers
 
 
 async def test_frames_are_read_in_pages_with_descriptions(tmp_path: Path) -> None:
@@ -145,28 +145,28 @@ async def test_frames_are_read_in_pages_with_descriptions(tmp_path: Path) -> Non
     made = writer(tmp_path / "r.db")
     made.write([request(1), *(status(1, seq, f"step {seq}") for seq in range(1, PAGE + 2))], changes=changes(live(1)))
     async with opened(tmp_path / "r.db") as source:
-        stream = await source.stream(make_key(1, 1))
+        stream = await source.read_stream(make_key(1, 1))
         assert stream is not None
         assert stream.frames == PAGE + 2
         assert stream.connection is not None
-        assert [line.row.frame.seq for line in await source.frames(make_key(1, 1), 1)] == [PAGE, PAGE + 1]
+        assert [line.row.frame.seq for line in await source.read_frames(make_key(1, 1), 1)] == [PAGE, PAGE + 1]
         made.write([status(1, PAGE + 2, "and more")])
-        stream = await source.stream(make_key(1, 1))
+        stream = await source.read_stream(make_key(1, 1))
         assert stream is not None
         assert stream.frames == PAGE + 3
-        assert (await source.frames(make_key(1, 1), 1))[-1].text == 'status working "and more"'
-        assert await source.frames(make_key(1, 2), 0) == []
-        assert await source.stream(make_key(1, 2)) is None
+        assert (await source.read_frames(make_key(1, 1), 1))[-1].text == 'status working "and more"'
+        assert await source.read_frames(make_key(1, 2), 0) == []
+        assert await source.read_stream(make_key(1, 2)) is None
     made.close()
 
 
 async def test_a_frame_has_its_payload(tmp_path: Path) -> None:
     """Exactly the bytes that were written."""
     async with opened(sample(tmp_path / "r.db")) as source:
-        row = await source.frame(1)
+        row = await source.read_frame(1)
         assert row is not None
         assert row.frame == request(1, "Question 1")
-        assert await source.frame(99) is None
+        assert await source.read_frame(99) is None
 
 
 async def test_the_end_of_a_long_stream_is_found_quickly(tmp_path: Path) -> None:
@@ -176,9 +176,9 @@ async def test_the_end_of_a_long_stream_is_found_quickly(tmp_path: Path) -> None
     made.close()
     async with opened(tmp_path / "r.db") as source:
         begin = time.process_time()
-        stream = await source.stream(make_key(1, 1))
+        stream = await source.read_stream(make_key(1, 1))
         assert stream is not None
-        lines = await source.frames(make_key(1, 1), (stream.frames - 1) // PAGE)
+        lines = await source.read_frames(make_key(1, 1), (stream.frames - 1) // PAGE)
         assert time.process_time() - begin < 2
     assert lines[-1].row.frame.seq == 99_999
 

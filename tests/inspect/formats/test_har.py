@@ -13,7 +13,7 @@ import pytest
 from haralyzer import HarParser
 
 from a2a_inspect.formats.chosen import ExportSelection
-from a2a_inspect.formats.har import write
+from a2a_inspect.formats.har import write_har
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from support_har import SCHEMA
 from support_hostile import evil_texts
@@ -29,7 +29,7 @@ def sample(name: str) -> Path:
 def har(path: Path, keys: frozenset[int] | None = None) -> dict[str, Any]:
     stream = io.BytesIO()
     with open_recording_or_cassette(path) as recording:
-        write(ExportSelection(recording, keys), stream)
+        write_har(ExportSelection(recording, keys), stream)
     document: dict[str, Any] = json.loads(stream.getvalue())
     return document
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from a2a_inspect.formats.chosen import ExportSelection
-from a2a_inspect.formats.har import write
+from a2a_inspect.formats.har import write_har
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from support_browser import browsing, until_true
@@ -64,7 +64,7 @@ def exported(path: Path) -> tuple[str, list[int]]:
     """The file, and how many events each call's event stream has."""
     stream = io.BytesIO()
     with open_recording_or_cassette(path) as recording:
-        write(ExportSelection(recording), stream)
+        write_har(ExportSelection(recording), stream)
         events = [
             sum(each.frame.kind in _EVENTS for each in recording.read_frames(row.key))
             if b"text/event-stream" in dict(row.exchange.response_headers).get(b"Content-Type", b"")

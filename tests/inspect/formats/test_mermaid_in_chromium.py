@@ -14,7 +14,7 @@ import pytest
 
 from a2a_inspect.data.frame_summary import flatten_line_ends
 from a2a_inspect.formats.chosen import ExportSelection
-from a2a_inspect.formats.mermaid import write
+from a2a_inspect.formats.mermaid import write_mermaid
 from a2a_inspect.lanes.mermaid import diagram_lines
 from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane, PartyRole
 from a2a_proxy.model.frame import FrameKind
@@ -73,7 +73,7 @@ async def test_all_samples_are_drawn(tmp_path: Path) -> None:
         for path in SAMPLES:
             stream = io.BytesIO()
             with open_recording_or_cassette(path) as recording:
-                write(ExportSelection(recording), stream)
+                write_mermaid(ExportSelection(recording), stream)
             for text in re.findall(r"```mermaid\n(.*?)```", stream.getvalue().decode(), re.DOTALL):
                 assert len(await drawn(page, text)) >= len(re.findall(r"^    (?:L\d+-|Note)", text, re.MULTILINE))
 

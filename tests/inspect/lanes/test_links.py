@@ -29,7 +29,7 @@ def test_task_links_and_session_links_agree(cassette: Path) -> None:
         for row in recording.read_exchanges(1):
             one, other = LaneConversation(recording, row.key), LaneConversation(recording, row.key, links=read)
             assert one.exchanges == other.exchanges
-            assert one.rows(0, len(one.order)) == other.rows(0, len(other.order))
+            assert one.read_rows(0, len(one.order)) == other.read_rows(0, len(other.order))
 
 
 def test_some_of_a_conversation() -> None:
@@ -39,5 +39,5 @@ def test_some_of_a_conversation() -> None:
         whole, part = LaneConversation(recording, last), LaneConversation(recording, last, only_keys={last})
         assert whole.exchanges == {8, 9}
         assert part.exchanges == {9}
-        assert {row.exchange for row in part.rows(0, len(part.order))} == {9}
+        assert {row.exchange for row in part.read_rows(0, len(part.order))} == {9}
         assert LaneConversation(recording, first, only_keys={first, last}).exchanges == {8, 9}

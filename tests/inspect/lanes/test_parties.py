@@ -32,7 +32,7 @@ def said(start: int, author: str) -> Segment:
 
 
 def ways(parties: Parties, exchange: int, direction: Direction, at: int = 0) -> tuple[str, str]:
-    source, target = parties.endpoints(exchange, direction, at)
+    source, target = parties.find_lanes(exchange, direction, at)
     return parties.lanes[source].name, parties.lanes[target].name
 
 

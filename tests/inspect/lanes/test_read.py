@@ -45,7 +45,7 @@ def test_every_frame_of_a_conversation_has_a_row(cassette: Path) -> None:
                 continue
             conversation = LaneConversation(recording, row.key)
             seen |= conversation.exchanges
-            rows = conversation.rows(0, len(conversation.order))
+            rows = conversation.read_rows(0, len(conversation.order))
             frames = [each for each in rows if each.what is LaneRowKind.FRAME]
             there = [
                 each
@@ -181,17 +181,19 @@ def test_a_long_task_is_read_by_the_page(tmp_path: Path) -> None:
         asked: list[int] = []
         whole = recording.read_payload
         recording.read_payload = lambda row: (asked.append(row.id), whole(row))[1]  # type: ignore[method-assign]
-        rows = conversation.rows(2 * PAGE, PAGE)
+        rows = conversation.read_rows(2 * PAGE, PAGE)
         assert [row.seq for row in rows] == list(range(2 * PAGE, 3 * PAGE))
         assert len(asked) == PAGE
-        assert conversation.rows(len(conversation.order) - 1, PAGE)[0].text == f'status working "step {4 * PAGE - 1}"'
+        assert (
+            conversation.read_rows(len(conversation.order) - 1, PAGE)[0].text == f'status working "step {4 * PAGE - 1}"'
+        )
 
 
 def test_a_conversation_at_an_earlier_time(tmp_path: Path) -> None:
     """With a time, later frames and marks are left out."""
     with Recording(two_agents(tmp_path / "r.db")) as recording:
         then = LaneConversation(recording, make_key(1, 1), until=STARTED + 1100 * MS)
-        rows = then.rows(0, len(then.order))
+        rows = then.read_rows(0, len(then.order))
         assert [row.what for row in rows if row.what is not LaneRowKind.PAUSE] == [
             LaneRowKind.FRAME,
             LaneRowKind.FRAME,

@@ -35,7 +35,7 @@ def test_sql_sums_equal_counting(name: str, where: str) -> None:
         assert over.frames == len(frames)
         assert sum(bucket.bytes for bucket in over.buckets) == sum(frame.end - frame.start for frame in frames)
         for number, bucket in enumerate(over.buckets):
-            low, high = over.scale.at(number), over.scale.at(number + 1)
+            low, high = over.scale.find_start(number), over.scale.find_start(number + 1)
             assert bucket.frames == sum(low <= frame.at < high for frame in frames)
             assert bucket.exchanges == sum(low <= row.exchange.started < high for row in rows)
         _findings(recording, where, {row.key for row in rows})

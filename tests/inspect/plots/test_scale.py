@@ -19,8 +19,8 @@ def test_a_span_covers_its_ends_in_few_even_steps(one: int, other: int, most: in
     assert over.start <= first <= last < over.end
     assert 1 <= over.count <= most
     assert over.start % over.step == 0
-    assert over.at(0) == over.start
-    assert over.at(over.count) == over.end
+    assert over.find_start(0) == over.start
+    assert over.find_start(over.count) == over.end
 
 
 def test_steps_are_round_durations() -> None:
@@ -34,7 +34,7 @@ def test_steps_are_round_durations() -> None:
 def test_a_range_is_a_filter_expression() -> None:
     """Which the filter language understands to the microsecond."""
     over = fit_scale(1_795_300_256_985_000_000, 1_795_300_257_984_000_000, 1000)
-    text = over.expression(1, 2)
+    text = over.make_expression(1, 2)
     assert text == "t:>=2026-11-21T22:30:56.986000Z t:<2026-11-21T22:30:56.988000Z"
     first, last = (item.value.ns for item in parse_expression(text).items)  # type: ignore[union-attr]
-    assert (first, last) == (over.at(1), over.at(3))
+    assert (first, last) == (over.find_start(1), over.find_start(3))

@@ -20,7 +20,7 @@ from support_screen import LARGE, PATIENCE, SMALL, Person, looking
 def shown(person: Person) -> list[int]:
     """Numbers of the exchanges in the list, once their rows are there."""
     rows = person.exchanges
-    return [row.exchange.id for index in range(rows.total) if (row := rows._pages.row(index)) is not None]
+    return [row.exchange.id for index in range(rows.total) if (row := rows._pages.get_row(index)) is not None]
 
 
 async def test_filters_are_checked_completed_and_applied(tmp_path: Path) -> None:

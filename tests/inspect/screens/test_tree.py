@@ -28,7 +28,7 @@ async def listed(person: Person, *numbers: int) -> None:
     rows = person.exchanges
 
     def shown() -> list[int]:
-        return [row.exchange.id for index in range(rows.total) if (row := rows._pages.row(index)) is not None]
+        return [row.exchange.id for index in range(rows.total) if (row := rows._pages.get_row(index)) is not None]
 
     await person.until(lambda: shown() == list(numbers), numbers)
 

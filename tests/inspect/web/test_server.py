@@ -65,7 +65,7 @@ async def serving(*run: str) -> AsyncIterator[Served]:
     listener = open_listener(0)
     port = listener.getsockname()[1]
     server = WebServer("a.db", list(run) or [sys.executable, "-c", ECHO], RequestGate(TOKEN, port), TOKEN)
-    runner = web.AppRunner(server.application(), access_log=None)
+    runner = web.AppRunner(server.make_application(), access_log=None)
     await runner.setup()
     await web.SockSite(runner, listener).start()
     try:

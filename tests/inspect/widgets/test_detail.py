@@ -49,7 +49,7 @@ def test_a_payload_without_framing() -> None:
     one = request(1, "hello")
     raw = wire_bytes(one, FIRST_BYTES)
     assert raw.data == one.payload
-    assert raw.bounds() == (frozenset(), frozenset())
+    assert raw.find_bounds() == (frozenset(), frozenset())
     assert byte_range_words(one, raw) == f"bytes 0 to {one.size} to the agent"
     assert (
         byte_range_words(frame(1, 1, b""), wire_bytes(frame(1, 1, b""), FIRST_BYTES))

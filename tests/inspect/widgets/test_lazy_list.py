@@ -64,7 +64,7 @@ async def test_the_scroll_bar_stays_until_the_row_count_is_known() -> None:
         rows = pilot.app.query_one(Asked)
         rows.update_total(1000)
         await until(pilot, lambda: rows.show_vertical_scrollbar)
-        rows.restart(follow=False)
+        rows.clear_rows(follow=False)
         await pilot.resize_terminal(80, 20)
         await pilot.pause()
         assert rows.show_vertical_scrollbar

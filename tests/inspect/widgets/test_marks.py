@@ -16,7 +16,7 @@ def test_marks_are_kept_in_their_order() -> None:
     """A second time takes it away; an exchange is not its frame."""
     marks = RowMarks()
     for one in (MarkedRow(7), MarkedRow(3, 4), MarkedRow(1), MarkedRow(7)):
-        marks.toggle(one)
+        marks.toggle_mark(one)
     assert marks.marked_rows() == [MarkedRow(3, 4), MarkedRow(1)]
     assert (
         marks.is_exchange_marked(1),

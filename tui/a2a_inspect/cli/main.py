@@ -40,7 +40,7 @@ Without a FILE, commands use the newest recording in the state directory.
 
 _HELP_SECTIONS = (
     ("View and compare", ("ls", "show", "tail", "lanes", "segments", "stats", "diff", "note", "keys")),
-    ("Check", ("check", "card", "rules", "extensions", "hooks")),
+    ("Check", ("check", "card", "rules", "extensions", "hooks", "mcp")),
     ("Export", ("export", "cassette", "archive", "redaction")),
     ("Maintain", ("merge", "prune", "recover")),
     ("Help", ("help", "completion")),
@@ -118,11 +118,11 @@ def screen(recordings: tuple[Path, ...], in_browser: bool, port: int, write: boo
 
     paths = recordings or (resolve_recording(None),)
     if in_browser:
-        from a2a_inspect.web.server import serve
+        from a2a_inspect.web.server import serve_recording
 
         if len(paths) > 1:
             raise click.UsageError("--web shows one recording: merge them first with `a2a-inspect merge`")
-        return serve(paths[0], port, write=write)
+        return serve_recording(paths[0], port, write=write)
     if port or write:
         raise click.UsageError("--port and --write require --web")
     from a2a_inspect.app import run_app
@@ -325,7 +325,7 @@ def prune_recordings(
     """
     import time
 
-    from a2a_inspect.commands.prune import PruneLimits, prune
+    from a2a_inspect.commands.prune import PruneLimits, prune_files
     from a2a_proxy.cli.sizes import parse_duration, parse_size
 
     limits = PruneLimits(
@@ -333,7 +333,7 @@ def prune_recordings(
         keep,
         parse_size("--max-size", max_size) if max_size is not None else None,
     )
-    prune(recordings, limits, time.time_ns(), **how)
+    prune_files(recordings, limits, time.time_ns(), **how)
 
 
 @cli.command("redaction")
@@ -373,6 +373,18 @@ cli.add_command(card)
 cli.add_command(cassette)
 cli.add_command(completion)
 cli.add_command(export)
+
+
+@cli.command("mcp")
+@_recordings_argument
+def serve_assistant(recordings: tuple[Path, ...]) -> None:
+    """Serve recordings to an assistant by MCP over stdin and stdout, read-only (extra: mcp).
+
+    The assistant can open only the RECORDINGS, or those of the state directory if none is named.
+    """
+    from a2a_inspect.commands.mcp import serve_mcp
+
+    serve_mcp(recordings)
 
 
 @cli.command("help")

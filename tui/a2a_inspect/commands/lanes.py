@@ -104,7 +104,7 @@ def _row_object(row: LaneRow, lanes: Sequence[PartyLane]) -> dict[str, object]:
 
 def iterate_rows(conversation: LaneConversation) -> Iterator[LaneRow]:
     """Yield all rows of the conversation, read page by page."""
-    pages = (conversation.rows(first, PAGE) for first in range(0, len(conversation.order), PAGE))
+    pages = (conversation.read_rows(first, PAGE) for first in range(0, len(conversation.order), PAGE))
     return chain.from_iterable(pages)
 
 

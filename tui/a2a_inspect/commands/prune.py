@@ -46,7 +46,7 @@ class _StoredSession(msgspec.Struct, frozen=True):
     """Whether the session is being recorded or waits for `recover`."""
     where: str
 
-    def description(self) -> str:
+    def describe_session(self) -> str:
         """Return a line that identifies the session."""
         return (
             f"session {self.id} of {make_visible(str(self.path))}  {text.format_date_time(self.started)}  "
@@ -54,7 +54,9 @@ class _StoredSession(msgspec.Struct, frozen=True):
         )
 
 
-def prune(paths: tuple[Path, ...], limits: PruneLimits, now: int, *, dry_run: bool, as_json: bool = False) -> None:
+def prune_files(
+    paths: tuple[Path, ...], limits: PruneLimits, now: int, *, dry_run: bool, as_json: bool = False
+) -> None:
     """Delete the sessions beyond the limits and print them.
 
     `paths` are the recordings; empty: all in the state directory. `now` is in ns since the epoch. A file without
@@ -80,7 +82,7 @@ def prune(paths: tuple[Path, ...], limits: PruneLimits, now: int, *, dry_run: bo
                 delete_file=len(sessions) == sum(each.path == path for each in stored),
             )
         for each in sessions:
-            print(_session_object(each, dry_run) if as_json else f"{_deleted_words(dry_run)} {each.description()}")
+            print(_session_object(each, dry_run) if as_json else f"{_deleted_words(dry_run)} {each.describe_session()}")
     size = sum(each.size for each in to_delete)
     if not as_json:
         print(

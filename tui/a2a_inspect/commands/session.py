@@ -139,7 +139,7 @@ class RuleMeanings:
     def __init__(self) -> None:
         self._explained_rules: set[str] = set()
 
-    def meaning(self, finding: Finding) -> str:
+    def explain_finding(self, finding: Finding) -> str:
         """Return the rule's description and section; empty if it was returned before or the finding has no rule."""
         rule = all_rules().get(finding.rule)
         if rule is None or rule.id in self._explained_rules:
@@ -150,7 +150,7 @@ class RuleMeanings:
     def evidence_lines(self, finding: Finding) -> list[str]:
         """Return the evidence of a finding, then the meaning of its rule, wrapped."""
         evidence = make_visible("; ".join(evidence_words(finding)))
-        return [*([evidence] if evidence else []), *textwrap.wrap(self.meaning(finding), 100)]
+        return [*([evidence] if evidence else []), *textwrap.wrap(self.explain_finding(finding), 100)]
 
 
 def connection_counts(recording: Recording, session: SessionRow) -> str:

@@ -45,11 +45,11 @@ def show_conversation(recording: Recording, selection: ShowSelection, *, as_json
     Raises:
         UserError: a word names no place in the recording.
     """
-    selection.check(recording)
+    selection.check_words(recording)
     found = False
     meanings = RuleMeanings()
     for session in recording.read_sessions():
-        rows, frame_numbers = selection.rows(recording, session.id)
+        rows, frame_numbers = selection.select_rows(recording, session.id)
         found = found or bool(rows)
         if as_json:
             for facts in _session_objects(recording, session, rows, selection, frame_numbers):
@@ -263,14 +263,14 @@ def _session_objects(
     marks, notes = SegmentMarks(recording, session.id), SessionNotes(recording, session.id)
     for row in rows:
         task, numbers = tasks.get(row.exchange.task_id), frame_numbers.get(row.key)
-        note_objects = {"notes": notes.objects(row.exchange.id)}
+        note_objects = {"notes": notes.list_objects(row.exchange.id)}
         yield {
             **_exchange_object(recording, row, task, numbers),
             **marks.exchange_object(row.exchange.id),
             **note_objects,
         }
     if selection.is_session_selected(session.id):
-        yield from ({"session": session.id, "note": note} for note in notes.objects(0))
+        yield from ({"session": session.id, "note": note} for note in notes.list_objects(0))
         for finding in connection_findings(recording, session):
             yield {"session": session.id, "finding": finding_facts(finding.finding)}
         yield from _process_objects(recording, session)

@@ -37,7 +37,7 @@ class ShowSelection(msgspec.Struct, frozen=True):
         is_session_named = any(not point.exchange and point.is_in_exchange(session, 0) for point in points)
         return not self.where and (not self.words or is_session_named)
 
-    def rows(self, recording: Recording, session: int) -> tuple[list[ExchangeRow], FrameNumbers]:
+    def select_rows(self, recording: Recording, session: int) -> tuple[list[ExchangeRow], FrameNumbers]:
         """Return the selected exchanges of this session and their selected frames."""
         frame_numbers = self._selected_frames(session)
         matching = matching_frames(recording, session, self.where)
@@ -51,7 +51,7 @@ class ShowSelection(msgspec.Struct, frozen=True):
         }
         return [row for row in rows if frame_numbers.get(row.key)], frame_numbers
 
-    def check(self, recording: Recording) -> None:
+    def check_words(self, recording: Recording) -> None:
         """Check that each word names a place.
 
         Raises:

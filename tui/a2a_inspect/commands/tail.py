@@ -60,10 +60,10 @@ def print_tail(paths: Sequence[Path], options: TailOptions, sleep: Callable[[flo
     with convert_recording_errors():
         parse_expression(options.where)
     with interrupt_on_signals():
-        _tail(paths, options, sleep)
+        _follow_recordings(paths, options, sleep)
 
 
-def _tail(paths: Sequence[Path], options: TailOptions, sleep: Callable[[float], None]) -> None:
+def _follow_recordings(paths: Sequence[Path], options: TailOptions, sleep: Callable[[float], None]) -> None:
     if options.follow:
         for path in paths:
             if not _wait_for_file(path, sleep):

@@ -74,7 +74,7 @@ def trim_to_cassette(recording: Recording, options: TrimOptions) -> None:
 
 def _selected_keys(recording: Recording, options: TrimOptions) -> set[int]:
     selection = ShowSelection(options.words)
-    selection.check(recording)
+    selection.check_words(recording)
     keys = {row.key for row in recording.read_exchanges() if selection.is_selected(row)}
     if options.where:
         keys &= set(recording.get_queryable().select_ids(options.where, Rows.EXCHANGES))

@@ -22,7 +22,7 @@ class ChangedExchanges:
                     bounds = make_key(session.id, 0), make_key(session.id + 1, 0)
                     self._open_exchanges.update(row[0] for row in recording.db.execute(query, bounds))
 
-    def since(self, recording: Recording) -> set[int]:
+    def pop_changed_keys(self, recording: Recording) -> set[int]:
         """Return keys of exchanges that may have changed since the last call."""
         with translate_errors(recording.path):
             began = self._new_exchanges(recording)

@@ -53,13 +53,13 @@ class ExchangeSearch:
         self._is_running = True
         self._next_refresh = 0.0
 
-    def index(self, key: int) -> int:
+    def find_index(self, key: int) -> int:
         """Return the index of this key, or where it would be inserted."""
         return bisect_left(self.keys, key)
 
     def is_match(self, key: int) -> bool:
         """Return whether this exchange matches."""
-        at = self.index(key)
+        at = self.find_index(key)
         return at < len(self.keys) and self.keys[at] == key
 
     def add_matches(self, matches: array[int]) -> None:
@@ -73,7 +73,7 @@ class ExchangeSearch:
     def update_matches(self, changed: Iterable[int], matches: set[int]) -> None:
         """Replace the results for the changed exchanges: those in `matches` match now, the others do not."""
         for key in sorted(changed):
-            at = self.index(key)
+            at = self.find_index(key)
             is_known = at < len(self.keys) and self.keys[at] == key
             if key in matches and not is_known:
                 self.keys.insert(at, key)
@@ -95,11 +95,11 @@ class Finder:
         self._running: ExchangeSearch | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def preload(self) -> None:
+    def start_preload(self) -> None:
         """Import the modules that filters need and open the recording, before the first filter is typed."""
-        self._thread.submit(self._preload)
+        self._thread.submit(self._preload_modules)
 
-    def _preload(self) -> None:
+    def _preload_modules(self) -> None:
         importlib.import_module(
             "a2a_proxy.recording.query.complete"
         )  # also imports the fields and the payload decoders
@@ -109,10 +109,10 @@ class Finder:
     def start(self, node: Node) -> ExchangeSearch:
         """Start a search of the whole recording."""
         search = ExchangeSearch(node)
-        self._submit(search, self._scan_recording)
+        self._submit_search(search, self._scan_recording)
         return search
 
-    def follow(self, search: ExchangeSearch) -> None:
+    def continue_search(self, search: ExchangeSearch) -> None:
         """Search new and changed exchanges, unless a search is running or ended a moment ago; then `is_stale` remains
         set.
         """
@@ -120,7 +120,7 @@ class Finder:
             return
         search.is_stale = False
         search._is_running = True
-        self._submit(search, self._refresh_search if search._changes is not None else self._scan_recording)
+        self._submit_search(search, self._refresh_search if search._changes is not None else self._scan_recording)
 
     def cancel(self, search: ExchangeSearch) -> None:
         """Stop the search at once; its matches are kept."""
@@ -137,7 +137,7 @@ class Finder:
         self._thread.submit(self._close_recording)
         self._thread.shutdown(wait=False)
 
-    def _submit(self, search: ExchangeSearch, job: Callable[[ExchangeSearch, Recording], None]) -> None:
+    def _submit_search(self, search: ExchangeSearch, job: Callable[[ExchangeSearch, Recording], None]) -> None:
         self._loop = asyncio.get_running_loop()
         self._thread.submit(self._run_search, search, job)
 
@@ -185,7 +185,7 @@ class Finder:
         from a2a_proxy.recording.query.sql import Rows
 
         assert search._changes is not None
-        touched = search._changes.since(recording)
+        touched = search._changes.pop_changed_keys(recording)
         if touched:
             found = set(recording.get_queryable().filter_ids(search.node, Rows.EXCHANGES, sorted(touched)))
             self._call_on_loop(self._update_matches, search, touched, found)

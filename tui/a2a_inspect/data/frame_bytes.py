@@ -20,7 +20,7 @@ class FrameBytes(msgspec.Struct, frozen=True):
     payload_ranges: tuple[tuple[int, int], ...] = ()
     """First byte and the one after the last, for each payload range."""
 
-    def bounds(self) -> tuple[frozenset[int], frozenset[int]]:
+    def find_bounds(self) -> tuple[frozenset[int], frozenset[int]]:
         """Return the offsets where payload ranges begin and end; empty sets if all bytes are payload."""
         if self.payload_ranges == ((0, len(self.data)),):
             return frozenset(), frozenset()
@@ -52,7 +52,7 @@ def byte_range_words(frame: Frame, data: FrameBytes) -> str:
     where = f"bytes {frame.start} to {frame.end} {way}"
     if not frame.payload:
         return f"{where}; no payload"
-    mark_words = ", its payload between [ ]" if any(data.bounds()) else ""
+    mark_words = ", its payload between [ ]" if any(data.find_bounds()) else ""
     have = (
         sum(last - first for first, last in data.payload_ranges) + len(data.payload_ranges) - 1
     )  # and line ends between payload lines

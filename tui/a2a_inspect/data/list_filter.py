@@ -44,14 +44,14 @@ class ListFilter(msgspec.Struct, frozen=True):
         if (node := parse_expression(self.text)) != And():
             yield "text", node
 
-    def node(self) -> Node:
+    def make_node(self) -> Node:
         """Return all parts as one expression. Raises QueryError if the text is not valid."""
         nodes = tuple(node for _, node in self.active_parts())
         return nodes[0] if len(nodes) == 1 else And(nodes)
 
-    def expression(self) -> str:
+    def make_expression(self) -> str:
         """Return the expression as text. Raises QueryError if the text is not valid."""
-        return to_text(self.node())
+        return to_text(self.make_node())
 
     def without_narrowest(self) -> ListFilter:
         """Return the filter without its narrowest part, in the order: text, findings, task, context, session."""

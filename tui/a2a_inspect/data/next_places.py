@@ -1,4 +1,4 @@
-"""Search for the next finding or matching frame. The functions are queries for `RecordingSource.ask`."""
+"""Search for the next finding or matching frame. The functions are queries for `RecordingSource.run_query`."""
 
 from __future__ import annotations
 

@@ -53,6 +53,6 @@ class SessionNotes:
         note = self._by_place.get((exchange, seq))
         return [] if note is None else [note_words(note)]
 
-    def objects(self, exchange: int) -> list[dict[str, object]]:
+    def list_objects(self, exchange: int) -> list[dict[str, object]]:
         """Return the notes of an exchange and its frames as JSON; of exchange 0 those of the session."""
         return [note_object(self._session, note) for (number, _), note in self._by_place.items() if number == exchange]

@@ -77,16 +77,16 @@ def indent_json(data: bytes) -> Iterator[str]:
             if line.strip():
                 yield make_visible(line)
             depth = max(depth - 1, 0)
-            line = _indent(depth) + token
+            line = _make_indent(depth) + token
         elif token in "{[,":
             yield make_visible(line + token)
             depth += token != ","
-            line = _indent(depth)
+            line = _make_indent(depth)
         else:
             line += ": " if token == ":" else token
     if line.strip():
         yield make_visible(line)
 
 
-def _indent(depth: int) -> str:
+def _make_indent(depth: int) -> str:
     return "  " * min(depth, _MAX_INDENT)

@@ -30,7 +30,7 @@ class PagePositions:
         """Number of known rows."""
         return (len(self._page_keys) - 1) * PAGE + self._rows_after_last_page
 
-    def grow(self) -> int:
+    def read_new_positions(self) -> int:
         """Read the positions of new rows and return the new count. Ten rows take 1 us, a million 0.1 s."""
         while True:
             found, last = self._db.execute(self._query, (*self._fixed, self._page_keys[-1], PAGE)).fetchone()

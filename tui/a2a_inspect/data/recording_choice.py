@@ -39,19 +39,19 @@ def resolve_recording(path: Path | None) -> Path:
     with state_directory_errors():
         folder = file_layout.recordings_dir()
         remembered = file_layout.remembered_recording()
-        newest = _coming(folder) or newest_recording(folder, *filter(None, (remembered,)))
+        newest = _find_announced(folder) or newest_recording(folder, *filter(None, (remembered,)))
     if newest is None:
         raise UserError("no recording found", "create one: a2a-proxy demo")
     return newest
 
 
-def _coming(folder: Path) -> Path | None:
+def _find_announced(folder: Path) -> Path | None:
     """Return the newest recording in this folder that a recorder is about to create."""
     paths = (Path(each.session.recording) for each in file_layout.find_unfinished() if each.is_at_work)
     return max((path for path in paths if path.parent == folder and not path.exists()), default=None)
 
 
-def _settled(path: Path | None) -> Path:
+def _wait_until_recorded(path: Path | None) -> Path:
     """Return the path once its recorder has finished, unless the user does not want to wait. Raises UserError."""
     name = resolve_recording(path)
     context = click.get_current_context(silent=True)
@@ -69,7 +69,7 @@ def open_recording(path: Path | None) -> Iterator[Recording]:
     """
     with (
         convert_recording_errors(),
-        open_recording_or_cassette(_settled(path)) as recording,
+        open_recording_or_cassette(_wait_until_recorded(path)) as recording,
         guard_corruption(recording),
     ):
         yield recording
@@ -81,7 +81,7 @@ def open_recordings(paths: Sequence[Path], *, settled: bool = True) -> Iterator[
 
     With `settled`, a recording whose proxy has ended is opened only after its recorder has finished.
     """
-    find = _settled if settled else resolve_recording
+    find = _wait_until_recorded if settled else resolve_recording
     with (
         convert_recording_errors(),
         MultiReader([find(path) for path in paths or (None,)]) as several,

@@ -130,34 +130,36 @@ class RecordingSource:
         """Return the current contents; None if nothing has changed since the last call or there is no recording yet."""
         return await self._run_question(lambda reader: reader.poll(), None, reopen_if_replaced=True)
 
-    async def exchanges(self, page: int) -> list[ExchangeLine]:
+    async def read_exchanges(self, page: int) -> list[ExchangeLine]:
         """Return one page of the list: PAGE rows of all sessions without headers, by session and first byte."""
-        return await self._run_question(lambda reader: reader.exchanges(page), [])
+        return await self._run_question(lambda reader: reader.read_exchanges(page), [])
 
-    async def stream(self, exchange: int) -> ExchangeStream | None:
+    async def read_stream(self, exchange: int) -> ExchangeStream | None:
         """Return the current state of this exchange."""
-        return await self._run_question(lambda reader: reader.stream(exchange), None)
+        return await self._run_question(lambda reader: reader.read_stream(exchange), None)
 
-    async def frames(self, exchange: int, page: int) -> list[FrameLine]:
-        """Return one page of frames of the exchange that `stream` returned last; empty for any other exchange."""
-        return await self._run_question(lambda reader: reader.frames(exchange, page), [])
+    async def read_frames(self, exchange: int, page: int) -> list[FrameLine]:
+        """Return one page of frames of the exchange that `read_stream` returned last; empty for any other exchange."""
+        return await self._run_question(lambda reader: reader.read_frames(exchange, page), [])
 
-    async def frame(self, number: int) -> FrameRow | None:
+    async def read_frame(self, number: int) -> FrameRow | None:
         """Return one frame by its id, with its payload."""
         return await self._run_question(lambda reader: reader.recording.read_frame(number), None)
 
-    async def ask(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
+    async def run_query(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
         """Run a query in the reader thread and return its result; `nothing` while there is no recording yet."""
         return await self._run_question(lambda reader: question(reader.recording), nothing)
 
     async def ask_cancellable(self, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
-        """Run a query as `ask` does.
+        """Run a query as `run_query` does.
 
         If the caller is cancelled, SQLite is interrupted, so that the next query need not wait.
         """
         turn = _CancellableQuestion()
         try:
-            return await self._run_question(lambda reader: turn.answer(reader.recording, question, nothing), nothing)
+            return await self._run_question(
+                lambda reader: turn.answer_question(reader.recording, question, nothing), nothing
+            )
         except asyncio.CancelledError:
             turn.cancel()
             raise
@@ -219,7 +221,7 @@ class _CancellableQuestion:
         self._running_on: Recording | None = None
         self._is_awaited = True
 
-    def answer(self, recording: Recording, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
+    def answer_question(self, recording: Recording, question: Callable[[Recording], _Value], nothing: _Value) -> _Value:
         """Return the result, or `nothing` if the query was cancelled. Runs in the reader thread."""
         with self._lock:
             if not self._is_awaited:
@@ -266,7 +268,7 @@ class _RecordingReader:
         session_ids = {session.id for session in sessions}
         if not session_ids.issuperset(self._positions_by_session):
             self._positions_by_session.clear()
-        lengths = tuple(self._exchange_positions(session.id).grow() for session in sessions)
+        lengths = tuple(self._exchange_positions(session.id).read_new_positions() for session in sessions)
         highest = max((split_key(positions.last)[1] for positions in self._positions_by_session.values()), default=0)
         self._snapshot = RecordingSnapshot(
             sessions,
@@ -298,8 +300,8 @@ class _RecordingReader:
         rows = self.recording.read_notes()
         return {NotePlace(row.session, row.note.exchange, row.note.seq): row.note for row in rows}
 
-    def exchanges(self, page: int) -> list[ExchangeLine]:
-        """Return as `RecordingSource.exchanges`; a page may begin in one session and end in another."""
+    def read_exchanges(self, page: int) -> list[ExchangeLine]:
+        """Return as `RecordingSource.read_exchanges`; a page may begin in one session and end in another."""
         rows: list[ExchangeRow] = []
         skip = page * PAGE
         for session, positions in sorted(self._positions_by_session.items()):
@@ -324,8 +326,8 @@ class _RecordingReader:
         within = "SELECT count(*) FROM exchange WHERE id > ? AND id < ?"
         return before + page * PAGE + int(self.recording.db.execute(within, (after, exchange)).fetchone()[0])
 
-    def stream(self, exchange: int) -> ExchangeStream | None:
-        """Return as `RecordingSource.stream`."""
+    def read_stream(self, exchange: int) -> ExchangeStream | None:
+        """Return as `RecordingSource.read_stream`."""
         row = self.recording.read_exchange(exchange)
         if row is None:
             return None
@@ -334,7 +336,7 @@ class _RecordingReader:
         connection = self.recording.read_connection(make_key(row.session, row.exchange.connection))
         return ExchangeStream(
             row,
-            self._selected_frames.grow(),
+            self._selected_frames.read_new_positions(),
             None if connection is None else connection.connection,
             self._generation_words(row),
         )
@@ -350,8 +352,8 @@ class _RecordingReader:
         )
         return next(filter(None, reasons), "")
 
-    def frames(self, exchange: int, page: int) -> list[FrameLine]:
-        """Return as `RecordingSource.frames`."""
+    def read_frames(self, exchange: int, page: int) -> list[FrameLine]:
+        """Return as `RecordingSource.read_frames`."""
         from a2a_inspect.data.frame_summary import summarize_frame
 
         if exchange != self._selected_exchange:

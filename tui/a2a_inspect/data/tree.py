@@ -1,6 +1,6 @@
 """The tree of a recording: sessions, contexts, tasks, exchanges, frames. Children are read on demand, by page.
 
-The functions are queries for `RecordingSource.ask`. Contexts and tasks are ordered by their first exchange.
+The functions are queries for `RecordingSource.run_query`. Contexts and tasks are ordered by their first exchange.
 """
 
 from __future__ import annotations
@@ -114,14 +114,14 @@ def _group_exchanges(
 
 def _context_branches(recording: Recording, branch: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
     for number, count, first in _group_exchanges(recording, branch, "context", after):
-        name = _identifier(recording, number)
+        name = _find_identifier(recording, number)
         label = f"context {_short_id(name)}" if name else "no context"
         yield TreeBranch(TreeLevel.CONTEXT, f"{label}  {count}", branch.session, number, name, exchange=first)
 
 
 def _task_branches(recording: Recording, branch: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
     for number, count, first in _group_exchanges(recording, branch, "task", after):
-        name = _identifier(recording, number)
+        name = _find_identifier(recording, number)
         label = f"task {_short_id(name)}" if name else "no task"
         yield _child_branch(branch, TreeLevel.TASK, f"{label}  {count}", task=number, task_id=name, exchange=first)
 
@@ -167,7 +167,7 @@ def _child_branch(parent: TreeBranch, level: TreeLevel, label: str, **changes: A
     return msgspec.structs.replace(parent, level=level, label=label, **changes)
 
 
-def _identifier(recording: Recording, number: int) -> str:
+def _find_identifier(recording: Recording, number: int) -> str:
     if number < 0:
         return str(-1 - number)
     row = recording.db.execute("SELECT value FROM ident WHERE id = ?", (number,)).fetchone() if number else None

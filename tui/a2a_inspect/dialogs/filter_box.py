@@ -147,7 +147,7 @@ class FilterBox(Vertical):
         self._check_expression()
         self._input.focus()
 
-    def hide(self) -> None:
+    def hide_input(self) -> None:
         """Hide the input."""
         self._stop_timers()
         self.workers.cancel_node(self)  # requesting suggestions would delay the list
@@ -231,12 +231,12 @@ class FilterBox(Vertical):
             self.app.bell()
             return
         self._history.add(text)
-        self.hide()
+        self.hide_input()
         self.post_message(message(text))
 
     def action_close(self) -> None:
         """Cancel, which restores the list."""
-        self.hide()
+        self.hide_input()
         self.post_message(self.Closed())
 
 

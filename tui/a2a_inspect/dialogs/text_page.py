@@ -40,5 +40,5 @@ class TextPage(ModalScreen[None]):
 
     def on_mount(self) -> None:
         """Focus the text."""
-        self.query_one(TextView).show(self._lines)
+        self.query_one(TextView).show_lines(self._lines)
         self.query_one(TextView).focus()

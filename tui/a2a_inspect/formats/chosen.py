@@ -23,16 +23,16 @@ class ExportSelection(msgspec.Struct, frozen=True):
         """Return whether this exchange is exported."""
         return self.keys is None or exchange_key in self.keys
 
-    def count(self) -> int:
+    def count_exchanges(self) -> int:
         """Return the number of exported exchanges."""
         return self.recording.count_rows().exchanges if self.keys is None else len(self.keys)
 
-    def sessions(self) -> list[SessionRow]:
+    def read_sessions(self) -> list[SessionRow]:
         """Return the sessions that have exported exchanges; all without a selection."""
         numbers = None if self.keys is None else {split_key(each)[0] for each in self.keys}
         return [row for row in self.recording.read_sessions() if numbers is None or row.id in numbers]
 
-    def exchanges(self, session: int) -> Iterator[ExchangeRow]:
+    def read_exchanges(self, session: int) -> Iterator[ExchangeRow]:
         """Yield the exported exchanges of a session, by number."""
         if self.keys is None:
             yield from self.recording.read_exchanges(session)
@@ -42,13 +42,13 @@ class ExportSelection(msgspec.Struct, frozen=True):
             if row is not None:
                 yield row
 
-    def tasks(self, session: int) -> Iterator[TaskRow]:
+    def read_tasks(self, session: int) -> Iterator[TaskRow]:
         """Yield the tasks of a session that an exported exchange touched, in order of first appearance."""
         for row in self.recording.read_tasks(session):
             if self.keys is None or any(make_key(session, number) in self.keys for number in row.task.exchanges):
                 yield row
 
-    def findings(self, session: int) -> Iterator[FindingRow]:
+    def read_findings(self, session: int) -> Iterator[FindingRow]:
         """Yield the recorded findings about exported exchanges; without a selection also those about connections."""
         return (
             row

@@ -29,7 +29,7 @@ def export_selection(selection: ExportSelection, target: Path | BinaryIO, form: 
             FORMATS[form].write(selection, stream, **options)
     else:
         FORMATS[form].write(selection, target, **options)
-    return selection.count()
+    return selection.count_exchanges()
 
 
 @contextlib.contextmanager

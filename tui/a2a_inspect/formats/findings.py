@@ -15,12 +15,12 @@ from a2a_proxy.rules.define.catalogue import all_rules
 
 def write_junit(selection: ExportSelection, stream: BinaryIO) -> None:
     """Write JUnit XML: one suite per session, one case per rule, which fails for an error. Raises RecordingError."""
-    _write_report(selection, stream, junit.lines)
+    _write_report(selection, stream, junit.format_lines)
 
 
 def write_sarif(selection: ExportSelection, stream: BinaryIO) -> None:
     """Write SARIF 2.1.0. Raises RecordingError."""
-    _write_report(selection, stream, sarif.lines)
+    _write_report(selection, stream, sarif.format_lines)
 
 
 def _write_report(selection: ExportSelection, stream: BinaryIO, lines: Callable[[CheckReport], Iterator[str]]) -> None:

@@ -12,9 +12,9 @@ from a2a_proxy.protocol.text import strict_json
 from a2a_proxy.recording.read.rows import SessionRow, make_key
 
 
-def write(selection: ExportSelection, stream: BinaryIO) -> None:
+def write_har(selection: ExportSelection, stream: BinaryIO) -> None:
     """Write the selection. Raises RecordingError."""
-    sessions = selection.sessions()
+    sessions = selection.read_sessions()
     log = {
         "version": "1.2",
         "creator": {"name": "a2a-inspect", "version": __version__},
@@ -52,7 +52,7 @@ def _session_page(row: SessionRow) -> dict[str, Any]:
 def _exchange_entries(selection: ExportSelection, sessions: list[SessionRow]) -> Iterator[dict[str, Any]]:
     recording = selection.recording
     for session in sessions:
-        for row in selection.exchanges(session.id):
+        for row in selection.read_exchanges(session.id):
             connection = recording.read_connection(make_key(session.id, row.exchange.connection))
             frames = [each.frame for each in recording.read_frames(row.key)]
             found = [each.finding for each in recording.read_findings(exchange=row.key)]

@@ -9,7 +9,7 @@ from a2a_proxy.recording.cassette.exporter import Exporter, Selection
 from a2a_proxy.recording.read.rows import SELECTION_PREFIX
 
 
-def write(source: ExportSelection, stream: BinaryIO) -> None:
+def write_jsonl(source: ExportSelection, stream: BinaryIO) -> None:
     """Write the selection; if exchanges were selected, the sessions name the selection. Raises RecordingError."""
     recording, keys = source.recording, source.keys
     selection = None if keys is None else Selection(recording, keys, f"{SELECTION_PREFIX}{source.description}")

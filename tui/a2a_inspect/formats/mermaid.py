@@ -17,9 +17,9 @@ _MARKUP = re.compile(r"[<>&`*_\[\]!|\\]")
 """Characters that Markdown or HTML would interpret in a heading."""
 
 
-def write(selection: ExportSelection, stream: BinaryIO) -> None:
+def write_mermaid(selection: ExportSelection, stream: BinaryIO) -> None:
     """Write the complete conversations that have a selected exchange. Raises RecordingError."""
-    for session in selection.sessions():
+    for session in selection.read_sessions():
         drawn_exchanges: set[int] = set()
         links = SessionLinks(selection.recording, session.id)
         for number in _first_exchanges(selection, session.id):
@@ -36,8 +36,8 @@ def escape_heading(text: str) -> str:
 
 def _first_exchanges(selection: ExportSelection, session: int) -> list[int]:
     """Return one exchange of each task, by number, or every exchange if the session has no task."""
-    tasks = [row.task.exchanges[0] for row in selection.tasks(session) if row.task.exchanges]
-    return tasks or [row.exchange.id for row in selection.exchanges(session)]
+    tasks = [row.task.exchanges[0] for row in selection.read_tasks(session) if row.task.exchanges]
+    return tasks or [row.exchange.id for row in selection.read_exchanges(session)]
 
 
 def _write_conversation(conversation: LaneConversation, stream: BinaryIO) -> None:

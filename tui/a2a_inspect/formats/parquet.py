@@ -10,7 +10,7 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import FrameRow
 
 
-def write(selection: ExportSelection, stream: BinaryIO) -> None:
+def write_parquet(selection: ExportSelection, stream: BinaryIO) -> None:
     """Write the selection. Raises RecordingError, also if pyarrow is not installed."""
     try:
         from a2a_proxy.archive.rows import write_frames

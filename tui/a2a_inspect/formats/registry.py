@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 class ExportFormat(NamedTuple):
     """One format.
 
-    Its writer is `write(selection: ExportSelection, stream: BinaryIO, **options)`. It reads the recording row by row
+    Its writer takes `(selection: ExportSelection, stream: BinaryIO, **options)`. It reads the recording row by row
     and raises RecordingError if that fails; its output so far is then discarded.
     """
 
@@ -38,20 +38,22 @@ _ALL_FORMATS = (
         "jsonl",
         ".a2a.jsonl",
         "JSON lines that convert back to a recording without loss",
-        f"{_FORMATS_PACKAGE}.jsonl:write",
+        f"{_FORMATS_PACKAGE}.jsonl:write_jsonl",
     ),
-    ExportFormat("har", ".har", "HAR 1.2, for browsers' developer tools", f"{_FORMATS_PACKAGE}.har:write"),
+    ExportFormat("har", ".har", "HAR 1.2, for browsers' developer tools", f"{_FORMATS_PACKAGE}.har:write_har"),
     ExportFormat(
-        "mermaid", ".md", "Markdown with a sequence diagram for each task", f"{_FORMATS_PACKAGE}.mermaid:write"
+        "mermaid", ".md", "Markdown with a sequence diagram for each task", f"{_FORMATS_PACKAGE}.mermaid:write_mermaid"
     ),
     ExportFormat("junit", ".xml", "findings of `check` as JUnit XML", f"{_FORMATS_PACKAGE}.findings:write_junit"),
     ExportFormat("sarif", ".sarif", "findings of `check` as SARIF 2.1.0", f"{_FORMATS_PACKAGE}.findings:write_sarif"),
-    ExportFormat("parquet", ".parquet", "a table with a row for each frame", f"{_FORMATS_PACKAGE}.parquet:write"),
+    ExportFormat(
+        "parquet", ".parquet", "a table with a row for each frame", f"{_FORMATS_PACKAGE}.parquet:write_parquet"
+    ),
     ExportFormat(
         "html",
         ".html",
         "a page with diagrams, payloads and findings, for any browser",
-        "a2a_inspect.formats.report.writer:write",
+        "a2a_inspect.formats.report.writer:write_report",
     ),
 )
 FORMATS = {each.name: each for each in _ALL_FORMATS}

@@ -72,7 +72,7 @@ class LaneGeometry(msgspec.Struct, frozen=True):
         """Number of lanes that share the last column; 0 if each has its own."""
         return len(self.lanes) - len(self.columns) + 1 if len(self.lanes) > len(self.columns) else 0
 
-    def column(self, lane: int) -> int:
+    def find_column(self, lane: int) -> int:
         """Return the column of a lane, in cells."""
         return self.columns[min(lane, len(self.columns) - 1)]
 
@@ -119,8 +119,8 @@ def paint_row(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
     sign, style = _MARK_SIGNS[row.what]
     style = SEVERITIES[row.severity] if row.severity is not None else style
     line = sign if row.what in (LaneRowKind.PAUSE, LaneRowKind.TURN) else _LIFELINE
-    lane = _lifelines(geometry, geometry.columns[0], geometry.end, line)
-    about = geometry.column(row.source) - geometry.columns[0]
+    lane = _draw_lifelines(geometry, geometry.columns[0], geometry.end, line)
+    about = geometry.find_column(row.source) - geometry.columns[0]
     lane = lane[:about] + sign + lane[about + 1 :]
     room = max(len(lane) - 4, 0)
     words = _row_words(row)
@@ -165,7 +165,7 @@ def format_elapsed(ns: int) -> str:
 
 
 def _paint_message(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
-    a, b = geometry.column(row.source), geometry.column(row.target)
+    a, b = geometry.find_column(row.source), geometry.find_column(row.target)
     first, last = geometry.columns[0], geometry.end
     style = _KIND_STYLES.get(row.kind or FrameKind.EVENT, "")
     if a == b:
@@ -173,11 +173,11 @@ def _paint_message(row: LaneRow, geometry: LaneGeometry) -> StyledCells:
     low, high = min(a, b), max(a, b)
     span = _arrow_cells(_message_label(row, geometry), high - low - 1, row, rightwards=a < b)
     way = "list--out" if a < b else "list--in"
-    cells: StyledCells = [(_lifelines(geometry, first, low), "list--dim")]
+    cells: StyledCells = [(_draw_lifelines(geometry, first, low), "list--dim")]
     cells.append((_arrow_tail(row, a < b) if a < b else "│", "list--dim"))
     cells += [(piece, style or (way if arrow else "")) for piece, arrow in span]
     cells.append(("│" if a < b else _arrow_tail(row, a < b), "list--dim"))
-    cells.append((_lifelines(geometry, high + 1, last), "list--dim"))
+    cells.append((_draw_lifelines(geometry, high + 1, last), "list--dim"))
     return [each for each in cells if each[0]]
 
 
@@ -212,8 +212,8 @@ def _message_label(row: LaneRow, geometry: LaneGeometry) -> str:
 
 def _paint_self_message(row: LaneRow, geometry: LaneGeometry, style: str) -> StyledCells:
     """Paint a message with both ends in one column: the text is next to it."""
-    at = geometry.column(row.source) - geometry.columns[0]
-    lane = _lifelines(geometry, geometry.columns[0], geometry.end)
+    at = geometry.find_column(row.source) - geometry.columns[0]
+    lane = _draw_lifelines(geometry, geometry.columns[0], geometry.end)
     names = f"{geometry.lanes[row.source].name} → {geometry.lanes[row.target].name}"
     words = f"{names}: {row.text}" if row.source != row.target else row.text
     room = max(at, len(lane) - at - 1) - 2
@@ -227,5 +227,5 @@ def _paint_self_message(row: LaneRow, geometry: LaneGeometry, style: str) -> Sty
     return [(before, "list--dim"), (label, style), (" ●", ""), (lane[at + 1 :], "list--dim")]
 
 
-def _lifelines(geometry: LaneGeometry, begin: int, end: int, sign: str = _LIFELINE) -> str:
+def _draw_lifelines(geometry: LaneGeometry, begin: int, end: int, sign: str = _LIFELINE) -> str:
     return "".join(sign if cell in geometry.columns else " " for cell in range(begin, end))

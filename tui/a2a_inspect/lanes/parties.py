@@ -50,7 +50,7 @@ class Parties:
             name: self._lane_index(PartyLane(name, PartyRole.AUTHOR)) for name in _author_names(self._authors)
         }
 
-    def endpoints(self, exchange: int, direction: Direction, at: int) -> tuple[int, int]:
+    def find_lanes(self, exchange: int, direction: Direction, at: int) -> tuple[int, int]:
         """Return the source lane and the target lane of a frame at this time."""
         client, agent = self._lanes_by_exchange.get(exchange, (0, len(self.lanes) - 1))
         if direction is Direction.TO_AGENT:

@@ -104,7 +104,7 @@ class LaneConversation:
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         return ", ".join(names[:3]) + more
 
-    def rows(self, first: int, count: int) -> list[LaneRow]:
+    def read_rows(self, first: int, count: int) -> list[LaneRow]:
         """Return some of the rows."""
         last = min(first + count, len(self.order))
         return [self._read_row(index) for index in range(first, last)]
@@ -133,15 +133,15 @@ class LaneConversation:
             return LaneRow(mark.what, mark.at, mark.at - order.start, 0, *where, severity=mark.severity)
         if entry not in self._cached_frames:
             self._read_ahead(index)
-        row = self.frame(entry)
+        row = self.read_frame(entry)
         if row is None:  # its session was deleted meanwhile
             return LaneRow(LaneRowKind.FRAME, at, since, 0, 0, 0, "", self.session, 0, -1, entry)
         frame = row.frame
-        source, target = self._parties.endpoints(frame.exchange, frame.direction, frame.at)
+        source, target = self._parties.find_lanes(frame.exchange, frame.direction, frame.at)
         where = (source, target, self._frame_label(row), self.session, frame.exchange, frame.seq)
         return LaneRow(LaneRowKind.FRAME, at, since, at - order.frame_before(index), *where, row.id, frame.kind)
 
-    def frame(self, number: int) -> FrameRow | None:
+    def read_frame(self, number: int) -> FrameRow | None:
         """Return a frame by its id, without its payload. The frame of the last requested row is not read again."""
         return self._cached_frames.get(number) or self._recording.read_frame(number, payload=False)
 
@@ -157,7 +157,7 @@ class LaneConversation:
         return self._parties.client_lane(mark.exchange) if is_by_client else self._parties.agent_lane(mark.exchange)
 
     def _frame_label(self, row: FrameRow) -> str:
-        exchange = self.exchange(row.frame.exchange)
+        exchange = self.read_exchange(row.frame.exchange)
         summary = summarize_frame(self._recording, row, exchange)
         if exchange is None:
             return summary
@@ -165,7 +165,7 @@ class LaneConversation:
         names = row.frame.kind is FrameKind.REQUEST and not row.frame.seq and not summary.startswith(title)
         return f"{summary}  {make_visible(title)}" if names else summary
 
-    def exchange(self, number: int) -> Exchange | None:
+    def read_exchange(self, number: int) -> Exchange | None:
         """Return an exchange of the session by its number, as it was when first read."""
         if number not in self._cached_exchanges:
             while len(self._cached_exchanges) >= _MAX_CACHED_EXCHANGES:

@@ -27,21 +27,21 @@ class PlotCursor(msgspec.Struct, frozen=True):
         """The visible range of time; None: all."""
         return self.zooms[-1] if self.zooms else None
 
-    def move(self, by: int, scale: TimeScale, *, extend: bool = False) -> PlotCursor:
+    def move_by(self, by: int, scale: TimeScale, *, extend: bool = False) -> PlotCursor:
         """Move to another step; with `extend` the steps in between are selected."""
         at = max(0, min(self.at + by, scale.count - 1))
         return replace(self, at=at, anchor=self.anchor if extend else at)
 
-    def zoom(self, scale: TimeScale) -> PlotCursor:
+    def zoom_in(self, scale: TimeScale) -> PlotCursor:
         """Zoom into the selection."""
         first, last = self.selected
-        return PlotCursor(zooms=(*self.zooms, (scale.at(first), scale.at(last + 1) - 1)))
+        return PlotCursor(zooms=(*self.zooms, (scale.find_start(first), scale.find_start(last + 1) - 1)))
 
-    def widen(self) -> PlotCursor:
+    def zoom_out(self) -> PlotCursor:
         """Undo the last zoom."""
         return PlotCursor(zooms=self.zooms[:-1])
 
-    def clip(self, scale: TimeScale) -> PlotCursor:
+    def clip_to_scale(self, scale: TimeScale) -> PlotCursor:
         """Limit the cursor to the steps of `scale`, which may have become fewer."""
         last = scale.count - 1
         return replace(self, at=min(self.at, last), anchor=min(self.anchor, last))

@@ -82,7 +82,7 @@ def _time_axis(histogram: Histogram, wide: int, width: int) -> str:
     line = ""
     for number in range(0, histogram.scale.count, each):
         begin = number * wide
-        clock = step_clock(histogram.scale.at(number), histogram.scale.step)
+        clock = step_clock(histogram.scale.find_start(number), histogram.scale.step)
         if begin + len(clock) <= width:
             line = line.ljust(begin) + clock
     return line.ljust(width)
@@ -97,7 +97,7 @@ def step_words(histogram: Histogram, cursor: PlotCursor) -> str:
         for severity, count in bucket.findings.items():
             found[severity] = found.get(severity, 0) + count
     words = [
-        " to ".join(step_clock(histogram.scale.at(step), histogram.scale.step) for step in (first, last + 1)),
+        " to ".join(step_clock(histogram.scale.find_start(step), histogram.scale.step) for step in (first, last + 1)),
         text.format_count(sum(bucket.frames for bucket in buckets), "frame"),
         text.format_size(sum(bucket.bytes for bucket in buckets)),
         f"{text.format_count(sum(bucket.exchanges for bucket in buckets), 'exchange')} began",

@@ -33,15 +33,15 @@ class TimeScale(msgspec.Struct, frozen=True):
     @property
     def end(self) -> int:
         """End of the last step."""
-        return self.at(self.count)
+        return self.find_start(self.count)
 
-    def at(self, number: int) -> int:
+    def find_start(self, number: int) -> int:
         """Return the start of a step."""
         return self.start + number * self.step
 
-    def expression(self, first: int, last: int) -> str:
+    def make_expression(self, first: int, last: int) -> str:
         """Return the filter expression for these steps, both included."""
-        return f"t:>={_format_utc(self.at(first))} t:<{_format_utc(self.at(last + 1))}"
+        return f"t:>={_format_utc(self.find_start(first))} t:<{_format_utc(self.find_start(last + 1))}"
 
 
 def fit_scale(first: int, last: int, max_steps: int) -> TimeScale:

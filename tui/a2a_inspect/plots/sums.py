@@ -125,7 +125,7 @@ def compute_totals(parts: Sequence[SessionSelection], where: str = "") -> Record
         frames += next(iter(query_rows(part, _FRAME_COUNT, where, Rows.FRAMES)))[0]
     bins = read_distributions(parts, where)
     for kind, each in calls.items():
-        each.first, each.took, each.bins = first.ranks(kind), took.ranks(kind), bins.get(kind, [])
+        each.first, each.took, each.bins = first.compute_ranks(kind), took.compute_ranks(kind), bins.get(kind, [])
     return RecordingTotals(
         frames=frames,
         calls=dict(sorted(calls.items(), key=lambda item: (-item[1].count, item[0]))),
@@ -183,7 +183,7 @@ class _Durations:
             kind = names[operation, binding, dialect]
             self._by_kind.setdefault(kind, array("q")).append(length)
 
-    def ranks(self, kind: CallKind) -> DurationRanks | None:
+    def compute_ranks(self, kind: CallKind) -> DurationRanks | None:
         """Return the percentiles; None without calls of this kind."""
         lengths = sorted(self._by_kind.pop(kind, ()))
         count = len(lengths)

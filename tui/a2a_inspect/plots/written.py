@@ -23,7 +23,7 @@ def histogram_lines(histogram: Histogram, *, plain: bool) -> Iterator[str]:
     peak = max((bucket.frames for bucket in histogram.buckets), default=0)
     rows = [
         (
-            step_clock(histogram.scale.at(number), histogram.scale.step),
+            step_clock(histogram.scale.find_start(number), histogram.scale.step),
             str(bucket.frames),
             text.format_size(bucket.bytes) if bucket.frames else "",
             str(bucket.exchanges or ""),
@@ -58,7 +58,7 @@ def histogram_object(histogram: Histogram | None) -> dict[str, object] | None:
         return None
     buckets = [
         {
-            "at": text.format_utc(histogram.scale.at(number)),
+            "at": text.format_utc(histogram.scale.find_start(number)),
             "frames": bucket.frames,
             "bytes": bucket.bytes,
             "exchanges": bucket.exchanges,

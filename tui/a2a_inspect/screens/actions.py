@@ -12,7 +12,7 @@ from a2a_inspect.data.source import FrameLine
 from a2a_inspect.dialogs.copy_menu import CopyMenu
 from a2a_inspect.dialogs.export_menu import ALL, FILTERED, SELECTED, ExportMenu, FormatMenu
 from a2a_inspect.dialogs.note_box import NoteBox
-from a2a_inspect.screens.controller import background
+from a2a_inspect.screens.controller import run_in_background
 from a2a_inspect.screens.filter import FilterController
 from a2a_inspect.screens.main_controller import MainController, MainParts
 from a2a_inspect.screens.panes import Panes
@@ -74,7 +74,7 @@ class RowActions(MainController):
         """Mark the row under the cursor, or remove its mark."""
         row = self._row_under_cursor()
         if row is not None:
-            self._marks.toggle(row)
+            self._marks.toggle_mark(row)
         self._focused_list().refresh()
 
     def compare(self) -> None:
@@ -92,13 +92,13 @@ class RowActions(MainController):
             note = self._marks.notes.get(place)
             self._type_note(place, note.text if note is not None else "")
 
-    @background(group="note")
+    @run_in_background(group="note")
     async def _type_note(self, place: NotePlace, old_text: str) -> None:
         new_text = await self.screen.app.push_screen_wait(NoteBox(format_place(place), old_text))
         if new_text is not None and new_text != old_text:
             await self._write_annotation(place, text=new_text)
 
-    @background(group="note")
+    @run_in_background(group="note")
     async def toggle_bookmark(self) -> None:
         """Bookmark the row under the cursor, or remove its bookmark."""
         place = self._cursor_place()
@@ -116,7 +116,7 @@ class RowActions(MainController):
 
     # Copying.
 
-    @background(group="copy", exclusive=True)
+    @run_in_background(group="copy", exclusive=True)
     async def copy(self) -> None:
         """Let the user choose a form of the row, and copy it."""
         place = self._cursor_place()
@@ -125,7 +125,7 @@ class RowActions(MainController):
         from a2a_inspect.formats.copying.forms import make_forms
 
         none: dict[str, bytes | str] = {}
-        forms = await self._reader.ask("copy", lambda recording: make_forms(recording, place), none)
+        forms = await self._reader.run_query("copy", lambda recording: make_forms(recording, place), none)
         refused = {name: str(form) for name, form in forms.items() if not isinstance(form, bytes)}
         name = await self.screen.app.push_screen_wait(CopyMenu(format_place(place), refused))
         form = forms.get(name or "")
@@ -154,11 +154,11 @@ class RowActions(MainController):
             if marked_count
             else "the exchange under the cursor"
         }
-        if self._filter.current.expression():
-            sets[FILTERED] = f"matches of {make_visible(self._filter.current.expression())}"
+        if self._filter.current.make_expression():
+            sets[FILTERED] = f"matches of {make_visible(self._filter.current.make_expression())}"
         return {**sets, ALL: "the whole recording"}
 
-    @background(group="export", exclusive=True)
+    @run_in_background(group="export", exclusive=True)
     async def export(self) -> None:
         """Let the user choose a set and a format, and write the set to a new file in the current folder."""
         place = self._cursor_place()
@@ -175,7 +175,7 @@ class RowActions(MainController):
         keys = list(dict.fromkeys(each.exchange for each in self._marks.marked_rows())) or [
             make_key(place.session, place.exchange)
         ]
-        where = self._filter.current.expression()
+        where = self._filter.current.make_expression()
         self.screen.notify(f"exporting {sets[name]} …", timeout=2, markup=False)
         try:
             message = await asyncio.to_thread(self._export_to_file, folder, name, form, keys, where)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from a2a_inspect.data.saved_views import read_views, views_file, write_views
 from a2a_inspect.dialogs.command_line import Command, CommandLine
 from a2a_inspect.dialogs.text_page import TextPage
-from a2a_inspect.screens.controller import background
+from a2a_inspect.screens.controller import run_in_background
 from a2a_inspect.screens.filter import FilterController
 from a2a_inspect.screens.main_controller import MainController, MainParts
 from a2a_inspect.screens.views_screen import ViewsScreen
@@ -47,7 +47,9 @@ class Commands(MainController):
 
     def open_views(self) -> None:
         """Let the user choose, save or delete a view."""
-        self.screen.app.push_screen(ViewsScreen(views_file(), self._filter.current.expression()), self._use_picked_view)
+        self.screen.app.push_screen(
+            ViewsScreen(views_file(), self._filter.current.make_expression()), self._use_picked_view
+        )
 
     def _use_picked_view(self, expression: str | None) -> None:
         if expression is not None:
@@ -79,13 +81,13 @@ class Commands(MainController):
 
     # Commands.
 
-    @background("explain", exclusive=True)
+    @run_in_background("explain", exclusive=True)
     async def _explain(self, _argument: str) -> None:
         from a2a_inspect.commands.filters import explain_lines
 
-        node = self._filter.current.node()
+        node = self._filter.current.make_node()
         none: list[str] = []
-        lines = await self._reader.ask("explain", lambda recording: explain_lines(recording, node), none)
+        lines = await self._reader.run_query("explain", lambda recording: explain_lines(recording, node), none)
         self.screen.app.push_screen(TextPage("SQL query of the filter", [make_visible(line) for line in lines]))
 
     def _use_view(self, name: str) -> None:
@@ -95,7 +97,7 @@ class Commands(MainController):
         self._filter.use_expression(views[name])
 
     def _save_view(self, name: str) -> None:
-        expression = self._filter.current.expression()
+        expression = self._filter.current.make_expression()
         if not expression:
             raise UserError("nothing to save: the list has no filter", "")
         write_views(views_file(), {**read_views(views_file()), name: expression})
@@ -108,9 +110,9 @@ class Commands(MainController):
         session = int(found[1]) if found[1] else self._state.snapshot.sessions[0].id
         self._go_if_listed(make_key(session, int(found[2])))
 
-    @background("go", exclusive=True)
+    @run_in_background("go", exclusive=True)
     async def _go_if_listed(self, exchange: int) -> None:
-        row = await self._reader.ask("exchanges", lambda recording: recording.read_exchange(exchange), None)
+        row = await self._reader.run_query("exchanges", lambda recording: recording.read_exchange(exchange), None)
         if row is None or await self._filter.list_index(exchange) is None:
             self.show_message("no such exchange in the list", is_error=True)
         else:

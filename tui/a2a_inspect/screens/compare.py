@@ -26,9 +26,9 @@ def compare_from(
     if len(chosen) == 1 and cursor is not None:
         chosen.append(cursor)
 
-    async def begin() -> None:
+    async def begin_comparison() -> None:
         try:
-            places = await source.ask(lambda recording: _compared_places(recording, chosen, cursor), None)
+            places = await source.run_query(lambda recording: _compared_places(recording, chosen, cursor), None)
         except RecordingError as wrong:
             screen.notify(wrong.message, severity="error")
             return
@@ -37,7 +37,7 @@ def compare_from(
         elif screen.is_current:
             screen.app.push_screen(DiffScreen(DiffSide(source.path, places[0]), DiffSide(source.path, places[1])))
 
-    screen.run_worker(begin(), group="compare", exclusive=True)
+    screen.run_worker(begin_comparison(), group="compare", exclusive=True)
 
 
 def compare_with_another(screen: Screen[None], path: Path) -> None:

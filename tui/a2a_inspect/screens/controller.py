@@ -30,7 +30,7 @@ class Controller:
         self.screen.notify(make_visible(message), severity="error" if is_error else "information", markup=False)
 
 
-def background(
+def run_in_background(
     group: str, *, exclusive: bool = False
 ) -> Callable[
     [Callable[Concatenate[_Owner, _Parameters], Coroutine[None, None, None]]],

@@ -98,7 +98,7 @@ class DiffScreen(Screen[None]):
 
     def _show_blocks(self, difference: RunDifference | None, shown_blocks: list[DifferenceBlock]) -> None:
         self._difference = difference
-        self._view.show(shown_blocks)
+        self._view.show_blocks(shown_blocks)
         self._update_title()
 
     @on(DiffView.PositionChanged)

@@ -15,7 +15,7 @@ from a2a_inspect.data.finding_counts import ExchangeLine, exchange_lines
 from a2a_inspect.data.list_filter import ListFilter
 from a2a_inspect.data.positions import PAGE
 from a2a_inspect.data.source import RecordingSnapshot
-from a2a_inspect.screens.controller import background
+from a2a_inspect.screens.controller import run_in_background
 from a2a_inspect.screens.lane_screen import LaneFrameChosen
 from a2a_inspect.screens.main_controller import MainController, MainParts
 from a2a_inspect.screens.panes import Panes
@@ -30,7 +30,7 @@ _PRELOAD_DELAY = 1.0
 
 
 class FilterController(MainController):
-    """The list of exchanges and its filter. Every change of the filter goes through `narrow`."""
+    """The list of exchanges and its filter. Every change of the filter goes through `apply_filter`."""
 
     def __init__(self, parts: MainParts, titles: PaneTitles, panes: Panes, selection: RowSelection) -> None:
         super().__init__(parts)
@@ -49,9 +49,9 @@ class FilterController(MainController):
         self._filter_before_box = ListFilter()
         """The filter that was in force when the filter's box was opened."""
 
-    def prepare(self) -> None:
+    def prepare_search(self) -> None:
         """Import the filter language and open the recording for searches soon, before a filter is typed."""
-        self.screen.set_timer(_PRELOAD_DELAY, self.finder.preload)
+        self.screen.set_timer(_PRELOAD_DELAY, self.finder.start_preload)
 
     def close(self) -> None:
         """End all searches."""
@@ -61,47 +61,47 @@ class FilterController(MainController):
         """Return the keys of the exchanges that were found so far; None without a filter."""
         return None if self.search is None else self.search.keys[:]
 
-    def narrow(self, list_filter: ListFilter) -> None:
+    def apply_filter(self, list_filter: ListFilter) -> None:
         """Put a filter in force; an empty one shows the whole recording. Raises QueryError if its text is wrong."""
         if list_filter == self.current:
             return
-        node = list_filter.node()
+        node = list_filter.make_node()
         if self.search is not None:
             self.finder.cancel(self.search)
         self.current, rows = list_filter, self._widgets.exchanges
         self._exchange_to_find = 0 if rows.follow else self._state.selected_exchange
-        rows.restart(follow=rows.follow)
+        rows.clear_rows(follow=rows.follow)
         rows.placeholder = ""
         if list_filter != ListFilter():
             self.search = self.finder.start(node)
         else:
             self.search = None
-            rows.show(self._state.snapshot, self._state.snapshot.exchanges, above=0)
+            rows.show_rows(self._state.snapshot, self._state.snapshot.exchanges, above=0)
             if self._exchange_to_find:
                 self.go_to(self._exchange_to_find)
         breadcrumbs = self._widgets.breadcrumbs
-        breadcrumbs.only = list_filter.expression()
+        breadcrumbs.only = list_filter.make_expression()
         breadcrumbs.set_class(list_filter != ListFilter(), "-narrowed")  # a class of the screen would restyle all of it
-        self._titles.update()
+        self._titles.update_titles()
 
-    def change(self, **parts: Any) -> None:
+    def change_parts(self, **parts: Any) -> None:
         """Change parts of the filter."""
-        self.narrow(msgspec.structs.replace(self.current, **parts))
+        self.apply_filter(msgspec.structs.replace(self.current, **parts))
 
     def add_expression(self, expression: str | None) -> None:
         """Narrow the list further by an expression."""
         if expression:
             text = self.current.text
-            self.change(text=f"({text}) {expression}" if text else expression)
+            self.change_parts(text=f"({text}) {expression}" if text else expression)
 
     def use_expression(self, expression: str) -> None:
         """Filter by an expression alone, or show an error if it is wrong."""
         try:
-            self.narrow(ListFilter(expression))
+            self.apply_filter(ListFilter(expression))
         except QueryError as error:
             self.show_message(f"invalid filter: {error.message}", is_error=True)
 
-    def widen(self) -> bool:
+    def widen_filter(self) -> bool:
         """Stop a search that runs, or else remove the narrowest part of the filter. Return False without a filter."""
         search = self.search
         if search is not None and not search.is_done:
@@ -109,7 +109,7 @@ class FilterController(MainController):
             search.is_done = True
             self._show_matches(search)
         elif self.current != ListFilter():
-            self.narrow(self.current.without_narrowest())
+            self.apply_filter(self.current.without_narrowest())
         else:
             return False
         return True
@@ -119,38 +119,38 @@ class FilterController(MainController):
     async def load_exchanges(self, page: int) -> Sequence[ExchangeRow]:
         """Read one page of the list."""
         if self.search is None:
-            return await self._reader.answer("exchanges", self._reader.source.exchanges(page), [])
+            return await self._reader.answer_query("exchanges", self._reader.source.read_exchanges(page), [])
         keys = list(self.search.keys[page * PAGE : (page + 1) * PAGE])
 
         def rows(recording: Recording) -> list[ExchangeLine]:
             found = [row for key in keys if (row := recording.read_exchange(key, headers=False)) is not None]
             return exchange_lines(recording, found)
 
-        return await self._reader.ask("exchanges", rows, [])
+        return await self._reader.run_query("exchanges", rows, [])
 
     async def list_index(self, exchange: int) -> int | None:
         """Return the index of an exchange in the list; None if the list does not have it."""
         if self.search is None:
-            return await self._reader.answer("exchanges", self._reader.source.exchange_index(exchange), 0)
-        return self.search.index(exchange) if self.search.is_match(exchange) else None
+            return await self._reader.answer_query("exchanges", self._reader.source.exchange_index(exchange), 0)
+        return self.search.find_index(exchange) if self.search.is_match(exchange) else None
 
     def show_exchanges(self, before: RecordingSnapshot, now: RecordingSnapshot) -> None:
         """Show the exchanges of a new snapshot, or search them."""
         search = self.search
         if search is None:
             rows = self._widgets.exchanges
-            rows.show(now, now.exchanges, above=rows_above(before, now, rows.cursor))
+            rows.show_rows(now, now.exchanges, above=rows_above(before, now, rows.cursor))
         elif not {each.id for each in before.sessions} <= {each.id for each in now.sessions}:
             self.finder.cancel(search)
             self.search = self.finder.start(search.node)
         else:
             search.is_stale = True
-            self.finder.follow(search)
+            self.finder.continue_search(search)
 
     def follow_recording(self) -> None:
         """Search the exchanges recorded since the last search, unless the display is paused."""
         if self.search is not None and self.search.is_stale and not self._widgets.summary.paused:
-            self.finder.follow(self.search)
+            self.finder.continue_search(self.search)
 
     def show_found(self) -> None:
         """Show the matches found so far, for example during a pause of the display."""
@@ -167,23 +167,23 @@ class FilterController(MainController):
     def _show_matches(self, search: ExchangeSearch) -> None:
         rows, above = self._widgets.exchanges, 0
         if not search.keys and not search.is_done:
-            self._titles.update()
+            self._titles.update_titles()
             return
         row = rows.current_row
         if isinstance(row, ExchangeRow) and not rows.follow and search.is_match(row.key):
-            above = search.index(row.key) - rows.cursor
-        rows.show(self._state.snapshot, len(search.keys), above=above)
+            above = search.find_index(row.key) - rows.cursor
+        rows.show_rows(self._state.snapshot, len(search.keys), above=above)
         if rows.has_user_moved:
             self._exchange_to_find = 0  # the user has gone elsewhere
         if self._exchange_to_find and (search.is_match(self._exchange_to_find) or search.is_done):
-            rows.select(min(search.index(self._exchange_to_find), len(search.keys) - 1))
+            rows.select_row(min(search.find_index(self._exchange_to_find), len(search.keys) - 1))
             self._exchange_to_find = 0
         if search.is_done and not search.keys:
             rows.placeholder = "  nothing matches; Esc widens the list"
             self._selection.clear()
-        self._titles.update()
+        self._titles.update_titles()
 
-    def remark(self) -> str:
+    def describe_list(self) -> str:
         """Return the remark at the title of the list: number of rows, progress of the search."""
         search, rows, state = self.search, self._widgets.exchanges, self._state
         if search is None:
@@ -204,14 +204,14 @@ class FilterController(MainController):
 
     # Going to an exchange.
 
-    @background("go", exclusive=True)
+    @run_in_background("go", exclusive=True)
     async def go_to(self, exchange: int, seq: int = -1) -> None:
         """Put the cursor on an exchange of the list, and on a frame of it."""
         index = await self.list_index(exchange)
         if index is None:
             return
         self._state.pending_position = (exchange, seq) if seq >= 0 else None
-        self._widgets.exchanges.select(index)
+        self._widgets.exchanges.select_row(index)
         if exchange == self._state.selected_exchange:
             self._selection.show_exchange(exchange)
 
@@ -225,14 +225,14 @@ class FilterController(MainController):
             rows.follow = rows.has_user_moved = False
             self._exchange_to_find = exchange
 
-    def reveal(self, frame: LaneFrameChosen | None) -> None:
+    def reveal_frame(self, frame: LaneFrameChosen | None) -> None:
         """Go to a frame, if there is one. If the filter hides its exchange, show the whole list."""
         if frame is None:
             return
         if self.search is not None and not self.search.is_match(frame.exchange):
-            self.narrow(ListFilter())
+            self.apply_filter(ListFilter())
         self.go_to(frame.exchange, frame.seq)
-        self._panes.focus("frames")
+        self._panes.focus_pane("frames")
 
     # The filter's box.
 
@@ -245,14 +245,14 @@ class FilterController(MainController):
     def use_typed(self, text: str) -> None:
         """Filter by the typed expression, and leave the box."""
         self.cancel_match_search()
-        self.change(text=text)
-        self._panes.focus("exchanges")
+        self.change_parts(text=text)
+        self._panes.focus_pane("exchanges")
 
     def restore(self) -> None:
         """Restore the filter from before the box was opened, and leave the box."""
         self.cancel_match_search()
-        self.narrow(self._filter_before_box)
-        self._panes.focus("exchanges")
+        self.apply_filter(self._filter_before_box)
+        self._panes.focus_pane("exchanges")
 
     def cancel_match_search(self) -> None:
         """End the search that hides no exchange."""
@@ -274,15 +274,15 @@ class FilterController(MainController):
     def toggle_only(self, what: str) -> None:
         """Show only the task or context of the exchange under the cursor, or all of them again."""
         if getattr(self.current, what) is not None:
-            self.change(**{what: None})
+            self.change_parts(**{what: None})
             return
         row = self._widgets.exchanges.current_row  # the panes below may not have been read yet
         found = getattr(row.exchange, f"{what}_id") if isinstance(row, ExchangeRow) else ""
         if found:
-            self.change(**{what: found})
+            self.change_parts(**{what: found})
         else:
             self.show_message(f"this exchange has no {what}")
 
     def toggle_findings(self) -> None:
         """Show only exchanges with findings, or all of them again."""
-        self.change(findings=not self.current.findings)
+        self.change_parts(findings=not self.current.findings)

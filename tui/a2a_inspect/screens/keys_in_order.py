@@ -145,7 +145,7 @@ class KeysInOrder(App[int]):
         led_to = self.focused if widget.is_attached and widget.screen is self.screen else None
         views = [each for each in {widget, led_to} if isinstance(each, LongView) and each.is_attached]
         for view in views:
-            view.settle()
+            view.report_cursor()
         return not all(view.is_settled for view in views) or self._has_awaited_worker(widget)
 
     def _has_awaited_worker(self, widget: Widget) -> bool:

@@ -102,10 +102,10 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
             if found is not None:
                 first = self._conversation is None
                 self._conversation = found
-                self._list.show(found.lanes, len(found.order))
+                self._list.show_lanes(found.lanes, len(found.order))
                 if first:
                     place = await self._ask_source(lambda _: found.row_index(self._frame), 0)
-                    self._list.select(place)
+                    self._list.select_row(place)
                 self.query_one(ListHead).refresh()
             self._next_read = time.monotonic() + _PAUSE_FACTOR * (time.monotonic() - began)
             self._update_title()
@@ -126,11 +126,11 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
         conversation = self._conversation
         if conversation is None:
             return []
-        return await self._ask_source(lambda _: conversation.rows(page * PAGE, PAGE), [])
+        return await self._ask_source(lambda _: conversation.read_rows(page * PAGE, PAGE), [])
 
     async def _ask_source(self, question: Callable[[Recording], _Value], default: _Value) -> _Value:
         try:
-            answer = await self._source.ask(question, default)
+            answer = await self._source.run_query(question, default)
             self._error = ""
         except RecordingError as wrong:
             answer, self._error = default, wrong.message
@@ -156,7 +156,7 @@ class LaneScreen(Screen[LaneFrameChosen | None]):
             if found is None:
                 self.notify("no more marks in this direction")
             else:
-                self._list.select(found)
+                self._list.select_row(found)
 
     @on(LazyList.Opened)
     def _choose_frame(self, message: LazyList.Opened) -> None:

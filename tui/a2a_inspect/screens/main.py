@@ -92,7 +92,7 @@ class MainScreen(Screen[None]):
         )
         parts = MainParts(self, self.reader, self.state, self.widgets)
         panes = make_panes(self.widgets)
-        self.titles = PaneTitles(parts, panes, lambda: self.filter.remark())
+        self.titles = PaneTitles(parts, panes, lambda: self.filter.describe_list())
         self.panes = Panes(parts, panes, self.titles)
         self.selection = RowSelection(parts, self.titles)
         self.filter = FilterController(parts, self.titles, self.panes, self.selection)
@@ -113,10 +113,10 @@ class MainScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Begin to follow the recording."""
-        self.filter.prepare()
+        self.filter.prepare_search()
         self.widgets.exchanges.follow = True
         self.panes.show_notice()
-        self.panes.focus("exchanges")
+        self.panes.focus_pane("exchanges")
         self.set_interval(POLL_INTERVAL, self.poll_recording)
         self.poll_recording()
 
@@ -136,13 +136,13 @@ class MainScreen(Screen[None]):
         """Show the snapshot of the last poll, unless the display is paused."""
         found = None if self.widgets.summary.paused else self.state.take_pending()
         if found is None:
-            self.titles.update()
+            self.titles.update_titles()
         else:
             before, now = found
             self.widgets.summary.snapshot, self.widgets.marks.notes = now, now.notes
             self.panes.show_notice()
             self.show_exchanges(before, now)
-            self.selection.refresh()
+            self.selection.refresh_exchange()
         self.filter.show_found()
 
     def show_exchanges(self, before: RecordingSnapshot, now: RecordingSnapshot) -> None:
@@ -166,13 +166,13 @@ class MainScreen(Screen[None]):
 
     @on(LazyList.Opened)
     def _open_row(self, message: LazyList.Opened) -> None:
-        self.panes.focus("frames" if message.sender is self.widgets.exchanges else "frame")
+        self.panes.focus_pane("frames" if message.sender is self.widgets.exchanges else "frame")
 
     @on(LazyList.Changed)
     def _refresh_heads(self) -> None:
         for head in self.query(ListHead):
             head.refresh()
-        self.titles.update()
+        self.titles.update_titles()
 
     @on(RecordingTree.Chosen)
     def _narrow_to_branch(self, message: RecordingTree.Chosen) -> None:
@@ -180,7 +180,7 @@ class MainScreen(Screen[None]):
 
     @on(FilterBox.Typed)
     def _filter_as_typed(self, message: FilterBox.Typed) -> None:
-        self.filter.change(text=message.text.strip())
+        self.filter.change_parts(text=message.text.strip())
 
     @on(FilterBox.Used)
     def _use_filter(self, message: FilterBox.Used) -> None:
@@ -215,7 +215,7 @@ class MainScreen(Screen[None]):
     def action_back(self) -> None:
         """Go to the pane before, and from the first one to a wider list."""
         if not self.panes.go_back():
-            self.filter.widen()
+            self.filter.widen_filter()
 
     def action_leave(self) -> None:
         """Go to the pane before, and from the first one quit."""

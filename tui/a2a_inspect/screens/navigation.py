@@ -7,7 +7,7 @@ import asyncio
 from a2a_inspect.data.filtered_source import ExchangeSearch
 from a2a_inspect.data.next_places import FramePosition, next_finding, next_frame_of_task, next_match
 from a2a_inspect.data.source import FrameLine
-from a2a_inspect.screens.controller import background
+from a2a_inspect.screens.controller import run_in_background
 from a2a_inspect.screens.filter import FilterController
 from a2a_inspect.screens.main_controller import MainController, MainParts
 from a2a_inspect.screens.panes import Panes
@@ -40,11 +40,11 @@ class Navigation(MainController):
 
     # The task.
 
-    @background("hop", exclusive=True)
+    @run_in_background("hop", exclusive=True)
     async def step_in_task(self, by: int) -> None:
         """Go to the next frame of the same task, in any exchange."""
         start = self._current_position(by)
-        place = await self._reader.ask("task", lambda recording: next_frame_of_task(recording, start, by), None)
+        place = await self._reader.run_query("task", lambda recording: next_frame_of_task(recording, start, by), None)
         if place is None or await self._filter.list_index(place[0]) is None:
             self.show_message("no more frames of this task")
         else:
@@ -52,7 +52,7 @@ class Navigation(MainController):
 
     # Findings.
 
-    @background("hop", exclusive=True)
+    @run_in_background("hop", exclusive=True)
     async def step_finding(self, by: int) -> None:
         """Go to the next finding in the list."""
         start, search = self._current_position(by), self._filter.search
@@ -60,7 +60,9 @@ class Navigation(MainController):
         def is_listed(key: int) -> bool:
             return search is None or search.is_match(key)
 
-        place = await self._reader.ask("finding", lambda recording: next_finding(recording, start, by, is_listed), None)
+        place = await self._reader.run_query(
+            "finding", lambda recording: next_finding(recording, start, by, is_listed), None
+        )
         if place is None:
             self.show_message(
                 "no later finding; E goes to the previous one"
@@ -86,7 +88,7 @@ class Navigation(MainController):
         else:
             self._go_to_match(search, by)
 
-    @background("hop", exclusive=True)
+    @run_in_background("hop", exclusive=True)
     async def _go_to_match(self, search: ExchangeSearch, by: int) -> None:
         place = (
             await self._next_match_in_exchange(search, self._current_position(by), by)
@@ -106,13 +108,15 @@ class Navigation(MainController):
     async def _next_match_in_exchange(
         self, search: ExchangeSearch, start: FramePosition, by: int
     ) -> FramePosition | None:
-        return await self._reader.ask("match", lambda recording: next_match(recording, search.node, start, by), None)
+        return await self._reader.run_query(
+            "match", lambda recording: next_match(recording, search.node, start, by), None
+        )
 
     async def _next_matching_exchange(self, search: ExchangeSearch, key: int, by: int) -> int | None:
         """Return the next listed exchange that matches, the first one after the last. Waits for the search."""
         while not (search.is_done or search.searched_until > key):
             await asyncio.sleep(POLL_INTERVAL)
-        start = search.index(key + 1) if by > 0 else search.index(key) - 1
+        start = search.find_index(key + 1) if by > 0 else search.find_index(key) - 1
         listed = self._filter.search
         for step in range(len(search.keys)):
             at = start + step * by
@@ -141,4 +145,4 @@ class Navigation(MainController):
         self._last_target = place
         self._filter.go_to(*place)
         if self._panes.is_small and not self._panes.focused_index():
-            self._panes.focus("frames")  # a small terminal would not show the frame
+            self._panes.focus_pane("frames")  # a small terminal would not show the frame

@@ -31,13 +31,13 @@ class OtherScreens(MainController):
         if exchange:
             line = self._widgets.frames.current_row
             frame = line.row.id if isinstance(line, FrameLine) and line.row.exchange_key == exchange else 0
-            self.screen.app.push_screen(LaneScreen(self._source, exchange, frame), self._filter.reveal)
+            self.screen.app.push_screen(LaneScreen(self._source, exchange, frame), self._filter.reveal_frame)
 
     def open_plots(self) -> None:
         """Open plots of the list. A time that is chosen there narrows the list."""
         from a2a_inspect.screens.plot_screen import PlotScreen
 
-        plots = PlotScreen(self._source, self._filter.current.expression())
+        plots = PlotScreen(self._source, self._filter.current.make_expression())
         self.screen.app.push_screen(plots, self._filter.add_expression)
 
     def open_replay(self) -> None:

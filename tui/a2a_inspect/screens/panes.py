@@ -121,7 +121,7 @@ class Panes(MainController):
         layout = self._selected_layout or ("tree" if width >= _MIN_WIDTH_WITH_TREE else "plain")
         layouts = {f"-layout-{name}": name == layout and not self.is_small for name in LAYOUTS}
         self.switch_classes({**layouts, "-single": self.is_small or self.is_zoomed})
-        self._titles.update()
+        self._titles.update_titles()
 
     def is_tree_shown(self) -> bool:
         """Whether the tree is visible."""
@@ -136,11 +136,11 @@ class Panes(MainController):
             self.screen.query_one("#notice", Static).update(empty_notice(self._source, self._state.snapshot))
             release_keys(self.screen)
         elif self.screen.focused is None:  # the notice hid the lists, which takes the focus away
-            self.focus(self.focused_pane())
+            self.focus_pane(self.focused_pane())
 
     # Focus.
 
-    def focus(self, name: str) -> None:
+    def focus_pane(self, name: str) -> None:
         """Give the focus to a pane."""
         self.switch_classes({f"-at-{each}": each == name for each in self._panes})
         targets: dict[str, Widget] = {
@@ -164,7 +164,7 @@ class Panes(MainController):
         inside = {name: pane in event.widget.ancestors for name, pane in self._panes.items()}
         if any(inside.values()):
             self.switch_classes({f"-at-{name}": yes for name, yes in inside.items()})
-        self._titles.update()
+        self._titles.update_titles()
 
     # Actions.
 
@@ -174,14 +174,14 @@ class Panes(MainController):
             return
         has_tree = self.is_tree_shown() or self.screen.has_class("-single")
         panes = ["tree", *PANES] if has_tree else list(PANES)
-        self.focus(panes[(panes.index(self.focused_pane()) + by) % len(panes)])
+        self.focus_pane(panes[(panes.index(self.focused_pane()) + by) % len(panes)])
 
     def go_back(self) -> bool:
         """Go from the tree to the list, or to the pane before. Return False in the first pane."""
         if self.focused_pane() == "tree":
-            self.focus("exchanges")
+            self.focus_pane("exchanges")
         elif self.focused_index():
-            self.focus(PANES[self.focused_index() - 1])
+            self.focus_pane(PANES[self.focused_index() - 1])
         else:
             return False
         return True
@@ -195,7 +195,7 @@ class Panes(MainController):
         self._selected_layout = LAYOUTS[(LAYOUTS.index(now) + 1) % len(LAYOUTS)]
         self.is_zoomed = False
         if self._selected_layout != "tree" and self.screen.has_class("-at-tree"):
-            self.focus("exchanges")
+            self.focus_pane("exchanges")
         self._apply_layout(self.screen.size.width)
 
     def toggle_zoom(self) -> None:
@@ -206,9 +206,9 @@ class Panes(MainController):
     def toggle_tree(self) -> None:
         """Go to the tree, or from it back to the list."""
         if self.screen.has_class("-at-tree"):
-            self.focus("exchanges")
+            self.focus_pane("exchanges")
             return
         if not self.is_small and not self.is_zoomed:
             self._selected_layout = "tree"
-        self.focus("tree")
+        self.focus_pane("tree")
         self._apply_layout(self.screen.size.width)

@@ -68,7 +68,7 @@ class PlotLines(Widget):
         super().__init__(id=id)
         self._lines: Sequence[StyledLine] = ()
 
-    def show(self, lines: Sequence[StyledLine]) -> None:
+    def show_lines(self, lines: Sequence[StyledLine]) -> None:
         """Replace the lines."""
         self._lines = lines
         self.styles.height = len(lines)
@@ -175,7 +175,7 @@ class PlotScreen(Screen[str]):
             again = True
             while again:
                 anyway, self._is_stale = self._is_stale, False
-                self._set_data(await self._source.ask(self._data_question(anyway), None))
+                self._set_data(await self._source.run_query(self._data_question(anyway), None))
                 again = self._is_stale  # resized or zoomed meanwhile
         except RecordingError as wrong:
             trouble = wrong.message
@@ -202,7 +202,7 @@ class PlotScreen(Screen[str]):
         if data is not None:
             self._data = data
             if data.histogram is not None:
-                self._cursor = self._cursor.clip(data.histogram.scale)
+                self._cursor = self._cursor.clip_to_scale(data.histogram.scale)
 
     @property
     def _plot_width(self) -> int:
@@ -226,9 +226,9 @@ class PlotScreen(Screen[str]):
         if not error:
             shift = "zoomed  " if self._cursor.zooms else ""
             title.remark = shift + text.format_count(data.histogram.frames, "frame")
-        self._plot.show(list(plot_lines(data.histogram, self._cursor, self._plot_size, plain=self._is_plain)))
+        self._plot.show_lines(list(plot_lines(data.histogram, self._cursor, self._plot_size, plain=self._is_plain)))
         self._step_text.update(make_visible(step_words(data.histogram, self._cursor)))
-        self._table.show(list(table_lines(data.totals, self._plot_width, plain=self._is_plain)))
+        self._table.show_lines(list(table_lines(data.totals, self._plot_width, plain=self._is_plain)))
 
     def _set_cursor(self, cursor: PlotCursor) -> None:
         self._cursor = cursor
@@ -237,30 +237,30 @@ class PlotScreen(Screen[str]):
     def action_move(self, by: int) -> None:
         """Move the cursor."""
         if self._data is not None and self._data.histogram is not None:
-            self._set_cursor(self._cursor.move(by, self._data.histogram.scale))
+            self._set_cursor(self._cursor.move_by(by, self._data.histogram.scale))
 
     def action_extend(self, by: int) -> None:
         """Move the cursor, and extend the selection to it."""
         if self._data is not None and self._data.histogram is not None:
-            self._set_cursor(self._cursor.move(by, self._data.histogram.scale, extend=True))
+            self._set_cursor(self._cursor.move_by(by, self._data.histogram.scale, extend=True))
 
     def action_zoom(self) -> None:
         """Show only the selected time."""
         if self._data is not None and self._data.histogram is not None:
-            self._cursor = self._cursor.zoom(self._data.histogram.scale)
+            self._cursor = self._cursor.zoom_in(self._data.histogram.scale)
             self._read_again()
 
     def action_widen(self) -> None:
         """Undo the last zoom."""
         if self._cursor.zooms:
-            self._cursor = self._cursor.widen()
+            self._cursor = self._cursor.zoom_out()
             self._read_again()
 
     def action_choose(self) -> None:
         """Close the screen, and filter by the selected time."""
         if self._data is None or self._data.histogram is None:
             return
-        self.dismiss(self._data.histogram.scale.expression(*self._cursor.selected))
+        self.dismiss(self._data.histogram.scale.make_expression(*self._cursor.selected))
 
     def action_leave(self) -> None:
         """Close the screen without a filter."""

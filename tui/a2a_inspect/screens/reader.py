@@ -9,7 +9,7 @@ from textual.screen import Screen
 
 from a2a_inspect.data.source import FrameLine, RecordingSource
 from a2a_inspect.data.tree import TreeBranch, TreePage, read_children
-from a2a_inspect.screens.controller import Controller, background
+from a2a_inspect.screens.controller import Controller, run_in_background
 from a2a_inspect.screens.keys_in_order import KeysInOrder
 from a2a_inspect.screens.state import MainState
 from a2a_inspect.widgets.summary import SummaryLine
@@ -58,12 +58,12 @@ class RecordingReader(Controller):
         """Poll the recording, unless a poll is running."""
         if not self.is_polling:
             self.is_polling = True
-            self._poll()
+            self._poll_source()
 
-    @background("poll")
-    async def _poll(self) -> None:
+    @run_in_background("poll")
+    async def _poll_source(self) -> None:
         try:
-            snapshot = await self.answer("poll", self.source.poll(), None)
+            snapshot = await self.answer_query("poll", self.source.poll(), None)
             is_first, self._state.has_answer = not self._state.has_answer, True
             if snapshot is not None:
                 self._state.pending_snapshot = snapshot
@@ -73,7 +73,7 @@ class RecordingReader(Controller):
         finally:
             self.is_polling = False
 
-    async def answer(self, topic: str, query: Awaitable[_Value], default: _Value) -> _Value:
+    async def answer_query(self, topic: str, query: Awaitable[_Value], default: _Value) -> _Value:
         """Return the result of a query, or the default if the recording cannot be read."""
         try:
             value = await query
@@ -85,17 +85,17 @@ class RecordingReader(Controller):
         self._summary.trouble = next(iter(self._errors.values()), "")
         return value
 
-    async def ask(self, topic: str, query: Callable[[Recording], _Value], default: _Value) -> _Value:
+    async def run_query(self, topic: str, query: Callable[[Recording], _Value], default: _Value) -> _Value:
         """Run a function on the recording in the thread of the source, and return its result or the default."""
-        return await self.answer(topic, self.source.ask(query, default), default)
+        return await self.answer_query(topic, self.source.run_query(query, default), default)
 
     async def load_frames(self, exchange: int, page: int) -> Sequence[FrameLine]:
         """Read one page of the frames of an exchange."""
-        return await self.answer("frames", self.source.frames(exchange, page), [])
+        return await self.answer_query("frames", self.source.read_frames(exchange, page), [])
 
     async def load_branches(self, branch: TreeBranch | None, after: int | None) -> TreePage:
         """Read children of a branch of the tree."""
-        return await self.ask("tree", lambda recording: read_children(recording, branch, after), TreePage())
+        return await self.run_query("tree", lambda recording: read_children(recording, branch, after), TreePage())
 
     async def complete_expression(self, text: str, cursor: int) -> Completion:
         """Return what can follow in a filter that is being typed, with counts from the recording."""
@@ -105,4 +105,4 @@ class RecordingReader(Controller):
             return suggest_completions(text, cursor, recording.db)
 
         query = self.source.ask_cancellable(count, suggest_completions(text, cursor))
-        return await self.answer("suggestions", query, Completion(0, 0, ()))
+        return await self.answer_query("suggestions", query, Completion(0, 0, ()))

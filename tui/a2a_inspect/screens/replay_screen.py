@@ -128,8 +128,8 @@ class ReplayScreen(MainScreen):
 
     @work(group="start")
     async def _start_clock(self) -> None:
-        first, last = await self.reader.answer("clock", self._replay_source.time_range(), (0, 0))
-        total = await self.reader.answer("clock", self._replay_source.count_frames(), 0)
+        first, last = await self.reader.answer_query("clock", self._replay_source.time_range(), (0, 0))
+        total = await self.reader.answer_query("clock", self._replay_source.count_frames(), 0)
         self._clock_bar.frames = (0, total)
         self._set_clock(ReplayClock(first, last, first).jump_to(self._start_time or first))
 
@@ -140,7 +140,7 @@ class ReplayScreen(MainScreen):
 
     def _set_clock(self, clock: ReplayClock) -> None:
         self._clock_bar.clock = clock
-        self._replay_source.until = clock.position(time.monotonic_ns())
+        self._replay_source.until = clock.compute_position(time.monotonic_ns())
 
     def poll_recording(self) -> None:
         """Move a running clock, and read the recording as of its time."""
@@ -153,13 +153,13 @@ class ReplayScreen(MainScreen):
     def show_exchanges(self, before: RecordingSnapshot, now: RecordingSnapshot) -> None:  # noqa: ARG002 - the list is by time, and never grows above
         """Show the exchanges that had begun by the time of the clock."""
         self._clock_bar.frames = (now.frames, self._clock_bar.frames[1])
-        self.widgets.exchanges.show(now, now.exchanges, above=0)
+        self.widgets.exchanges.show_rows(now, now.exchanges, above=0)
         if not now.exchanges:
             self.selection.clear()
 
     def action_play(self) -> None:
         """Play, or pause."""
-        self._set_clock(self._clock_bar.clock.toggle(time.monotonic_ns()))
+        self._set_clock(self._clock_bar.clock.toggle_playing(time.monotonic_ns()))
 
     def action_speed(self, by: int) -> None:
         """Change the speed."""
@@ -169,10 +169,10 @@ class ReplayScreen(MainScreen):
     async def action_step(self, by: int) -> None:
         """Pause, and go to the next frame of the recording, or to the one before."""
         clock = self._clock_bar.clock
-        now = clock.position(time.monotonic_ns())
+        now = clock.compute_position(time.monotonic_ns())
         self._set_clock(clock.jump_to(now))
         self._set_clock(
-            clock.jump_to(await self.reader.answer("clock", self._replay_source.next_frame_time(now, by), now))
+            clock.jump_to(await self.reader.answer_query("clock", self._replay_source.next_frame_time(now, by), now))
         )
 
     def action_jump(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from a2a_inspect.data.next_places import FramePosition, frame_index
 from a2a_inspect.data.source import FrameLine
-from a2a_inspect.screens.controller import background
+from a2a_inspect.screens.controller import run_in_background
 from a2a_inspect.screens.main_controller import MainController, MainParts
 from a2a_inspect.screens.reader import release_keys
 from a2a_inspect.screens.titles import PaneTitles
@@ -32,18 +32,18 @@ class RowSelection(MainController):
         elif isinstance(row, FrameLine) and row.row.id != state.selected_frame:
             state.selected_frame = row.row.id
             self._show_frame(row.row.id)
-        self._titles.update()
+        self._titles.update_titles()
 
-    def refresh(self) -> None:
+    def refresh_exchange(self) -> None:
         """Read the selected exchange again."""
         if self._state.selected_exchange:
             self.show_exchange(self._state.selected_exchange)
 
-    @background("stream", exclusive=True)
+    @run_in_background("stream", exclusive=True)
     async def show_exchange(self, exchange: int) -> None:
         """Read an exchange, and show its frames."""
         state, widgets = self._state, self._widgets
-        stream = await self._reader.answer("stream", self._reader.source.stream(exchange), None)
+        stream = await self._reader.answer_query("stream", self._reader.source.read_stream(exchange), None)
         if stream is None:
             widgets.frames.awaited_exchange = 0
             return
@@ -51,21 +51,21 @@ class RowSelection(MainController):
         if not same:
             self.screen.workers.cancel_group(self.screen, "frame")
         state.stream = stream
-        widgets.frames.show(stream)
+        widgets.frames.show_stream(stream)
         widgets.detail.show_stream(stream, keep=same)
         if not same:
             state.selected_frame = 0
         if state.pending_position is not None and state.pending_position[0] == exchange:
             goal, state.pending_position = state.pending_position, None
-            widgets.frames.select(await self._frame_index(goal))
-        self._titles.update()
+            widgets.frames.select_row(await self._frame_index(goal))
+        self._titles.update_titles()
 
     async def _frame_index(self, position: FramePosition) -> int:
-        return await self._reader.ask("frame", lambda recording: frame_index(recording, position), 0)
+        return await self._reader.run_query("frame", lambda recording: frame_index(recording, position), 0)
 
-    @background("frame", exclusive=True)
+    @run_in_background("frame", exclusive=True)
     async def _show_frame(self, number: int) -> None:
-        row = await self._reader.answer("frame", self._reader.source.frame(number), None)
+        row = await self._reader.answer_query("frame", self._reader.source.read_frame(number), None)
         if row is not None and self._state.stream is not None:
             await self._widgets.detail.show(row.frame, self._state.stream)
 
@@ -77,4 +77,4 @@ class RowSelection(MainController):
         self._state.stream = None
         self._widgets.frames.clear()
         self._widgets.detail.show_stream(None, keep=False)
-        self._titles.update()
+        self._titles.update_titles()

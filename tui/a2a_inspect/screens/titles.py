@@ -25,7 +25,7 @@ class PaneTitles(MainController):
         self._panes = panes
         self._list_remark = list_remark
 
-    def update(self) -> None:
+    def update_titles(self) -> None:
         """Show the titles of the selected exchange and frame."""
         stream, frames = self._state.stream, self._widgets.frames
         titles = {"tree": "Tree", "exchanges": "Exchanges", "frames": "Frames", "frame": "Frame"}

@@ -37,7 +37,7 @@ class TreeController(MainController):
         """Narrow the list to the branch that was chosen, and go to its exchange or frame."""
         branch = message.branch
         several = len(self._state.snapshot.sessions) > 1
-        self._filter.narrow(
+        self._filter.apply_filter(
             msgspec.structs.replace(
                 self._filter.current,
                 session=branch.session if several else 0,
@@ -49,4 +49,4 @@ class TreeController(MainController):
             self._widgets.exchanges.follow = False
             self._filter.go_to_when_found(branch.exchange, branch.seq)
         if self._panes.is_small or self._panes.is_zoomed:
-            self._panes.focus("frames" if branch.level is TreeLevel.FRAME else "exchanges")
+            self._panes.focus_pane("frames" if branch.level is TreeLevel.FRAME else "exchanges")

@@ -38,7 +38,7 @@ class WebServer:
         self._files = page.terminal_files()
         self._tabs: set[web.WebSocketResponse] = set()
 
-    def application(self) -> web.Application:
+    def make_application(self) -> web.Application:
         """Return the aiohttp application."""
         app = web.Application(middlewares=[self._check_request])
         app.on_response_prepare.append(self._add_headers)
@@ -136,7 +136,7 @@ def open_listener(port: int) -> socket.socket:
     return listener
 
 
-def serve(recording: Path, port: int, *, write: bool) -> int:
+def serve_recording(recording: Path, port: int, *, write: bool) -> int:
     """Serve a recording until Ctrl-C; return the exit code.
 
     Raises:
@@ -158,7 +158,7 @@ async def _serve_until_signal(recording: Path, listener: socket.socket, *, write
     stop = asyncio.Event()
     for number in end_signals():
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    runner = web.AppRunner(server.application(), access_log=None)
+    runner = web.AppRunner(server.make_application(), access_log=None)
     await runner.setup()
     try:
         await web.SockSite(runner, listener).start()

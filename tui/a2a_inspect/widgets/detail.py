@@ -114,14 +114,14 @@ class Detail(Vertical):
         self._stream = stream
         if not keep:
             self._frame = None
-            self.decoded.show([])
-            self.raw.dump(FrameBytes())
+            self.decoded.show_lines([])
+            self.raw.show_bytes(FrameBytes())
             for view in (self.findings, self.artifact, self.trace, self.facts):
-                view.show([])
+                view.show_lines([])
         if stream is None:
-            self.headers.show([])
+            self.headers.show_lines([])
             return
-        self.headers.show(header_lines(stream.row.exchange), paint_fields, keep=keep)
+        self.headers.show_lines(header_lines(stream.row.exchange), paint_fields, keep=keep)
         self._refresh_tab(keep=keep)
 
     async def show(self, frame: Frame, stream: ExchangeStream) -> None:
@@ -135,8 +135,8 @@ class Detail(Vertical):
         from a2a_proxy.protocol.schema import TRAILERS  # already imported by the reader thread
 
         self._frame, self._stream = frame, stream
-        self.decoded.show(lines, paint_fields if frame.schema == TRAILERS else paint_json, keep=keep)
-        self.raw.dump(data, byte_range_words(frame, data), keep=keep)
+        self.decoded.show_lines(lines, paint_fields if frame.schema == TRAILERS else paint_json, keep=keep)
+        self.raw.show_bytes(data, byte_range_words(frame, data), keep=keep)
         self._refresh_tab(keep=keep)
 
     def _refresh_tab(self, *, keep: bool) -> None:
@@ -159,20 +159,20 @@ class Detail(Vertical):
         seq = None if frame is None else frame.seq
         at, until = stream.row.key, self._source.until
         if not view.lines and view in (self.findings, self.artifact, self.trace, self.facts):
-            view.show(["(reading …)"])
+            view.show_lines(["(reading …)"])
         if view is self.findings:
-            self.findings.show(await self._read_finding_lines(stream, seq), paint_findings, keep=keep)
+            self.findings.show_lines(await self._read_finding_lines(stream, seq), paint_findings, keep=keep)
         elif view is self.artifact:
-            self.artifact.show(
+            self.artifact.show_lines(
                 await self._ask_lines(lambda r: artifact_lines(r, at, seq, until)), paint_artifact, keep=keep
             )
         elif view is self.trace:
             timing = await self._ask_lines(lambda r: timing_lines(r, at, seq, until))
-            self.trace.show(trace_lines(stream, frame, timing), paint_facts, keep=keep)
+            self.trace.show_lines(trace_lines(stream, frame, timing), paint_facts, keep=keep)
         elif view is self.facts:
             process = await self._ask_lines(lambda r: process_lines(r, at))
             used = await asyncio.to_thread(extension_lines, frame, stream.row.exchange) if frame is not None else []
-            self.facts.show([*fact_lines(stream, frame), *used, *process], paint_facts, keep=keep)
+            self.facts.show_lines([*fact_lines(stream, frame), *used, *process], paint_facts, keep=keep)
 
     async def _read_finding_lines(self, stream: ExchangeStream, seq: int | None) -> list[str]:
         until = self._source.until
@@ -182,14 +182,14 @@ class Detail(Vertical):
             return find_findings(recording, stream.row, seq, until), read_gaps(recording, stream.row, until)
 
         try:
-            (found, total), gaps = await self._source.ask(read, nothing)
+            (found, total), gaps = await self._source.run_query(read, nothing)
         except RecordingError as trouble:
             return [make_visible(trouble.message)]
         return await asyncio.to_thread(finding_lines, found, seq, total, gaps)  # the first call imports all rules
 
     async def _ask_lines(self, question: Callable[[Recording], list[str]]) -> list[str]:
         try:
-            return await self._source.ask(question, [])
+            return await self._source.run_query(question, [])
         except RecordingError as trouble:
             return [make_visible(trouble.message)]
 

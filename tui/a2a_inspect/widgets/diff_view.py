@@ -76,7 +76,7 @@ class DiffView(LongView):
         """Number of the difference under the cursor, from 1; 0 before the first."""
         return self._position + 1
 
-    def show(self, blocks: Sequence[DifferenceBlock]) -> None:
+    def show_blocks(self, blocks: Sequence[DifferenceBlock]) -> None:
         """Show these blocks from their beginning."""
         self._blocks = blocks
         self._position = -1
@@ -116,7 +116,7 @@ class DiffView(LongView):
 
     def render_line(self, y: int) -> Strip:
         """Render one row."""
-        base, index = self.style(), self.scroll_offset.y + y
+        base, index = self.combine_styles(), self.scroll_offset.y + y
         if index >= len(self._lines):
             return Strip.blank(self.size.width, base)
         line = self._lines[index]
@@ -140,4 +140,4 @@ class DiffView(LongView):
         return [Segment(line.text, self._named_style("diff--right" if line.right else "diff--left"))]
 
     def _named_style(self, name: str) -> Style:
-        return self.style(name) if name else self.style()
+        return self.combine_styles(name) if name else self.combine_styles()

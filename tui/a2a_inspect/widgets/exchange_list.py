@@ -67,7 +67,7 @@ class ExchangeList(LazyList):
         """Return one page."""
         return await self._load_page(page)
 
-    def show(self, now: RecordingSnapshot, total: int, *, above: int) -> None:
+    def show_rows(self, now: RecordingSnapshot, total: int, *, above: int) -> None:
         """Show `total` rows of this snapshot; see `update_total`. With several sessions, rows show their session."""
         self._session_count = len(now.sessions)
         longest = f"{self._session_count}:{now.highest}" if self._session_count > 1 else str(now.highest)

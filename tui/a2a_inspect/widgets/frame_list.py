@@ -55,10 +55,10 @@ class FrameList(LazyList):
         """Whether the selected exchange's frames are listed, so that keys apply to them."""
         return super().is_settled and not self.awaited_exchange
 
-    def show(self, stream: ExchangeStream) -> None:
+    def show_stream(self, stream: ExchangeStream) -> None:
         """Show another exchange, or a new state of the same one. A live exchange is followed from the start."""
         if self.stream is None or self.stream.row.key != stream.row.key:
-            self.restart(follow=not stream.row.exchange.closed)
+            self.clear_rows(follow=not stream.row.exchange.closed)
         self.stream = stream
         if stream.row.key == self.awaited_exchange:
             self.awaited_exchange = 0
@@ -68,7 +68,7 @@ class FrameList(LazyList):
         """Show no exchange."""
         self.stream = None
         self.awaited_exchange = 0
-        self.restart(follow=False)
+        self.clear_rows(follow=False)
 
     async def load_page(self, page: int) -> Sequence[FrameLine]:
         """Return one page."""

@@ -19,7 +19,7 @@ class HexView(TextView):
         self._caption = ""
         self._per_row = 16
 
-    def dump(self, frame_bytes: FrameBytes, caption: str = "", *, keep: bool = False) -> None:
+    def show_bytes(self, frame_bytes: FrameBytes, caption: str = "", *, keep: bool = False) -> None:
         """Show these bytes below a caption; with `keep` the same bytes and more."""
         self._frame_bytes, self._caption = frame_bytes, caption
         self._wrap_lines()
@@ -46,8 +46,8 @@ class HexView(TextView):
 
     def render_line(self, y: int) -> Strip:
         """Render one row: `00000010  7b 22 69 64 …  {"id…`."""
-        base, row = self.style(), self.scroll_offset.y + y - self._caption_rows
-        dim = self.style("text--dim")
+        base, row = self.combine_styles(), self.scroll_offset.y + y - self._caption_rows
+        dim = self.combine_styles("text--dim")
         if row < 0:
             return Strip([Segment(f" {self._caption}", dim)]).adjust_cell_length(self.size.width, base)
         offset = row * self._per_row
@@ -55,7 +55,7 @@ class HexView(TextView):
         if not raw:
             return Strip.blank(self.size.width, base)
         groups, text = hex_row(raw, self._per_row)
-        string = self.style("text--string")
+        string = self.combine_styles("text--string")
         line = mark_payload_bounds(f"  {groups} ", self._frame_bytes, offset, len(raw))
         parts = [Segment(f" {offset:08x}", dim), Segment(line, base), Segment(f" {text}", string)]
         return Strip(parts).adjust_cell_length(self.size.width, base)
@@ -63,7 +63,7 @@ class HexView(TextView):
 
 def mark_payload_bounds(groups: str, frame_bytes: FrameBytes, offset: int, count: int) -> str:
     """Return a row's hexadecimal (two spaces before, one after) with brackets where the payload begins and ends."""
-    begins, ends = frame_bytes.bounds()
+    begins, ends = frame_bytes.find_bounds()
     if not begins:
         return groups
     row = list(groups)

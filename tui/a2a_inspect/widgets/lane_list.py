@@ -36,7 +36,7 @@ class LaneList(LazyList):
         self._lanes: tuple[PartyLane, ...] = ()
         self._geometry = make_geometry(0, ())
 
-    def show(self, lanes: Sequence[PartyLane], total: int) -> None:
+    def show_lanes(self, lanes: Sequence[PartyLane], total: int) -> None:
         """Show a conversation, or a new state of the same one."""
         self._lanes = tuple(lanes)
         self.update_total(total)
@@ -47,7 +47,7 @@ class LaneList(LazyList):
 
     def column_titles(self) -> Strip:
         """Return the names of the lanes."""
-        style = self.style("list--strong")
+        style = self.combine_styles("list--strong")
         return Strip([Segment(f" {lane_head(self._current_geometry)}", style)]).adjust_cell_length(
             self.size.width, style
         )
@@ -62,7 +62,10 @@ class LaneList(LazyList):
     def row_segments(self, row: Any, style: tuple[str, ...]) -> list[Segment]:
         """Return the cells of the row in each lane."""
         cells = paint_row(row, self._current_geometry)
-        return [Segment(words, self.style(*style, name) if name else self.style(*style)) for words, name in cells]
+        return [
+            Segment(words, self.combine_styles(*style, name) if name else self.combine_styles(*style))
+            for words, name in cells
+        ]
 
     def action_mark(self, by: int) -> None:
         """Go to the next or previous mark."""

@@ -44,7 +44,7 @@ class _ListPages:
         """Number of cached pages."""
         return len(self._pages)
 
-    def row(self, index: int) -> Any:
+    def get_row(self, index: int) -> Any:
         """Return one row; None if it is not loaded."""
         page, offset = divmod(index, PAGE)
         rows = self._pages.get(page)
@@ -68,7 +68,7 @@ class _ListPages:
         self._stale_pages.discard(page)
         self._page_being_read = page
 
-    def store(self, page: int, rows: Sequence[Any]) -> None:
+    def store_page(self, page: int, rows: Sequence[Any]) -> None:
         """Store a page that has been read; the oldest page may be dropped for it."""
         self._page_being_read = None
         self._pages[page] = rows
@@ -145,9 +145,9 @@ class LazyList(RowView):
     @property
     def current_row(self) -> Any:
         """The row under the cursor; None while it is not loaded."""
-        return self._pages.row(self.cursor)
+        return self._pages.get_row(self.cursor)
 
-    def restart(self, *, follow: bool) -> None:
+    def clear_rows(self, *, follow: bool) -> None:
         """Forget everything, because the list has new content.
 
         The scroll bar stays until the number of rows is known: otherwise it would disappear and come back at once, each
@@ -191,15 +191,19 @@ class LazyList(RowView):
 
     def column_titles(self) -> Strip:
         """Return the titles of the columns, for a line above the list; empty before the first content."""
-        return self.column_title_strip() if self._has_total else Strip.blank(self.size.width, self.style("list--head"))
+        return (
+            self.column_title_strip()
+            if self._has_total
+            else Strip.blank(self.size.width, self.combine_styles("list--head"))
+        )
 
     def render_line(self, y: int) -> Strip:
         """Render one line."""
         index = self.scroll_offset.y + y
         if index < self.total:
-            return self.row_strip(self._pages.row(index), is_cursor=index == self.cursor)
+            return self.row_strip(self._pages.get_row(index), is_cursor=index == self.cursor)
         words = fit_text(self.placeholder if not self.total and y == 1 else "", self.size.width)
-        return Strip([Segment(words, self.style("list--dim"))])
+        return Strip([Segment(words, self.combine_styles("list--dim"))])
 
     def on_resize(self, event: events.Resize) -> None:
         """Fit the columns and keep the cursor visible."""
@@ -251,7 +255,7 @@ class LazyList(RowView):
 
     def _store_page(self, page: int, rows: Sequence[Any]) -> None:
         before = self.current_row
-        self._pages.store(page, rows)
+        self._pages.store_page(page, rows)
         self.refresh()
         if self.current_row is not before and self.cursor // PAGE == page:
             self._report_cursor()
@@ -271,7 +275,7 @@ class LazyList(RowView):
         """Whether the current cursor position has been reported. The loading of a row is reported later."""
         return self._report_timer is None and not (self._is_loading and self.total and self.current_row is None)
 
-    def settle(self) -> None:
+    def report_cursor(self) -> None:
         """Report the cursor at once if the report was delayed."""
         if self._report_timer is not None:
             self._report_cursor_now()
@@ -302,7 +306,7 @@ class LazyList(RowView):
         elif self.cursor >= top + height:
             self.scroll_to(y=self.cursor - height + 1, animate=False, force=True)
 
-    def select(self, index: int) -> None:
+    def select_row(self, index: int) -> None:
         """Move the cursor to a row. Following continues only if it was on and the row is the last one."""
         self._first_press = 0.0
         if index < self.total - 1:
@@ -312,18 +316,18 @@ class LazyList(RowView):
     def action_move(self, by: int) -> None:
         """Move the cursor by rows."""
         self.has_user_moved = True
-        self.select(self.cursor + by)
+        self.select_row(self.cursor + by)
 
     def action_page(self, by: int) -> None:
         """Move the cursor by screens."""
         self.has_user_moved = True
-        self.select(self.cursor + by * max(self.size.height - 1, 1))
+        self.select_row(self.cursor + by * max(self.size.height - 1, 1))
 
     def action_first(self) -> None:
         """Go to the first row and stop following, also if no row or only that row is loaded."""
         self.has_user_moved = True
         self.follow = False
-        self.select(0)
+        self.select_row(0)
 
     def action_first_at_two(self) -> None:
         """Go to the first row when the key has been pressed twice."""
@@ -348,6 +352,6 @@ class LazyList(RowView):
         index = self.scroll_offset.y + event.y
         if index < self.total:
             self.has_user_moved = True
-            self.select(index)
+            self.select_row(index)
             if event.chain == 2:
                 self.action_open()

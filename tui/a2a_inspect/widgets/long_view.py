@@ -22,7 +22,8 @@ _DOUBLE_PRESS_SECONDS = 1.0
 
 
 class LongView(ScrollView, can_focus=True):
-    """The base class. Subclasses call `set_row_count`, never set `virtual_size`, and call `style` while painting."""
+    """The base class. Subclasses call `set_row_count` instead of setting `virtual_size`, and paint with
+    `combine_styles`."""
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -59,7 +60,7 @@ class LongView(ScrollView, can_focus=True):
         self._styles.clear()
         return super().render_lines(crop)
 
-    def style(self, *names: str) -> Style:
+    def combine_styles(self, *names: str) -> Style:
         """Return the combined style of these component classes; without names the style of the view."""
         if (style := self._styles.get(names)) is None:
             style = self._styles[names] = component_style(self, *names)
@@ -75,7 +76,7 @@ class LongView(ScrollView, can_focus=True):
         """Whether the current cursor position has been reported."""
         return True
 
-    def settle(self) -> None:
+    def report_cursor(self) -> None:
         """Report a delayed cursor position at once."""
 
     def run_on_second_press(self, action: Callable[[], None]) -> None:

@@ -28,7 +28,7 @@ class RowMarks:
         self.notes: Mapping[NotePlace, Note] = {}
         """Notes of the recording, by place."""
 
-    def toggle(self, row: MarkedRow) -> None:
+    def toggle_mark(self, row: MarkedRow) -> None:
         """Mark the row, or remove its mark."""
         if row in self._marked:
             del self._marked[row]

@@ -63,24 +63,24 @@ class RowView(LongView):
 
     def column_title_strip(self) -> Strip:
         """Return the titles of the columns, for a line above the rows."""
-        style = self.style("list--head")
+        style = self.combine_styles("list--head")
         cells = COLUMN_GAP.join(fit_text(column.title, width, right=column.right) for column, width in self._layout)
         return Strip([Segment(f" {cells}", style)]).adjust_cell_length(self.size.width, style)
 
     def row_strip(self, row: Any, *, is_cursor: bool) -> Strip:
         """Return one row, with the cursor's mark if `is_cursor`; a row that is not loaded has no cells."""
         under = ("list--cursor",) if is_cursor else ()
-        mark = Segment(_CURSOR if is_cursor else " ", self.style(*under, "list--mark"))
+        mark = Segment(_CURSOR if is_cursor else " ", self.combine_styles(*under, "list--mark"))
         cells = [] if row is None else self.row_segments(row, under)
-        return Strip([mark, *cells]).adjust_cell_length(self.size.width, self.style(*under))
+        return Strip([mark, *cells]).adjust_cell_length(self.size.width, self.combine_styles(*under))
 
     def row_segments(self, row: Any, style: tuple[str, ...]) -> list[Segment]:
         """Return the cells of a row in `style`."""
         cells: list[Segment] = []
-        gap = Segment(COLUMN_GAP, self.style(*style))
+        gap = Segment(COLUMN_GAP, self.combine_styles(*style))
         for column, width in self._layout:
             name = column.style if isinstance(column.style, str) else column.style(row)
             tail = column.tail is not None and column.tail(row)
             text = fit_text(column.cell(row), width, right=column.right, tail=tail)
-            cells += (Segment(text, self.style(*style, name) if name else gap.style), gap)
+            cells += (Segment(text, self.combine_styles(*style, name) if name else gap.style), gap)
         return cells[:-1]

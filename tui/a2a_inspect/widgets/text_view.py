@@ -118,7 +118,7 @@ class TextView(LongView):
         """The displayed lines, unwrapped."""
         return self._lines
 
-    def show(self, lines: Sequence[str], paint: Paint = paint_plain, *, keep: bool = False) -> None:
+    def show_lines(self, lines: Sequence[str], paint: Paint = paint_plain, *, keep: bool = False) -> None:
         """Show other lines from their beginning; with `keep` the same lines in a new state."""
         self._lines, self._paint = lines, paint
         self._wrap_lines()
@@ -134,7 +134,7 @@ class TextView(LongView):
 
     def render_line(self, y: int) -> Strip:
         """Render one row."""
-        base, index = self.style(), self.scroll_offset.y + y
+        base, index = self.combine_styles(), self.scroll_offset.y + y
         if index >= len(self._wrapped_rows):
             return Strip.blank(self.size.width, base)
         number, first, last, indent = self._wrapped_rows[index]
@@ -151,7 +151,7 @@ class TextView(LongView):
                 )
                 also = ("text--here" if here else "text--found",) if found else ()
                 names = (name, *also) if name else also
-                segments.append(Segment(line[left:right], self.style(*names) if names else base))
+                segments.append(Segment(line[left:right], self.combine_styles(*names) if names else base))
         return Strip(segments).adjust_cell_length(self.size.width, base)
 
     def action_first_at_two(self) -> None:

@@ -15,7 +15,7 @@ from junitparser import JUnitXml, TestCase
 from a2a_inspect.commands.check import junit as junit_format
 from a2a_inspect.commands.check import sarif, text_format
 from a2a_inspect.commands.check.report import CheckedSession, CheckFinding, CheckReport
-from a2a_inspect.commands.check.sarif import fingerprint
+from a2a_inspect.commands.check.sarif import make_fingerprint
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.present.junit import MAX_LINES
@@ -136,7 +136,7 @@ def test_junit_skips_suppressed_and_unjudged_cases() -> None:
     report = CheckReport(
         [RULE, OTHER], Severity.ERROR, [CheckedSession("r", 1, 1, 1, "", [known], skipped_rules=[OTHER.id])]
     )
-    document = JUnitXml.fromstring("\n".join(junit_format.lines(report)))
+    document = JUnitXml.fromstring("\n".join(junit_format.format_lines(report)))
     (suite,) = document
     assert (suite.tests, suite.failures, suite.skipped) == (2, 0, 2)
     told = {case.name[:11]: (case.result[0].message, case.result[0].text) for case in suite}
@@ -151,10 +151,12 @@ def test_junit_cases_are_unique() -> None:
         CheckedSession("r", 1, 1, 1, "", found),
         CheckedSession("r", 2, 1, 1, "7 bytes were not captured", found),
     )
-    document = JUnitXml.fromstring("\n".join(junit_format.lines(CheckReport([RULE], Severity.ERROR, [one, two]))))
+    document = JUnitXml.fromstring(
+        "\n".join(junit_format.format_lines(CheckReport([RULE], Severity.ERROR, [one, two])))
+    )
     names = [(case.classname, case.name) for suite in document for case in suite]
     assert len(set(names)) == len(names) == document.tests == document.failures == 3
-    (alone,) = JUnitXml.fromstring("\n".join(junit_format.lines(CheckReport([RULE], Severity.ERROR, [one]))))
+    (alone,) = JUnitXml.fromstring("\n".join(junit_format.format_lines(CheckReport([RULE], Severity.ERROR, [one]))))
     assert [case.name for case in alone] == [f"{RULE.id} {RULE.title}"]
 
 
@@ -163,7 +165,7 @@ def test_junit_keeps_the_most_severe_of_many_findings() -> None:
     grades = [Severity.INFO] * MAX_LINES + [Severity.WARNING, Severity.ERROR]
     found = [CheckFinding(Finding(RULE.id, grade, 1, str(at))) for at, grade in enumerate(grades)]
     report = CheckReport([RULE], Severity.ERROR, [CheckedSession("r", 1, 1, 1, "", found)])
-    document = JUnitXml.fromstring("\n".join(junit_format.lines(report)))
+    document = JUnitXml.fromstring("\n".join(junit_format.format_lines(report)))
     (failure,) = case_of(document, RULE.id).result
     lines = failure.text.splitlines()
     assert failure.message == str(MAX_LINES + 1)
@@ -282,7 +284,7 @@ def test_fingerprints_differ_by_rule_operation_and_path() -> None:
     """And by nothing else."""
 
     def print_of(rule: str = "R", operation: str = "O", path: str = "p", **other: Any) -> str:
-        return fingerprint(
+        return make_fingerprint(
             CheckFinding(Finding(rule, Severity.INFO, 1, "x", evidence={"path": path}, **other), operation)
         )
 
@@ -326,7 +328,7 @@ def test_sarif_keeps_the_most_severe_of_many_findings(monkeypatch: pytest.Monkey
 def document(found: list[CheckFinding]) -> list[dict[str, Any]]:
     """The runs of the SARIF document that says this."""
     report = CheckReport(list(all_rules().values()), sessions=[CheckedSession("a b:c.db", 1, 1, 1, "", found)])
-    runs: list[dict[str, Any]] = json.loads("\n".join(sarif.lines(report)))["runs"]
+    runs: list[dict[str, Any]] = json.loads("\n".join(sarif.format_lines(report)))["runs"]
     return runs
 
 
@@ -334,7 +336,7 @@ def test_the_hint_names_the_most_severe_rule() -> None:
     """Not the first one."""
     first, worst = Finding("A2A-GEN-001", Severity.INFO, 1, "x"), Finding("A2A-RPC-002", Severity.ERROR, 1, "x")
     report = CheckReport([], sessions=[CheckedSession("r", 1, 1, 1, "", [CheckFinding(first), CheckFinding(worst)])])
-    assert list(text_format.lines(report))[-1] == "explain a rule: a2a-inspect rules A2A-RPC-002"
+    assert list(text_format.format_lines(report))[-1] == "explain a rule: a2a-inspect rules A2A-RPC-002"
 
 
 def test_a_dash_is_stdout(flagged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -383,7 +385,7 @@ def test_findings_are_grouped_by_rule(tmp_path: Path) -> None:
     some = [found(number, OTHER.id, Severity.ERROR) for number in (7, 8)]
     one = found(5, "A2A-SSE-001", Severity.ERROR)
     report = CheckReport([RULE], sessions=[CheckedSession("a b.db", 1, 1, 1, "", [*many, rest, one, *some])])
-    lines = list(text_format.lines(report))
+    lines = list(text_format.format_lines(report))
     assert lines[1:5] == [
         f"  error   {OTHER.id} {OTHER.title}  2 times",
         "          #7.0: words 7",
@@ -400,7 +402,7 @@ def test_findings_are_grouped_by_rule(tmp_path: Path) -> None:
         "list each finding: a2a-inspect check --all 'a b.db'",
     ]
     report.lists_all = True
-    lines = list(text_format.lines(report))
+    lines = list(text_format.format_lines(report))
     assert sum(line.startswith(("  warning ", "  error ")) for line in lines) == 104
     assert lines[-2] == "found: 3 errors, 310 warnings, 0 infos"
 
@@ -416,7 +418,7 @@ def test_all_lists_each_finding(tmp_path: Path) -> None:
 def test_groups_that_follow_from_each_other_are_printed_once(tmp_path: Path) -> None:
     """The first of them has no cause."""
     findings = [found(1, RULE.id, follows=f"{OTHER.id} #2"), found(2, OTHER.id, follows=f"{RULE.id} #1")]
-    lines = list(text_format.lines(CheckReport([RULE], sessions=[CheckedSession("r", 1, 1, 1, "", findings)])))
+    lines = list(text_format.format_lines(CheckReport([RULE], sessions=[CheckedSession("r", 1, 1, 1, "", findings)])))
     assert len([line for line in lines if "words" in line]) == 2
 
 

@@ -31,7 +31,8 @@ async def test_the_screen_shows_several_recordings_as_one(tmp_path: Path, size: 
             await person.sees("first + second", "FILE", "5 exchanges", "ended")
             await person.until(lambda: person.exchanges.current_row is not None)
             shown = [
-                person.exchanges.row_segments(person.exchanges._pages.row(at), ())[0].text.strip() for at in range(5)
+                person.exchanges.row_segments(person.exchanges._pages.get_row(at), ())[0].text.strip()
+                for at in range(5)
             ]
             assert shown == ["first", "second", "first", "second", "first"]
             await person.types("semicolon")

@@ -31,7 +31,7 @@ def test_counts_at_several_moments(name: str) -> None:
         assert list(known.frame_times) == times
         for until in times[:: max(len(times) // 12, 1)]:
             there = sorted((r for r in rows if r.exchange.started <= until), key=lambda r: (r.exchange.started, r.key))
-            shown = known.exchanges(0, until)
+            shown = known.read_exchanges(0, until)
             assert [row.key for row in shown] == [row.key for row in there][:PAGE]
             assert known.snapshot(until).exchanges == len(there)
             assert known.snapshot(until).frames == sum(at <= until for at in times)
@@ -72,7 +72,7 @@ def test_counts_of_some_exchanges(tmp_path: Path) -> None:
         known = AsOf(recording, [first, third])
         assert list(known.keys) == [first, third]
         assert len(known.frame_times) == 6
-        assert (known.index(third), known.index(-5)) == (1, 0)
+        assert (known.find_index(third), known.find_index(-5)) == (1, 0)
 
 
 def test_an_unfinished_exchange_is_live(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_an_unfinished_exchange_is_live(tmp_path: Path) -> None:
     with Recording(tmp_path / "r.db") as recording:
         row = next(iter(recording.read_exchanges()))
         known, until = AsOf(recording), STARTED + 1150 * MS
-        stream = known.stream(ExchangeStream(row, 3, None, "generations 1"), until)
+        stream = known.rewind_stream(ExchangeStream(row, 3, None, "generations 1"), until)
         now = stream.row.exchange
         assert (stream.frames, stream.generations) == (2, "")
         assert (now.closed, now.error, now.grpc_status, now.states) == (0, "", -1, ("working",))
@@ -94,4 +94,4 @@ def test_an_unfinished_exchange_is_live(tmp_path: Path) -> None:
         assert known.snapshot(until).findings == 0
         assert known.snapshot(until).sessions[0].how == ""
         assert known.snapshot(STARTED + 6000 * MS).sessions[0].how == "clean"
-        assert known.row(row, STARTED + 1000 * MS).exchange.status == 0
+        assert known.rewind_row(row, STARTED + 1000 * MS).exchange.status == 0

@@ -18,16 +18,16 @@ CLOCK = ReplayClock(DAY, DAY + 10 * S, DAY)
 
 def test_the_clock_plays_pauses_and_ends() -> None:
     """Time passes while it plays, at its speed, up to the end; then it starts over."""
-    playing = CLOCK.toggle(100 * S)
-    assert playing.position(103 * S) == DAY + 3 * S
-    assert playing.toggle(103 * S).position(999 * S) == DAY + 3 * S
+    playing = CLOCK.toggle_playing(100 * S)
+    assert playing.compute_position(103 * S) == DAY + 3 * S
+    assert playing.toggle_playing(103 * S).compute_position(999 * S) == DAY + 3 * S
     fast = playing.change_speed(1, 103 * S)
-    assert (fast.speed, fast.position(104 * S)) == (2, DAY + 5 * S)
-    assert fast.position(999 * S) == DAY + 10 * S
+    assert (fast.speed, fast.compute_position(104 * S)) == (2, DAY + 5 * S)
+    assert fast.compute_position(999 * S) == DAY + 10 * S
     assert not fast.stop_at_end(104 * S).is_at_end(104 * S)
     over = fast.stop_at_end(999 * S)
     assert (over.playing, over.is_at_end(0)) == (False, True)
-    assert over.toggle(5 * S).position(6 * S) == DAY + 2 * S
+    assert over.toggle_playing(5 * S).compute_position(6 * S) == DAY + 2 * S
 
 
 def test_speeds_have_ends() -> None:
@@ -80,12 +80,12 @@ def test_the_clock_line_names_frame_and_speed_and_fits_the_width(width: int, at:
 def test_the_clock_stays_within_the_recording_and_never_decreases_by_itself(moves: list[tuple[str, int]]) -> None:
     clock, world = CLOCK, 0
     for move, by in moves:
-        before, world = clock.position(world), world + by
-        assert clock.position(world) >= before
+        before, world = clock.compute_position(world), world + by
+        assert clock.compute_position(world) >= before
         if move == "turn":
-            clock = clock.toggle(world)
+            clock = clock.toggle_playing(world)
         elif move == "jump":
             clock = clock.jump_to(DAY + by * 5)
         elif move != "wait":
             clock = clock.change_speed(1 if move == "fast" else -1, world)
-        assert CLOCK.first <= clock.position(world) <= CLOCK.last
+        assert CLOCK.first <= clock.compute_position(world) <= CLOCK.last

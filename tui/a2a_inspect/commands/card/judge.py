@@ -50,13 +50,13 @@ def judge_card(source: CardSource, rules: dict[str, Rule], redactor: Redactor, n
     """
     observer = Observer(redactor, rules=Engine(rules, max_per_exchange=MAX_PER_KIND))
     out: list[Observation] = []
-    for chunk in _conversation(source.responses, now):
+    for chunk in _make_conversation(source.responses, now):
         observer.feed(chunk, out)
     found = [each for each in out if type(each) is Finding]
     return [msgspec.structs.replace(each, connection=0, exchange=0, seq=-1) for each in found]
 
 
-def _conversation(responses: list[CardResponse], now: int) -> Iterator[Chunk]:
+def _make_conversation(responses: list[CardResponse], now: int) -> Iterator[Chunk]:
     """Yield each request with its response on one connection, in the form in which the relay writes them."""
     up, down = Direction.TO_AGENT, Direction.TO_CLIENT
     client = f"{responses[-1].client}:0"

@@ -10,7 +10,7 @@ from a2a_inspect.commands.session import finding_facts
 from a2a_proxy.model.finding import Severity
 
 
-def lines(report: CheckReport) -> Iterator[str]:
+def format_lines(report: CheckReport) -> Iterator[str]:
     """Yield a `finding` per finding, a `session` after each session's findings, and a `summary` at the end."""
     for one in report.sessions:
         yield from (_finding_line(one, each) for each in one.findings)

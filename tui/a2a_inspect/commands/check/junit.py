@@ -10,7 +10,7 @@ from a2a_proxy.present.junit import JunitCase, JunitSuite, junit_document
 from a2a_proxy.rules.define.catalogue import all_rules
 
 
-def lines(report: CheckReport) -> Iterator[str]:
+def format_lines(report: CheckReport) -> Iterator[str]:
     """Return the lines of the document."""
     return junit_document("a2a-inspect check", (_session_suite(one, report) for one in report.sessions))
 

@@ -21,10 +21,10 @@ from a2a_proxy.rules.define.rule import Rule
 EXIT_FINDINGS = 1
 """Exit code if findings are severe enough."""
 FORMATS: dict[str, Callable[[CheckReport], Iterator[str]]] = {
-    "text": text_format.lines,
-    "json": json_format.lines,
-    "junit": junit.lines,
-    "sarif": sarif.lines,
+    "text": text_format.format_lines,
+    "json": json_format.format_lines,
+    "junit": junit.format_lines,
+    "sarif": sarif.format_lines,
 }
 
 
@@ -118,5 +118,5 @@ def _write_report(report: CheckReport, options: ReportOptions) -> None:
     except OSError as wrong:
         reason = (wrong.strerror or str(wrong)).lower()
         raise UserError(f"cannot write {options.output}: {reason}", "choose another file: --output FILE") from wrong
-    for line in text_format.lines(report):
+    for line in text_format.format_lines(report):
         print(line)

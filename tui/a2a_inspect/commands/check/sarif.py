@@ -31,7 +31,7 @@ _REGION = {"startLine": 1, "startColumn": 1, "endLine": 1, "endColumn": 1}
 """A recording has no meaningful lines, and code-scanning services show only results that have a region."""
 
 
-def lines(report: CheckReport) -> Iterator[str]:
+def format_lines(report: CheckReport) -> Iterator[str]:
     """Return the lines of the document."""
     rules = [_rule_descriptor(each) for each in report.executed_rules]
     others = {**report.other_findings, BROKEN_RULE_ID: "A rule cannot judge something"}
@@ -42,7 +42,9 @@ def lines(report: CheckReport) -> Iterator[str]:
     run = {
         "tool": {"driver": driver},
         "columnKind": "unicodeCodePoints",
-        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": _notifications(report, omitted)}],
+        "invocations": [
+            {"executionSuccessful": True, "toolExecutionNotifications": _make_notifications(report, omitted)}
+        ],
         "results": [_result_object(one, each, positions) for one, each in included],
     }
     document = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
@@ -99,7 +101,7 @@ def _result_object(session: CheckedSession, check_finding: CheckFinding, positio
         "physicalLocation": {"artifactLocation": {"uri": _uri_of(session.path)}, "region": _REGION},
         "logicalLocations": [{"fullyQualifiedName": place, "kind": "member"}],
     }
-    same = fingerprint(check_finding)
+    same = make_fingerprint(check_finding)
     result: dict[str, Any] = {
         "ruleId": finding.rule,
         "level": _LEVELS[finding.severity],
@@ -128,14 +130,14 @@ def _uri_of(path: str) -> str:
     return quote(path, safe=":/?[]%") if "://" in path else quote(os.fsencode(Path(path).as_posix()))
 
 
-def fingerprint(check_finding: CheckFinding) -> str:
+def make_fingerprint(check_finding: CheckFinding) -> str:
     """Return an id that stays the same in other runs: a hash of the rule, the operation and the path in the payload."""
     finding = check_finding.finding
     words = (finding.rule, check_finding.operation, finding.evidence.get("path", ""))
     return hashlib.sha256("\0".join(words).encode("utf-8", "replace")).hexdigest()[:32]
 
 
-def _notifications(report: CheckReport, omitted: int) -> list[dict[str, Any]]:
+def _make_notifications(report: CheckReport, omitted: int) -> list[dict[str, Any]]:
     messages = [
         f"{one.path}: the capture is incomplete: {one.incomplete_reason}"
         for one in report.sessions

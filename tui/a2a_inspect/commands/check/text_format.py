@@ -23,7 +23,7 @@ _Group = list[CheckFinding]
 """Findings that are printed together, the first one in full."""
 
 
-def lines(report: CheckReport) -> Iterator[str]:
+def format_lines(report: CheckReport) -> Iterator[str]:
     """Yield the sessions with their findings, the rules that ran, and the counts."""
     has_more = False
     for one in report.sessions:

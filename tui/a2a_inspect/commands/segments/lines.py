@@ -176,7 +176,7 @@ def summary_lines(spans: MeasureValues) -> Iterator[str]:
             signed_duration(each.p95),
             signed_duration(each.most),
         )
-        for name, each in spans.summaries()
+        for name, each in spans.summarise_measures()
     ]
     if rows:
         yield from table_lines(("MEASURE", "COUNT", "P50", "P95", "MAX"), rows)

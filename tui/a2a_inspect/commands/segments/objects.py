@@ -163,4 +163,8 @@ def tool_object(tool: ToolCall) -> JsonObject:
 
 def summary_object(session: int, spans: MeasureValues) -> JsonObject:
     """Return p50, p95 and the maximum of each measure, ns."""
-    return {"what": "summary", "session": session, **{name: figures.as_object() for name, figures in spans.summaries()}}
+    return {
+        "what": "summary",
+        "session": session,
+        **{name: figures.as_object() for name, figures in spans.summarise_measures()},
+    }

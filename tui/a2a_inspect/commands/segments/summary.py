@@ -54,7 +54,7 @@ class MeasureValues:
         if value is not None:
             self._values.setdefault(name, []).append(value)
 
-    def summaries(self) -> Iterator[tuple[str, MeasureSummary]]:
+    def summarise_measures(self) -> Iterator[tuple[str, MeasureSummary]]:
         """Yield the measures that have values, in a fixed order."""
         for name in MEASURE_NAMES:
             values = sorted(self._values.get(name, ()))

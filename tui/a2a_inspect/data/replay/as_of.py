@@ -70,30 +70,30 @@ class AsOf:
         found = bisect_right(self._finding_times, until)
         return RecordingSnapshot(sessions, (count,), self._last_exchange, bisect_right(self.frame_times, until), found)
 
-    def exchanges(self, page: int, until: int) -> list[ExchangeLine]:
+    def read_exchanges(self, page: int, until: int) -> list[ExchangeLine]:
         """Return one page of the exchanges that had begun."""
         count = bisect_right(self._start_times, until)
         keys = self.keys[page * PAGE : min((page + 1) * PAGE, count)]
         rows = (self._recording.read_exchange(each) for each in keys)
-        return exchange_lines(self._recording, [self.row(row, until) for row in rows if row is not None], until)
+        return exchange_lines(self._recording, [self.rewind_row(row, until) for row in rows if row is not None], until)
 
-    def index(self, exchange: int) -> int:
+    def find_index(self, exchange: int) -> int:
         """Return the index of this exchange; 0 if it is not listed."""
         try:
             return self.keys.index(exchange)
         except ValueError:
             return 0
 
-    def row(self, row: ExchangeRow, until: int) -> ExchangeRow:
+    def rewind_row(self, row: ExchangeRow, until: int) -> ExchangeRow:
         """Return the exchange as it was at `until`."""
         if is_exchange_over(row.exchange, until):
             return row
-        return replace(row, exchange=exchange_as_of(row.exchange, until, self._progress(row, until)))
+        return replace(row, exchange=exchange_as_of(row.exchange, until, self._find_progress(row, until)))
 
-    def stream(self, stream: ExchangeStream, until: int) -> ExchangeStream:
+    def rewind_stream(self, stream: ExchangeStream, until: int) -> ExchangeStream:
         """Return the exchange with its task and connection as they were at `until`."""
         frames = self.frame_count(stream.row, until)
-        return replace(stream, row=self.row(stream.row, until), frames=frames, generations="")
+        return replace(stream, row=self.rewind_row(stream.row, until), frames=frames, generations="")
 
     def frames_until(self, all_lines: Sequence[FrameLine], until: int) -> list[FrameLine]:
         """Return the frames that had passed."""
@@ -123,7 +123,7 @@ class AsOf:
             place = bisect_left(self.frame_times, self.frame_times[place - 1]) - 1 if place else -1
         return self.frame_times[place] if 0 <= place < len(self.frame_times) else position
 
-    def _progress(self, row: ExchangeRow, until: int) -> ExchangeProgress:
+    def _find_progress(self, row: ExchangeRow, until: int) -> ExchangeProgress:
         requests = events = to_agent = to_client = last = 0
         states: list[str] = []
         task = context = False

@@ -26,7 +26,7 @@ class ReplayClock(msgspec.Struct, frozen=True):
     speed: float = 1
     playing: bool = False
 
-    def position(self, now: int) -> int:
+    def compute_position(self, now: int) -> int:
         """Return the position, ns since the epoch."""
         if not self.playing:
             return self.at
@@ -34,11 +34,11 @@ class ReplayClock(msgspec.Struct, frozen=True):
 
     def is_at_end(self, now: int) -> bool:
         """Return whether the replay has reached the end."""
-        return self.position(now) >= self.last
+        return self.compute_position(now) >= self.last
 
-    def toggle(self, now: int) -> ReplayClock:
+    def toggle_playing(self, now: int) -> ReplayClock:
         """Pause if playing, play if paused; at the end start again."""
-        at = self.first if not self.playing and self.is_at_end(now) else self.position(now)
+        at = self.first if not self.playing and self.is_at_end(now) else self.compute_position(now)
         return replace(self, at=at, since=now, playing=not self.playing)
 
     def jump_to(self, at: int) -> ReplayClock:
@@ -48,7 +48,7 @@ class ReplayClock(msgspec.Struct, frozen=True):
     def change_speed(self, by: int, now: int) -> ReplayClock:
         """Change the speed by one step up (`by` 1) or down (-1)."""
         place = max(0, min(SPEEDS.index(self.speed) + by, len(SPEEDS) - 1))
-        return replace(self, at=self.position(now), since=now, speed=SPEEDS[place])
+        return replace(self, at=self.compute_position(now), since=now, speed=SPEEDS[place])
 
     def stop_at_end(self, now: int) -> ReplayClock:
         """Pause if the replay has reached the end."""
@@ -75,7 +75,7 @@ def parse_replay_time(text: str, clock: ReplayClock) -> int:
 
 def clock_line(clock: ReplayClock, now: int, frames: tuple[int, int], width: int) -> str:
     """Return `▶ 20:28:13.090  +0.014 of 2.9 s  1x  ███░░░  frame 2 of 34`, with a bar in the remaining width."""
-    at = clock.position(now)
+    at = clock.compute_position(now)
     length = max(clock.last - clock.first, 1)
     state = "playing" if clock.playing else "at the end" if clock.is_at_end(now) else "paused"
     left = (

@@ -43,24 +43,28 @@ class ReplaySource(RecordingSource):
         self._reported_until = until
         return await self._ask_as_of(lambda known: known.snapshot(until), None)
 
-    async def exchanges(self, page: int) -> list[ExchangeLine]:
+    async def read_exchanges(self, page: int) -> list[ExchangeLine]:
         """Return one page of the list, by the time of the first byte."""
         until = self.until
-        return await self._ask_as_of(lambda known: known.exchanges(page, until), [])
+        return await self._ask_as_of(lambda known: known.read_exchanges(page, until), [])
 
-    async def stream(self, exchange: int) -> ExchangeStream | None:
+    async def read_stream(self, exchange: int) -> ExchangeStream | None:
         """Return the exchange of this key as it was."""
-        until, stream = self.until, await super().stream(exchange)
-        return await self._ask_as_of(lambda known: known.stream(stream, until), None) if stream is not None else None
+        until, stream = self.until, await super().read_stream(exchange)
+        return (
+            await self._ask_as_of(lambda known: known.rewind_stream(stream, until), None)
+            if stream is not None
+            else None
+        )
 
-    async def frames(self, exchange: int, page: int) -> list[FrameLine]:
+    async def read_frames(self, exchange: int, page: int) -> list[FrameLine]:
         """Return one page of the frames that had passed."""
-        until, lines = self.until, await super().frames(exchange, page)
+        until, lines = self.until, await super().read_frames(exchange, page)
         return await self._ask_as_of(lambda known: known.frames_until(lines, until), [])
 
     async def exchange_index(self, exchange: int) -> int:
         """Return the index of this exchange in the list, or where it would be."""
-        return await self._ask_as_of(lambda known: known.index(exchange), 0)
+        return await self._ask_as_of(lambda known: known.find_index(exchange), 0)
 
     async def count_frames(self) -> int:
         """Return the number of all frames."""
@@ -72,4 +76,4 @@ class ReplaySource(RecordingSource):
                 self._as_of = AsOf(recording, self._keys)
             return question(self._as_of)
 
-        return await self.ask(read, nothing)
+        return await self.run_query(read, nothing)

@@ -99,7 +99,7 @@ class CopiedCall(msgspec.Struct, frozen=True):
         """Address of an HTTP call without the path. Raises as `authority`."""
         return f"{'https' if self.is_tls else 'http'}://{self.authority}"
 
-    def headers(self) -> list[tuple[str, str]]:
+    def list_headers(self) -> list[tuple[str, str]]:
         """Return the request headers that belong to the call; secrets are replaced by their labels."""
         pairs = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in self.exchange.request_headers)
         return [
@@ -110,7 +110,7 @@ class CopiedCall(msgspec.Struct, frozen=True):
 
     def extra_headers(self) -> dict[str, str]:
         """Return the headers that an SDK or an HTTP library does not set by itself."""
-        return {name: value for name, value in self.headers() if name.lower() not in ("accept", "content-type")}
+        return {name: value for name, value in self.list_headers() if name.lower() not in ("accept", "content-type")}
 
     def request_value(self) -> Any:
         """Return the first request as plain JSON values. Raises NotOffered if it was not recorded as sent."""

@@ -121,7 +121,7 @@ def _http_test_parts(call: CopiedCall) -> tuple[str, str, str, list[str]]:
     constants = "\n".join(
         (
             f"PATH = {call.exchange.target!r}",
-            f"HEADERS = {python_literal(dict(call.headers()))}",
+            f"HEADERS = {python_literal(dict(call.list_headers()))}",
             f"REQUEST = {python_literal(value)}",
         )
     )

@@ -27,7 +27,7 @@ def curl_command(call: CopiedCall) -> str:
     body = _text_body(call)
     if body or method != "GET":
         words += ["-X", method]
-    for name, value in call.headers():
+    for name, value in call.list_headers():
         words += ["-H", _require_ascii(f"{name}: {value}")]
     if body:
         words += ["--data-raw", body]
@@ -75,7 +75,7 @@ def grpcurl_command(call: CopiedCall) -> str:
         raise NotOffered("its request is not a known message")
     folder = Path(a2a_proto.__file__).parent / _DESCRIPTOR_FOLDERS[split_schema(schema)[0]]
     words = ["grpcurl", *([] if call.is_tls else ["-plaintext"]), "-protoset", str(folder / "a2a.binpb")]
-    for name, value in call.headers():
+    for name, value in call.list_headers():
         if name.lower() not in ("content-type", "grpc-timeout"):
             words += ["-H", _require_ascii(f"{name}: {value}")]
     words += [

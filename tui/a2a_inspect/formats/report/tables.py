@@ -35,13 +35,13 @@ class RecordTables:
         self._block_sizes: dict[str, int] = {}
         self._block_ends: dict[str, list[int]] = {}
 
-    def count(self, table: str) -> int:
+    def count_records(self, table: str) -> int:
         """Return the number of records of a table, which is the number of the next record."""
         return (self._block_ends.get(table) or [0])[-1] + len(self._open_blocks.get(table, ()))
 
     def add(self, table: str, record: object) -> int:
         """Append a record of plain JSON values and return its number."""
-        number = self.count(table)
+        number = self.count_records(table)
         text = encode_visible(record)
         records = self._open_blocks.setdefault(table, [])
         records.append(text)
@@ -56,7 +56,7 @@ class RecordTables:
             self._write_block(table)
         return self._block_ends
 
-    def element(self, name: str, text: str) -> None:
+    def write_block(self, name: str, text: str) -> None:
         """Write one block."""
         packed = base64.b64encode(gzip.compress(text.encode(), _COMPRESSION_LEVEL, mtime=0))
         self._stream.write(b'<script type="text/plain" id="%b">%b</script>\n' % (name.encode(), packed))
@@ -66,7 +66,7 @@ class RecordTables:
         if not records:
             return
         ends = self._block_ends.setdefault(table, [])
-        self.element(f"{table}-{len(ends)}", f"[{','.join(records)}]")
+        self.write_block(f"{table}-{len(ends)}", f"[{','.join(records)}]")
         ends.append((ends or [0])[-1] + len(records))
         self._block_sizes[table] = 0
 

@@ -43,7 +43,7 @@ class ReportConversation:
         self._add_finding = add_finding
         self._exchange_numbers = sorted(conversation.exchanges)
         self._record_numbers = {
-            number: tables.count("exchange") + index for index, number in enumerate(self._exchange_numbers)
+            number: tables.count_records("exchange") + index for index, number in enumerate(self._exchange_numbers)
         }
         self._first_rows: dict[int, int] = {}
         """Exchange -> number of its first row."""
@@ -61,10 +61,10 @@ class ReportConversation:
 
     def write(self) -> None:
         """Write the conversation. Raises RecordingError if the recording is damaged."""
-        findings = self._tables.count("finding")
+        findings = self._tables.count_records("finding")
         for number, found in enumerate(self._read_findings(), findings):
             self._unshown_findings.setdefault((found.exchange, found.seq), deque()).append(number)
-        first = self._tables.count("row")
+        first = self._tables.count_records("row")
         for row in self._iterate_rows():
             self._write_row(row)
         for number, found in enumerate(self._read_findings(), findings):
@@ -80,11 +80,11 @@ class ReportConversation:
                 "session": talk.session,
                 "began": text.format_utc(start) if talk.order.frames else "",
                 "first": first,
-                "rows": self._tables.count("row") - first,
+                "rows": self._tables.count_records("row") - first,
                 "frames": talk.order.frames,
                 "begin": self._first_words,
                 "outcome": self._outcome,
-                "findings": [findings, self._tables.count("finding")],
+                "findings": [findings, self._tables.count_records("finding")],
                 "span": (talk.order.times[-1] - start) / 1e6 if talk.order.frames else 0,
                 "lanes": [records.lane_record(lane) for lane in talk.lanes],
                 "operations": operations[:8],
@@ -123,10 +123,10 @@ class ReportConversation:
     def _iterate_rows(self) -> Iterator[LaneRow]:
         """Yield rows one by one, so that a row's block is decompressed once for its summary and its payload."""
         for index in range(len(self._conversation.order)):
-            yield from self._conversation.rows(index, 1)
+            yield from self._conversation.read_rows(index, 1)
 
     def _write_row(self, row: LaneRow) -> None:
-        number = self._tables.count("row")
+        number = self._tables.count_records("row")
         exchange = self._record_numbers.get(row.exchange, -1)
         more = -1
         if row.what is LaneRowKind.FRAME:
@@ -140,16 +140,16 @@ class ReportConversation:
 
     def _frame_words(self, row: LaneRow) -> str:
         """Return the summary of a frame without its operation (see `lanes.read`), for the list of conversations."""
-        exchange: Exchange | None = self._conversation.exchange(row.exchange)
+        exchange: Exchange | None = self._conversation.read_exchange(row.exchange)
         title = f"  {make_visible(text.exchange_title(exchange))}" if exchange is not None else ""
         return flatten_line_ends(row.text.removesuffix(title).removeprefix("message user "))
 
     def _write_detail(self, row: LaneRow, number: int) -> int:
         """Write the frame of a row and return its number; -1 if the frame has been deleted meanwhile."""
-        found = self._conversation.frame(row.frame)
+        found = self._conversation.read_frame(row.frame)
         if found is None:
             return -1
-        exchange: Exchange | None = self._conversation.exchange(row.exchange)
+        exchange: Exchange | None = self._conversation.read_exchange(row.exchange)
         try:
             frame = replace(found.frame, payload=self._recording.read_payload(found))
         except RecordingError as damage:

@@ -26,7 +26,7 @@ from a2a_proxy.protocol.finding_totals import count_occurrences
 from a2a_proxy.recording.read.rows import SessionRow
 
 
-def write(selection: ExportSelection, stream: BinaryIO) -> None:
+def write_report(selection: ExportSelection, stream: BinaryIO) -> None:
     """Write the selection as one HTML page. Raises RecordingError if the recording is damaged."""
     _ReportWriter(selection, stream).write_report()
 
@@ -50,10 +50,10 @@ class _ReportWriter:
         name = Path(self._selection.recording.path).name
         before, after = split_page(f"{name} - A2A report")
         self._stream.write(before)
-        sessions = self._selection.sessions()
+        sessions = self._selection.read_sessions()
         for session in sessions:
             self._write_session(session)
-        self._tables.element("index", encode_visible(self._index_object(name, sessions)))
+        self._tables.write_block("index", encode_visible(self._index_object(name, sessions)))
         self._stream.write(after)
 
     def _index_object(self, name: str, sessions: Sequence[SessionRow]) -> dict[str, object]:
@@ -65,8 +65,8 @@ class _ReportWriter:
             "what": self._selection.description,
             "sessions": [records.session_record(each) for each in sessions],
             "counts": {
-                "conversations": self._tables.count("talk"),
-                "exchanges": self._tables.count("exchange"),
+                "conversations": self._tables.count_records("talk"),
+                "exchanges": self._tables.count_records("exchange"),
                 "frames": self._frame_count,
                 "tasks": self._task_count,
                 "findings": sum(self._severity_counts.values()),
@@ -88,7 +88,7 @@ class _ReportWriter:
         recording, only = self._selection.recording, self._selection.keys
         links, notes = SessionLinks(recording, session.id), SessionNotes(recording, session.id)
         exchanges: set[int] = set()
-        for row in self._selection.exchanges(session.id):
+        for row in self._selection.read_exchanges(session.id):
             if row.exchange.id in exchanges:
                 continue
             talk = LaneConversation(recording, row.key, only_keys=only, links=links)
