@@ -175,6 +175,8 @@ def draw(places: list[list[Mutant]], count: int, seed: int) -> Iterator[tuple[Mu
 def _is_without_effect(node: Any) -> bool:
     """Whether a node is in a block for type checkers, the size of a cache, the number of a constant that is a limit, a
     length in the table of key formats, which are facts that a test could only repeat, or one of `_CONFIGURATION`."""
+    if node.type == "operator" and node.parent.type == "parameters":  # the star before keyword arguments
+        return True
     if node.type == "number" and node.parent.type == "arglist" and "KeyFormat" in node.parent.parent.parent.get_code():
         return True
     while node is not None:
@@ -438,7 +440,8 @@ def _run(count: int, seed: int, only: str) -> int:
             print(f"{verdict.value}: {mutant.operator}", *lines, "", sep="\n", flush=True)
         if verdicts.total() % 10 == 0:
             spent = time.monotonic() - began
-            print(f"{verdicts.total()} tested in {spent:.0f} s, {verdicts[Verdict.SURVIVED]} survived", flush=True)
+            counts = ", ".join(f"{verdicts[verdict]} {verdict.value}" for verdict in Verdict)
+            print(f"{verdicts.total()} tested in {spent:.0f} s: {counts}", flush=True)
     for verdict in Verdict:
         print(f"{verdicts[verdict]:5} {verdict.value}")
     share = 1 - verdicts[Verdict.SURVIVED] / max(verdicts.total() - verdicts[Verdict.EQUIVALENT], 1)

@@ -365,3 +365,15 @@ def test_a_full_queue_is_reported_as_a_slow_disk(tmp_path: Path) -> None:
     assert journal.get_stats().lost_reason == ""
     disk.open.set()
     assert journal.close(9)
+
+
+def test_a_process_that_fails_ends_although_its_journal_is_open(tmp_path: Path) -> None:
+    """The thread that writes does not keep it alive."""
+    script = (
+        "import pathlib, sys;"
+        "from a2a_proxy.capture.journal import Journal;"
+        "journal = Journal(pathlib.Path(sys.argv[1], 'j'), lambda *_: None);"
+        "raise SystemExit(7)"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False, timeout=60)
+    assert done.returncode == 7

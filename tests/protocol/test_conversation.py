@@ -117,6 +117,19 @@ def test_changes_are_returned_once() -> None:
     assert player.conversation.find_exchange(1) is None
 
 
+def test_an_open_exchange_is_found_by_its_number() -> None:
+    """One of several on a connection, which has not changed since the last snapshot."""
+    script = Grpc()
+    for stream in (1, 3, 5):
+        script.open("/lf.a2a.v1.A2AService/GetTask", stream).send(v1("GetTaskRequest", {"id": "t1"}), stream)
+    player = Player()
+    for number, (what, direction, data) in enumerate(script.steps):
+        player.step(what, direction, data, 1000 + number)
+    player.conversation.pop_changed_exchanges()
+    found = [player.conversation.find_exchange(number) for number in range(5)]
+    assert [each and each.id for each in found] == [None, 1, 2, 3, None]
+
+
 def test_numbers_are_shared() -> None:
     """Exchanges are numbered over connections, in the order of their first bytes."""
     shared = SessionContext()

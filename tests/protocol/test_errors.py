@@ -8,6 +8,8 @@ from a2a_proto import message_class
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.protocol.errors import (
     GENERATION_MISMATCH,
+    RPC_REASONS,
+    RPC_REASONS_0_1,
     GrpcOutcome,
     decode_binary_value,
     error_line,
@@ -108,3 +110,17 @@ def test_a_generation_mismatch_has_expected_and_actual_numbers(said: object, tol
     """Expected and actual generation, in any place; other errors have none."""
     assert message_with_generations(GENERATION_MISMATCH, "changed", said) == told
     assert message_with_generations("TASK_NOT_FOUND", "changed", said) == "changed"
+
+
+@pytest.mark.parametrize("reasons", [RPC_REASONS, RPC_REASONS_0_1], ids=["0.2 and later", "0.1"])
+def test_each_code_of_a2a_has_a_reason_of_its_own(reasons: dict[int, str]) -> None:
+    assert reasons.keys() >= set(range(-32010, -32000))
+    assert len(set(reasons.values())) == len(reasons)
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [(b"0", 0), (b" 16 ", 16), (b"999999999", 999999999), (b"9999999999", -1), (b"-1", -1), (b"x", -1), (b"", -1)],
+)
+def test_a_grpc_status_is_a_number_of_at_most_nine_digits(said: bytes, status: int) -> None:
+    assert GrpcOutcome(((b"grpc-status", said),)).status == status

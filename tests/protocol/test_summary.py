@@ -5,7 +5,9 @@ import pytest
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.protocol.summary import (
+    NO_SUMMARY,
     STATE_LABELS,
+    UNKNOWN_SUMMARY,
     generation_number,
     generation_or_none,
     make_summary,
@@ -80,3 +82,8 @@ def test_a_value_that_is_not_a_64_bit_number_counts_as_0(value: object) -> None:
 
 def test_a_summary_without_further_facts_has_no_generation() -> None:
     assert generation_number(make_summary(EventKind.TASK, "t")[6]) == 0
+
+
+def test_an_unknown_object_tells_nothing_but_its_kind() -> None:
+    assert (UNKNOWN_SUMMARY[0], NO_SUMMARY[0]) == (EventKind.UNKNOWN, EventKind.NONE)
+    assert [each for each in UNKNOWN_SUMMARY[1:] if each] == [each for each in NO_SUMMARY[1:] if each] == []

@@ -489,6 +489,13 @@ def test_a_list_shows_an_ended_task_in_another_state(answers: list[Script], expe
     assert [f"{each.rule} {each.severity.name.lower()}" for each in findings(script)] == expected
 
 
+def test_a_list_with_one_of_two_ends_is_not_reported_again() -> None:
+    """The answer that showed the second end was."""
+    script = rpc("SendMessage", send(), snapshot("COMPLETED", second=1)) + rpc("GetTask", GET, task("FAILED", second=2))
+    found = [(each.rule, each.exchange) for each in findings(script + list_of("COMPLETED", 1) + list_of("FAILED", 2))]
+    assert found == [("A2A-STATE-001", 2)]
+
+
 # --- repetition ---------------------------------------------------------------------------------------------------
 
 

@@ -101,7 +101,8 @@ def _find_second_end_on_pipe(context: RuleContext) -> Iterator[RuleFinding]:
 def _find_left_in_list(context: RuleContext) -> Iterator[RuleFinding]:
     """Report once for each task and state."""
     for listed, known in _ended_tasks_of_list(context):
-        if listed.state == known.state or not _has_left(context, listed, known):
+        is_shown = listed.state in TERMINAL and any(state == listed.state for _, state in known.states)
+        if is_shown or not _has_left(context, listed, known):
             continue
         notes = known.writable_notes()
         if notes.get("left in list") == listed.state:
