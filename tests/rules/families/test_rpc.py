@@ -355,6 +355,13 @@ def test_duplicate_names_are_flagged_in_all_json(script: Script) -> None:
     assert told(script, "RPC-018") == ["warning"]
 
 
+def test_unknown_members_of_an_envelope_are_named() -> None:
+    """One or several."""
+    for members, expected in (({"a": 1}, "member `a`"), ({"a": 1, "b": 2}, "members `a`, `b`")):
+        (found,) = of(rpc("GetTask", GET, task(), envelope=members), "RPC-016")
+        assert found.summary == f"the request has the unknown top-level {expected}"
+
+
 # --- secrets --------------------------------------------------------------------------------------------------------
 
 SECRET = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"

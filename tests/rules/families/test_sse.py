@@ -114,6 +114,11 @@ def test_foreign_data_on_a_rest_stream_is_flagged() -> None:
     assert told(rest(WORKING, {"messageUpdate": {"taskId": "t1", "contextId": "c1", "message": {}}}, COMPLETED)) == []
 
 
+def test_a_json_rpc_message_on_a_rest_stream_is_named_as_such() -> None:
+    (found,) = [each for each in findings(rest(WORKING, response(WORKING), COMPLETED)) if each.rule == "A2A-SSE-005"]
+    assert found.summary.startswith("the data of this event is a JSON-RPC message, which REST does not use; expected")
+
+
 def test_a_0_3_stream_has_other_members() -> None:
     """A stream of 0.3 in the form of its prose: bare objects with `kind`."""
     params = {

@@ -192,6 +192,14 @@ def test_contents_that_are_no_messages_are_flagged(content: str, expected: str) 
         ]
 
 
+@pytest.mark.parametrize("content", ["[]", '{"a":1}', "hello"])
+def test_a_content_that_is_no_message_is_shown(content: str) -> None:
+    """The finding is about no call: its beginning identifies the message."""
+    odd = pipe_bytes(DOWN, PLAIN_HEADER_BLOCK.format(size=len(content)) + content)
+    (found,) = findings(pipe_script(odd, _GET, pipe_response(task())))
+    assert found.evidence["value"] == content
+
+
 def test_a_message_without_jsonrpc() -> None:
     """It is read all the same."""
     script = pipe_script(pipe_call("GetTask", {"id": "t1"}, envelope={"jsonrpc": None}), pipe_response(task()))

@@ -19,6 +19,8 @@ from a2a_proxy.replay.core.options import MatchPreset, RepeatPolicy, ReplayOptio
 from a2a_proxy.replay.core.player_io import PlayerRequest
 from a2a_proxy.replay.core.script import SENDING_OPERATIONS, RecordedCall, ReplayScript
 
+_MAX_COUNTED = 1000
+"""Maximum number of played calls that are compared to say how often a request was recorded."""
 _MAX_MASKED = 10
 """Maximum number of masked matches that are searched for, to list those that do not answer."""
 
@@ -79,7 +81,7 @@ class CallChooser:
         if fits:
             return self._mark_masked(request, fits)
         played = [index for index in reversed(near) if self._play_counts[index]]
-        fits = list(self._matcher.iter_matches(request, ids, played, masked=True))
+        fits = list(islice(self._matcher.iter_matches(request, ids, played, masked=True), _MAX_COUNTED))
         if fits and self._options.policy_of(request.operation) is not RepeatPolicy.SEQUENCE:
             return self._mark_masked(request, fits[:1])
         last = again or next(iter(fits), None)

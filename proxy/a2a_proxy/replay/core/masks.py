@@ -44,7 +44,6 @@ _MASKED = re.compile(
 )
 _REQUEST_MEMBERS = frozenset({"requestid", "xrequestid", "correlationid", "xcorrelationid"})
 """Names of JSON members with a request id, in lower case and without `_` and `-`."""
-_COARSE_RUN = re.compile(r"[\w:.,+-]*\d[\w:.,+-]*|\s", re.ASCII)
 
 
 def mask_text(text: str) -> str:
@@ -70,8 +69,9 @@ def mask_members(value: Any, name: str = "", depth: int = 0) -> Any:
 
 
 def coarse_text(text: str) -> str:
-    """Return a text without long words, numbers and spaces: the same for two texts that are equal after masking."""
-    return _COARSE_RUN.sub("", WORD_PATTERN.sub("", text))
+    """Return a text without masked values and long words: the same for two texts that are equal after masking, whatever
+    identifiers they name."""
+    return WORD_PATTERN.sub("", _MASKED.sub(_kept_prefix, text))
 
 
 def iter_masked(text: str) -> Iterator[tuple[MaskKind, str]]:
@@ -85,5 +85,9 @@ def _kind_of(found: re.Match[str]) -> MaskKind:
 
 
 def _mask_match(found: re.Match[str]) -> str:
-    kept = found[0][: found.start("named") - found.start()] if found["named"] else ""
-    return f"{kept}\0{_kind_of(found)}"
+    return f"{_kept_prefix(found)}\0{_kind_of(found)}"
+
+
+def _kept_prefix(found: re.Match[str]) -> str:
+    """Return what a masked value keeps: the name of a request id."""
+    return found[0][: found.start("named") - found.start()] if found["named"] else ""

@@ -74,8 +74,8 @@ def closed_interrupted(context: RuleContext) -> Iterator[RuleFinding]:
     """
     if context.record.state in INTERRUPTED and _is_ended_ok(context):
         yield RuleFinding(
-            summary=f"the agent ended the live stream in {state_label(context.record.state)}, it must wait for the "
-            "client"
+            summary=f"the agent ended the live stream while the task is in {state_label(context.record.state)}; it "
+            "must wait for the client's answer"
         )
 
 

@@ -285,12 +285,13 @@ def wrong_refusal(context: RuleContext) -> Iterator[RuleFinding]:
     ),
 )
 def two_proposals(context: RuleContext) -> Iterator[RuleFinding]:
-    """The first message of one side of SendLiveMessage is of the proposal with media (`LiveRequest`, `LiveResponse`),
-    and the first message of the other side is of another proposal. Or a message does not belong to the proposal that
-    the user has chosen for decoding (`--live`).
+    """The first message of one side of SendLiveMessage is of the proposal `1975` (`LiveRequest`, `LiveResponse`), and
+    the first message of the other side is of another proposal. Or a message does not belong to the proposal that the
+    user has chosen for decoding (`--live`).
 
-    Several proposals use this method name with incompatible messages, so each side misreads the other. Client and agent
-    must be built from the same proposal; a wrong `--live` must be corrected.
+    Three proposals use this method name with incompatible messages, so each side misreads the other. Client and agent
+    must implement the same proposal; if `--live` is wrong, the user of the proxy must correct it. The names of the
+    proposals are those of `--live`; `a2a-inspect help live` describes them.
     """
     first, frame = context.request, context.frame
     if first is None or not frame.payload or context.has_flag(FrameFlag.END):
@@ -298,21 +299,17 @@ def two_proposals(context: RuleContext) -> Iterator[RuleFinding]:
     one, two = detect_live(first.payload, None), detect_live(None, frame.payload)
     if one and two and one != two and "1975" in (one, two):
         yield RuleFinding(
-            summary=f"the client sends messages of {_PROPOSAL_NAMES[one]}, the agent sends messages of "
-            f"{_PROPOSAL_NAMES[two]}"
+            summary=f"the client sends messages of the proposal `{one}`, the agent sends messages of the proposal "
+            f"`{two}`"
         )
         return
     for who, told, here in (("client", one, first), ("agent", two, frame)):
         read = _proposal_of(here)
         if told and told != read and not (told == "bidi" and read == "2153"):
             told_of = (
-                f"the stream is decoded as {_PROPOSAL_NAMES[read]}, but the {who} sends messages of "
-                f"{_PROPOSAL_NAMES[told]}"
+                f"the stream is decoded as the proposal `{read}`, but the {who} sends messages of the proposal `{told}`"
             )
             yield RuleFinding(summary=told_of, seq=here.seq)
-
-
-_PROPOSAL_NAMES = {"1975": "the proposal with media", "2153": "the proposal of uplinks", "bidi": "the draft"}
 
 
 def _proposal_of(frame: Frame) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Severity
+from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import GRPC, RPC, Dialects, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -61,6 +61,7 @@ def second_task(context: RuleContext) -> Iterator[RuleFinding]:
     "A2A-LIVE-016",
     "Event missing on one of several live streams",
     Severity.ERROR,
+    actor=Actor.AGENT,
     section="1.1 draft 3.2.7; 1.0 3.5.2",
     hook_points=(HookPoint.ANSWER, HookPoint.CLOSED),
     scope=EvidenceScope.LIVE,

@@ -127,6 +127,6 @@ def unknown_member(context: RuleContext) -> Iterator[RuleFinding]:
     if unknown:
         names = ", ".join(f"`{name[:40]}`" for name in unknown[:3])
         side = "request" if request else "response"
-        told = f"the {side} has the unknown top-level members {names}"
+        told = f"the {side} has the unknown top-level {'member' if len(unknown) == 1 else 'members'} {names}"
         path = "" if context.frame.redacted else unknown[0]  # the name is unknown, whatever the value
         yield RuleFinding(summary=told, path=path, value=short_json(value[unknown[0]]))

@@ -144,7 +144,10 @@ def no_stream_response(context: RuleContext) -> Iterator[RuleFinding]:
         return
     found = [name for name in (*_WRAPPERS, *_DRAFT_MEMBERS) if name in value] if isinstance(value, dict) else []
     if len(found) != 1 and not findings_of_kinds(context, FaultKind.FOREIGN):
-        told = f"the data of this event {_describe_members(value)}"
+        if isinstance(value, dict) and "jsonrpc" in value:
+            told = "the data of this event is a JSON-RPC message, which REST does not use"
+        else:
+            told = f"the data of this event {_describe_members(value)}"
         yield RuleFinding(summary=f"{told}; expected exactly one of {', '.join(_WRAPPERS)}")
 
 

@@ -191,8 +191,8 @@ def accepted(context: RuleContext) -> Iterator[RuleFinding]:
     clean=_COMPLETED_CALL + rpc("SendMessage", send(id="m2", contextId="c1", referenceTaskIds=["t1"]), agent_reply()),
 )
 def written_to(context: RuleContext) -> Iterator[RuleFinding]:
-    """A client's message names a task in a terminal state. It is information if the terminal state was sent less than
-    0.25 s before: the client may not have received it yet.
+    """A client's message names a task in a terminal state. Reported as information if the agent sent that state less
+    than 0.25 s before, because the client may not have received it yet.
 
     The agent must refuse the message. To continue, the client must send a message to the same context with the task in
     `referenceTaskIds`, which starts a new task.
@@ -399,9 +399,9 @@ _CANCELED_CALL = rpc("CancelTask", _TASK_PARAMS, task("CANCELED", second=1))
     ),
 )
 def goes_on(context: RuleContext) -> Iterator[RuleFinding]:
-    """The agent answered CancelTask with CANCELED, but over five seconds later, or with a later timestamp, a stream of
-    the task that was open at that time still delivers work: another state, or an artifact. A push must have a later
-    timestamp, because pushes may be late.
+    """The agent answered CancelTask with CANCELED, but a stream of the task that was open then still delivers another
+    state or an artifact, more than five seconds later or with a later timestamp. A push notification counts only with
+    a later timestamp, because it may arrive late.
 
     The client and its user believe that the work has stopped, while it still costs money and changes things. The agent
     must stop the work before it confirms the cancellation.

@@ -96,7 +96,8 @@ def no_message(context: RuleContext) -> Iterator[RuleFinding]:
         told = json_kind(context.value)
         told += " that is neither a request nor a response" if isinstance(context.value, dict) else ""
         yield RuleFinding(
-            summary=f"the content of the {sender_name(frame)}'s message is {told}; expected a JSON-RPC message"
+            summary=f"the content of the {sender_name(frame)}'s message is {told}; expected a JSON-RPC message",
+            value=frame.payload[:_MAX_SHOWN_LENGTH].decode("utf-8", "replace"),
         )
     elif frame.exchange and frame.payload and context.value is None:
         if is_whole_text(frame) and (place := find_json_error(frame.payload)) >= 0:
@@ -127,12 +128,13 @@ def no_message(context: RuleContext) -> Iterator[RuleFinding]:
 def by_lines(context: RuleContext) -> Iterator[RuleFinding]:
     """The client or the agent writes one JSON value per line, without header blocks. Reported once for each of the two.
 
-    The receiver waits for a Content-Length. Without header blocks, service parameters (version, extensions, trace
-    context) cannot be sent either. The sender must write a header block before each message.
+    The receiver waits for a header block with `Content-Length`. Without header blocks, service parameters (version,
+    extensions, trace context) cannot be sent either. The sender must write a header block before each message.
     """
     frame = context.frame
     message = "\0" in frame.framing and frame.note != NOTE_STRAY
     if message and not has_header_block(frame) and is_first_time(context, f"{sender_name(frame)} by lines"):
         yield RuleFinding(
-            summary=f"the {sender_name(frame)} writes newline-delimited JSON; each message needs a header block"
+            summary=f"the {sender_name(frame)} writes newline-delimited JSON; each message needs a header block "
+            "with `Content-Length`"
         )
