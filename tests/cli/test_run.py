@@ -522,3 +522,22 @@ async def test_a_recording_that_is_behind_is_said_to_be(
 
 def listed(one: Proxy, command: str) -> str:
     return run(one.state, "a2a-inspect", command, one.state.parent / "r.db").out
+
+
+def test_an_upstream_without_a_listener_is_reported_without_dialling(proxy: Start, tmp_path: Path) -> None:
+    """And one that listens is not; no agent sees a connection that no client made."""
+    with socket.socket() as silent, socket.socket() as agent:
+        silent.bind(("127.0.0.1", 0))
+        agent.bind(("127.0.0.1", 0))
+        agent.listen()
+        agent.settimeout(0.5)
+        ports = [each.getsockname()[1] for each in (silent, agent)]
+        words = [word for port in ports for word in ("--listen", "127.0.0.1:0", "--upstream", f"localhost:{port}")]
+        one = proxy(*words, "--record", tmp_path / "r.db")
+        until(lambda: "stop with" in one.err)
+        with pytest.raises(TimeoutError):
+            agent.accept()
+        one.stop()
+    said = [line for line in one.err.splitlines() if "no process listens" in line]
+    where = f"localhost:{ports[0]}"
+    assert said == [f"a2a-proxy: warning: no process listens at {where}: requests are answered with 502 until one does"]

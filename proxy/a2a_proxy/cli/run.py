@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -42,7 +43,9 @@ from a2a_proxy.relay.server import Relay
 
 _END_SECONDS = 2.0
 """Seconds that open connections get after the first Ctrl-C."""
-_DIAL_SECONDS = 0.5
+_SOCKET_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+_LISTEN = "0A"
+"""State of a listening socket in these tables."""
 _DRAIN_NOTE_SECONDS = 1.0
 """Seconds between lines that report the remaining amount."""
 _STALLED_DISK_SECONDS = 30.0
@@ -230,16 +233,19 @@ class ProxyRun:
                 "trust a CA instead: --upstream-ca FILE",
             )
         self._warn_of_unused_ports(relay)
-        await self._warn_of_silent_upstreams()
+        self._warn_of_silent_upstreams()
         return session
 
-    async def _warn_of_silent_upstreams(self) -> None:
-        """Warn the user of upstreams on this machine that refuse connections; others are not dialled here."""
+    def _warn_of_silent_upstreams(self) -> None:
+        """Warn the user of upstreams on this machine without a listening process. The proxy does not dial them to find
+        out, because an agent would see a connection that no client made.
+        """
+        ports = _listening_ports()
         for route in self._config.routes:
             for upstream in filter(None, (route.upstream, route.grpc)):
-                if is_local(upstream.host.lower()) and await _refuses_connections(upstream):
+                if ports and upstream.port not in ports and is_local(upstream.host.lower()):
                     self._console.show_note(
-                        f"nothing listens at {upstream.address}; requests are answered with 502 until the agent runs",
+                        f"no process listens at {upstream.address}: requests are answered with 502 until one does",
                         "start the agent, or name its port: --upstream localhost:PORT",
                     )
 
@@ -358,16 +364,16 @@ class ProxyRun:
         return 0
 
 
-async def _refuses_connections(upstream: Upstream) -> bool:
-    try:
-        async with asyncio.timeout(_DIAL_SECONDS):
-            _, writer = await asyncio.open_connection(upstream.host, upstream.port)
-    except ConnectionRefusedError:
-        return True
-    except (OSError, TimeoutError):
-        return False
-    writer.close()
-    return False
+def _listening_ports() -> set[int]:
+    """Return the TCP ports with a listening socket in this network namespace; empty if the system does not tell."""
+    ports = set()
+    for table in _SOCKET_TABLES:
+        with contextlib.suppress(OSError, ValueError):
+            for line in table.read_text().splitlines()[1:]:
+                _, address, _, state, *_ = line.split()
+                if state == _LISTEN:
+                    ports.add(int(address.rpartition(":")[2], 16))
+    return ports
 
 
 def _unrecorded_bytes(keeper: RecorderKeeper) -> int:
