@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
 import sys
 import time
 from pathlib import Path
@@ -136,8 +137,9 @@ async def test_recover_finishes_a_session_whose_processes_were_killed(tmp_path: 
         await clients.ended()
         await asyncio.to_thread(between.kill)
         await asyncio.to_thread(until_dead, recorder)
-    after = await asyncio.to_thread(Proxy(tmp_path, upstream).start)
-    await asyncio.to_thread(after.stop)
+    with socket.create_server(("127.0.0.1", 0)) as idle:  # an agent that listens, so that nothing else is warned of
+        after = await asyncio.to_thread(Proxy(tmp_path, f"127.0.0.1:{idle.getsockname()[1]}").start)
+        await asyncio.to_thread(after.stop)
     assert [said["message"] for said in after.said("warning")] == ["a session was not recorded to the end"]
     assert [said["hint"] for said in after.said("warning")] == ["finish with: a2a-inspect recover"]
     said = await asyncio.to_thread(inspect, between.state, "recover")

@@ -16,7 +16,7 @@ DEMO = Path(__file__).parents[3] / "recordings" / "demo.a2a.jsonl"
 @pytest.mark.parametrize(
     ("words", "where", "said"),
     [
-        ((DEMO, "#99"), "", "has no #99"),
+        ((DEMO, "#99"), "", "there is no exchange #99; this recording has exchanges 1 to 7"),
         ((DEMO, "2.99", "2.1"), "", "has no 2.99"),
         ((DEMO, "feedbeef", "#2"), "", "has no feedbeef"),
         ((DEMO, "1", "2", "3"), "", "only two places can be compared"),
