@@ -77,6 +77,8 @@ class ConnectionFacts(msgspec.Struct, frozen=True):
     """The listener's upstream, as the user wrote it, without user info. With stdio: the agent's command line."""
     transport: str = "tcp"
     """`tcp`, or `stdio`: the two directions are the agent's stdin and stdout (manual/protocol.md "Stdio")."""
+    forwarded: bool | msgspec.UnsetType = msgspec.UNSET
+    """Whether the client chose the upstream by its request to a forward proxy; not set otherwise."""
 
 
 class DialFacts(msgspec.Struct, frozen=True):

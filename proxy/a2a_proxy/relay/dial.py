@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
 from a2a_proxy.relay.route import RouteError, Upstream
@@ -20,6 +20,8 @@ SHUTDOWN_SECONDS = 2.0
 """Seconds that an upstream may take to complete the closing of a TLS connection."""
 
 Factory = Callable[[], asyncio.Protocol]
+IsRefused = Callable[[Iterable[str], int], bool]
+"""Whether an upstream with one of these addresses and this port must not be dialled."""
 
 
 class DialError(Exception):
@@ -37,23 +39,29 @@ async def dial_upstream(
     *,
     tls: Tls | None = None,
     protocol: str = HTTP1,
+    is_refused: IsRefused | None = None,
 ) -> None:
-    """Connect `factory`'s protocol to the upstream. `protocol` is the ALPN name of the protocol that the client speaks.
+    """Connect `factory`'s protocol to the upstream. `protocol` is the ALPN name of the protocol that the client speaks,
+    `is_refused` decides on the resolved addresses.
 
     Raises DialError if no address could be connected within `seconds`.
     """
     connect = partial(_connect_tls, tls or Tls(Trust()), protocol) if upstream.tls else _connect_tcp
     try:
         async with asyncio.timeout(seconds):
-            await _dial_first_reachable(upstream, partial(connect, upstream, factory))
+            await _dial_first_reachable(upstream, partial(connect, upstream, factory), is_refused)
     except TimeoutError:
         raise DialError(f"no answer within {seconds:g} s") from None
     except (TlsError, RouteError) as error:
         raise DialError(error.message, error.hint) from None
 
 
-async def _dial_first_reachable(upstream: Upstream, connect: Callable[[str], Awaitable[None]]) -> None:
+async def _dial_first_reachable(
+    upstream: Upstream, connect: Callable[[str], Awaitable[None]], is_refused: IsRefused | None
+) -> None:
     hosts = await _resolve_host(asyncio.get_running_loop(), upstream)
+    if is_refused is not None and is_refused(hosts, upstream.port):
+        raise DialError("it is a port of the proxy itself", "send requests to the agents, not to the proxy's own ports")
     for number, host in enumerate(hosts, 1):
         try:
             async with asyncio.timeout(ADDRESS_SECONDS if number < len(hosts) else None):
