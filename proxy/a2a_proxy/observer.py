@@ -22,6 +22,7 @@ from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
 from a2a_proxy.protocol.task import TaskTracker
 from a2a_proxy.redaction import Redactor
+from a2a_proxy.redaction.metadata_only import withhold_payload
 from a2a_proxy.rules.run.engine import Engine, FrameOrEnd
 from a2a_proxy.wire.connection import ConnectionDecoder
 from a2a_proxy.wire.stdio import StdioDecoder
@@ -355,7 +356,7 @@ class Observer:
         self, connection: _ObservedConnection, frames: list[Frame | Finding], out: list[Observation]
     ) -> None:
         redact, tasks, rules, segments = self._redactor, self.tasks, self._rules, self._segments
-        held = self._held_for_rules
+        held, forwarded = self._held_for_rules, connection.facts.forwarded is True
         source, sieved = _RedactedSource(connection, redact), redact.sieve_frames(frames)
         for frame in frames:
             if type(frame) is not Frame:
@@ -366,6 +367,8 @@ class Observer:
                 redact.learn_card(card)
             frame = redact.redact_frame(frame, exchange, sieved)
             if exchange is not None:
+                if forwarded and exchange.binding is Binding.OTHER:  # clients send all their HTTP to a forward proxy
+                    frame = withhold_payload(frame)
                 if frame.task_id:
                     tasks.apply_frame(frame, exchange)
                 segments.apply_frame(frame, exchange, connection.facts.client)

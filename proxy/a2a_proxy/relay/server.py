@@ -18,7 +18,7 @@ from a2a_proxy.relay.connection_editing import WorkQueue
 from a2a_proxy.relay.edits.edit import AgentInterface, ConsoleNote
 from a2a_proxy.relay.hosts import find_aliases, is_ip_address, is_own_listener
 from a2a_proxy.relay.listener_state import EditPolicy, ListenerState, ShowNote, upstream_of
-from a2a_proxy.relay.route import Listen, Route, Upstream, format_address, is_loopback
+from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream, format_address, is_loopback
 from a2a_proxy.relay.tls import Tls
 
 if TYPE_CHECKING:
@@ -127,11 +127,17 @@ class Relay:
                 sockets = await bind_listener(loop, route.listen)
                 self._sockets.append((self._make_listener(route, sockets), sockets))
             for listen in self._forwards:
-                self._forward_sockets.append((listen, await bind_listener(loop, listen)))
+                self._forward_sockets.append((listen, await self._bind_forward(listen)))
             await asyncio.gather(*(self._find_agent_aliases(listener) for listener, _ in self._sockets))
         except BaseException:
             self._close_listeners()
             raise
+
+    async def _bind_forward(self, listen: Listen) -> list[socket.socket]:
+        try:
+            return await bind_listener(asyncio.get_running_loop(), listen)
+        except RouteError as wrong:
+            raise RouteError(f"--forward: {wrong.message}", wrong.hint.replace("--listen", "--forward")) from wrong
 
     def accept_connections(self, journal: JournalWriterProtocol) -> None:
         """Accept connections and copy their bytes to `journal`. Must be called once, after `bind_listeners`."""
@@ -144,11 +150,11 @@ class Relay:
             self._accept_from(listener, sockets)
         for listen, sockets in self._forward_sockets:
             for sock in sockets:
-                self._watch_socket(sock, partial(self._begin_forward, listen))
+                self._watch_socket(sock, partial(self._begin_forward, listen=listen))
 
     def _accept_from(self, listener: ListenerState, sockets: list[socket.socket]) -> None:
         for sock in sockets:
-            self._watch_socket(sock, partial(self._begin_connection, listener))
+            self._watch_socket(sock, lambda client: self._begin_connection(client, listener))
 
     def _make_listener(self, route: Route, sockets: list[socket.socket]) -> ListenerState:
         loopback = all(is_loopback(sock.getsockname()[0]) for sock in sockets)
@@ -224,14 +230,8 @@ class Relay:
         self._context.loop.remove_reader(sock)
         self._context.loop.call_later(ACCEPT_PAUSE_SECONDS, self._watch_socket, sock, begin)
 
-    def _begin_connection(self, listener: ListenerState, client: socket.socket) -> None:
-        connection = self._open_connection(listener)
-
-        def forget() -> None:
-            if connection.client.transport is None:
-                self._connections.discard(connection)
-
-        self._start_task(self._adopt_client(client, connection.client, forget))
+    def _begin_connection(self, client: socket.socket, listener: ListenerState) -> None:
+        self._start_task(self._adopt_client(client, self._open_connection(listener)))
 
     def _open_connection(self, listener: ListenerState) -> ProxyConnection:
         self._connection_count += 1
@@ -239,12 +239,12 @@ class Relay:
         self._connections.add(connection)
         return connection
 
-    def _begin_forward(self, listen: Listen, client: socket.socket) -> None:
+    def _begin_forward(self, client: socket.socket, listen: Listen) -> None:
         from a2a_proxy.relay.forward import ForwardClient
 
         forward = ForwardClient(self._context, partial(self._open_origin, listen), self._forward_clients.discard)
         self._forward_clients.add(forward)
-        self._start_task(self._adopt_client(client, forward, lambda: self._forward_clients.discard(forward)))
+        self._start_task(self._adopt_forward_client(client, forward))
 
     def _open_origin(self, listen: Listen, origin: Upstream) -> ProxyConnection:
         """Return a connection of a forward proxy to this origin, whose card and authority stay unchanged."""
@@ -266,14 +266,20 @@ class Relay:
         self._accept_tasks.add(task)
         task.add_done_callback(self._accept_tasks.discard)
 
-    async def _adopt_client(
-        self, client: socket.socket, protocol: asyncio.Protocol, forget: Callable[[], None]
-    ) -> None:
+    async def _adopt_client(self, client: socket.socket, connection: ProxyConnection) -> None:
         try:
-            await self._context.loop.connect_accepted_socket(lambda: protocol, client)
+            await self._context.loop.connect_accepted_socket(lambda: connection.client, client)
         except OSError:  # the client is already gone
             client.close()
-            forget()
+            if connection.client.transport is None:
+                self._connections.discard(connection)
+
+    async def _adopt_forward_client(self, client: socket.socket, forward: ForwardClient) -> None:
+        try:
+            await self._context.loop.connect_accepted_socket(lambda: forward, client)
+        except OSError:
+            client.close()
+            self._forward_clients.discard(forward)
 
     def _on_closed(self, connection: ProxyConnection) -> None:
         self._connections.discard(connection)
