@@ -49,6 +49,8 @@ class _ObservedConnection:
         self.number = number
         self.opened = opened
         self.facts = facts
+        self.client_ports = facts.client_process.ports if facts.client_process is not None else ()
+        """TCP ports on which the client's process listens."""
         self.wire = ConnectionDecoder(facts.transport)
         self.conversation = ConnectionConversation(number, facts, shared)
         self.dialed = 0
@@ -94,6 +96,7 @@ class _ObservedConnection:
             bytes_to_client=self.bytes[Direction.TO_CLIENT],
             lost_bytes=self.lost,
             counters=self.counters | self.wire.counters,
+            client_process=self.facts.client_process,
         )
 
     def save(self) -> dict[str, Any]:
@@ -155,7 +158,8 @@ class _RedactedSource:
     def get_facts(self, connection: int) -> ConnectionFacts:  # noqa: ARG002 - there is only one
         """Return the addresses of the connection, redacted."""
         facts, text = self._connection.facts, self._redactor.redact_text
-        return ConnectionFacts(text(facts.client), text(facts.listen), text(facts.upstream), facts.transport)
+        addresses = text(facts.client), text(facts.listen), text(facts.upstream)
+        return ConnectionFacts(*addresses, facts.transport, self._redactor.redact_process(facts.client_process))
 
 
 class Observer:
@@ -368,7 +372,7 @@ class Observer:
             if exchange is not None:
                 if frame.task_id:
                     tasks.apply_frame(frame, exchange)
-                segments.apply_frame(frame, exchange, connection.facts.client)
+                segments.apply_frame(frame, exchange, connection.facts.client, connection.client_ports)
             out.append(frame)
             if held is None:
                 rules.on_frame(frame, source, out)
