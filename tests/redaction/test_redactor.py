@@ -421,6 +421,16 @@ def test_connection_finding_task() -> None:
     assert_gone(redactor.redact_task(task), PLAIN)
 
 
+def test_many_artifacts_are_redacted_again_when_the_task_grows() -> None:
+    redactor = Redactor(KEY)
+    named = tuple(ArtifactState(str(number), name="api_key=abcdef") for number in range(100))
+    before = redactor.redact_task(Task(agent="a", task_id="t", artifacts=named)).artifacts
+    grown = redactor.redact_task(Task(agent="a", task_id="t", artifacts=(*named, ArtifactState("x", name=PLAIN))))
+    assert grown.artifacts[:100] == before
+    assert [each.artifact_id for each in before] == [str(number) for number in range(100)]
+    assert "abcdef" not in str(grown)
+
+
 @pytest.mark.parametrize(
     "text",
     [

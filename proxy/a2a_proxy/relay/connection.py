@@ -24,6 +24,7 @@ from a2a_proxy.relay.connection_editing import (
     note_for_edit,
 )
 from a2a_proxy.relay.dial import DialError, dial_upstream
+from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, EditPlan
 from a2a_proxy.relay.listener_state import ListenerState, ShowNote
 from a2a_proxy.relay.refusal_responder import RefusalResponder
@@ -218,12 +219,18 @@ class Leg(asyncio.Protocol):
 class ProxyConnection:
     """A client connection and the upstream connection opened for it."""
 
-    def __init__(self, number: int, listener: ListenerState, context: RelayContext) -> None:
+    def __init__(
+        self, number: int, listener: ListenerState, context: RelayContext, early: EarlyUpstream | None = None
+    ) -> None:
+        """Create the connection. It dials an upstream after the client's leg is established, unless `early` is there:
+        an upstream that was dialled before.
+        """
         self.number = number
         self.context = context
         self._listener = listener
         self._route = listener.route
-        self._upstream = listener.route.upstream
+        self._early = early
+        self._upstream = listener.route.upstream if early is None else early.upstream
         self.client = Leg(self, Direction.TO_AGENT, self._hold_client_data)
         self.agent = Leg(self, Direction.TO_CLIENT, _discard_data)
         self._held_data: list[bytes] = []
@@ -276,6 +283,11 @@ class ProxyConnection:
             tcp.socket_name(transport, "peername"), tcp.socket_name(transport, "sockname"), self._route.upstream.text
         )
         self.client.record_chunk(_OPEN, msgspec.json.encode(facts))
+        if self._early is not None:
+            self._early.hand_over(self.agent)
+            if not self.client.is_full:
+                self.agent.resume_reading()
+            return
         if self._listener.grpc is None and not self._route.upstream.tls:
             self._start_dial(self._route.upstream)
             return
@@ -306,7 +318,7 @@ class ProxyConnection:
 
     async def _try_dial(self, upstream: Upstream, protocol: str) -> None:
         try:
-            await dial_upstream(upstream, lambda: self.agent, tls=self.context.tls, protocol=protocol)
+            await dial_upstream(upstream, lambda: self.agent, tls=self.context.tls, protocols=(protocol,))
         except DialError as error:
             if self.agent.transport is None:
                 if upstream.tls:
@@ -422,7 +434,9 @@ class ProxyConnection:
         if leg is not self.client and leg is not self.agent:
             return  # the leg of an agent that was dropped for a refusal
         other = self.other_leg(leg)
-        if self._dial_task is None:  # no upstream chosen yet, and the client sends nothing more
+        if (
+            self._dial_task is None and self.agent.transport is None
+        ):  # no upstream chosen yet, and the client sends nothing more
             self._start_dial(self._route.upstream)
         elif self._refusal_reason:
             self._answer_refused_client()
