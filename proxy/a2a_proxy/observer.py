@@ -50,6 +50,8 @@ class _ObservedConnection:
         self.number = number
         self.opened = opened
         self.facts = facts
+        self.client_ports = facts.client_process.ports if facts.client_process is not None else ()
+        """TCP ports on which the client's process listens."""
         self.wire = ConnectionDecoder(facts.transport)
         self.conversation = ConnectionConversation(number, facts, shared)
         self.dialed = 0
@@ -95,6 +97,7 @@ class _ObservedConnection:
             bytes_to_client=self.bytes[Direction.TO_CLIENT],
             lost_bytes=self.lost,
             counters=self.counters | self.wire.counters,
+            client_process=self.facts.client_process,
         )
 
     def save(self) -> dict[str, Any]:
@@ -156,7 +159,8 @@ class _RedactedSource:
     def get_facts(self, connection: int) -> ConnectionFacts:  # noqa: ARG002 - there is only one
         """Return the addresses of the connection, redacted."""
         facts, text = self._connection.facts, self._redactor.redact_text
-        return ConnectionFacts(text(facts.client), text(facts.listen), text(facts.upstream), facts.transport)
+        addresses = text(facts.client), text(facts.listen), text(facts.upstream)
+        return ConnectionFacts(*addresses, facts.transport, self._redactor.redact_process(facts.client_process))
 
 
 class Observer:
@@ -356,7 +360,7 @@ class Observer:
         self, connection: _ObservedConnection, frames: list[Frame | Finding], out: list[Observation]
     ) -> None:
         redact, tasks, rules, segments = self._redactor, self.tasks, self._rules, self._segments
-        held, forwarded = self._held_for_rules, connection.facts.forwarded is True
+        held, forwarded = self._held_for_rules, connection.facts.forwarded
         source, sieved = _RedactedSource(connection, redact), redact.sieve_frames(frames)
         for frame in frames:
             if type(frame) is not Frame:
@@ -371,7 +375,7 @@ class Observer:
                     frame = withhold_payload(frame)
                 if frame.task_id:
                     tasks.apply_frame(frame, exchange)
-                segments.apply_frame(frame, exchange, connection.facts.client)
+                segments.apply_frame(frame, exchange, connection.facts.client, connection.client_ports)
             out.append(frame)
             if held is None:
                 rules.on_frame(frame, source, out)

@@ -262,6 +262,52 @@ def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
     context.exit(run_wrap_card(card, stdio_option_words(**typed)))
 
 
+@cli.group(cls=SectionedGroup, invoke_without_command=True, short_help="Show the authority for TLS, and export it.")
+@click.pass_context
+def ca(context: click.Context) -> None:
+    """Show the authority with which --tls certifies the proxy to clients; created on first use.
+
+    \b
+      a2a-proxy ca export -o FILE    for clients on other machines
+      eval "$(a2a-proxy ca env)"     for programs started in this shell
+
+    Its key stays on this machine (extra: tls).
+    """
+    if context.invoked_subcommand is None:
+        from a2a_proxy.cli.authority import show_authority
+
+        click.echo(show_authority(), nl=False)
+
+
+@ca.command()
+@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Write it to this file.")
+def export(output: Path | None) -> None:
+    """Print the authority's certificate (PEM), never the key."""
+    from a2a_proxy.cli.authority import export_certificate
+
+    click.echo(export_certificate(output), nl=False)
+
+
+@ca.command()
+@click.option("--forward", metavar="[HOST]:PORT", help="Also lead all traffic to the forward proxy at this address.")
+def env(forward: str | None) -> None:
+    """Print shell lines that make programs trust the authority: eval "$(a2a-proxy ca env)".
+
+    Authorities that are trusted already stay trusted.
+    """
+    from a2a_proxy.cli.authority import environment_lines
+
+    click.echo(environment_lines(forward), nl=False)
+
+
+@ca.command()
+def renew() -> None:
+    """Replace the authority by a new one, which clients must trust anew."""
+    from a2a_proxy.cli.authority import replace_authority
+
+    click.echo(replace_authority(), nl=False)
+
+
 @cli.command(short_help="Serve a recording as a mock agent.")
 @click.option("--listen", "-l", multiple=True, metavar="[HOST]:PORT", help="Address for clients.  [default: :9001]")
 @click.option("--stdio", is_flag=True, help="Talk over stdin and stdout instead.")

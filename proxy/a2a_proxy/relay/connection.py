@@ -286,7 +286,7 @@ class ProxyConnection:
             tcp.socket_name(transport, "peername"),
             tcp.socket_name(transport, "sockname"),
             self._route.upstream.text,
-            forwarded=self._listener.forwarded or msgspec.UNSET,
+            forwarded=self._listener.forwarded,
         )
         self.client.record_chunk(_OPEN, msgspec.json.encode(facts))
         if self._early is not None:

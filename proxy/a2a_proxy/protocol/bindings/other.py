@@ -96,7 +96,7 @@ def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
     schema = schema_for(exchange.response_headers, body)
     failed = exchange.status >= 400
     if failed:
-        withheld = call.link.facts.forwarded is True and exchange.binding is Binding.OTHER
+        withheld = call.link.facts.forwarded and exchange.binding is Binding.OTHER
         call.record_error(
             exchange.status,
             http_error_line(exchange.status) if withheld else _error_message(exchange.status, body, schema),
