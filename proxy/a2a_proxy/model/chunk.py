@@ -51,6 +51,8 @@ class ChunkKind(IntEnum):
     """A signal reached the proxy, which passed it on to a stdio agent. `data` is its name in ASCII (`SIGTERM`)."""
     EXITED = 13
     """The process of a stdio agent has ended. `data` is JSON: `ExitFacts`."""
+    PASSED = 14
+    """The bytes of this direction were relayed unread, through a forward proxy. `data` is JSON: `PassedFacts`."""
 
 
 class Chunk(msgspec.Struct, frozen=True, gc=False):
@@ -60,7 +62,8 @@ class Chunk(msgspec.Struct, frozen=True, gc=False):
     """Number of the connection within the session, from 1; 0 for the session itself."""
     kind: ChunkKind
     direction: Direction
-    """Meaningful for DATA, EOF, RESET, OURS, EDIT and LOST; LOG and EXITED go TO_CLIENT, SIGNAL goes TO_AGENT."""
+    """Meaningful for DATA, EOF, RESET, OURS, EDIT, LOST and PASSED; LOG and EXITED go TO_CLIENT, SIGNAL goes
+    TO_AGENT."""
     at: int
     """Time the relay saw it: ns since the Unix epoch, never decreasing within a session."""
     data: bytes = b""
@@ -107,6 +110,15 @@ class DialFacts(msgspec.Struct, frozen=True):
     """The address that answered, `host:port`; None if the dial failed."""
     error: str | None = None
     """Why the dial failed; None if it succeeded."""
+
+
+class PassedFacts(msgspec.Struct, frozen=True):
+    """Bytes that were relayed unread."""
+
+    bytes: int
+    """Their number, in this direction of the whole connection."""
+    kind: str
+    """What they are: `tls` or `opaque`."""
 
 
 class ExitFacts(msgspec.Struct, frozen=True):

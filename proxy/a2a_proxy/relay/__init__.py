@@ -10,6 +10,7 @@ Relays:
 - `run`: runs a coroutine on the fastest event loop
 
 One connection:
+- `tunnel`: a client of the forward proxy that sends CONNECT
 - `forward`: a client of the forward proxy, with one connection after another
 - `connection`: client leg and agent leg
 - `connection_editing`: the editing of one connection

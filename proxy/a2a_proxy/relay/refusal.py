@@ -52,6 +52,18 @@ def encode_problem(problem: Problem) -> bytes:
     )
 
 
+def encode_http1_response(problem: Problem) -> bytes:
+    """Return a response with the problem, after which the connection ends."""
+    body = encode_problem(problem)
+    return (
+        f"HTTP/1.1 {problem.status} {problem.title}\r\n"
+        "Server: a2a-proxy\r\n"
+        "Content-Type: application/problem+json\r\n"
+        f"Content-Length: {len(body)}\r\n"
+        "Connection: close\r\n\r\n"
+    ).encode() + body
+
+
 class SilentRefusal:
     """For unknown protocols: sends nothing."""
 
@@ -67,8 +79,7 @@ class Http1Refusal:
 
     def __init__(self, problem: Problem) -> None:
         self.is_done = False
-        self._status_line = f"HTTP/1.1 {problem.status} {problem.title}\r\n".encode()
-        self._body = encode_problem(problem)
+        self._response = encode_http1_response(problem)
         self._head = b""
 
     def feed(self, data: bytes) -> bytes:
@@ -79,13 +90,9 @@ class Http1Refusal:
         ):
             return b""
         self.is_done = True
-        head = self._status_line + (
-            b"Server: a2a-proxy\r\n"
-            b"Content-Type: application/problem+json\r\n"
-            b"Content-Length: %d\r\n"
-            b"Connection: close\r\n\r\n" % len(self._body)
-        )
-        return head if self._head.startswith(b"HEAD ") else head + self._body
+        if self._head.startswith(b"HEAD "):
+            return self._response[: self._response.index(b"\r\n\r\n") + 4]
+        return self._response
 
 
 class Http2Refusal:
