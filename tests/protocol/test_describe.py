@@ -294,3 +294,8 @@ def test_a_text_keeps_its_words_beside_extensions() -> None:
     said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "a <data> b"}, {"data": {"risk_data": "x"}}]}
     (line,) = lines(Http().call("SendMessage", {"message": said}))
     assert line == 'message user "a <data> b" {AP2: risk data of 1 character}'
+
+
+def test_a_response_without_event_is_described_by_its_kind() -> None:
+    answer = Frame(1, 1, 1, TO_CLIENT, FrameKind.RESPONSE, 1, 1, 0, 9, payload=b'{"x": 1}', schema="json", size=9)
+    assert describe_frame(answer, answer.payload, "") == "response"

@@ -56,6 +56,12 @@ class Course:
         self.world.on_artifacts(track, frame, known)
         return flags
 
+    def hides(self, track: ExchangeRecord) -> None:
+        """One event that cannot be read."""
+        self.at += 1
+        frame = Frame(track.id, track.id, 2, Direction.TO_CLIENT, FrameKind.UNDECODABLE, self.at, self.at, 0, 0)
+        self.world.on_response(track, frame, None)
+
     def state(self, track: ExchangeRecord, name: str) -> int:
         """A status update."""
         said = reply(taskId="t1")
@@ -118,3 +124,12 @@ def test_state_survives_a_restart() -> None:
     assert found.is_fully_recorded
     assert found.chunks == 2
     assert found.content.length == len("half done")
+
+
+def test_an_unreadable_frame_makes_only_the_artifacts_of_its_stream_doubtful() -> None:
+    course = Course()
+    first, second = course.opens(1), course.opens(2)
+    for track, name in ((first, "a1"), (second, "a2")):
+        course.shows(track, chunk("x", id=name), EventKind.ARTIFACT, artifact_id=name)
+    course.hides(first)
+    assert [course.task.artifacts[name].is_fully_recorded for name in ("a1", "a2")] == [False, True]
