@@ -299,3 +299,8 @@ def test_a_text_keeps_its_words_beside_extensions() -> None:
 def test_a_response_without_event_is_described_by_its_kind() -> None:
     answer = Frame(1, 1, 1, TO_CLIENT, FrameKind.RESPONSE, 1, 1, 0, 9, payload=b'{"x": 1}', schema="json", size=9)
     assert describe_frame(answer, answer.payload, "") == "response"
+
+
+def test_only_the_end_of_a_live_request_is_a_half_close() -> None:
+    lost = Frame(1, 1, 1, TO_CLIENT, FrameKind.CUT, 1, 1, 0, 0)
+    assert describe_frame(lost, b"", "SendLiveMessage") == describe_frame(lost, b"", "GetTask")
