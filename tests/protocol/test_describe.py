@@ -304,3 +304,10 @@ def test_a_response_without_event_is_described_by_its_kind() -> None:
 def test_only_the_end_of_a_live_request_is_a_half_close() -> None:
     lost = Frame(1, 1, 1, TO_CLIENT, FrameKind.CUT, 1, 1, 0, 0)
     assert describe_frame(lost, b"", "SendLiveMessage") == describe_frame(lost, b"", "GetTask")
+
+
+def test_a_protobuf_request_is_named_by_its_message() -> None:
+    asked = Frame(
+        1, 1, 1, Direction.TO_AGENT, FrameKind.REQUEST, 1, 1, 0, 0, schema="lf.a2a.v1.GetExtendedAgentCardRequest@1.1"
+    )
+    assert describe_frame(asked, b"") == "GetExtendedAgentCard"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
@@ -133,3 +135,14 @@ def test_an_unreadable_frame_makes_only_the_artifacts_of_its_stream_doubtful() -
         course.shows(track, chunk("x", id=name), EventKind.ARTIFACT, artifact_id=name)
     course.hides(first)
     assert [course.task.artifacts[name].is_fully_recorded for name in ("a1", "a2")] == [False, True]
+
+
+def test_an_event_without_number_does_not_undo_that_a_task_is_numbered() -> None:
+    course = Course()
+    track = course.opens(1)
+    for generation in (3, 0):
+        frame = Frame(1, 1, 1, Direction.TO_CLIENT, FrameKind.EVENT, 1, 1, 0, 0, event=EventKind.STATUS)
+        frame = msgspec.structs.replace(frame, generation=generation)
+        course.state(track, "WORKING")
+        course.world.on_generation(track, frame, course.task)
+    assert course.task.numbered == "yes"
