@@ -81,7 +81,7 @@ class Tunnel:
         await self._hand_over(connection)
 
     async def _take_head(self) -> bytes:
-        """Take the head of the request from the socket, or all there is if it is none."""
+        """Take the head of the request from the socket, or all bytes if it is incomplete."""
         data = await peek_bytes(self._client, _has_head, MAX_HEAD_BYTES, HEAD_SECONDS)
         end = data.find(b"\r\n\r\n") + 4
         return self._client.recv(end if end > 3 else len(data))

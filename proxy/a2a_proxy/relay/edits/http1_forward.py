@@ -215,7 +215,7 @@ def _explain_target(method: bytes, target: bytes) -> Problem:
 
 
 def parse_connect(head: bytes) -> tuple[Upstream, bytes] | Problem:
-    """Return the origin of a CONNECT request and its target, or the answer to a head that is none."""
+    """Return the origin of a CONNECT request and its target, or the answer to a head without them."""
     try:
         _, target, _ = parse_request_head(head)
         header_field(head, b"host")
