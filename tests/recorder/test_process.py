@@ -19,7 +19,7 @@ from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.recorder import process
-from a2a_proxy.recorder.process import record_session
+from a2a_proxy.recorder.process import RelayWatch, record_session
 from a2a_proxy.recorder.pump import READ_BYTES, JournalPump
 from a2a_proxy.recorder.status import (
     ExchangeStatus,
@@ -482,3 +482,11 @@ def test_secrets_of_the_command_line_are_redacted_in_agent_output(bench: Make, l
     logs = [frame.payload for frame in contents(one.recording)["frames"] if frame.kind is FrameKind.LOG]
     assert sum(each.startswith((b"got redacted-", b"redacted-")) for each in logs) == 2
     assert canary.found_in(b"".join(logs)) == []
+
+
+def test_without_a_relay_there_is_no_end_to_wait_for() -> None:
+    """`a2a-inspect recover` reads a journal that nothing writes any more."""
+    watch = RelayWatch(-1, 0.0)
+    watch.wait_for_data(0)
+    assert not watch.is_alive
+    assert not watch.sleep_before_retry(0.001)
