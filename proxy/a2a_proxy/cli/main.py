@@ -42,7 +42,7 @@ _HELP_SECTIONS = (
                 "keep_host",
                 "upstream_ca",
             ),
-            *("upstream_insecure", "propagate", "live"),
+            *("upstream_insecure", "upstream_proxy", "propagate", "live"),
         ),
     ),
     ("Recording", ("record", "journal_max", "redact", "redact_policy", "keep_secrets")),
@@ -105,6 +105,11 @@ log_format = click.option(
     "--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Also trust these CA certificates (PEM)."
 )
 @click.option("--upstream-insecure", is_flag=True, help="Do not verify the certificates of https upstreams.")
+@click.option(
+    "--upstream-proxy",
+    metavar="URL",
+    help="Reach agents on other machines through this HTTP proxy: http://[USER:PASSWORD@]HOST:PORT.",
+)
 @click.option(
     "--record",
     type=click.Path(path_type=Path),

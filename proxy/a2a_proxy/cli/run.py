@@ -92,7 +92,10 @@ class ProxyRun:
         """
         resolved = await self._resolve_upstreams()
         clock = session_clock()
-        relay = Relay(self._config.routes, clock, self._config.editing, self._show_note, self._config.forwards)
+        config = self._config
+        relay = Relay(
+            config.routes, clock, config.editing, self._show_note, config.forwards, proxy=config.upstream_proxy
+        )
         await self._relay_only(relay)  # first, so that a busy port leaves no files
         try:
             relay.reserve_addresses(await self._metrics.bind_port())
@@ -301,6 +304,8 @@ class ProxyRun:
         resolved: ResolvedUpstreams = {}
         for route in self._config.routes:
             for upstream in filter(None, (route.upstream, route.grpc)):
+                if self._config.upstream_proxy is not None and self._config.upstream_proxy.leads_to(upstream):
+                    continue
                 try:
                     found = await loop.getaddrinfo(upstream.host, upstream.port, type=socket.SOCK_STREAM)
                 except OSError as wrong:

@@ -25,6 +25,7 @@ from a2a_proxy.relay.tls import Tls
 
 if TYPE_CHECKING:
     from a2a_proxy.relay.forward import ForwardClient
+    from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
 MAX_LEARNED_LISTENERS = 8
 """Listeners opened because an agent card lists further interfaces."""
@@ -70,11 +71,12 @@ class Relay:
         editing: EditPolicy = EditPolicy(),  # noqa: B008 (frozen)
         show_note: ShowNote = lambda _: None,
         forwards: Sequence[Listen] = (),
+        proxy: UpstreamProxy | None = None,
     ) -> None:
         """Create the relay. `show_note` shows a line to the user and must not block; it gets each line once. `forwards`
-        are the addresses of forward proxies."""
+        are the addresses of forward proxies, `proxy` is the one through which upstreams are dialled."""
         self._routes = tuple(routes)
-        self._forwards = tuple(forwards)
+        self._forwards, self._proxy = tuple(forwards), proxy
         self._clock = clock
         self._editing, self._show_note = editing, show_note
         self._tls = Tls(editing.trust)
@@ -149,7 +151,15 @@ class Relay:
         loop = asyncio.get_running_loop()
         queue = WorkQueue(loop)
         self._context = RelayContext(
-            loop, queue, journal.append, self._clock, self._on_closed, self._tls, self._show_note_once, self._is_own
+            loop,
+            queue,
+            journal.append,
+            self._clock,
+            self._on_closed,
+            self._tls,
+            self._show_note_once,
+            self._is_own,
+            self._proxy,
         )
         for listener, sockets in self._sockets:
             self._accept_from(listener, sockets)
