@@ -32,7 +32,16 @@ _HELP_SECTIONS = (
     (
         "Relay",
         (
-            *("listen", "upstream", "upstream_grpc", "rewrite_card", "learn_ports", "keep_host", "upstream_ca"),
+            *(
+                "listen",
+                "upstream",
+                "upstream_grpc",
+                "forward",
+                "rewrite_card",
+                "learn_ports",
+                "keep_host",
+                "upstream_ca",
+            ),
             *("upstream_insecure", "propagate", "live"),
         ),
     ),
@@ -72,6 +81,12 @@ log_format = click.option(
 )
 @click.option(
     "--upstream-grpc", multiple=True, metavar="HOST:PORT", help="Address of the agent for HTTP/2, if it has two ports."
+)
+@click.option(
+    "--forward",
+    multiple=True,
+    metavar="[HOST]:PORT",
+    help="Address of a forward proxy: clients name the agent, with HTTP_PROXY=http://localhost:PORT.",
 )
 @click.option(
     "--rewrite-card",
@@ -142,7 +157,7 @@ def cli(context: click.Context, /, **typed: Any) -> None:
     if context.invoked_subcommand is not None:
         _refuse_group_options(context.invoked_subcommand, typed_here)
         return
-    if not (typed["listen"] or typed["upstream"] or typed_here):
+    if not (typed["listen"] or typed["upstream"] or typed["forward"] or typed_here):
         click.echo(context.get_help())
         return
     from a2a_proxy.cli.config import ProxyArguments, proxy_config

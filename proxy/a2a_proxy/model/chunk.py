@@ -51,6 +51,8 @@ class ChunkKind(IntEnum):
     """A signal reached the proxy, which passed it on to a stdio agent. `data` is its name in ASCII (`SIGTERM`)."""
     EXITED = 13
     """The process of a stdio agent has ended. `data` is JSON: `ExitFacts`."""
+    PASSED = 14
+    """The bytes of this direction were relayed unread, through a forward proxy. `data` is JSON: `PassedFacts`."""
 
 
 class Chunk(msgspec.Struct, frozen=True, gc=False):
@@ -60,13 +62,29 @@ class Chunk(msgspec.Struct, frozen=True, gc=False):
     """Number of the connection within the session, from 1; 0 for the session itself."""
     kind: ChunkKind
     direction: Direction
-    """Meaningful for DATA, EOF, RESET, OURS, EDIT and LOST; LOG and EXITED go TO_CLIENT, SIGNAL goes TO_AGENT."""
+    """Meaningful for DATA, EOF, RESET, OURS, EDIT, LOST and PASSED; LOG and EXITED go TO_CLIENT, SIGNAL goes
+    TO_AGENT."""
     at: int
     """Time the relay saw it: ns since the Unix epoch, never decreasing within a session."""
     data: bytes = b""
 
 
-class ConnectionFacts(msgspec.Struct, frozen=True):
+class ClientProcess(msgspec.Struct, frozen=True):
+    """The process behind a client connection, on the machine of the proxy."""
+
+    pid: int
+    name: str
+    """Name of the program or script: `planner`."""
+    ports: tuple[int, ...] = ()
+    """TCP ports on which the process listens, in ascending order."""
+
+    @property
+    def label(self) -> str:
+        """The process in words: `planner (pid 71)`."""
+        return f"{self.name} (pid {self.pid})"
+
+
+class ConnectionFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Facts known when a client connects."""
 
     client: str
@@ -77,6 +95,10 @@ class ConnectionFacts(msgspec.Struct, frozen=True):
     """The listener's upstream, as the user wrote it, without user info. With stdio: the agent's command line."""
     transport: str = "tcp"
     """`tcp`, or `stdio`: the two directions are the agent's stdin and stdout (manual/protocol.md "Stdio")."""
+    client_process: ClientProcess | None = None
+    """The client's process; None if it is unknown."""
+    forwarded: bool = False
+    """Whether the client chose the upstream by its request to a forward proxy."""
 
 
 class DialFacts(msgspec.Struct, frozen=True):
@@ -88,6 +110,15 @@ class DialFacts(msgspec.Struct, frozen=True):
     """The address that answered, `host:port`; None if the dial failed."""
     error: str | None = None
     """Why the dial failed; None if it succeeded."""
+
+
+class PassedFacts(msgspec.Struct, frozen=True):
+    """Bytes that were relayed unread."""
+
+    bytes: int
+    """Their number, in this direction of the whole connection."""
+    kind: str
+    """What they are: `tls` or `opaque`."""
 
 
 class ExitFacts(msgspec.Struct, frozen=True):

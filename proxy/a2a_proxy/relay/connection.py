@@ -13,7 +13,7 @@ from typing import cast
 
 import msgspec
 
-from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction
+from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction, PassedFacts
 from a2a_proxy.relay import tcp
 from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.connection_editing import (
@@ -23,14 +23,15 @@ from a2a_proxy.relay.connection_editing import (
     make_editor,
     note_for_edit,
 )
-from a2a_proxy.relay.dial import DialError, dial_upstream
+from a2a_proxy.relay.dial import DialError, IsRefused, dial_upstream
 from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, EditPlan
 from a2a_proxy.relay.listener_state import ListenerState, ShowNote
+from a2a_proxy.relay.problem import unreachable
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.relay.route import Upstream
 from a2a_proxy.relay.tls import HTTP1, HTTP2, Tls
-from a2a_proxy.wire.detect import PREFACE
+from a2a_proxy.wire.detect import PREFACE, ProtocolKind
 
 SILENT_CLIENT_SECONDS = 1.0
 """Seconds that a client may send nothing before the upstream is chosen without its first bytes."""
@@ -51,6 +52,7 @@ QUIET_AFTER_ANSWER_NS = 500_000_000
 
 _OPEN, _DIALED, _DATA, _EOF = ChunkKind.OPEN, ChunkKind.DIALED, ChunkKind.DATA, ChunkKind.EOF
 _RESET, _CLOSED, _OURS, _EDIT = ChunkKind.RESET, ChunkKind.CLOSED, ChunkKind.OURS, ChunkKind.EDIT
+_PASSED = ChunkKind.PASSED
 
 Append = Callable[[ChunkKind, Direction, int, int, bytes], None]
 Forward = Callable[[bytes], list[EditFact] | None]
@@ -68,6 +70,8 @@ class RelayContext(msgspec.Struct, frozen=True):
     """Called once for each connection when both of its legs are closed."""
     tls: Tls
     show_note: ShowNote
+    is_own: IsRefused
+    """Whether this process listens on one of the addresses, with this port."""
 
 
 class Leg(asyncio.Protocol):
@@ -201,6 +205,16 @@ class Leg(asyncio.Protocol):
             self.fin_sent = True
             self.transport.write_eof()  # type: ignore[union-attr]
 
+    def leave_unread(self) -> None:
+        """Append no bytes of this peer to the journal."""
+        append = self._append
+
+        def append_others(kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
+            if kind is not _DATA:
+                append(kind, direction, connection, at, data)
+
+        self._append = append_others
+
     def stop_recording(self) -> None:
         """Append no more records of this peer."""
         self._append = _ignore_record
@@ -239,12 +253,24 @@ class ProxyConnection:
         self._refusal: RefusalResponder | None = None
         self._refusal_reason = ""
         self._is_finished = False
+        self._unread_kind: ProtocolKind | None = None
+        """What the connection carries if its bytes are not recorded."""
         self._edit_plan: EditPlan | None = None
         self._editing: ConnectionEditing | None = None
         self._first_bytes = b""
         """The client's first bytes while they do not yet identify its protocol."""
         self._unverified_data: bytearray | None = None
         """All bytes of the client while the agent has not proved to speak HTTP/2."""
+
+    def leave_unread(self, kind: ProtocolKind) -> None:
+        """Record the number of bytes instead of the bytes. Must be called before the client's leg is established."""
+        self._unread_kind = kind
+        self.client.leave_unread()
+        self.agent.leave_unread()
+
+    def refuse(self, reason: str) -> None:
+        """Refuse the client instead of dialling. Must be called before the client's leg is established."""
+        self._refusal_reason = reason
 
     def other_leg(self, leg: Leg) -> Leg:
         """Return the opposite leg."""
@@ -280,9 +306,15 @@ class ProxyConnection:
 
     def _on_client_connected(self, transport: asyncio.Transport) -> None:
         facts = ConnectionFacts(
-            tcp.socket_name(transport, "peername"), tcp.socket_name(transport, "sockname"), self._route.upstream.text
+            tcp.socket_name(transport, "peername"),
+            tcp.socket_name(transport, "sockname"),
+            self._route.upstream.text,
+            forwarded=self._listener.forwarded,
         )
         self.client.record_chunk(_OPEN, msgspec.json.encode(facts))
+        if self._refusal_reason:
+            self._refuse_client(self._refusal_reason)
+            return
         if self._early is not None:
             self._early.hand_over(self.agent)
             if not self.client.is_full:
@@ -318,7 +350,10 @@ class ProxyConnection:
 
     async def _try_dial(self, upstream: Upstream, protocol: str) -> None:
         try:
-            await dial_upstream(upstream, lambda: self.agent, tls=self.context.tls, protocols=(protocol,))
+            is_refused = self.context.is_own if self._listener.forwarded else None
+            await dial_upstream(
+                upstream, lambda: self.agent, tls=self.context.tls, protocols=(protocol,), is_refused=is_refused
+            )
         except DialError as error:
             if self.agent.transport is None:
                 if upstream.tls:
@@ -513,6 +548,10 @@ class ProxyConnection:
         if not self._is_finished:
             self._is_finished = True
             self._stop_editing()
+            if self._unread_kind is not None:
+                for leg in (self.client, self.agent):
+                    facts = PassedFacts(leg.received_bytes, str(self._unread_kind))
+                    leg.record_chunk(_PASSED, msgspec.json.encode(facts))
             self.client.record_chunk(_CLOSED)
             self.context.on_closed(self)
 
@@ -551,7 +590,7 @@ class ProxyConnection:
         if not self.client.is_alive or not data:
             return
         if self._refusal is None:
-            self._refusal = make_refusal(data, self._upstream.address, self._refusal_reason)
+            self._refusal = make_refusal(data, unreachable(self._upstream.address, self._refusal_reason))
         if self._refusal is None:
             self._held_data = [data]
             return
