@@ -461,6 +461,12 @@ def replay(context: click.Context, /, recording: Path, **typed: Any) -> None:
 )
 @click.option("--shape", is_flag=True, help="Compare only kinds, states, order and structure; model text may differ.")
 @click.option(
+    "--match-on",
+    multiple=True,
+    metavar="NAME|MODULE:FUNCTION",
+    help="Compare only these parts of the answers, or by your own function: --match-on text,task.",
+)
+@click.option(
     "--ignore", multiple=True, metavar="PATH", help="Ignore differences at this path: text, '$.task.history'."
 )
 @click.option(
