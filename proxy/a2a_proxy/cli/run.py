@@ -220,7 +220,10 @@ class ProxyRun:
         routes = self._describe_routes(relay)
         listens = tuple(", ".join(addresses) for addresses, _, _ in routes)
         upstreams = tuple(f"{upstream} (HTTP/2 to {grpc})" if grpc else upstream for _, upstream, grpc in routes)
-        session = msgspec.structs.replace(session, listens=listens, upstreams=upstreams)
+        names = tuple(route.name for route, _ in relay.bound_addresses)
+        session = msgspec.structs.replace(
+            session, listens=listens, upstreams=upstreams, names=names if any(names) else ()
+        )
         file_layout.write_session(folder, session)
         answer = await asyncio.to_thread(keeper.start)
         if isinstance(answer, RecorderFailed):
