@@ -74,7 +74,7 @@ _CHANGED_NODES = {
 """Types of nodes of the syntax tree that operators change, besides `operator`: to ask 250 operators about each name
 would take minutes."""
 _PUNCTUATION = {".", ",", ":", "=", "(", ")", "[", "]", "{", "}", "->"}
-_LIMIT = re.compile(r"_?[A-Z0-9_]*(MAX_|_SECONDS|_PAUSES|_ATTEMPTS|_WIDTH|_CACHED)[A-Z0-9_]*")
+_LIMIT = re.compile(r"_?[A-Z0-9_]*(MAX_|_SECONDS|_PAUSES|_ATTEMPTS|_WIDTH|_CACHED|_AT_ONCE)[A-Z0-9_]*")
 """Constants whose numbers are not changed: nothing depends on whether a limit is one more or less. That there is a
 limit is tested, with the constant."""
 _CONFIGURATION = {"gc", "frozen", "slots"}

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_proto import message_class
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.chunk import ClientProcess, Direction
 from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
@@ -409,6 +409,11 @@ def test_connection_finding_task() -> None:
         id=1, client="c", listen="l", upstream=f"http://me:{PLAIN}@h", opened=1, how=f"refused: http://h?token={PLAIN}"
     )
     assert_gone(redactor.redact_connection(connection), PLAIN)
+    process = ClientProcess(71, f"agent?token={PLAIN}", (8001,))
+    clean = redactor.redact_connection(msgspec.structs.replace(connection, client_process=process)).client_process
+    assert clean is not None
+    assert (clean.pid, clean.ports) == (71, (8001,))
+    assert_gone(clean, PLAIN)
     finding = Finding("R", Severity.INFO, 1, f"sent Bearer {PLAIN}", evidence={"x-api-key": "shrt", "line": PLAIN})
     assert_gone(redactor.redact_finding(finding), PLAIN)
     assert "shrt" not in str(redactor.redact_finding(finding))

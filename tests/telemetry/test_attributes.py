@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from a2a_proxy.model.chunk import ClientProcess
 from a2a_proxy.model.exchange import Binding, Connection
 from a2a_proxy.telemetry.attributes import (
     call_attributes,
@@ -256,3 +257,11 @@ def test_any_address_is_accepted() -> None:
     odd = msgspec.structs.replace(facts.connection, client="[y]:z", upstream="http://[x")
     said = call_attributes(msgspec.structs.replace(facts, connection=odd), CallEvents())
     assert (said["server.address"], said["client.address"]) == ("http://[x", "[y]:z")
+
+
+def test_the_process_of_the_client_has_attributes() -> None:
+    facts = known()
+    assert facts.connection is not None
+    found = msgspec.structs.replace(facts.connection, client_process=ClientProcess(71, "planner", (8001,)))
+    said = call_attributes(msgspec.structs.replace(facts, connection=found), CallEvents())
+    assert (said["a2a_proxy.client.process.pid"], said["a2a_proxy.client.process.name"]) == (71, "planner")

@@ -228,6 +228,15 @@ def test_the_card_names_the_service_of_the_calls_after_it(tmp_path: Path) -> Non
     assert [each.attributes["peer.service"] for each in made] == names
 
 
+def test_agents_behind_one_forward_proxy_have_their_own_cards(tmp_path: Path) -> None:
+    other = msgspec.structs.replace(RECEIVER, listen=CONNECTION.listen, upstream="clerk:8000")
+    made = writer(tmp_path / "r.a2a.db")
+    call, said = card(1)
+    made.write([said], changes=Changes([CONNECTION, other], [call, exchange(2, connection=2), exchange(3)], []))
+    made.finish(STARTED + 10**12)
+    assert [each.service for each in exported(tmp_path / "r.a2a.db")] == ["Desk", "clerk:8000", "Desk"]
+
+
 def test_a_variable_names_the_service_of_all_spans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_SERVICE_NAME", "everything")
     path = recorded(tmp_path / "r.a2a.db", [exchange(1)], [request(1)])

@@ -32,7 +32,17 @@ _HELP_SECTIONS = (
     (
         "Relay",
         (
-            *("listen", "upstream", "upstream_grpc", "name", "rewrite_card", "learn_ports", "keep_host", "upstream_ca"),
+            *(
+                "listen",
+                "upstream",
+                "upstream_grpc",
+                "name",
+                "forward",
+                "rewrite_card",
+                "learn_ports",
+                "keep_host",
+                "upstream_ca",
+            ),
             *("upstream_insecure", "propagate", "live"),
         ),
     ),
@@ -78,6 +88,12 @@ log_format = click.option(
     multiple=True,
     metavar="NAME",
     help="Name of the agent in traces and lists; one for each --listen. The default is the name in its card.",
+)
+@click.option(
+    "--forward",
+    multiple=True,
+    metavar="[HOST]:PORT",
+    help="Address of a forward proxy: clients name the agent, with HTTP_PROXY=http://localhost:PORT.",
 )
 @click.option(
     "--rewrite-card",
@@ -148,7 +164,7 @@ def cli(context: click.Context, /, **typed: Any) -> None:
     if context.invoked_subcommand is not None:
         _refuse_group_options(context.invoked_subcommand, typed_here)
         return
-    if not (typed["listen"] or typed["upstream"] or typed_here):
+    if not (typed["listen"] or typed["upstream"] or typed["forward"] or typed_here):
         click.echo(context.get_help())
         return
     from a2a_proxy.cli.config import ProxyArguments, proxy_config

@@ -10,6 +10,7 @@ Relays:
 - `run`: runs a coroutine on the fastest event loop
 
 One connection:
+- `forward`: a client of the forward proxy, with one connection after another
 - `connection`: client leg and agent leg
 - `connection_editing`: the editing of one connection
 - `refusal`: the response to a client without an upstream
@@ -31,5 +32,6 @@ Addresses and sockets:
 - `tls`: TLS toward upstreams
 - `hosts`: names and addresses of an upstream's machine, and those on which this process listens
 - `route`: addresses from the user's options
+- `problem`: a response of the proxy itself
 - `clock`: the only source of timestamps
 """

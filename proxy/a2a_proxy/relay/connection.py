@@ -23,10 +23,11 @@ from a2a_proxy.relay.connection_editing import (
     make_editor,
     note_for_edit,
 )
-from a2a_proxy.relay.dial import DialError, dial_upstream
+from a2a_proxy.relay.dial import DialError, IsRefused, dial_upstream
 from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, EditPlan
 from a2a_proxy.relay.listener_state import ListenerState, ShowNote
+from a2a_proxy.relay.problem import unreachable
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.relay.route import Upstream
 from a2a_proxy.relay.tls import HTTP1, HTTP2, Tls
@@ -68,6 +69,8 @@ class RelayContext(msgspec.Struct, frozen=True):
     """Called once for each connection when both of its legs are closed."""
     tls: Tls
     show_note: ShowNote
+    is_own: IsRefused
+    """Whether this process listens on one of the addresses, with this port."""
 
 
 class Leg(asyncio.Protocol):
@@ -280,7 +283,10 @@ class ProxyConnection:
 
     def _on_client_connected(self, transport: asyncio.Transport) -> None:
         facts = ConnectionFacts(
-            tcp.socket_name(transport, "peername"), tcp.socket_name(transport, "sockname"), self._route.upstream.text
+            tcp.socket_name(transport, "peername"),
+            tcp.socket_name(transport, "sockname"),
+            self._route.upstream.text,
+            forwarded=self._listener.forwarded,
         )
         self.client.record_chunk(_OPEN, msgspec.json.encode(facts))
         if self._early is not None:
@@ -318,7 +324,10 @@ class ProxyConnection:
 
     async def _try_dial(self, upstream: Upstream, protocol: str) -> None:
         try:
-            await dial_upstream(upstream, lambda: self.agent, tls=self.context.tls, protocols=(protocol,))
+            is_refused = self.context.is_own if self._listener.forwarded else None
+            await dial_upstream(
+                upstream, lambda: self.agent, tls=self.context.tls, protocols=(protocol,), is_refused=is_refused
+            )
         except DialError as error:
             if self.agent.transport is None:
                 if upstream.tls:
@@ -551,7 +560,7 @@ class ProxyConnection:
         if not self.client.is_alive or not data:
             return
         if self._refusal is None:
-            self._refusal = make_refusal(data, self._upstream.address, self._refusal_reason)
+            self._refusal = make_refusal(data, unreachable(self._upstream.address, self._refusal_reason))
         if self._refusal is None:
             self._held_data = [data]
             return

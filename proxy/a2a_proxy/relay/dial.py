@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,8 @@ Factory = Callable[[], asyncio.Protocol]
 Target = dict[str, Any]
 """Arguments of `create_connection`: `host` and `port`, or a connected `sock`."""
 Connect = Callable[[Target], Awaitable[None]]
+IsRefused = Callable[[Iterable[str], int], bool]
+"""Whether an upstream with one of these addresses and this port must not be dialled."""
 
 
 class DialError(Exception):
@@ -42,17 +44,18 @@ async def dial_upstream(
     tls: Tls | None = None,
     protocols: tuple[str, ...] = (HTTP1,),
     sock: socket.socket | None = None,
+    is_refused: IsRefused | None = None,
 ) -> None:
     """Connect `factory`'s protocol to the upstream. `protocols` are the ALPN names that are offered over TLS.
 
     `sock` is a non-blocking socket that leads to the upstream already, through another proxy; it is closed on failure.
-    Raises DialError if no address could be connected within `seconds`.
+    `is_refused` decides on the resolved addresses. Raises DialError if no address could be connected within `seconds`.
     """
     connect = partial(_connect_tls, tls or Tls(Trust()), protocols) if upstream.tls else _connect_tcp
     try:
         async with asyncio.timeout(seconds):
             if sock is None:
-                await _dial_first_reachable(upstream, partial(connect, upstream, factory))
+                await _dial_first_reachable(upstream, partial(connect, upstream, factory), is_refused)
             else:
                 await _use_socket(sock, partial(connect, upstream, factory))
     except TimeoutError:
@@ -68,8 +71,10 @@ async def _use_socket(sock: socket.socket, connect: Connect) -> None:
         raise DialError(_dial_error_reason(error)) from None
 
 
-async def _dial_first_reachable(upstream: Upstream, connect: Connect) -> None:
+async def _dial_first_reachable(upstream: Upstream, connect: Connect, is_refused: IsRefused | None) -> None:
     hosts = await _resolve_host(asyncio.get_running_loop(), upstream)
+    if is_refused is not None and is_refused(hosts, upstream.port):
+        raise DialError("it is a port of the proxy itself", "send requests to the agents, not to the proxy's own ports")
     for number, host in enumerate(hosts, 1):
         try:
             async with asyncio.timeout(ADDRESS_SECONDS if number < len(hosts) else None):

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.chunk import ClientProcess, Direction
 from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
@@ -38,8 +38,9 @@ from a2a_proxy.recording.write.frame_writer import Extra
 _MAX_CACHED_VALUES = 65_536
 _NO_GENERATIONS = (None, None, 0)
 _NO_SENT_TRACE = (None,)
+_NO_PROCESS = (None,)
 _NO_SESSION_LISTS = (None, None)
-"""Redaction and names of the agents, which files from before versions 6 and 9 lack."""
+"""Redaction and names of the agents, which files from before versions 6 and 10 lack."""
 _DIRECTIONS = tuple(Direction)
 _extra_decoder = msgspec.json.Decoder(Extra)
 _decode_texts = json_reader(tuple[str, ...])
@@ -47,6 +48,7 @@ _decode_numbers = json_reader(tuple[int, ...])
 _decode_pairs = json_reader(tuple[tuple[int, int], ...])
 _decode_runs = json_reader(tuple[tuple[int | None, ...], ...])
 _decode_counters = json_reader(dict[str, int])
+_decode_process = json_reader(ClientProcess)
 _decode_evidence = json_reader(dict[str, str])
 
 
@@ -192,7 +194,9 @@ class RowDecoder:
             to_client,
             lost,
             counters,
+            *columns,
         ) = row
+        (process,) = columns or _NO_PROCESS  # a file from before version 9
         session, number = split_key(row_key)
         start = self._session_start(session)
         value = Connection(
@@ -210,6 +214,7 @@ class RowDecoder:
             to_client,
             lost,
             _decode_counters(counters),
+            None if process is None else _decode_process(process),
         )
         return ConnectionRow(row_key, session, value)
 

@@ -15,6 +15,7 @@ from a2a_proxy.recording.store.schema import (
     SINCE_6,
     SINCE_7,
     SINCE_9,
+    SINCE_10,
     VIEW_NAMES,
     VIEWS,
     adapt_script,
@@ -73,9 +74,14 @@ def m008_rule_titles(db: sqlite3.Connection) -> None:
     store_titles(db, {number for (number,) in db.execute("SELECT DISTINCT rule FROM finding")})
 
 
-def m009_agent_names(db: sqlite3.Connection) -> None:
-    """Add the column for the names of the agents."""
+def m009_client_processes(db: sqlite3.Connection) -> None:
+    """Add the column for the process of a connection's client."""
     _add_columns(db, SINCE_9)
+
+
+def m010_agent_names(db: sqlite3.Connection) -> None:
+    """Add the column for the names of the agents."""
+    _add_columns(db, SINCE_10)
 
 
 STEPS = (
@@ -87,7 +93,8 @@ STEPS = (
     m006_redaction,
     m007_traces_that_go_on,
     m008_rule_titles,
-    m009_agent_names,
+    m009_client_processes,
+    m010_agent_names,
 )
 """In order; the number of a step is the `user_version` after it."""
 

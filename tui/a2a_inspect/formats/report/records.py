@@ -85,7 +85,7 @@ def detail_record(row: int, frame: Frame, exchange: Exchange | None, notes: Sequ
     value = facts.pop("payload", None) if exchange is not None else readable_payload(frame, exchange)
     payload, form = _payload_text(value)
     if is_withheld(frame):
-        payload = "payload not recorded: metadata only"
+        payload = "payload not recorded"
     record: dict[str, object] = {"row": row, "facts": facts, "form": form, "payload": payload[:MAX_PAYLOAD]}
     if len(payload) > MAX_PAYLOAD:
         record["cut"] = f"the first {text.format_size(MAX_PAYLOAD)} of {text.format_size(len(payload))}"
