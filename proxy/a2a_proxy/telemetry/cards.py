@@ -30,8 +30,8 @@ class _ChangedCard(msgspec.Struct, frozen=True):
 
 
 class CardHistory:
-    """The cards fetched so far, by the upstream of their connections: the one that the user or the client named, also if
-    gRPC goes to another port of the agent."""
+    """The cards fetched so far, by the upstream of their connections: the one that the user or the client named, even
+    if gRPC goes to another port of the agent."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
