@@ -53,6 +53,15 @@ def test_durations_have_a_fitting_unit(ns: int, written: str) -> None:
     assert text.format_duration(ns) == written
 
 
+@pytest.mark.parametrize(
+    ("ns", "written"),
+    [(2_000_000_000, "2 s"), (11_600_000_000, "12 s"), (250_000_000_000, "4 min"), (3 * 3600 * 10**9, "3 h")],
+)
+def test_a_lag_is_rounded_to_seconds(ns: int, written: str) -> None:
+    """It is shown right within a second."""
+    assert text.format_lag(ns) == written
+
+
 def test_nouns_are_singular_or_plural() -> None:
     """Of the same noun."""
     assert (text.format_count(1, "byte"), text.format_count(0, "byte"), text.format_count(2, "byte")) == (

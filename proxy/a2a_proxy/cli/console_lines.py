@@ -1,17 +1,15 @@
 """The lines of the console about exchanges and findings: their order, and findings that repeat.
 
-The recorder sends findings before exchanges, and by severity, because a full pipe drops the last lines.
+The recorder sends findings before exchanges, and by severity, because it drops the last ones if there are too many.
 """
 
 from __future__ import annotations
 
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.present import text
-from a2a_proxy.recorder.status import ExchangeStatus, FindingStatus, GapClosedStatus
+from a2a_proxy.recorder.status import ExchangeStatus, FindingStatus, Line
 
-Line = ExchangeStatus | FindingStatus | GapClosedStatus
-
-_MAX_LABELLED = 1000
+_MAX_LABELLED = 5_000
 """Exchanges whose repeated findings are remembered until the exchange is printed."""
 _MAX_RULES = 3
 """Rules that one label names."""

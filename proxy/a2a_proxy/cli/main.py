@@ -46,6 +46,7 @@ _HELP_SECTIONS = (
             *("upstream_insecure", "propagate", "live"),
         ),
     ),
+    ("TLS", ("tls", "tls_cert", "tls_key", "client_ca", "upstream_cert", "upstream_key")),
     ("Recording", ("record", "journal_max", "redact", "redact_policy", "keep_secrets")),
     ("Console and exit code", ("quiet", "verbose", "log_format", "fail_on")),
     ("Metrics and hooks", ("metrics", "hook")),
@@ -112,6 +113,29 @@ log_format = click.option(
     "--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Also trust these CA certificates (PEM)."
 )
 @click.option("--upstream-insecure", is_flag=True, help="Do not verify the certificates of https upstreams.")
+@click.option(
+    "--upstream-cert",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Present this certificate (PEM) to upstreams that ask for one.",
+)
+@click.option(
+    "--upstream-key", type=click.Path(path_type=Path), metavar="FILE", help="Its private key, if in another file."
+)
+@click.option("--tls", is_flag=True, help="Take TLS as well as plain text at each --listen (extra: tls).")
+@click.option(
+    "--tls-cert",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Present this certificate (PEM) to clients instead of those of `a2a-proxy ca`.",
+)
+@click.option("--tls-key", type=click.Path(path_type=Path), metavar="FILE", help="Its private key, if in another file.")
+@click.option(
+    "--client-ca",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Clients must use TLS and a certificate that one of these authorities (PEM) has issued.",
+)
 @click.option(
     "--record",
     type=click.Path(path_type=Path),

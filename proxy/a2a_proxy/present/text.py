@@ -56,8 +56,8 @@ def format_duration(ns: int) -> str:
 
 
 def format_lag(ns: int) -> str:
-    """Return a lag in whole seconds, minutes or hours: `12 s`, `4 min`, `3 h`."""
-    seconds = ns // _SECOND_IN_NS
+    """Return a lag in seconds, minutes or hours: `12 s`, `4 min`, `3 h`; seconds are rounded."""
+    seconds = (ns + _SECOND_IN_NS // 2) // _SECOND_IN_NS
     if seconds < 120:
         return f"{seconds} s"
     return f"{seconds // 60} min" if seconds < 7200 else f"{seconds // 3600} h"

@@ -10,7 +10,9 @@ Relays:
 - `run`: runs a coroutine on the fastest event loop
 
 One connection:
+- `tunnel`: a client of the forward proxy that sends CONNECT
 - `forward`: a client of the forward proxy, with one connection after another
+- `client_tls`: the TLS handshake with a client
 - `connection`: client leg and agent leg
 - `connection_editing`: the editing of one connection
 - `refusal`: the response to a client without an upstream
@@ -29,7 +31,7 @@ Addresses and sockets:
 - `bind`: creates listening sockets
 - `first_bytes`: the first bytes of an accepted connection, without taking them
 - `tcp`: socket operations that asyncio does not offer
-- `tls`: TLS toward upstreams
+- `tls`: TLS toward upstreams, and the files and facts of certificates
 - `hosts`: names and addresses of an upstream's machine, and those on which this process listens
 - `route`: addresses from the user's options
 - `problem`: a response of the proxy itself

@@ -148,7 +148,10 @@ class MatchRules:
             value = {name: item for name, item in value.items() if self._has_member(name)}
             if isinstance(message := value.get("message"), dict):
                 value["message"] = self._select_message(message)
-        value = without_paths(value, self._ignore)
+        return self.normalize_texts(without_paths(value, self._ignore))
+
+    def normalize_texts(self, value: Any) -> Any:
+        """Return a message with normalized texts."""
         return self._normalize_value(value, "") if self._normalize else value
 
     def select_headers(self, headers: dict[str, str]) -> dict[str, str]:

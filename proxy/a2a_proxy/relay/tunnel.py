@@ -1,0 +1,139 @@
+"""A tunnel of a forward proxy (CONNECT): the origin is dialled, then the client's first bytes decide what is read.
+
+Works on the client's socket before it has a transport, so that nothing but the CONNECT request is taken from it. HTTP
+becomes a recorded connection as any other; other bytes pass unread, and only their number is recorded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable
+
+from a2a_proxy.relay.connection import LINGER_SECONDS, SILENT_CLIENT_SECONDS, ProxyConnection, RelayContext
+from a2a_proxy.relay.dial import DialError, dial_upstream
+from a2a_proxy.relay.early_upstream import EarlyUpstream
+from a2a_proxy.relay.edits.edit import ConsoleNote
+from a2a_proxy.relay.edits.http1_forward import edit_head, parse_connect
+from a2a_proxy.relay.edits.http1_scan import MAX_HEAD_BYTES
+from a2a_proxy.relay.first_bytes import peek_bytes
+from a2a_proxy.relay.problem import Problem
+from a2a_proxy.relay.route import Upstream
+from a2a_proxy.wire.detect import MAX_PREFIX, ProtocolKind, detect_protocol
+
+METHOD = b"CONNECT "
+"""The first bytes of a client that wants a tunnel."""
+HEAD_SECONDS = 60.0
+"""Seconds that a client may take for the head of its CONNECT request."""
+
+_ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+_READ_KINDS = (ProtocolKind.H2C, ProtocolKind.HTTP1)
+_HINT = "a tunnel begins with: CONNECT HOST:PORT HTTP/1.1"
+
+OpenConnection = Callable[[Upstream, EarlyUpstream | None], ProxyConnection]
+"""Returns a new connection to an origin, which was dialled before or is not dialled yet."""
+
+
+class Tunnel:
+    """One client that has sent the beginning of a CONNECT request."""
+
+    def __init__(self, client: socket.socket, context: RelayContext, open_connection: OpenConnection) -> None:
+        self._client = client
+        self._context = context
+        self._open_connection = open_connection
+        self._is_handed_over = False
+        self._early: EarlyUpstream | None = None
+
+    async def run(self) -> None:
+        """Establish the tunnel and return when a connection has taken it over, or when the client is answered."""
+        try:
+            with contextlib.suppress(OSError):  # the client is gone
+                await self._establish()
+        finally:
+            if not self._is_handed_over:
+                self._client.close()
+                if self._early is not None:
+                    self._early.close()
+
+    async def _establish(self) -> None:
+        head = await self._take_head()
+        found = parse_connect(head)
+        if isinstance(found, Problem):
+            self._context.show_note(ConsoleNote(found.detail, _HINT, loud=True))
+            await self._answer_problem(found)
+            return
+        origin, target = found
+        early = EarlyUpstream(origin)
+        try:
+            await dial_upstream(origin, lambda: early, is_refused=self._context.is_own)
+        except DialError as error:
+            await self._refuse(origin, edit_head(head, b"CONNECT", target, target), str(error))
+            return
+        self._early = early
+        loop = self._context.loop
+        await loop.sock_sendall(self._client, _ESTABLISHED)
+        kind = await self._detect_protocol(early)
+        connection = self._open_connection(origin, early)
+        if kind not in _READ_KINDS:
+            connection.leave_unread(kind)
+            self._context.show_note(_unread_note(kind, origin))
+        await self._hand_over(connection)
+
+    async def _take_head(self) -> bytes:
+        """Take the head of the request from the socket, or all bytes if it is incomplete."""
+        data = await peek_bytes(self._client, _has_head, MAX_HEAD_BYTES, HEAD_SECONDS)
+        end = data.find(b"\r\n\r\n") + 4
+        return self._client.recv(end if end > 3 else len(data))
+
+    async def _detect_protocol(self, early: EarlyUpstream) -> ProtocolKind:
+        """Return what the client speaks; opaque if it waits for the origin's first bytes, or sends no bytes at all."""
+        while True:
+            data = await peek_bytes(self._client, _is_known, MAX_PREFIX, SILENT_CLIENT_SECONDS)
+            kind = detect_protocol(data)
+            if kind is not None:
+                return kind
+            if data or self._has_client_ended() or early.has_received:
+                return ProtocolKind.OPAQUE
+
+    def _has_client_ended(self) -> bool:
+        try:
+            return not self._client.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return False
+
+    async def _hand_over(self, connection: ProxyConnection) -> None:
+        await self._context.loop.connect_accepted_socket(lambda: connection.client, self._client)
+        self._is_handed_over = True
+
+    async def _refuse(self, origin: Upstream, head: bytes, reason: str) -> None:
+        """Record the request and its answer: the origin cannot be reached."""
+        connection = self._open_connection(origin, None)
+        connection.refuse(reason)
+        await self._hand_over(connection)
+        connection.client.data_received(head)
+
+    async def _answer_problem(self, problem: Problem) -> None:
+        from a2a_proxy.relay.refusal import encode_http1_response
+
+        loop = self._context.loop
+        await loop.sock_sendall(self._client, encode_http1_response(problem))
+        self._client.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_SECONDS):  # RST would make a client that still sends lose the response
+                while await loop.sock_recv(self._client, 65536):
+                    pass
+
+
+def _has_head(data: bytes) -> bool:
+    return b"\r\n\r\n" in data or b"\n\n" in data
+
+
+def _is_known(data: bytes) -> bool:
+    return detect_protocol(data) is not None
+
+
+def _unread_note(kind: ProtocolKind, origin: Upstream) -> ConsoleNote:
+    if kind is ProtocolKind.TLS:
+        return ConsoleNote(f"TLS to {origin.host} passes unread")
+    return ConsoleNote(f"bytes that are neither HTTP nor TLS pass unread to {origin.text}")
