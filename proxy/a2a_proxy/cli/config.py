@@ -24,6 +24,7 @@ from a2a_proxy.relay.route import Listen, PortRanges, Route, RouteError, Upstrea
 from a2a_proxy.relay.tls import Trust
 
 if TYPE_CHECKING:
+    from a2a_proxy.relay.upstream_proxy import UpstreamProxy
     from a2a_proxy.telemetry.settings import OtlpSettings
 
 Value = TypeVar("Value")
@@ -63,6 +64,8 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     """TLS toward clients; None if listeners take plain text only."""
     forwards: tuple[Listen, ...] = ()
     """Addresses of forward proxies."""
+    upstream_proxy: UpstreamProxy | None = None
+    """Another proxy through which upstreams are dialled."""
 
 
 class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
@@ -86,6 +89,7 @@ class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
     propagate: bool = False
     upstream_ca: Path | None = None
     upstream_insecure: bool = False
+    upstream_proxy: str | None = None
     upstream_cert: Path | None = None
     upstream_key: Path | None = None
     tls: bool = False
@@ -144,6 +148,7 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
             client_ca=arguments.client_ca,
         ),
         forwards=forwards,
+        upstream_proxy=_parse_upstream_proxy(arguments.upstream_proxy),
     )
 
 
@@ -165,6 +170,14 @@ def _parse_forwards(texts: tuple[str, ...]) -> tuple[Listen, ...]:
         raise UserError(
             f"--forward: {wrong.message}", wrong.hint.replace("--listen :9000", "--forward :9900")
         ) from wrong
+
+
+def _parse_upstream_proxy(text: str | None) -> UpstreamProxy | None:
+    if text is None:
+        return None
+    from a2a_proxy.relay.upstream_proxy import UpstreamProxy
+
+    return _parse_option(UpstreamProxy.parse, text)
 
 
 def _check_option_counts(listens: int, upstreams: int, grpcs: int) -> None:

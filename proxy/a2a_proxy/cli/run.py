@@ -96,7 +96,15 @@ class ProxyRun:
         clock = session_clock()
         client_tls = None if self._config.client_tls is None else make_client_tls(self._config.client_tls)
         config = self._config
-        relay = Relay(config.routes, clock, config.editing, self._show_note, config.forwards, client_tls)
+        relay = Relay(
+            config.routes,
+            clock,
+            config.editing,
+            self._show_note,
+            config.forwards,
+            client_tls,
+            proxy=config.upstream_proxy,
+        )
         await self._relay_only(relay)  # first, so that a busy port leaves no files
         try:
             relay.reserve_addresses(await self._metrics.bind_port())
@@ -329,6 +337,8 @@ class ProxyRun:
         resolved: ResolvedUpstreams = {}
         for route in self._config.routes:
             for upstream in filter(None, (route.upstream, route.grpc)):
+                if self._config.upstream_proxy is not None and self._config.upstream_proxy.leads_to(upstream):
+                    continue
                 try:
                     found = await loop.getaddrinfo(upstream.host, upstream.port, type=socket.SOCK_STREAM)
                 except OSError as wrong:
