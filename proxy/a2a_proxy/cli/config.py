@@ -17,6 +17,8 @@ from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.cli.sizes import parse_size
 from a2a_proxy.cli.tls import ClientTlsOptions, parse_certificate, parse_client_tls
 from a2a_proxy.model.exchange import LiveMode
+from a2a_proxy.present.text import shorten_id
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.relay.edits.card_urls import RewriteMode
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import Listen, PortRanges, Route, RouteError, Upstream
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
+_MAX_NAME = 100
+"""Maximum characters of the name of an agent."""
 _EXAMPLE_COMMAND = "a2a-proxy --listen :9000 --upstream localhost:8000"
 
 
@@ -74,6 +78,7 @@ class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
     listen: tuple[str, ...]
     upstream: tuple[str, ...]
     upstream_grpc: tuple[str, ...] = ()
+    name: tuple[str, ...] = ()
     forward: tuple[str, ...] = ()
     intercept: tuple[str, ...] = ()
     passed: tuple[str, ...] = ()
@@ -156,10 +161,12 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
 
 def _parse_routes(arguments: ProxyArguments) -> tuple[Route, ...]:
     """Return the routes. Raises UserError."""
-    listen, upstream, grpc = arguments.listen, arguments.upstream, arguments.upstream_grpc
+    listen, upstream, grpc, names = arguments.listen, arguments.upstream, arguments.upstream_grpc, arguments.name
     if listen or upstream or grpc or not arguments.forward:
         _check_option_counts(len(listen), len(upstream), len(grpc))
-    return tuple(_parse_route(*texts) for texts in zip(listen, upstream, grpc or (None,) * len(listen), strict=True))
+    _check_names(names, len(listen))
+    pairs = zip(listen, upstream, grpc or (None,) * len(listen), names or ("",) * len(listen), strict=True)
+    return tuple(_parse_route(*texts) for texts in pairs)
 
 
 def _parse_forwards(texts: tuple[str, ...]) -> tuple[Listen, ...]:
@@ -219,6 +226,18 @@ def _check_option_counts(listens: int, upstreams: int, grpcs: int) -> None:
         )
 
 
+def _check_names(names: tuple[str, ...], listens: int) -> None:
+    if names and len(names) != listens:
+        hint = 'give one --name for each --listen, --name "" for one whose card names it, or none'
+        raise UserError(f"{listens} --listen but {len(names)} --name", hint)
+    for name in names:
+        if len(name) > _MAX_NAME or not name.isprintable():
+            raise UserError(
+                f"--name {make_visible(shorten_id(name, 20))} is not a name",
+                f"a name has at most {_MAX_NAME} printable characters, for example: --name desk",
+            )
+
+
 def _check_ports(listeners: list[tuple[str, str, Listen]]) -> None:
     """Check that listeners, each with its option and text, do not share a port; with port 0 each gets its own. Raises
     UserError."""
@@ -235,14 +254,14 @@ def _hosts_overlap(left: Listen, right: Listen) -> bool:
     return left.port == right.port and not set(left.hosts).isdisjoint(right.hosts)
 
 
-def _parse_route(listen: str, upstream: str, grpc: str | None) -> Route:
+def _parse_route(listen: str, upstream: str, grpc: str | None, name: str) -> Route:
     try:
         clients = Listen.parse(listen)
     except RouteError as wrong:
         more = "; to take https:// there: --tls" if listen[:8].lower() == "https://" else ""
         raise UserError(wrong.message, wrong.hint + more) from wrong
     agent = _parse_option(Upstream.parse, upstream)
-    return Route(clients, agent, _parse_option(Upstream.parse, grpc) if grpc else None)
+    return Route(clients, agent, _parse_option(Upstream.parse, grpc) if grpc else None, name.strip())
 
 
 def _parse_option(parse: Callable[[str], Value], text: str) -> Value:

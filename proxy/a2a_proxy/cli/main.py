@@ -32,8 +32,8 @@ _HELP_SECTIONS = (
     (
         "Relay",
         (
-            *("listen", "upstream", "upstream_grpc", "rewrite_card", "learn_ports", "keep_host", "upstream_ca"),
-            *("upstream_insecure", "upstream_proxy", "propagate", "live"),
+            *("listen", "upstream", "upstream_grpc", "name", "rewrite_card", "learn_ports", "keep_host"),
+            *("upstream_ca", "upstream_insecure", "upstream_proxy", "propagate", "live"),
         ),
     ),
     ("Forward proxy", ("forward", "intercept", "passed")),
@@ -74,6 +74,12 @@ log_format = click.option(
 )
 @click.option(
     "--upstream-grpc", multiple=True, metavar="HOST:PORT", help="Address of the agent for HTTP/2, if it has two ports."
+)
+@click.option(
+    "--name",
+    multiple=True,
+    metavar="NAME",
+    help="Name of the agent in traces and lists; one for each --listen. The default is the name in its card.",
 )
 @click.option(
     "--forward",
