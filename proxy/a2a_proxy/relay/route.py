@@ -136,6 +136,8 @@ class Route(msgspec.Struct, frozen=True):
     upstream: Upstream
     grpc: Upstream | None = None
     """Upstream for connections that begin with the HTTP/2 preface; None for `upstream`."""
+    name: str = ""
+    """The agent's name as given by the user; empty if there is none."""
 
 
 def is_loopback(host: str) -> bool:
