@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from a2a_proxy.relay.client_tls import ClientTls
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.listener_state import EditPolicy
@@ -134,13 +135,16 @@ async def relaying(
     journal: MemoryJournal | None = None,
     listen: str = ":0",
     editing: EditPolicy = NO_EDITS,
+    client_tls: ClientTls | None = None,
 ) -> AsyncIterator[Bench]:
     """Run a relay to a port of 127.0.0.1, or to an upstream as a user writes it."""
     to = Upstream.parse(f"127.0.0.1:{upstream}" if isinstance(upstream, int) else upstream)
     to_grpc = Upstream.parse(f"127.0.0.1:{grpc}") if grpc is not None else None
     journal = journal or MemoryJournal()
     notes: list[ConsoleNote] = []
-    relay = Relay([Route(Listen.parse(listen), to, to_grpc)], session_clock(), editing, notes.append)
+    relay = Relay(
+        [Route(Listen.parse(listen), to, to_grpc)], session_clock(), editing, notes.append, client_tls=client_tls
+    )
     await relay.bind_listeners()
     relay.accept_connections(journal)
     try:

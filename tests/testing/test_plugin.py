@@ -159,6 +159,7 @@ def test_replayed(project: pytest.Pytester) -> None:
         "test_differs": [
             "replay miss (arguments-differ): SendMessage",
             '$.message.parts[0].text: recorded "for 4", requested "for 5"',
+            'hint: leave out a part that differs in every run: normalize=["REGEX"] (in @pytest.mark.a2a_cassette)',
             "inspect it: a2a-inspect ",
         ],
         "teardown of test_fails_unused": [
@@ -178,6 +179,7 @@ def test_replayed(project: pytest.Pytester) -> None:
         "setup of test_none": [
             "the cassette cassettes/test_broken/test_none.a2a.jsonl does not exist",
             "--a2a-record-mode=once",
+            "make it from a recording: a2a-inspect export RECORDING -o cassettes/test_broken/test_none.a2a.jsonl",
         ],
         "setup of test_cut": ["cut.a2a.jsonl, line ", "truncated in the middle of a line\nhint: "],
         "setup of test_foreign": ["conftest.py is not a recording\nhint: "],
@@ -236,7 +238,7 @@ import pytest
 from concierge import Concierge
 
 HERE = Path(__file__).parent
-ONE, TWO, THREE, FOUR = (HERE / f"{name}.a2a.jsonl" for name in ("one", "two", "three", "four"))
+ONE, TWO, THREE, FOUR, FIVE = (HERE / f"{name}.a2a.jsonl" for name in ("one", "two", "three", "four", "five"))
 
 def cassette(path, mode, **settings):
     return pytest.mark.a2a_cassette(path.name, record_mode=mode, **settings)
@@ -311,6 +313,17 @@ async def test_replays_more(a2a_agent):
     await Concierge(a2a_agent.url).book_table(4)
     await day(a2a_agent)
 
+async def plan(agent, words):
+    return [line async for line in Concierge(agent.url).plan_day(words)]
+
+@cassette(FIVE, "once")
+async def test_records_a_request_id(a2a_agent):
+    await plan(a2a_agent, "Lisbon, request id: abc-1234")
+
+@cassette(FIVE, "none", match="default")
+async def test_replays_another_request_id(a2a_agent):
+    await plan(a2a_agent, "Lisbon, request id: xyz-9876")
+
 @cassette(THREE, "rewrite")
 async def test_records_anew(a2a_agent):
     await day(a2a_agent)
@@ -327,11 +340,20 @@ def test_live_agents_and_every_mode(project: pytest.Pytester) -> None:
     """One run for both: they need the same agent."""
     project.makepyfile(test_live=_LIVE, test_modes=_MODES)
     result = run(project, "--junitxml=report.xml")
-    result.assert_outcomes(passed=15, failed=2, errors=3)
+    result.assert_outcomes(passed=17, failed=2, errors=3)
     _check_live(project, result)
     _check_modes(sections(result))
     result.stdout.fnmatch_lines(["*the test made no call to its agent: no cassette was written"])
     _check_spied(project, result)
+    result.stdout.fnmatch_lines(
+        [
+            "cassettes recorded:",
+            "  test_modes.py::test_records: one.a2a.jsonl",
+            "  test_modes.py::test_records_more: two.a2a.jsonl, new calls appended",
+            "requests that equal a recorded one only after masking:",
+            "  test_modes.py::test_replays_another_request_id: SendStreamingMessage *xyz-9876* except for: request id",
+        ]
+    )
     assert not (project.path / "none.a2a.jsonl").exists()
 
 

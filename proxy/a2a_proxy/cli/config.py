@@ -14,6 +14,7 @@ from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.follower_options import FollowerArguments, parse_follower_options
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.cli.sizes import parse_size
+from a2a_proxy.cli.tls import ClientTlsOptions, parse_certificate, parse_client_tls
 from a2a_proxy.model.exchange import LiveMode
 from a2a_proxy.relay.edits.card_urls import RewriteMode
 from a2a_proxy.relay.listener_state import EditPolicy
@@ -21,6 +22,7 @@ from a2a_proxy.relay.route import Listen, PortRanges, Route, RouteError, Upstrea
 from a2a_proxy.relay.tls import Trust
 
 if TYPE_CHECKING:
+    from a2a_proxy.relay.upstream_proxy import UpstreamProxy
     from a2a_proxy.telemetry.settings import OtlpSettings
 
 Value = TypeVar("Value")
@@ -54,8 +56,12 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     archive: ArchiveConfig | None = None
     metrics: Listen | None = None
     """Address on which Prometheus metrics are served."""
+    client_tls: ClientTlsOptions | None = None
+    """TLS toward clients; None if listeners take plain text only."""
     forwards: tuple[Listen, ...] = ()
     """Addresses of forward proxies."""
+    upstream_proxy: UpstreamProxy | None = None
+    """Another proxy through which upstreams are dialled."""
 
 
 class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
@@ -78,6 +84,13 @@ class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
     propagate: bool = False
     upstream_ca: Path | None = None
     upstream_insecure: bool = False
+    upstream_proxy: str | None = None
+    upstream_cert: Path | None = None
+    upstream_key: Path | None = None
+    tls: bool = False
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    client_ca: Path | None = None
     journal_max: str = "4GiB"
     journal_segment: str = "64MiB"
     fail_on: str = "never"
@@ -92,13 +105,16 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
         UserError: an address or a policy is invalid, the options do not pair up, or a hook does not exist.
     """
     routes, forwards = _parse_routes(arguments), _parse_forwards(arguments.forward)
+    if arguments.tls and not routes:
+        raise UserError("--tls has no effect without --listen", f"for example: {_EXAMPLE_COMMAND} --tls")
     listeners = [("--listen", text, route.listen) for text, route in zip(arguments.listen, routes, strict=True)]
     listeners += [("--forward", text, listen) for text, listen in zip(arguments.forward, forwards, strict=True)]
     _check_ports(listeners)
     words = policy_words(arguments.redact, arguments.redact_policy, keep_secrets=arguments.keep_secrets)
     config = ProxyConfig(routes, arguments.record, words, arguments.log_format, arguments.quiet)
     ports = PortRanges() if arguments.learn_ports is None else _parse_option(PortRanges.parse, arguments.learn_ports)
-    trust = Trust(arguments.upstream_ca, arguments.upstream_insecure)
+    own = parse_certificate("--upstream", arguments.upstream_cert, arguments.upstream_key)
+    trust = Trust(arguments.upstream_ca, arguments.upstream_insecure, own)
     limits = JournalLimits(
         segment_bytes=parse_size("--journal-segment", arguments.journal_segment),
         max_bytes=parse_size("--journal-max", arguments.journal_max),
@@ -120,7 +136,14 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
         otlp=followers.otlp,
         archive=followers.archive,
         metrics=metrics,
+        client_tls=parse_client_tls(
+            tls=arguments.tls,
+            certificate=arguments.tls_cert,
+            key=arguments.tls_key,
+            client_ca=arguments.client_ca,
+        ),
         forwards=forwards,
+        upstream_proxy=_parse_upstream_proxy(arguments.upstream_proxy),
     )
 
 
@@ -140,6 +163,14 @@ def _parse_forwards(texts: tuple[str, ...]) -> tuple[Listen, ...]:
         raise UserError(
             f"--forward: {wrong.message}", wrong.hint.replace("--listen :9000", "--forward :9900")
         ) from wrong
+
+
+def _parse_upstream_proxy(text: str | None) -> UpstreamProxy | None:
+    if text is None:
+        return None
+    from a2a_proxy.relay.upstream_proxy import UpstreamProxy
+
+    return _parse_option(UpstreamProxy.parse, text)
 
 
 def _check_option_counts(listens: int, upstreams: int, grpcs: int) -> None:
@@ -171,7 +202,12 @@ def _hosts_overlap(left: Listen, right: Listen) -> bool:
 
 
 def _parse_route(listen: str, upstream: str, grpc: str | None) -> Route:
-    clients, agent = _parse_option(Listen.parse, listen), _parse_option(Upstream.parse, upstream)
+    try:
+        clients = Listen.parse(listen)
+    except RouteError as wrong:
+        more = "; to take https:// there: --tls" if listen[:8].lower() == "https://" else ""
+        raise UserError(wrong.message, wrong.hint + more) from wrong
+    agent = _parse_option(Upstream.parse, upstream)
     return Route(clients, agent, _parse_option(Upstream.parse, grpc) if grpc else None)
 
 

@@ -15,7 +15,7 @@ from hpack.exceptions import HPACKError
 
 from a2a_proxy.relay.problem import Problem
 from a2a_proxy.relay.refusal_responder import RefusalResponder
-from a2a_proxy.wire.detect import PREFACE
+from a2a_proxy.wire.detect import PREFACE, TLS_BYTE
 
 MAX_HEAD_BYTES = 64 * 1024
 """Bytes of the longest head, or header block, that is waited for."""
@@ -42,6 +42,8 @@ def make_refusal(begin: bytes, problem: Problem) -> RefusalResponder | None:
         return None
     if _REQUEST_LINE.match(begin):
         return Http1Refusal(problem)
+    if begin[0] == TLS_BYTE:
+        return TlsRefusal()
     return None if _METHOD_TOKEN.fullmatch(begin) else SilentRefusal()
 
 
@@ -72,6 +74,16 @@ class SilentRefusal:
     def feed(self, data: bytes) -> bytes:  # noqa: ARG002 (the interface)
         """Return no bytes."""
         return b""
+
+
+class TlsRefusal:
+    """For TLS: ends the handshake with an alert, so that the client does not wait for an answer."""
+
+    is_done = True
+
+    def feed(self, data: bytes) -> bytes:  # noqa: ARG002 (the interface)
+        """Return a fatal alert, handshake_failure (RFC 8446, 6)."""
+        return b"\x15\x03\x01\x00\x02\x02\x28"
 
 
 class Http1Refusal:

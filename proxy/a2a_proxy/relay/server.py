@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.chunk import ChunkKind, Direction, TlsFacts
 from a2a_proxy.relay.bind import bind_listener, bind_next_port
 from a2a_proxy.relay.clock import Clock
-from a2a_proxy.relay.connection import ProxyConnection, RelayContext
+from a2a_proxy.relay.connection import Leg, ProxyConnection, RelayContext
 from a2a_proxy.relay.connection_editing import WorkQueue
 from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import AgentInterface, ConsoleNote
@@ -24,7 +24,9 @@ from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream, format_ad
 from a2a_proxy.relay.tls import Tls
 
 if TYPE_CHECKING:
+    from a2a_proxy.relay.client_tls import ClientTls
     from a2a_proxy.relay.forward import ForwardClient
+    from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
 MAX_LEARNED_LISTENERS = 8
 """Listeners opened because an agent card lists further interfaces."""
@@ -35,8 +37,6 @@ ACCEPTS_AT_ONCE = 64
 ACCEPT_PAUSE_SECONDS = 0.1
 """Seconds without accepting after an error such as EMFILE, which ends when connections close."""
 STOP_POLL_SECONDS = 0.02
-_DAY = 86_400.0
-"""Seconds that a client of a forward proxy may be connected before its first byte."""
 QUIET_CONNECTION_NS = 1_000_000_000
 """Nanoseconds of silence after which a connection with the agent's bytes as the latest is closed by `stop`."""
 
@@ -70,20 +70,25 @@ class Relay:
         editing: EditPolicy = EditPolicy(),  # noqa: B008 (frozen)
         show_note: ShowNote = lambda _: None,
         forwards: Sequence[Listen] = (),
+        client_tls: ClientTls | None = None,
+        proxy: UpstreamProxy | None = None,
     ) -> None:
         """Create the relay. `show_note` shows a line to the user and must not block; it gets each line once. `forwards`
-        are the addresses of forward proxies."""
+        are the addresses of forward proxies. With `client_tls` the listeners take TLS as well as plain text. `proxy` is
+        another proxy through which upstreams are dialled."""
         self._routes = tuple(routes)
-        self._forwards = tuple(forwards)
+        self._forwards, self._proxy = tuple(forwards), proxy
         self._clock = clock
         self._editing, self._show_note = editing, show_note
         self._tls = Tls(editing.trust)
+        self._client_tls = client_tls
+        self._handshakes: set[asyncio.Task[None]] = set()
+        """Accepted clients whose protocol is unknown, or whose handshake is not complete."""
         self._shown_notes: set[ConsoleNote] = set()
         self._sockets: list[tuple[ListenerState, list[socket.socket]]] = []
         self._forward_sockets: list[tuple[Listen, list[socket.socket]]] = []
         self._reserved_addresses: list[str] = []
         self._forward_clients: set[ForwardClient] = set()
-        self._forward_tasks: set[asyncio.Task[None]] = set()
         self._connections: set[ProxyConnection] = set()
         self._accept_tasks: set[asyncio.Task[object]] = set()
         self._connection_count = self._bytes_to_agent = self._bytes_to_client = self._accept_errors = 0
@@ -149,7 +154,15 @@ class Relay:
         loop = asyncio.get_running_loop()
         queue = WorkQueue(loop)
         self._context = RelayContext(
-            loop, queue, journal.append, self._clock, self._on_closed, self._tls, self._show_note_once, self._is_own
+            loop,
+            queue,
+            journal.append,
+            self._clock,
+            self._on_closed,
+            self._tls,
+            self._show_note_once,
+            self._is_own,
+            self._proxy,
         )
         for listener, sockets in self._sockets:
             self._accept_from(listener, sockets)
@@ -236,10 +249,20 @@ class Relay:
         self._context.loop.call_later(ACCEPT_PAUSE_SECONDS, self._watch_socket, sock, begin)
 
     def _begin_connection(self, client: socket.socket, listener: ListenerState) -> None:
+        if self._client_tls is not None:
+            begin = partial(self._begin_after_handshake, listener)
+            self._accept_later(self._client_tls.accept(client, begin, self._show_note_once))
+            return
         connection = self._open_connection(listener)
         task = self._context.loop.create_task(self._adopt_client(client, connection))
         self._accept_tasks.add(task)
         task.add_done_callback(self._accept_tasks.discard)
+
+    def _accept_later(self, work: Coroutine[None, None, None]) -> None:
+        """Run the work that precedes a connection; it ends when the relay stops."""
+        task = self._context.loop.create_task(work)
+        self._handshakes.add(task)
+        task.add_done_callback(self._handshakes.discard)
 
     def _open_connection(self, listener: ListenerState, early: EarlyUpstream | None = None) -> ProxyConnection:
         self._connection_count += 1
@@ -248,9 +271,7 @@ class Relay:
         return connection
 
     def _begin_forward(self, client: socket.socket, listen: Listen) -> None:
-        task = self._context.loop.create_task(self._accept_forward_client(client, listen))
-        self._forward_tasks.add(task)
-        task.add_done_callback(self._forward_tasks.discard)
+        self._accept_later(self._accept_forward_client(client, listen))
 
     async def _accept_forward_client(self, client: socket.socket, listen: Listen) -> None:
         """Find out from the first bytes whether the client wants a tunnel, and begin it or its requests."""
@@ -258,7 +279,7 @@ class Relay:
 
         origin = partial(self._open_origin, listen)
         try:
-            begin = await peek_bytes(client, lambda data: not tunnel.METHOD.startswith(data), len(tunnel.METHOD), _DAY)
+            begin = await peek_bytes(client, lambda data: not tunnel.METHOD.startswith(data), len(tunnel.METHOD), None)
             if begin == tunnel.METHOD:
                 await tunnel.Tunnel(client, self._context, origin).run()
                 return
@@ -289,6 +310,11 @@ class Relay:
         )
         return self._open_connection(listener, early)
 
+    def _begin_after_handshake(self, listener: ListenerState, tls: TlsFacts | None) -> Leg:
+        connection = self._open_connection(listener)
+        connection.client_tls = tls
+        return connection.client
+
     async def _adopt_client(self, client: socket.socket, connection: ProxyConnection) -> None:
         try:
             await self._context.loop.connect_accepted_socket(lambda: connection.client, client)
@@ -305,8 +331,8 @@ class Relay:
     async def stop(self, grace: float = 0.0) -> None:
         """Stop accepting and close idle connections, reset the others after `grace` seconds, and return after that."""
         self._close_listeners()
-        for task in self._forward_tasks:
-            task.cancel()
+        for handshake in self._handshakes:
+            handshake.cancel()
         for client in list(self._forward_clients):
             if client.is_unused:
                 client.close()
