@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,23 +10,29 @@ import msgspec
 
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.cli.archive import ArchiveConfig
+from a2a_proxy.cli.authority import require_cryptography
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.follower_options import FollowerArguments, parse_follower_options
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.cli.sizes import parse_size
 from a2a_proxy.cli.tls import ClientTlsOptions, parse_certificate, parse_client_tls
 from a2a_proxy.model.exchange import LiveMode
+from a2a_proxy.present.text import shorten_id
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.relay.edits.card_urls import RewriteMode
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import Listen, PortRanges, Route, RouteError, Upstream
 from a2a_proxy.relay.tls import Trust
 
 if TYPE_CHECKING:
+    from a2a_proxy.relay.host_patterns import InterceptPolicy
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
     from a2a_proxy.telemetry.settings import OtlpSettings
 
 Value = TypeVar("Value")
 
+_MAX_NAME = 100
+"""Maximum characters of the name of an agent."""
 _EXAMPLE_COMMAND = "a2a-proxy --listen :9000 --upstream localhost:8000"
 
 
@@ -60,6 +66,8 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     """TLS toward clients; None if listeners take plain text only."""
     forwards: tuple[Listen, ...] = ()
     """Addresses of forward proxies."""
+    interception: InterceptPolicy | None = None
+    """TLS that forward proxies open; None if they open none."""
     upstream_proxy: UpstreamProxy | None = None
     """Another proxy through which upstreams are dialled."""
 
@@ -70,7 +78,10 @@ class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
     listen: tuple[str, ...]
     upstream: tuple[str, ...]
     upstream_grpc: tuple[str, ...] = ()
+    name: tuple[str, ...] = ()
     forward: tuple[str, ...] = ()
+    intercept: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
     record: Path | None = None
     keep_secrets: bool = False
     log_format: str = "text"
@@ -143,16 +154,19 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
             client_ca=arguments.client_ca,
         ),
         forwards=forwards,
+        interception=_parse_interception(arguments),
         upstream_proxy=_parse_upstream_proxy(arguments.upstream_proxy),
     )
 
 
 def _parse_routes(arguments: ProxyArguments) -> tuple[Route, ...]:
     """Return the routes. Raises UserError."""
-    listen, upstream, grpc = arguments.listen, arguments.upstream, arguments.upstream_grpc
+    listen, upstream, grpc, names = arguments.listen, arguments.upstream, arguments.upstream_grpc, arguments.name
     if listen or upstream or grpc or not arguments.forward:
         _check_option_counts(len(listen), len(upstream), len(grpc))
-    return tuple(_parse_route(*texts) for texts in zip(listen, upstream, grpc or (None,) * len(listen), strict=True))
+    _check_names(names, len(listen))
+    pairs = zip(listen, upstream, grpc or (None,) * len(listen), names or ("",) * len(listen), strict=True)
+    return tuple(_parse_route(*texts) for texts in pairs)
 
 
 def _parse_forwards(texts: tuple[str, ...]) -> tuple[Listen, ...]:
@@ -163,6 +177,33 @@ def _parse_forwards(texts: tuple[str, ...]) -> tuple[Listen, ...]:
         raise UserError(
             f"--forward: {wrong.message}", wrong.hint.replace("--listen :9000", "--forward :9900")
         ) from wrong
+
+
+def _parse_interception(arguments: ProxyArguments) -> InterceptPolicy | None:
+    """Return what forward proxies open. Raises UserError."""
+    option = "--intercept" if arguments.intercept else "--pass"
+    if not arguments.intercept and not arguments.passed:
+        return None
+    if not arguments.forward:
+        hint = "only tunnels of a forward proxy are opened: --forward :9900; for one agent: --listen :9000 --tls"
+        raise UserError(f"{option} has no effect without --forward", hint)
+    if not arguments.intercept:
+        raise UserError("--pass has no effect without --intercept", "without --intercept all TLS passes unread")
+    require_cryptography("--intercept")
+    return parse_interception(arguments.intercept, arguments.passed)
+
+
+def parse_interception(intercept: Iterable[str], passed: Iterable[str]) -> InterceptPolicy:
+    """Return the policy of these patterns. Raises UserError."""
+    from a2a_proxy.relay.host_patterns import HostPattern, InterceptPolicy
+
+    def parse(option: str, texts: Iterable[str]) -> tuple[HostPattern, ...]:
+        try:
+            return tuple(map(HostPattern.parse, texts))
+        except RouteError as wrong:
+            raise UserError(f"{option}: {wrong.message}", wrong.hint) from wrong
+
+    return InterceptPolicy(parse("--intercept", intercept), parse("--pass", passed))
 
 
 def _parse_upstream_proxy(text: str | None) -> UpstreamProxy | None:
@@ -185,6 +226,18 @@ def _check_option_counts(listens: int, upstreams: int, grpcs: int) -> None:
         )
 
 
+def _check_names(names: tuple[str, ...], listens: int) -> None:
+    if names and len(names) != listens:
+        hint = 'give one --name for each --listen, --name "" for one whose card names it, or none'
+        raise UserError(f"{listens} --listen but {len(names)} --name", hint)
+    for name in names:
+        if len(name) > _MAX_NAME or not name.isprintable():
+            raise UserError(
+                f"--name {make_visible(shorten_id(name, 20))} is not a name",
+                f"a name has at most {_MAX_NAME} printable characters, for example: --name desk",
+            )
+
+
 def _check_ports(listeners: list[tuple[str, str, Listen]]) -> None:
     """Check that listeners, each with its option and text, do not share a port; with port 0 each gets its own. Raises
     UserError."""
@@ -201,14 +254,14 @@ def _hosts_overlap(left: Listen, right: Listen) -> bool:
     return left.port == right.port and not set(left.hosts).isdisjoint(right.hosts)
 
 
-def _parse_route(listen: str, upstream: str, grpc: str | None) -> Route:
+def _parse_route(listen: str, upstream: str, grpc: str | None, name: str) -> Route:
     try:
         clients = Listen.parse(listen)
     except RouteError as wrong:
         more = "; to take https:// there: --tls" if listen[:8].lower() == "https://" else ""
         raise UserError(wrong.message, wrong.hint + more) from wrong
     agent = _parse_option(Upstream.parse, upstream)
-    return Route(clients, agent, _parse_option(Upstream.parse, grpc) if grpc else None)
+    return Route(clients, agent, _parse_option(Upstream.parse, grpc) if grpc else None, name.strip())
 
 
 def _parse_option(parse: Callable[[str], Value], text: str) -> Value:
