@@ -711,3 +711,7 @@ def test_disabled() -> None:
     dirty = frame(b'{"token":"' + CANARY.encode() + b'"}')
     assert redactor.redact_frame(dirty, None) is dirty
     assert redactor.redact_text(f"Bearer {CANARY}") == f"Bearer {CANARY}"
+
+
+def test_the_scheme_of_a_credential_stays() -> None:
+    assert Redactor(KEY).redact_text("Bearer abcDEF123456, sent") == f"Bearer {make_label(KEY, 'abcDEF123456')}, sent"
