@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from a2a_proxy.model.chunk import ClientProcess, Direction
-from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
+from a2a_proxy.model.chunk import CertificateFacts, ClientProcess, Direction, TlsFacts
+from a2a_proxy.model.exchange import Binding, Connection, ConnectionTls, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Changes
@@ -99,6 +99,14 @@ def frames(draw: st.DrawFn) -> Frame:
     )
 
 
+certificates = st.builds(
+    CertificateFacts, texts, st.lists(texts, max_size=2).map(tuple), st.just("2028-11-21T16:39:17Z"), st.booleans()
+)
+handshakes = st.none() | st.builds(
+    TlsFacts, st.just("TLSv1.3"), texts, texts, texts, st.none() | certificates, st.none() | certificates
+)
+
+
 @st.composite
 def connections(draw: st.DrawFn, number: int) -> Connection:
     """Generate any connection with this number."""
@@ -117,6 +125,7 @@ def connections(draw: st.DrawFn, number: int) -> Connection:
         bytes_to_client=draw(numbers),
         lost_bytes=draw(numbers),
         counters=draw(st.dictionaries(st.text(max_size=5), numbers, max_size=2)),
+        tls=draw(st.none() | st.builds(ConnectionTls, handshakes, handshakes)),
         client_process=draw(st.none() | st.builds(ClientProcess, numbers, st.text(max_size=5), st.just((8001, 8002)))),
     )
 
