@@ -57,6 +57,9 @@ def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
         (("--listen", ":0"), "--upstream is missing"),
         (("--upstream", "localhost:1"), "--listen is missing"),
         ((*PAIR, "--listen", ":0"), "2 --listen but 1 --upstream"),
+        ((*PAIR, "--name", "desk", "--name", "clerk"), "1 --listen but 2 --name"),
+        ((*PAIR, "--name", "de\nsk"), "--name de\u240ask is not a name"),
+        ((*PAIR, "--name", "d" * 101), "--name dddddddddddddddddddd\u2026 is not a name"),
         (
             (*PAIR, "--upstream-grpc", "localhost:1", "--upstream-grpc", "localhost:2"),
             "1 --listen but 2 --upstream-grpc",

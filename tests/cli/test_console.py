@@ -93,7 +93,7 @@ def test_repeated_findings_are_one_line_in_the_summary(tmp_path: Path) -> None:
     lines = [status for each in found[::2] for status in (each, exchange(each.finding.exchange), LINES_END)]
     out, err = printed(tmp_path, *found[1::2][:1], *lines, done(found))
     assert [line for line in out if "is broken" in line] == [out[1], out[2]]
-    assert shapes(out)[3:5] == ["TIME  ok       #2 SendMessage  again W", "TIME  ok       #3 SendMessage  again W"]
+    assert shapes(out)[3:5] == [f"TIME  ok       #{number} SendMessage  again warning W" for number in (2, 3)]
     assert "40 findings (20 errors, 20 warnings)" in err[0]
     assert err[1:3] == [
         "  error   E Title of E  20 times, first in #1.0",
@@ -124,7 +124,7 @@ def test_information_is_printed_with_verbose_only(tmp_path: Path, *, verbose: bo
     found = [finding("I", number, Severity.INFO) for number in (1, 2)]
     out, err = printed(tmp_path, *found, exchange(1), exchange(2), LINES_END, done(found), verbose=verbose)
     assert len(out) == (3 if verbose else 2)
-    assert ("again I" in out[-1]) is verbose
+    assert ("again info I" in out[-1]) is verbose
     assert "2 findings (2 infos)" in err[0]
     assert any("2 times" in line for line in err) is verbose
 

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.present import text
+from support_recording import facts
 
 KIB = 1024
+
+
+def test_routes_name_the_agents_that_have_a_name() -> None:
+    plain = facts(listens=("127.0.0.1:9000, [::1]:9000", "127.0.0.1:9001"), upstreams=("agent:1", "agent:2"))
+    named = msgspec.structs.replace(plain, names=("desk", ""))
+    listen = "127.0.0.1:9000, [::1]:9000"
+    assert text.session_routes(plain) == [f"{listen} -> agent:1", "127.0.0.1:9001 -> agent:2"]
+    assert text.session_routes(named) == [f"{listen} -> desk (agent:1)", "127.0.0.1:9001 -> agent:2"]
 
 
 @pytest.mark.parametrize(

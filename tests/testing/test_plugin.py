@@ -300,6 +300,10 @@ async def test_records_more(a2a_agent):
     await day(a2a_agent)
     assert TWO.read_bytes() == before
 
+@cassette(HERE / "part.a2a.jsonl", "none")
+async def test_has_no_card(a2a_agent):
+    await Concierge(a2a_agent.url).book_table(4)
+
 def test_what_was_kept():
     from a2a_proxy import Recording
     part = HERE / "part.a2a.jsonl"
@@ -336,13 +340,27 @@ def test_what_was_recorded_anew():
 """
 
 
+_DOWN = """
+import urllib.request
+import pytest
+
+@pytest.fixture
+def a2a_upstream(): return "http://127.0.0.1:9"
+
+def test_down(a2a_live):
+    urllib.request.urlopen(a2a_live.url + "/.well-known/agent-card.json")
+"""
+
+
 def test_live_agents_and_every_mode(project: pytest.Pytester) -> None:
     """One run for both: they need the same agent."""
-    project.makepyfile(test_live=_LIVE, test_modes=_MODES)
+    project.makepyfile(test_live=_LIVE, test_modes=_MODES, test_down=_DOWN)
     result = run(project, "--junitxml=report.xml")
-    result.assert_outcomes(passed=17, failed=2, errors=3)
+    result.assert_outcomes(passed=17, failed=4, errors=3)
     _check_live(project, result)
-    _check_modes(sections(result))
+    told = sections(result)
+    _check_modes(told)
+    assert "the proxy could not reach the agent 127.0.0.1:9: connection refused\nrecording of" in told["test_down"]
     result.stdout.fnmatch_lines(["*the test made no call to its agent: no cassette was written"])
     _check_spied(project, result)
     result.stdout.fnmatch_lines(
@@ -388,6 +406,8 @@ def _check_spied(project: pytest.Pytester, result: pytest.RunResult) -> None:
 
 def _check_modes(told: dict[str, str]) -> None:
     assert "7 tests share one.a2a.jsonl, and each would overwrite" in told["setup of test_others_use_it"]
+    no_card = "the agent card was requested, but the cassette has none: GET /.well-known/agent-card.json was answered"
+    assert f"{no_card} with 404\nhint: export the cassette again, with the card: -f '(" in told["test_has_no_card"]
     another = told["teardown of test_the_agent_is_another"]
     assert "the agent's answers differ from one.a2a.jsonl:" in another
     assert "recorded 'for 4', now 'for 5'" in another

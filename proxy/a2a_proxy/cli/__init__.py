@@ -29,6 +29,7 @@ Configuration and followers:
 - `redaction_options`: `--redact`, `--redact-policy` and `--keep-secrets`
 - `span_options`: options of the content of spans
 - `fail_on`: `--fail-on`
+- `match_options`: `--match-on`, `--ignore` and `--normalize`
 
 Output and signals:
 - `capture_watch`: warnings about problems of the capture

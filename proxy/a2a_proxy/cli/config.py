@@ -16,16 +16,21 @@ from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.cli.sizes import parse_size
 from a2a_proxy.cli.tls import ClientTlsOptions, parse_certificate, parse_client_tls
 from a2a_proxy.model.exchange import LiveMode
+from a2a_proxy.present.text import shorten_id
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.relay.edits.card_urls import RewriteMode
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import Listen, PortRanges, Route, RouteError, Upstream
 from a2a_proxy.relay.tls import Trust
 
 if TYPE_CHECKING:
+    from a2a_proxy.relay.upstream_proxy import UpstreamProxy
     from a2a_proxy.telemetry.settings import OtlpSettings
 
 Value = TypeVar("Value")
 
+_MAX_NAME = 100
+"""Maximum characters of the name of an agent."""
 _EXAMPLE_COMMAND = "a2a-proxy --listen :9000 --upstream localhost:8000"
 
 
@@ -59,6 +64,8 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     """TLS toward clients; None if listeners take plain text only."""
     forwards: tuple[Listen, ...] = ()
     """Addresses of forward proxies."""
+    upstream_proxy: UpstreamProxy | None = None
+    """Another proxy through which upstreams are dialled."""
 
 
 class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
@@ -67,6 +74,7 @@ class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
     listen: tuple[str, ...]
     upstream: tuple[str, ...]
     upstream_grpc: tuple[str, ...] = ()
+    name: tuple[str, ...] = ()
     forward: tuple[str, ...] = ()
     record: Path | None = None
     keep_secrets: bool = False
@@ -81,6 +89,7 @@ class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
     propagate: bool = False
     upstream_ca: Path | None = None
     upstream_insecure: bool = False
+    upstream_proxy: str | None = None
     upstream_cert: Path | None = None
     upstream_key: Path | None = None
     tls: bool = False
@@ -139,15 +148,18 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
             client_ca=arguments.client_ca,
         ),
         forwards=forwards,
+        upstream_proxy=_parse_upstream_proxy(arguments.upstream_proxy),
     )
 
 
 def _parse_routes(arguments: ProxyArguments) -> tuple[Route, ...]:
     """Return the routes. Raises UserError."""
-    listen, upstream, grpc = arguments.listen, arguments.upstream, arguments.upstream_grpc
+    listen, upstream, grpc, names = arguments.listen, arguments.upstream, arguments.upstream_grpc, arguments.name
     if listen or upstream or grpc or not arguments.forward:
         _check_option_counts(len(listen), len(upstream), len(grpc))
-    return tuple(_parse_route(*texts) for texts in zip(listen, upstream, grpc or (None,) * len(listen), strict=True))
+    _check_names(names, len(listen))
+    pairs = zip(listen, upstream, grpc or (None,) * len(listen), names or ("",) * len(listen), strict=True)
+    return tuple(_parse_route(*texts) for texts in pairs)
 
 
 def _parse_forwards(texts: tuple[str, ...]) -> tuple[Listen, ...]:
@@ -160,6 +172,14 @@ def _parse_forwards(texts: tuple[str, ...]) -> tuple[Listen, ...]:
         ) from wrong
 
 
+def _parse_upstream_proxy(text: str | None) -> UpstreamProxy | None:
+    if text is None:
+        return None
+    from a2a_proxy.relay.upstream_proxy import UpstreamProxy
+
+    return _parse_option(UpstreamProxy.parse, text)
+
+
 def _check_option_counts(listens: int, upstreams: int, grpcs: int) -> None:
     if not listens or not upstreams:
         missing = "--listen" if not listens else "--upstream"
@@ -170,6 +190,18 @@ def _check_option_counts(listens: int, upstreams: int, grpcs: int) -> None:
         raise UserError(
             f"{listens} --listen but {grpcs} --upstream-grpc", "give one --upstream-grpc for each --listen, or none"
         )
+
+
+def _check_names(names: tuple[str, ...], listens: int) -> None:
+    if names and len(names) != listens:
+        hint = 'give one --name for each --listen, --name "" for one whose card names it, or none'
+        raise UserError(f"{listens} --listen but {len(names)} --name", hint)
+    for name in names:
+        if len(name) > _MAX_NAME or not name.isprintable():
+            raise UserError(
+                f"--name {make_visible(shorten_id(name, 20))} is not a name",
+                f"a name has at most {_MAX_NAME} printable characters, for example: --name desk",
+            )
 
 
 def _check_ports(listeners: list[tuple[str, str, Listen]]) -> None:
@@ -188,14 +220,14 @@ def _hosts_overlap(left: Listen, right: Listen) -> bool:
     return left.port == right.port and not set(left.hosts).isdisjoint(right.hosts)
 
 
-def _parse_route(listen: str, upstream: str, grpc: str | None) -> Route:
+def _parse_route(listen: str, upstream: str, grpc: str | None, name: str) -> Route:
     try:
         clients = Listen.parse(listen)
     except RouteError as wrong:
         more = "; to take https:// there: --tls" if listen[:8].lower() == "https://" else ""
         raise UserError(wrong.message, wrong.hint + more) from wrong
     agent = _parse_option(Upstream.parse, upstream)
-    return Route(clients, agent, _parse_option(Upstream.parse, grpc) if grpc else None)
+    return Route(clients, agent, _parse_option(Upstream.parse, grpc) if grpc else None, name.strip())
 
 
 def _parse_option(parse: Callable[[str], Value], text: str) -> Value:

@@ -36,13 +36,14 @@ _HELP_SECTIONS = (
                 "listen",
                 "upstream",
                 "upstream_grpc",
+                "name",
                 "forward",
                 "rewrite_card",
                 "learn_ports",
                 "keep_host",
                 "upstream_ca",
             ),
-            *("upstream_insecure", "propagate", "live"),
+            *("upstream_insecure", "upstream_proxy", "propagate", "live"),
         ),
     ),
     ("TLS", ("tls", "tls_cert", "tls_key", "client_ca", "upstream_cert", "upstream_key")),
@@ -84,6 +85,12 @@ log_format = click.option(
     "--upstream-grpc", multiple=True, metavar="HOST:PORT", help="Address of the agent for HTTP/2, if it has two ports."
 )
 @click.option(
+    "--name",
+    multiple=True,
+    metavar="NAME",
+    help="Name of the agent in traces and lists; one for each --listen. The default is the name in its card.",
+)
+@click.option(
     "--forward",
     multiple=True,
     metavar="[HOST]:PORT",
@@ -106,6 +113,11 @@ log_format = click.option(
     "--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Also trust these CA certificates (PEM)."
 )
 @click.option("--upstream-insecure", is_flag=True, help="Do not verify the certificates of https upstreams.")
+@click.option(
+    "--upstream-proxy",
+    metavar="URL",
+    help="Reach agents on other machines through this HTTP proxy: http://[USER:PASSWORD@]HOST:PORT.",
+)
 @click.option(
     "--upstream-cert",
     type=click.Path(path_type=Path),
@@ -455,6 +467,12 @@ def replay(context: click.Context, /, recording: Path, **typed: Any) -> None:
     "--strict", is_flag=True, help="Omitted defaults, other chunks and another order count as differences too."
 )
 @click.option("--shape", is_flag=True, help="Compare only kinds, states, order and structure; model text may differ.")
+@click.option(
+    "--match-on",
+    multiple=True,
+    metavar="NAME|MODULE:FUNCTION",
+    help="Compare only these parts of the answers, or by your own function: --match-on text,task.",
+)
 @click.option(
     "--ignore", multiple=True, metavar="PATH", help="Ignore differences at this path: text, '$.task.history'."
 )

@@ -96,7 +96,15 @@ class ProxyRun:
         clock = session_clock()
         client_tls = None if self._config.client_tls is None else make_client_tls(self._config.client_tls)
         config = self._config
-        relay = Relay(config.routes, clock, config.editing, self._show_note, config.forwards, client_tls)
+        relay = Relay(
+            config.routes,
+            clock,
+            config.editing,
+            self._show_note,
+            config.forwards,
+            client_tls,
+            proxy=config.upstream_proxy,
+        )
         await self._relay_only(relay)  # first, so that a busy port leaves no files
         try:
             relay.reserve_addresses(await self._metrics.bind_port())
@@ -226,7 +234,10 @@ class ProxyRun:
         listens = tuple(", ".join(addresses) for addresses in (*(one for one, _, _ in routes), *forwards))
         upstreams = tuple(f"{upstream} (HTTP/2 to {grpc})" if grpc else upstream for _, upstream, grpc in routes)
         upstreams += ("as the client asks (--forward)",) * len(forwards)
-        session = msgspec.structs.replace(session, listens=listens, upstreams=upstreams)
+        names = (*(route.name for route, _ in relay.bound_addresses), *("",) * len(forwards))
+        session = msgspec.structs.replace(
+            session, listens=listens, upstreams=upstreams, names=names if any(names) else ()
+        )
         file_layout.write_session(folder, session)
         answer = await asyncio.to_thread(keeper.start)
         if isinstance(answer, RecorderFailed):
@@ -326,6 +337,8 @@ class ProxyRun:
         resolved: ResolvedUpstreams = {}
         for route in self._config.routes:
             for upstream in filter(None, (route.upstream, route.grpc)):
+                if self._config.upstream_proxy is not None and self._config.upstream_proxy.leads_to(upstream):
+                    continue
                 try:
                     found = await loop.getaddrinfo(upstream.host, upstream.port, type=socket.SOCK_STREAM)
                 except OSError as wrong:

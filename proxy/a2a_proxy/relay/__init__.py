@@ -19,6 +19,7 @@ One connection:
 - `refusal_responder`: the interface of that response
 - `early_upstream`: an upstream connection that is established before the client's leg
 - `dial`: connects to an upstream
+- `upstream_proxy`: another proxy through which upstreams are dialled
 - `stdio_agent`: the process of a stdio agent
 - `stdio_pump`: one pipe of a stdio agent
 
@@ -33,6 +34,7 @@ Addresses and sockets:
 - `tcp`: socket operations that asyncio does not offer
 - `tls`: TLS toward upstreams, and the files and facts of certificates
 - `hosts`: names and addresses of an upstream's machine, and those on which this process listens
+- `host_patterns`: patterns that name hosts in options
 - `route`: addresses from the user's options
 - `problem`: a response of the proxy itself
 - `clock`: the only source of timestamps

@@ -11,7 +11,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
@@ -34,6 +34,9 @@ from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.relay.route import Upstream
 from a2a_proxy.relay.tls import HTTP1, HTTP2, Tls, describe_upstream
 from a2a_proxy.wire.detect import PREFACE, TLS_BYTE, ProtocolKind
+
+if TYPE_CHECKING:
+    from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
 SILENT_CLIENT_SECONDS = 1.0
 """Seconds that a client may send nothing before the upstream is chosen without its first bytes."""
@@ -77,6 +80,8 @@ class RelayContext(msgspec.Struct, frozen=True):
     show_note: ShowNote
     is_own: IsRefused
     """Whether this process listens on one of the addresses, with this port."""
+    proxy: UpstreamProxy | None = None
+    """Another proxy through which upstreams are dialled."""
 
 
 class Leg(asyncio.Protocol):
@@ -374,13 +379,17 @@ class ProxyConnection:
 
     async def _try_dial(self, upstream: Upstream, protocol: str) -> None:
         try:
-            is_refused = self.context.is_own if self._listener.forwarded else None
             await dial_upstream(
-                upstream, lambda: self.agent, tls=self.context.tls, protocols=(protocol,), is_refused=is_refused
+                upstream,
+                lambda: self.agent,
+                tls=self.context.tls,
+                protocols=(protocol,),
+                is_refused=self.context.is_own if self._listener.forwarded else None,
+                proxy=self.context.proxy,
             )
         except DialError as error:
             if self.agent.transport is None:
-                if upstream.tls:
+                if upstream.tls or error.hint:
                     self.context.show_note(
                         ConsoleNote(f"no connection to {upstream.text}: {error}", error.hint, loud=True)
                     )

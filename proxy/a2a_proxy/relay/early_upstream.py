@@ -6,7 +6,6 @@ import asyncio
 import ssl
 from typing import cast
 
-from a2a_proxy.relay import tcp
 from a2a_proxy.relay.route import Upstream
 
 
@@ -26,13 +25,6 @@ class EarlyUpstream(asyncio.Protocol):
     def alpn_protocol(self) -> str | None:
         """The protocol that the upstream has chosen in the TLS handshake; None without TLS or without a choice."""
         return None if self._ssl_object is None else self._ssl_object.selected_alpn_protocol()
-
-    @property
-    def has_received(self) -> bool:
-        """Whether the upstream has sent bytes, or has ended the connection."""
-        if self._received or self._fin_received or self._is_lost or self.transport is None:
-            return True
-        return tcp.has_unread(self.transport)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport, and read nothing."""

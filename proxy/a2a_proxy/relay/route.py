@@ -93,6 +93,8 @@ class Upstream(msgspec.Struct, frozen=True):
         host, port = _split_authority(authority)
         if not host or port == 0:
             raise RouteError(f"upstream {text!r} has no host or its port is 0", "write --upstream HOST:PORT")
+        if port is None and host.isdigit():
+            raise RouteError(f"upstream {text!r} has no host", f"write --upstream localhost:{host}")
         tls = text[:8].lower() == "https://"
         return cls(host, (HTTPS_PORT if tls else HTTP_PORT) if port is None else port, tls, text)
 
@@ -136,6 +138,8 @@ class Route(msgspec.Struct, frozen=True):
     upstream: Upstream
     grpc: Upstream | None = None
     """Upstream for connections that begin with the HTTP/2 preface; None for `upstream`."""
+    name: str = ""
+    """The agent's name as given by the user; empty if there is none."""
 
 
 def is_loopback(host: str) -> bool:

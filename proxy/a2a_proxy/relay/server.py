@@ -26,6 +26,7 @@ from a2a_proxy.relay.tls import Tls
 if TYPE_CHECKING:
     from a2a_proxy.relay.client_tls import ClientTls
     from a2a_proxy.relay.forward import ForwardClient
+    from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
 MAX_LEARNED_LISTENERS = 8
 """Listeners opened because an agent card lists further interfaces."""
@@ -36,8 +37,6 @@ ACCEPTS_AT_ONCE = 64
 ACCEPT_PAUSE_SECONDS = 0.1
 """Seconds without accepting after an error such as EMFILE, which ends when connections close."""
 STOP_POLL_SECONDS = 0.02
-_DAY = 86_400.0
-"""Seconds that a client of a forward proxy may be connected before its first byte."""
 QUIET_CONNECTION_NS = 1_000_000_000
 """Nanoseconds of silence after which a connection with the agent's bytes as the latest is closed by `stop`."""
 
@@ -72,11 +71,13 @@ class Relay:
         show_note: ShowNote = lambda _: None,
         forwards: Sequence[Listen] = (),
         client_tls: ClientTls | None = None,
+        proxy: UpstreamProxy | None = None,
     ) -> None:
         """Create the relay. `show_note` shows a line to the user and must not block; it gets each line once. `forwards`
-        are the addresses of forward proxies. With `client_tls` the listeners take TLS as well as plain text."""
+        are the addresses of forward proxies. With `client_tls` the listeners take TLS as well as plain text. `proxy` is
+        another proxy through which upstreams are dialled."""
         self._routes = tuple(routes)
-        self._forwards = tuple(forwards)
+        self._forwards, self._proxy = tuple(forwards), proxy
         self._clock = clock
         self._editing, self._show_note = editing, show_note
         self._tls = Tls(editing.trust)
@@ -153,7 +154,15 @@ class Relay:
         loop = asyncio.get_running_loop()
         queue = WorkQueue(loop)
         self._context = RelayContext(
-            loop, queue, journal.append, self._clock, self._on_closed, self._tls, self._show_note_once, self._is_own
+            loop,
+            queue,
+            journal.append,
+            self._clock,
+            self._on_closed,
+            self._tls,
+            self._show_note_once,
+            self._is_own,
+            self._proxy,
         )
         for listener, sockets in self._sockets:
             self._accept_from(listener, sockets)
@@ -270,7 +279,7 @@ class Relay:
 
         origin = partial(self._open_origin, listen)
         try:
-            begin = await peek_bytes(client, lambda data: not tunnel.METHOD.startswith(data), len(tunnel.METHOD), _DAY)
+            begin = await peek_bytes(client, lambda data: not tunnel.METHOD.startswith(data), len(tunnel.METHOD), None)
             if begin == tunnel.METHOD:
                 await tunnel.Tunnel(client, self._context, origin).run()
                 return

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-import select
 import socket
 import struct
 import termios
@@ -56,13 +55,6 @@ def reset_connection(transport: asyncio.Transport) -> None:
     except (OSError, AttributeError):  # the peer closed first
         pass
     transport.abort()
-
-
-def has_unread(transport: asyncio.BaseTransport) -> bool:
-    """Return whether bytes or a FIN of the peer wait to be read."""
-    poll = select.poll()
-    poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
-    return bool(poll.poll(0))
 
 
 def read_unread(transport: asyncio.BaseTransport) -> bytes:

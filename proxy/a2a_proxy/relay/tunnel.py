@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable
 
 from a2a_proxy.relay.connection import LINGER_SECONDS, SILENT_CLIENT_SECONDS, ProxyConnection, RelayContext
-from a2a_proxy.relay.dial import DialError, dial_upstream
+from a2a_proxy.relay.dial import DialError, connect_socket, dial_upstream
 from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.edits.http1_forward import edit_head, parse_connect
@@ -20,6 +20,7 @@ from a2a_proxy.relay.edits.http1_scan import MAX_HEAD_BYTES
 from a2a_proxy.relay.first_bytes import peek_bytes
 from a2a_proxy.relay.problem import Problem
 from a2a_proxy.relay.route import Upstream
+from a2a_proxy.relay.tls import HTTP1
 from a2a_proxy.wire.detect import MAX_PREFIX, ProtocolKind, detect_protocol
 
 METHOD = b"CONNECT "
@@ -43,16 +44,20 @@ class Tunnel:
         self._context = context
         self._open_connection = open_connection
         self._is_handed_over = False
+        self._agent: socket.socket | None = None
+        """The socket to the origin until its connection begins."""
         self._early: EarlyUpstream | None = None
 
     async def run(self) -> None:
         """Establish the tunnel and return when a connection has taken it over, or when the client is answered."""
         try:
-            with contextlib.suppress(OSError):  # the client is gone
+            with contextlib.suppress(OSError, DialError):  # the client is gone, or the origin since it was dialled
                 await self._establish()
         finally:
             if not self._is_handed_over:
                 self._client.close()
+                if self._agent is not None:
+                    self._agent.close()
                 if self._early is not None:
                     self._early.close()
 
@@ -64,21 +69,27 @@ class Tunnel:
             await self._answer_problem(found)
             return
         origin, target = found
-        early = EarlyUpstream(origin)
         try:
-            await dial_upstream(origin, lambda: early, is_refused=self._context.is_own)
+            agent = await connect_socket(origin, is_refused=self._context.is_own, proxy=self._context.proxy)
         except DialError as error:
             await self._refuse(origin, edit_head(head, b"CONNECT", target, target), str(error))
             return
-        self._early = early
-        loop = self._context.loop
-        await loop.sock_sendall(self._client, _ESTABLISHED)
-        kind = await self._detect_protocol(early)
-        connection = self._open_connection(origin, early)
+        self._agent = agent
+        await self._context.loop.sock_sendall(self._client, _ESTABLISHED)
+        kind = await self._detect_protocol(agent)
+        await self._dial(origin, (HTTP1,))
+        connection = self._open_connection(origin, self._early)
         if kind not in _READ_KINDS:
             connection.leave_unread(kind)
             self._context.show_note(_unread_note(kind, origin))
         await self._hand_over(connection)
+
+    async def _dial(self, origin: Upstream, protocols: tuple[str, ...]) -> None:
+        """Begin the connection to the origin on its socket. Raises DialError."""
+        early, agent = EarlyUpstream(origin), self._agent
+        self._agent = None
+        await dial_upstream(origin, lambda: early, tls=self._context.tls, protocols=protocols, sock=agent)
+        self._early = early
 
     async def _take_head(self) -> bytes:
         """Take the head of the request from the socket, or all bytes if it is incomplete."""
@@ -86,21 +97,15 @@ class Tunnel:
         end = data.find(b"\r\n\r\n") + 4
         return self._client.recv(end if end > 3 else len(data))
 
-    async def _detect_protocol(self, early: EarlyUpstream) -> ProtocolKind:
+    async def _detect_protocol(self, agent: socket.socket) -> ProtocolKind:
         """Return what the client speaks; opaque if it waits for the origin's first bytes, or sends no bytes at all."""
         while True:
             data = await peek_bytes(self._client, _is_known, MAX_PREFIX, SILENT_CLIENT_SECONDS)
             kind = detect_protocol(data)
             if kind is not None:
                 return kind
-            if data or self._has_client_ended() or early.has_received:
+            if data or _has_received(self._client) or _has_received(agent):  # the client's FIN, or a greeting
                 return ProtocolKind.OPAQUE
-
-    def _has_client_ended(self) -> bool:
-        try:
-            return not self._client.recv(1, socket.MSG_PEEK)
-        except BlockingIOError:
-            return False
 
     async def _hand_over(self, connection: ProxyConnection) -> None:
         await self._context.loop.connect_accepted_socket(lambda: connection.client, self._client)
@@ -123,6 +128,15 @@ class Tunnel:
             async with asyncio.timeout(LINGER_SECONDS):  # RST would make a client that still sends lose the response
                 while await loop.sock_recv(self._client, 65536):
                     pass
+
+
+def _has_received(sock: socket.socket) -> bool:
+    """Return whether bytes or a FIN of the peer wait to be read."""
+    try:
+        sock.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _has_head(data: bytes) -> bool:

@@ -38,6 +38,8 @@ from a2a_proxy.recording.write.frame_writer import Extra
 _MAX_CACHED_VALUES = 65_536
 _NO_GENERATIONS = (None, None, 0)
 _NO_SENT_TRACE = (None,)
+_NO_SESSION_LISTS = (None, None)
+"""Redaction and names of the agents, which files from before versions 6 and 10 lack."""
 _NO_PROCESS_AND_TLS = (None, None)
 _DIRECTIONS = tuple(Direction)
 _extra_decoder = msgspec.json.Decoder(Extra)
@@ -104,10 +106,11 @@ class RowDecoder:
     def decode_session(self, row: Row) -> SessionRow:
         """Build a value from a row of `session`."""
         number, uuid, tool, command, listens, upstreams, started, clock, pid, ended, *rest = row
-        how, complete, lost, edits, segment, position, snapshot, *redaction = rest
+        how, complete, lost, edits, segment, position, snapshot, *later = rest
         self._started[number] = started
-        lists = (_decode_texts(text) for text in (command, listens, upstreams, next(iter(redaction), None)))
-        words = dict(zip(("command", "listens", "upstreams", "redaction"), lists, strict=True))
+        redaction, names = (*later, *_NO_SESSION_LISTS)[: len(_NO_SESSION_LISTS)]
+        lists = (_decode_texts(text) for text in (command, listens, upstreams, redaction, names))
+        words = dict(zip(("command", "listens", "upstreams", "redaction", "names"), lists, strict=True))
         return SessionRow(
             id=number,
             facts=SessionFacts(uuid=uuid, tool=tool, started=started, clock=clock, pid=pid, **words),
@@ -194,7 +197,7 @@ class RowDecoder:
             counters,
             *columns,
         ) = row
-        columns += _NO_PROCESS_AND_TLS[len(columns) :]  # a file from before version 9, or 10
+        columns += _NO_PROCESS_AND_TLS[len(columns) :]  # a file from before version 9, or 11
         process, tls = columns
         session, number = split_key(row_key)
         start = self._session_start(session)

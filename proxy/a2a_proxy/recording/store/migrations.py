@@ -16,6 +16,7 @@ from a2a_proxy.recording.store.schema import (
     SINCE_7,
     SINCE_9,
     SINCE_10,
+    SINCE_11,
     VIEW_NAMES,
     VIEWS,
     adapt_script,
@@ -79,9 +80,14 @@ def m009_client_processes(db: sqlite3.Connection) -> None:
     _add_columns(db, SINCE_9)
 
 
-def m010_tls_handshakes(db: sqlite3.Connection) -> None:
-    """Add the column for the TLS handshakes of a connection."""
+def m010_agent_names(db: sqlite3.Connection) -> None:
+    """Add the column for the names of the agents."""
     _add_columns(db, SINCE_10)
+
+
+def m011_tls_handshakes(db: sqlite3.Connection) -> None:
+    """Add the column for the TLS handshakes of a connection."""
+    _add_columns(db, SINCE_11)
 
 
 STEPS = (
@@ -94,7 +100,8 @@ STEPS = (
     m007_traces_that_go_on,
     m008_rule_titles,
     m009_client_processes,
-    m010_tls_handshakes,
+    m010_agent_names,
+    m011_tls_handshakes,
 )
 """In order; the number of a step is the `user_version` after it."""
 
