@@ -99,12 +99,9 @@ def frames(draw: st.DrawFn) -> Frame:
     )
 
 
-certificates = st.builds(
-    CertificateFacts, texts, st.lists(texts, max_size=2).map(tuple), st.just("2028-11-21T16:39:17Z"), st.booleans()
-)
-handshakes = st.none() | st.builds(
-    TlsFacts, st.just("TLSv1.3"), texts, texts, texts, st.none() | certificates, st.none() | certificates
-)
+CERTIFICATE = CertificateFacts("ab" * 32, ("agent.example", "\x1b"), "2028-11-21T16:39:17Z", verified=True)
+HANDSHAKE = TlsFacts("TLSv1.3", "TLS_AES_256_GCM_SHA384", "h2", "agent.example", CERTIFICATE, CERTIFICATE)
+HANDSHAKES = (None, ConnectionTls(HANDSHAKE), ConnectionTls(None, HANDSHAKE))
 
 
 @st.composite
@@ -125,7 +122,7 @@ def connections(draw: st.DrawFn, number: int) -> Connection:
         bytes_to_client=draw(numbers),
         lost_bytes=draw(numbers),
         counters=draw(st.dictionaries(st.text(max_size=5), numbers, max_size=2)),
-        tls=draw(st.none() | st.builds(ConnectionTls, handshakes, handshakes)),
+        tls=draw(st.sampled_from(HANDSHAKES)),
         client_process=draw(st.none() | st.builds(ClientProcess, numbers, st.text(max_size=5), st.just((8001, 8002)))),
     )
 
