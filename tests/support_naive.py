@@ -14,7 +14,7 @@ from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.event import decode_payload
-from a2a_proxy.protocol.outcome import outcome_of
+from a2a_proxy.protocol.outcome import latency_origin, outcome_of
 from a2a_proxy.recording.query.kinds import parse_rule
 from a2a_proxy.recording.query.tree import And, Anything, Match, Node, Not, Number, Op, Or, Range, TimeValue, WordValue
 from a2a_proxy.recording.read.reader import Recording
@@ -234,7 +234,7 @@ def _leaf(match: Match, value: Any) -> bool:
 
 def _own(match: Match, one: OneExchange) -> bool:
     exchange, value = one.exchange, match.value
-    zero = exchange.request_ended or exchange.started
+    zero = latency_origin(exchange)
     last = exchange.closed or exchange.last_event
     if match.field == "err":
         return bool(exchange.error or exchange.ours or exchange.how not in ("", "complete"))

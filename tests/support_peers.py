@@ -10,12 +10,13 @@ import base64
 import contextlib
 import itertools
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -133,13 +134,22 @@ class Transcript:
 
 
 async def run_client(
-    kind: str, binding: str, scenarios: list[str], base_url: str, grpc_target: str = "", *extra: str
+    kind: str,
+    binding: str,
+    scenarios: list[str],
+    base_url: str,
+    grpc_target: str = "",
+    *extra: str,
+    variables: Mapping[str, str] | None = None,
 ) -> list[Transcript]:
-    """Run one client process through these scenarios over one binding. Raises RuntimeError if it fails or hangs."""
+    """Run one client process through these scenarios over one binding, with these environment variables too. Raises
+    RuntimeError if it fails or hangs."""
     where = ["--binding", binding, "--base-url", base_url, "--grpc", grpc_target, "--scenarios", ",".join(scenarios)]
     line = [*command("client", kind), *where, *extra]
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(*line, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe)
+    process = await asyncio.create_subprocess_exec(
+        *line, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe, env={**os.environ, **(variables or {})}
+    )
     try:
         async with asyncio.timeout(CLIENT_SECONDS):
             out, err = await process.communicate()

@@ -36,15 +36,25 @@ def environment(state: Path) -> dict[str, str]:
 
 
 class Proxy:
-    """One run of `a2a-proxy` between clients and the given upstreams; its files are in `folder`."""
+    """One run of `a2a-proxy` between clients and the given upstreams; its files are in `folder`.
+
+    Without an upstream, `extra` has the listeners; `address` is the one of the first forward proxy.
+    """
 
     def __init__(self, folder: Path, upstream: str, grpc: str = "", *extra: str, log_format: str = "json") -> None:
         self.folder = folder
         self.recording = folder / "recording.a2a"
         self.state = folder / "state"
         self.log_format = log_format
-        self.words = ["--listen", "127.0.0.1:0", "--upstream", upstream, "--record", self.recording.name]
-        self.words += ["--log-format", log_format, *(("--upstream-grpc", grpc) if grpc else ()), *extra]
+        self.words = ["--listen", "127.0.0.1:0", "--upstream", upstream] if upstream else []
+        self.words += [
+            "--record",
+            self.recording.name,
+            "--log-format",
+            log_format,
+            *(("--upstream-grpc", grpc) if grpc else ()),
+            *extra,
+        ]
         self.out: list[str] = []
         self.out_at: list[int] = []
         """When each line of `out` came, ns since the epoch."""
@@ -123,7 +133,8 @@ class Proxy:
                 raise RuntimeError(f"the proxy did not start: {self.text}")
             if marker in line:
                 if self.log_format == "json":
-                    return str(json.loads(line)["routes"][0]["listen"][0])
+                    start = json.loads(line)
+                    return str((start["routes"][0]["listen"] if start["routes"] else start["forwards"][0])[0])
                 return line.partition(marker)[2].partition(" ")[0]
 
     def _read(self, stream: IO[str], kept: list[str], came: list[int]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.chunk import ClientProcess, Direction
 from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
@@ -117,6 +117,7 @@ def connections(draw: st.DrawFn, number: int) -> Connection:
         bytes_to_client=draw(numbers),
         lost_bytes=draw(numbers),
         counters=draw(st.dictionaries(st.text(max_size=5), numbers, max_size=2)),
+        client_process=draw(st.none() | st.builds(ClientProcess, numbers, st.text(max_size=5), st.just((8001, 8002)))),
     )
 
 

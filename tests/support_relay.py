@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import socket
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from typing import Any
+
+import msgspec
 
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from a2a_proxy.relay.clock import session_clock
@@ -95,6 +97,19 @@ class Bench:
         await until(lambda: any(c.kind is ChunkKind.CLOSED and c.connection == connection for c in self.journal.chunks))
 
 
+class ForwardBench(Bench):
+    """One forward proxy under test."""
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        hosts = [text.rpartition(":") for text in self.relay.forward_addresses[0]]
+        return [(host.strip("[]"), int(port)) for host, _, port in hosts]
+
+    def opened(self) -> list[dict[str, Any]]:
+        """Return the facts of each recorded connection."""
+        return [msgspec.json.decode(chunk.data) for chunk in self.journal.chunks if chunk.kind is ChunkKind.OPEN]
+
+
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for a condition that has no event of its own."""
     async with asyncio.timeout(SECONDS):
@@ -130,6 +145,24 @@ async def relaying(
     relay.accept_connections(journal)
     try:
         yield Bench(relay, journal, notes)
+    finally:
+        await relay.stop()
+
+
+@contextlib.asynccontextmanager
+async def forwarding(
+    journal: MemoryJournal | None = None,
+    editing: EditPolicy = EditPolicy(),  # noqa: B008 (frozen)
+    routes: Sequence[Route] = (),
+) -> AsyncIterator[ForwardBench]:
+    """Run a forward proxy on loopback, beside listeners for `routes`."""
+    journal = journal or MemoryJournal()
+    notes: list[ConsoleNote] = []
+    relay = Relay(routes, session_clock(), editing, notes.append, [Listen.parse(":0")])
+    await relay.bind_listeners()
+    relay.accept_connections(journal)
+    try:
+        yield ForwardBench(relay, journal, notes)
     finally:
         await relay.stop()
 

@@ -29,6 +29,7 @@ class View(msgspec.Struct):
     agent: str = "agent:1"
     client: str = "127.0.0.1:5000"
     sent_traceparent: str = ""
+    client_ports: tuple[int, ...] = ()
 
 
 class Timeline:
@@ -44,7 +45,7 @@ class Timeline:
         self, at: float, operation: str = "SendStreamingMessage", *, exchange: int = 1, took: float = 0, **fields: Any
     ) -> Timeline:
         """Add a request of the client whose last byte is at `at` ms and whose first byte is `took` ms earlier."""
-        names = ("traceparent", "sent_traceparent", "agent", "client")
+        names = ("traceparent", "sent_traceparent", "agent", "client", "client_ports")
         known = {name: fields.pop(name) for name in names if name in fields}
         self.views.setdefault(exchange, View(exchange, Binding.JSONRPC, operation, **known))
         event = EventKind.MESSAGE if operation.startswith("Send") else EventKind.NONE
@@ -102,7 +103,7 @@ class Timeline:
         connection = fields.pop("connection", exchange)
         frame = Frame(connection, exchange, seq, direction, kind, when - round(took * MS), when, 0, 0, **fields)
         view = self.views[exchange]
-        self.steps.append(lambda tracker: _ignore(tracker.apply_frame(frame, view, view.client)))
+        self.steps.append(lambda tracker: _ignore(tracker.apply_frame(frame, view, view.client, view.client_ports)))
         return self
 
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, Direction
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.observer import Observer
+from a2a_proxy.redaction.labels import is_withheld
 from a2a_proxy.wire.connection import ConnectionDecoder
 from support_conversation import TO_AGENT, TO_CLIENT, Http, Script
 from support_observer import (
@@ -358,6 +359,31 @@ def test_secrets_leave_the_observer_as_labels() -> None:
     seen = observe(scripted(http.result({"message": {"messageId": "m", "parts": [{"text": f"key {secret}"}]}})))
     assert secret not in repr(seen)
     assert isinstance(fresh(), Observer)
+
+
+@pytest.mark.parametrize("forwarded", [False, True])
+def test_other_http_through_a_forward_proxy_has_no_bodies(forwarded: bool) -> None:
+    """Heads, sizes and status of requests that are not A2A are recorded, their content is not; A2A is whole. At other
+    listeners all is recorded."""
+    http = Http().request("POST /v1/chat", {"ask": "private-1"}).stream().event({"say": "private-2"}).done()
+    http.request("GET /x").answer({"error": {"code": 5, "message": "private-3", "status": "X"}}, status="500 Oops")
+    http.request("POST /form", b"private-4", content_type="text/plain").answer(b"private-5", content_type="text/plain")
+    http.call("SendMessage", {"message": {"messageId": "m", "parts": [{"text": "for the agent"}]}})
+    chunks = scripted(http.result({"message": {"messageId": "n", "parts": [{"text": "for the client"}]}}))
+    if forwarded:
+        facts = msgspec.json.decode(chunks[0].data, type=ConnectionFacts)
+        chunks[0] = msgspec.structs.replace(
+            chunks[0], data=msgspec.json.encode(msgspec.structs.replace(facts, forwarded=True))
+        )
+    seen = observe(chunks)
+    assert ("private-" in repr(seen)) is not forwarded
+    assert "for the agent" in repr(seen)
+    assert "for the client" in repr(seen)
+    frames = [each for each in seen.out if isinstance(each, Frame) and each.exchange == 1 and each.size]
+    assert [is_withheld(frame) for frame in frames] == [forwarded] * 2
+    assert frames[0].size == len(b'{"ask": "private-1"}')
+    assert seen.exchanges[2].error.startswith("HTTP 500")
+    assert observe(chunks, restart_at=range(1, len(chunks))) == seen
 
 
 def test_snapshots_do_not_grow_with_the_session() -> None:

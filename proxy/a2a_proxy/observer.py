@@ -22,6 +22,7 @@ from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
 from a2a_proxy.protocol.task import TaskTracker
 from a2a_proxy.redaction import Redactor
+from a2a_proxy.redaction.metadata_only import withhold_payload
 from a2a_proxy.rules.run.engine import Engine, FrameOrEnd
 from a2a_proxy.wire.connection import ConnectionDecoder
 from a2a_proxy.wire.stdio import StdioDecoder
@@ -49,6 +50,8 @@ class _ObservedConnection:
         self.number = number
         self.opened = opened
         self.facts = facts
+        self.client_ports = facts.client_process.ports if facts.client_process is not None else ()
+        """TCP ports on which the client's process listens."""
         self.wire = ConnectionDecoder(facts.transport)
         self.conversation = ConnectionConversation(number, facts, shared)
         self.dialed = 0
@@ -94,6 +97,7 @@ class _ObservedConnection:
             bytes_to_client=self.bytes[Direction.TO_CLIENT],
             lost_bytes=self.lost,
             counters=self.counters | self.wire.counters,
+            client_process=self.facts.client_process,
         )
 
     def save(self) -> dict[str, Any]:
@@ -155,7 +159,8 @@ class _RedactedSource:
     def get_facts(self, connection: int) -> ConnectionFacts:  # noqa: ARG002 - there is only one
         """Return the addresses of the connection, redacted."""
         facts, text = self._connection.facts, self._redactor.redact_text
-        return ConnectionFacts(text(facts.client), text(facts.listen), text(facts.upstream), facts.transport)
+        addresses = text(facts.client), text(facts.listen), text(facts.upstream)
+        return ConnectionFacts(*addresses, facts.transport, self._redactor.redact_process(facts.client_process))
 
 
 class Observer:
@@ -355,7 +360,7 @@ class Observer:
         self, connection: _ObservedConnection, frames: list[Frame | Finding], out: list[Observation]
     ) -> None:
         redact, tasks, rules, segments = self._redactor, self.tasks, self._rules, self._segments
-        held = self._held_for_rules
+        held, forwarded = self._held_for_rules, connection.facts.forwarded
         source, sieved = _RedactedSource(connection, redact), redact.sieve_frames(frames)
         for frame in frames:
             if type(frame) is not Frame:
@@ -366,9 +371,11 @@ class Observer:
                 redact.learn_card(card)
             frame = redact.redact_frame(frame, exchange, sieved)
             if exchange is not None:
+                if forwarded and exchange.binding is Binding.OTHER:  # clients send all their HTTP to a forward proxy
+                    frame = withhold_payload(frame)
                 if frame.task_id:
                     tasks.apply_frame(frame, exchange)
-                segments.apply_frame(frame, exchange, connection.facts.client)
+                segments.apply_frame(frame, exchange, connection.facts.client, connection.client_ports)
             out.append(frame)
             if held is None:
                 rules.on_frame(frame, source, out)

@@ -100,10 +100,10 @@ def moving(recording: Path, folder: Path, seconds: float) -> Looked:
 
 
 def _filters(recording: Path) -> tuple[str, ...]:
-    """Return three filters: one with early matches, one with matches only at the end, one with early matches in
-    payloads. None matches all rows."""
+    """Return filters with early matches, with matches only at the end, and with matches in payloads. Each matches some
+    rows, none matches all."""
     with Recording(recording) as opened:
-        return "op:SendMessage", "kind:artifact", "err", f"task:{list(opened.read_tasks())[-1].task.task_id}", "the"
+        return "op:SendMessage", "kind:artifact", f"task:{list(opened.read_tasks())[-1].task.task_id}", "the"
 
 
 def following(recording: Path, made: Made, folder: Path, rate: float, seconds: float) -> Looked:

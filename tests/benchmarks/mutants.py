@@ -74,13 +74,13 @@ _CHANGED_NODES = {
 """Types of nodes of the syntax tree that operators change, besides `operator`: to ask 250 operators about each name
 would take minutes."""
 _PUNCTUATION = {".", ",", ":", "=", "(", ")", "[", "]", "{", "}", "->"}
-_LIMIT = re.compile(r"_?[A-Z0-9_]*(MAX_|_SECONDS|_PAUSES|_ATTEMPTS|_WIDTH|_CACHED)[A-Z0-9_]*")
+_LIMIT = re.compile(r"_?[A-Z0-9_]*(MAX_|_SECONDS|_PAUSES|_ATTEMPTS|_WIDTH|_CACHED|_AT_ONCE)[A-Z0-9_]*")
 """Constants whose numbers are not changed: nothing depends on whether a limit is one more or less. That there is a
 limit is tested, with the constant."""
 _CONFIGURATION = {"gc", "frozen", "slots"}
 """Arguments of a class that change speed, or forbid assignments, which mypy finds."""
 _TESTS = (
-    *(f"tests/{name}" for name in PACKAGES if name not in ("model", "observer.py")),
+    *(f"tests/{name}" for name in PACKAGES if name != "observer.py"),
     *("tests/test_observer.py", "tests/inspect/commands/test_rules.py", "tests/recording/tools/test_scan.py"),
 )
 EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
@@ -173,8 +173,9 @@ def draw(places: list[list[Mutant]], count: int, seed: int) -> Iterator[tuple[Mu
 
 
 def _is_without_effect(node: Any) -> bool:
-    """Whether a node is in a block for type checkers, the size of a cache, the number of a constant that is a limit, a
-    length in the table of key formats, which are facts that a test could only repeat, or one of `_CONFIGURATION`."""
+    """Whether a node is in a block for type checkers, the decorator of an abstract method, which mypy checks, the size
+    of a cache, the number of a constant that is a limit, a length in the table of key formats, which are facts that a
+    test could only repeat, or one of `_CONFIGURATION`."""
     if node.type == "operator" and node.parent.type == "parameters":  # the star before keyword arguments
         return True
     if node.type == "number" and node.parent.type == "arglist" and "KeyFormat" in node.parent.parent.parent.get_code():
@@ -182,7 +183,7 @@ def _is_without_effect(node: Any) -> bool:
     while node is not None:
         if node.type == "argument" and node.children[0].get_code().strip() in _CONFIGURATION:
             return True
-        if node.type == "decorator" and node.children[1].get_code().startswith("lru_cache"):
+        if node.type == "decorator" and node.children[1].get_code().startswith(("lru_cache", "abstractmethod")):
             return True
         if node.type == "if_stmt" and node.children[1].get_code().strip() == "TYPE_CHECKING":
             return True

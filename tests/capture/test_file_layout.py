@@ -74,6 +74,13 @@ def test_leftovers_are_journals_without_a_holder() -> None:
     assert found[0].path == first.path
 
 
+def test_leftovers_are_found_among_journals_in_use() -> None:
+    folders = [file_layout.create_journal(SessionFile("/tmp/a.db", os.getpid(), second)) for second in range(1, 9)]
+    for folder in folders[::2]:
+        folder.release_locks()
+    assert {left.path for left in file_layout.find_leftovers()} == {folder.path for folder in folders[::2]}
+
+
 def test_a_killed_relay_leaves_its_journal() -> None:
     """The hold ends with the process, however that ends."""
     script = (

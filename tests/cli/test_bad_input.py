@@ -86,6 +86,14 @@ def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
             ("-l", ":9", "-u", "localhost:1", "-l", "127.0.0.1:9", "-u", "localhost:2"),
             "--listen :9 and --listen 127.0.0.1:9 are the same port",
         ),
+        (("--forward", "nonsense"), "--forward: cannot listen on 'nonsense': no port"),
+        (("--forward", "203.0.113.7:0"), "--forward: cannot listen on 203.0.113.7:0"),
+        (("--forward", ":9", "--forward", ":9"), "--forward :9 is given twice"),
+        (
+            ("-l", ":9", "-u", "localhost:1", "--forward", "127.0.0.1:9"),
+            "--listen :9 and --forward 127.0.0.1:9 are the same port",
+        ),
+        (("--forward", ":0", "--upstream", "localhost:1"), "--listen is missing"),
     ],
 )
 def test_invalid_flags_and_addresses(tmp_path: Path, place: Path, words: tuple[str, ...], error: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
 import json
 import os
 import re
@@ -354,6 +355,28 @@ def test_learn_ports_without_effect_is_a_warning(
     assert lines[number - 1] == "stop with Ctrl-C"
     assert lines[number] == f"a2a-proxy: warning: --learn-ports has no effect: {warning}"
     assert lines[number + 1].startswith("a2a-proxy: hint: leave ")
+
+
+@pytest.mark.parametrize(("listen", "warned"), [("127.0.0.1:0", False), ("0.0.0.0:0", True)])
+def test_a_forward_proxy(proxy: Start, agent: Agent, tmp_path: Path, listen: str, warned: bool) -> None:
+    """The banner has the variable for clients, the lines name each agent, and an open proxy is a warning with a hint.
+    The metrics port is no target."""
+    one = proxy("--forward", listen, "--metrics", "127.0.0.1:0", "--record", tmp_path / "r.db")
+    until(lambda: "metrics: http://" in (one.out + one.err))
+    port = re.search(r"as a forward proxy: HTTP_PROXY=http://[0-9.]+:(\d+)", one.out + one.err)
+    metrics = re.search(r"metrics: http://([^/]+)/", one.out + one.err)
+    assert port is not None
+    assert metrics is not None
+    body = b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"task-9"}}'
+    for target, status in ((agent.upstream, 200), (metrics[1], 502)):
+        connection = http.client.HTTPConnection("127.0.0.1", int(port[1]))
+        connection.request("POST", f"http://{target}/", body)
+        assert connection.getresponse().status == status
+        connection.close()
+    assert one.stop() == 0
+    assert ("open to everybody who reaches this machine" in (one.out + one.err)) is warned
+    assert (f"hint: for this machine only: --forward :{port[1]}" in (one.out + one.err)) is warned
+    assert any(agent.upstream in line and "GetTask" in line for line in one.out.splitlines())
 
 
 def test_a_failing_relay_leaves_a_complete_recording(

@@ -13,7 +13,7 @@ _CORE = (
     "a2a_proxy.protocol.conversation",
     "a2a_proxy.observer",
 )
-_HEAVY = ("aiohttp", "grpc", "sqlite_utils", "textual", "opentelemetry", "google.protobuf")
+_HEAVY = ("aiohttp", "grpc", "sqlite_utils", "textual", "opentelemetry", "google.protobuf", "cryptography")
 
 
 def _loaded(module: str) -> set[str]:

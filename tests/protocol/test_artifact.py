@@ -58,3 +58,11 @@ def test_artifacts_of_other_tasks_are_excluded() -> None:
 
     assert [part.text for part in assemble_artifacts(events, "u")["a"].artifact.parts] == ["y"]
     assert assemble_artifacts(events, "v") == {}
+
+
+def test_an_update_replaces_unless_it_says_append() -> None:
+    updates = [
+        Event(artifact_update=ArtifactUpdate(task_id="t", artifact=Artifact(artifact_id="a", parts=[Part(text=text)])))
+        for text in ("x", "y")
+    ]
+    assert texts(updates) == ["y"]

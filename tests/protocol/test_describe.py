@@ -294,3 +294,20 @@ def test_a_text_keeps_its_words_beside_extensions() -> None:
     said = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "a <data> b"}, {"data": {"risk_data": "x"}}]}
     (line,) = lines(Http().call("SendMessage", {"message": said}))
     assert line == 'message user "a <data> b" {AP2: risk data of 1 character}'
+
+
+def test_a_response_without_event_is_described_by_its_kind() -> None:
+    answer = Frame(1, 1, 1, TO_CLIENT, FrameKind.RESPONSE, 1, 1, 0, 9, payload=b'{"x": 1}', schema="json", size=9)
+    assert describe_frame(answer, answer.payload, "") == "response"
+
+
+def test_only_the_end_of_a_live_request_is_a_half_close() -> None:
+    lost = Frame(1, 1, 1, TO_CLIENT, FrameKind.CUT, 1, 1, 0, 0)
+    assert describe_frame(lost, b"", "SendLiveMessage") == describe_frame(lost, b"", "GetTask")
+
+
+def test_a_protobuf_request_is_named_by_its_message() -> None:
+    asked = Frame(
+        1, 1, 1, Direction.TO_AGENT, FrameKind.REQUEST, 1, 1, 0, 0, schema="lf.a2a.v1.GetExtendedAgentCardRequest@1.1"
+    )
+    assert describe_frame(asked, b"") == "GetExtendedAgentCard"

@@ -112,3 +112,9 @@ def test_generation() -> None:
     """Generation fields make 1.0 the 1.1 draft, and nothing else."""
     assert dialect_with_generation(Dialect.V1_0) is Dialect.V1_1
     assert dialect_with_generation(Dialect.V0_3) is Dialect.V0_3
+
+
+def test_a_version_and_a_body_of_1_0_outweigh_an_older_method() -> None:
+    """The response may still correct it."""
+    evidence = DialectEvidence(proof=Dialect.V0_3, version="1.0", body=Dialect.V1_0)
+    assert classify_dialect(evidence) == (Dialect.V1_0, True)

@@ -58,6 +58,8 @@ def test_rpc_reasons() -> None:
     assert rpc_reason(-32001, [{"@type": "x", "reason": "MINE"}], Dialect.V1_0) == "MINE"
     assert rpc_reason(-32009, None, Dialect.V1_0) == "VERSION_NOT_SUPPORTED"
     assert rpc_reason(-32009, "text", Dialect.V0_1) == "INVALID_TASK_STATE"
+    assert rpc_reason(-32006, None, Dialect.V0_1) == "STREAMING_NOT_SUPPORTED"
+    assert rpc_reason(-32007, None, Dialect.V0_1) == "AUTHENTICATION_REQUIRED"
     assert rpc_reason(-32050, [1, {"reason": 3}], Dialect.V0_3) == ""
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.protocol.exchange import ExchangeState
 
@@ -22,3 +24,10 @@ def test_closes_once() -> None:
 
     assert (exchange.closed, exchange.how) == (5, "client gone")
     assert ours.how == "refused"
+
+
+@pytest.mark.parametrize(("operation", "expected"), [("GetTask", 5), ("CancelTask", None), ("SendMessage", None)])
+def test_only_get_task_waits_for_a_generation(operation: str, expected: int | None) -> None:
+    exchange = ExchangeState(1, 1, 1, Binding.REST, 1, operation=operation)
+    exchange.set_expected_generations(5, 4)
+    assert (exchange.current_generation, exchange.generation_match) == (expected, 4)

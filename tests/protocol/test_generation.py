@@ -257,6 +257,9 @@ def test_a_timeline_shows_what_a_missing_number_was() -> None:
     known = Following(from_start=True).events(1, 2).message(7, "m2").events(4)
     assert known.timeline(4, status(2), shown(3, "m2"), status(4)).faults() == []
     assert known.reasons() == [(3, 3, MissedReason.SHOWN_MESSAGE, 7)]
+    second = Following(from_start=True).message(6, "m1").events(1, 2).message(7, "m2").events(4)
+    second.timeline(4, status(2), shown(3, "m2"), status(4))
+    assert second.reasons() == [(3, 3, MissedReason.SHOWN_MESSAGE, 7)]
     foreign = Following().events(1, 2, 4).timeline(4, status(2), shown(3, "m9"), status(4))
     assert foreign.reasons() == [(3, 3, MissedReason.SHOWN_MESSAGE, 0)]
     lost = Following(from_start=True).events(1, 2).message(7, "m2").events(4)

@@ -136,6 +136,14 @@ def test_equal_chunks_on_one_stream_count_twice() -> None:
     assert session.task().artifacts[0].chunks == 2
 
 
+def test_chunks_beyond_those_that_are_remembered_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol_task, "MAX_KNOWN_CHUNKS", 2)
+    session = Session()
+    session.run(session.connect(), stream(*(artifact(f"x{number}", append=True) for number in range(9))))
+
+    assert session.task().artifacts[0].chunks == 9
+
+
 def test_a_repeated_state_after_an_interruption_is_a_change() -> None:
     """A follow-up that works again is a change; a slow poll of the state before is not."""
     session = Session()

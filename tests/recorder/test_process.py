@@ -12,9 +12,12 @@ import msgspec
 import pytest
 
 from a2a_proxy.capture.journal_files import JournalLimits
+from a2a_proxy.capture.record_format import RECORD_HEADER
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from a2a_proxy.model.frame import FrameKind
-from a2a_proxy.recorder.process import record_session
+from a2a_proxy.recorder import process
+from a2a_proxy.recorder.priority import Pace
+from a2a_proxy.recorder.process import RelayWatch, record_session
 from a2a_proxy.recorder.status import (
     ExchangeStatus,
     FindingStatus,
@@ -431,3 +434,27 @@ def test_secrets_of_the_command_line_are_redacted_in_agent_output(bench: Make, l
     logs = [frame.payload for frame in contents(one.recording)["frames"] if frame.kind is FrameKind.LOG]
     assert sum(each.startswith((b"got redacted-", b"redacted-")) for each in logs) == 2
     assert canary.found_in(b"".join(logs)) == []
+
+
+def test_the_pace_knows_the_bytes_of_each_step(bench: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In small steps: their sum is the journal."""
+    noted: list[int] = []
+    monkeypatch.setattr(Pace, "note_work", lambda _pace, decoded, _work: noted.append(decoded))
+    monkeypatch.setattr(process, "READ_BYTES", 2000)
+    one = bench()
+    chunks = story()
+    one.write(chunks)
+    one.end()
+    one.journal.close(START, SECONDS)
+    record_session(one.folder.path, -1, lambda _status, _at: None)
+    end = RECORD_HEADER.size
+    assert len([each for each in noted if each]) > 3
+    assert sum(noted) == sum(len(chunk.data) + RECORD_HEADER.size for chunk in chunks) + end
+
+
+def test_without_a_relay_there_is_no_end_to_wait_for() -> None:
+    """`a2a-inspect recover` reads a journal that nothing writes any more."""
+    watch = RelayWatch(-1, 0.0)
+    watch.wait_for_data(0)
+    assert not watch.is_alive
+    assert not watch.sleep_before_retry(0.001)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.redaction.protobuf_walk import field_numbers
+from a2a_proxy.redaction.protobuf_walk import field_numbers, redact_message
 
 TEXT = b"\x12\x02ab"
 """Field 2, a text."""
@@ -29,3 +29,10 @@ def test_bytes_that_are_no_message_have_no_fields(data: bytes) -> None:
 
 def test_the_largest_field_number_is_valid() -> None:
     assert field_numbers(b"\xfa\xff\xff\xff\x0f\x00") == {2**29 - 1}
+
+
+def test_a_nested_message_of_printable_bytes_keeps_its_lengths() -> None:
+    """Field 1 of 40 bytes begins with a line feed and `(`, as a text could."""
+    nested = b"\x12\x2a\n(" + b"s" * 40
+    found, _ = redact_message(nested, None, lambda text, _name, _cut: b"label" if text == b"s" * 40 else None)
+    assert found == b"\x12\x07\n\x05label"

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_proto import message_class
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.chunk import ClientProcess, Direction
 from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
@@ -409,11 +409,26 @@ def test_connection_finding_task() -> None:
         id=1, client="c", listen="l", upstream=f"http://me:{PLAIN}@h", opened=1, how=f"refused: http://h?token={PLAIN}"
     )
     assert_gone(redactor.redact_connection(connection), PLAIN)
+    process = ClientProcess(71, f"agent?token={PLAIN}", (8001,))
+    clean = redactor.redact_connection(msgspec.structs.replace(connection, client_process=process)).client_process
+    assert clean is not None
+    assert (clean.pid, clean.ports) == (71, (8001,))
+    assert_gone(clean, PLAIN)
     finding = Finding("R", Severity.INFO, 1, f"sent Bearer {PLAIN}", evidence={"x-api-key": "shrt", "line": PLAIN})
     assert_gone(redactor.redact_finding(finding), PLAIN)
     assert "shrt" not in str(redactor.redact_finding(finding))
     task = Task(agent="a", task_id=PLAIN, artifacts=(ArtifactState("a", name=PLAIN),))
     assert_gone(redactor.redact_task(task), PLAIN)
+
+
+def test_many_artifacts_are_redacted_again_when_the_task_grows() -> None:
+    redactor = Redactor(KEY)
+    named = tuple(ArtifactState(str(number), name="api_key=abcdef") for number in range(100))
+    before = redactor.redact_task(Task(agent="a", task_id="t", artifacts=named)).artifacts
+    grown = redactor.redact_task(Task(agent="a", task_id="t", artifacts=(*named, ArtifactState("x", name=PLAIN))))
+    assert grown.artifacts[:100] == before
+    assert [each.artifact_id for each in before] == [str(number) for number in range(100)]
+    assert "abcdef" not in str(grown)
 
 
 @pytest.mark.parametrize(

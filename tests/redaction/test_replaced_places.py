@@ -54,6 +54,12 @@ def test_hostile_protobuf_takes_linear_time() -> None:
     assert max(map(len, paths)) < 300
 
 
+def test_a_text_whose_end_is_missing_is_replaced_whole_and_stays_open() -> None:
+    policy = compile_paths(["$.key"])
+    assert policy is not None
+    assert hide_json_values(b'{"key":"abc', policy, lambda text: b"<" + text + b">")[0] == b'{"key":"<abc>'
+
+
 def test_odd_names_are_written_as_json() -> None:
     """A name with a quote cannot be mistaken for two steps."""
     policy = compile_paths(['$["a\\"b"]'])

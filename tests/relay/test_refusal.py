@@ -15,6 +15,7 @@ import pytest
 from hpack import Encoder
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.relay.problem import unreachable
 from a2a_proxy.relay.refusal import (
     Http1Refusal,
     Http2Refusal,
@@ -30,6 +31,7 @@ from support_relay import SECONDS, UNKNOWN, Story, refusing_port, relaying, unti
 Play = Callable[[Story], None]
 WHY = "connection refused"
 UPSTREAM = "agent.example:9001"
+PROBLEM = unreachable(UPSTREAM, WHY)
 
 
 def fed(refusal: RefusalResponder, pieces: list[bytes]) -> bytes:
@@ -47,7 +49,7 @@ def test_http1_in_every_split(method: str) -> None:
     """One 502 with a problem document; none of its body to a HEAD; silence before the request's head is complete."""
     wire = f"{method} /x HTTP/1.1\r\nHost: a\r\n\r\n".encode()
     for pieces in splits(wire):
-        refusal = Http1Refusal(UPSTREAM, WHY)
+        refusal = Http1Refusal(PROBLEM)
         assert fed(refusal, pieces[:-1]) == b""
         head, _, body = refusal.feed(pieces[-1]).partition(b"\r\n\r\n")
         assert refusal.is_done
@@ -81,7 +83,7 @@ def test_http1_in_every_split(method: str) -> None:
 )
 def test_the_first_bytes_select_the_responder(begin: bytes, kind: type | None) -> None:
     """The first bytes tell the protocol, or are not enough to tell."""
-    found = make_refusal(begin, UPSTREAM, WHY)
+    found = make_refusal(begin, PROBLEM)
     assert found is None if kind is None else type(found) is kind
 
 
@@ -108,7 +110,7 @@ def test_http2_in_every_split() -> None:
     _, wire = grpc_call()
     for pieces in splits(wire):
         client, _ = grpc_call()
-        events = client.receive_data(fed(Http2Refusal(UPSTREAM, WHY), pieces))
+        events = client.receive_data(fed(Http2Refusal(PROBLEM), pieces))
         (response,) = (event for event in events if isinstance(event, h2.events.ResponseReceived))
         assert response.headers is not None
         fields = dict(response.headers)
@@ -120,7 +122,7 @@ def test_http2_in_every_split() -> None:
 
 def test_http2_settings_are_sent_at_once() -> None:
     """A client that waits for SETTINGS before it sends HEADERS gets them, and its SETTINGS and PING are answered."""
-    refusal = Http2Refusal(UPSTREAM, WHY)
+    refusal = Http2Refusal(PROBLEM)
     assert refusal.feed(PREFACE) == encode_frame(4, 0, 0, b"")
     assert refusal.feed(encode_frame(4, 0, 0, b"") + encode_frame(6, 0, 0, b"12345678")) == encode_frame(
         4, 1, 0, b""
@@ -145,7 +147,7 @@ def test_http2_headers_in_pieces_with_padding_and_priority() -> None:
         + encode_frame(9, 0x4, 1, block[4:])
         + encode_frame(1, 0x4 | 0x1, 3, Encoder().encode([(b":method", b"GET"), (b":path", b"/")]))
     )
-    out = Http2Refusal(UPSTREAM, WHY).feed(wire)
+    out = Http2Refusal(PROBLEM).feed(wire)
     client.send_headers(
         3, [(":method", "GET"), (":scheme", "http"), (":authority", "a"), (":path", "/")], end_stream=True
     )
@@ -168,7 +170,7 @@ def test_http2_headers_in_pieces_with_padding_and_priority() -> None:
 )
 def test_invalid_http2_ends_in_goaway(wire: bytes, code: int) -> None:
     """What cannot be read ends the connection with the matching error, not with an exception."""
-    refusal = Http2Refusal(UPSTREAM, WHY)
+    refusal = Http2Refusal(PROBLEM)
     out = refusal.feed(PREFACE + wire)
     assert refusal.is_done
     assert out.endswith(encode_frame(7, 0, 0, bytes(4) + bytes((0, 0, 0, code))))
@@ -179,7 +181,7 @@ def test_invalid_http2_ends_in_goaway(wire: bytes, code: int) -> None:
 def test_http2_frames_are_answered_up_to_a_limit(size: int) -> None:
     """A client that sends thousands of frames gets so many answers, then GOAWAY, whatever it comes in."""
     wire = PREFACE + encode_frame(6, 0, 0, bytes(8)) * 5_000
-    out = fed(Http2Refusal(UPSTREAM, WHY), [wire[at : at + size] for at in range(0, len(wire), size)])
+    out = fed(Http2Refusal(PROBLEM), [wire[at : at + size] for at in range(0, len(wire), size)])
     assert out == encode_frame(4, 0, 0, b"") + encode_frame(6, 1, 0, bytes(8)) * 500 + encode_frame(
         7, 0, 0, struct.pack(">II", 0, 11)
     )

@@ -219,7 +219,8 @@ def test_a_refused_offer_is_a_mismatch() -> None:
     error = ssl.SSLError(1, "[SSL: TLSV1_ALERT_NO_APPLICATION_PROTOCOL] tlsv1 alert no application protocol")
     error.reason = "TLSV1_ALERT_NO_APPLICATION_PROTOCOL"
     assert (
-        "does not speak HTTP/1.1" in explain_handshake_error(error, Upstream.parse("https://agent"), "http/1.1").message
+        "does not speak HTTP/1.1"
+        in explain_handshake_error(error, Upstream.parse("https://agent"), ("http/1.1",)).message
     )
 
 

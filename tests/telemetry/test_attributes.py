@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from a2a_proxy.model.chunk import ClientProcess
 from a2a_proxy.model.exchange import Binding, Connection
 from a2a_proxy.recording.read.rows import SessionRow
 from a2a_proxy.telemetry.attributes import (
@@ -182,6 +183,31 @@ def test_compat_options_add_the_names_of_other_tools() -> None:
     }
 
 
+def test_the_proposed_conventions_have_three_names_of_their_own() -> None:
+    asked = RequestFacts("m1", ("a", "b"))
+    where = "http://agent:1/.well-known/agent-card.json"
+    facts = msgspec.structs.replace(known(), request=asked, card_url=where)
+    made = call_span(facts, CallEvents(), SpanOptions(compat=("semconv",))).attributes
+    plain = call_span(facts, CallEvents()).attributes
+    assert {name: value for name, value in made.items() if name not in plain} == {
+        "a2a.message.referenced_task_ids": ("a", "b"),
+        "a2a.protocol.binding": "JSONRPC",
+        "a2a.agent.card.url": where,
+    }
+    assert made["a2a.message.reference_task_ids"] == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("binding", "name"),
+    [(Binding.GRPC, "GRPC"), (Binding.REST, "HTTP+JSON"), (Binding.STDIO, None), (Binding.CARD, None)],
+)
+def test_bindings_have_the_names_of_agent_cards(binding: Binding, name: str | None) -> None:
+    made = call_span(known(binding=binding), CallEvents(), SpanOptions(compat=("semconv",))).attributes
+    assert made.get("a2a.protocol.binding") == name
+    assert "a2a.agent.card.url" not in made
+    assert "a2a.message.referenced_task_ids" not in made
+
+
 def test_span_names_are_few_and_a_push_is_a_consumer_span() -> None:
     assert span_name(exchange(1, operation="", method="tools/list")) == "unknown"
     pushed = call_span(known(binding=Binding.WEBHOOK, operation=""), CallEvents(), SpanOptions("server"))
@@ -242,3 +268,11 @@ def test_any_address_is_accepted() -> None:
     odd = msgspec.structs.replace(facts.connection, client="[y]:z", upstream="http://[x")
     said = call_attributes(msgspec.structs.replace(facts, connection=odd), CallEvents())
     assert (said["server.address"], said["client.address"]) == ("http://[x", "[y]:z")
+
+
+def test_the_process_of_the_client_has_attributes() -> None:
+    facts = known()
+    assert facts.connection is not None
+    found = msgspec.structs.replace(facts.connection, client_process=ClientProcess(71, "planner", (8001,)))
+    said = call_attributes(msgspec.structs.replace(facts, connection=found), CallEvents())
+    assert (said["a2a_proxy.client.process.pid"], said["a2a_proxy.client.process.name"]) == (71, "planner")

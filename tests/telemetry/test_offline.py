@@ -53,7 +53,7 @@ SPAN_VALUE = SpanValue(
 )
 TRACEPARENT = f"00-{TRACE}-{SPAN}-01"
 
-ALL = SpanOptions("server", content=True, compat=("kong", "openinference", "langfuse"), segment=500 * MS)
+ALL = SpanOptions("server", content=True, compat=("kong", "openinference", "langfuse", "semconv"), segment=500 * MS)
 
 Open = Callable[[], AbstractContextManager[Received]]
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from a2a_proxy.model.chunk import Direction
@@ -199,6 +200,20 @@ def test_a_card_span_has_signed_and_changed_attributes(tmp_path: Path) -> None:
         for each in made
     ]
     assert told == [("1", "unsigned", None), ("1", "signed", False), ("1", "unsigned", True), ("1", "unsigned", False)]
+
+
+def test_the_url_of_a_card_is_that_of_its_last_fetch_at_the_agent(tmp_path: Path) -> None:
+    call, said = card(1)
+    fetch = msgspec.structs.replace(call, target="/.well-known/agent-card.json?key=secret")
+    extended = msgspec.structs.replace(
+        card(2, description="More")[0], binding=Binding.JSONRPC, operation="GetExtendedAgentCard"
+    )
+    calls = [fetch, extended, exchange(3)]
+    path = recorded(tmp_path / "r.a2a.db", calls, [said, card(2, description="More")[1], request(3)])
+    made = exported(path, SpanOptions(compat=("semconv",)))
+    where = "http://agent:8000/.well-known/agent-card.json"
+    assert [each.attributes.get("a2a.agent.card.url") for each in made] == [where, where, where]
+    assert "secret" not in str([each.attributes for each in made])
 
 
 def test_the_number_of_segments_is_bounded() -> None:

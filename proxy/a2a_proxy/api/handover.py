@@ -14,7 +14,7 @@ class Handover(msgspec.Struct, frozen=True, kw_only=True):
     """`transfer` (within one task), `delegation` (a call by the agent while its task is active), or `next` (the client
     continues the context at another agent)."""
     evidence: str
-    """`author`, `transfer_to_agent`, `traceparent`, `context`, `reference` or `content`."""
+    """`author`, `transfer_to_agent`, `traceparent`, `context`, `reference`, `process` or `content`."""
     agent: str
     """The agent that hands off."""
     to_agent: str

@@ -79,6 +79,11 @@ def otlp_dir() -> Path:
     return _make_private_folder(state_dir() / "otlp")
 
 
+def authority_dir() -> Path:
+    """Return the folder of the authority for TLS. Raises OSError."""
+    return _make_private_folder(state_dir() / "ca")
+
+
 def _make_private_folder(folder: Path) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

@@ -12,6 +12,7 @@ Commands:
 - `stdio`: `a2a-proxy stdio`
 - `replay`: `a2a-proxy replay`
 - `wrap_card`: `a2a-proxy wrap-card`
+- `authority`: `a2a-proxy ca`, and the variables of programs whose traffic goes through the proxy
 - `card`: requests of `a2a-inspect card` (package)
 - `stdio_followers`: the process of the followers of a stdio agent's recording
 

@@ -32,6 +32,7 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     """The config of one run of the proxy."""
 
     routes: tuple[Route, ...]
+    """The pairs of `--listen` and `--upstream`."""
     record: Path | None
     """The recording, or None for a new file in the state directory."""
     redact: tuple[str, ...]
@@ -53,6 +54,8 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     archive: ArchiveConfig | None = None
     metrics: Listen | None = None
     """Address on which Prometheus metrics are served."""
+    forwards: tuple[Listen, ...] = ()
+    """Addresses of forward proxies."""
 
 
 class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
@@ -61,6 +64,7 @@ class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
     listen: tuple[str, ...]
     upstream: tuple[str, ...]
     upstream_grpc: tuple[str, ...] = ()
+    forward: tuple[str, ...] = ()
     record: Path | None = None
     keep_secrets: bool = False
     log_format: str = "text"
@@ -87,7 +91,10 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
     Raises:
         UserError: an address or a policy is invalid, the options do not pair up, or a hook does not exist.
     """
-    routes = _parse_routes(arguments)
+    routes, forwards = _parse_routes(arguments), _parse_forwards(arguments.forward)
+    listeners = [("--listen", text, route.listen) for text, route in zip(arguments.listen, routes, strict=True)]
+    listeners += [("--forward", text, listen) for text, listen in zip(arguments.forward, forwards, strict=True)]
+    _check_ports(listeners)
     words = policy_words(arguments.redact, arguments.redact_policy, keep_secrets=arguments.keep_secrets)
     config = ProxyConfig(routes, arguments.record, words, arguments.log_format, arguments.quiet)
     ports = PortRanges() if arguments.learn_ports is None else _parse_option(PortRanges.parse, arguments.learn_ports)
@@ -113,16 +120,26 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
         otlp=followers.otlp,
         archive=followers.archive,
         metrics=metrics,
+        forwards=forwards,
     )
 
 
 def _parse_routes(arguments: ProxyArguments) -> tuple[Route, ...]:
     """Return the routes. Raises UserError."""
     listen, upstream, grpc = arguments.listen, arguments.upstream, arguments.upstream_grpc
-    _check_option_counts(len(listen), len(upstream), len(grpc))
-    routes = tuple(_parse_route(*texts) for texts in zip(listen, upstream, grpc or (None,) * len(listen), strict=True))
-    _check_ports(listen, routes)
-    return routes
+    if listen or upstream or grpc or not arguments.forward:
+        _check_option_counts(len(listen), len(upstream), len(grpc))
+    return tuple(_parse_route(*texts) for texts in zip(listen, upstream, grpc or (None,) * len(listen), strict=True))
+
+
+def _parse_forwards(texts: tuple[str, ...]) -> tuple[Listen, ...]:
+    """Return the addresses of the forward proxies. Raises UserError."""
+    try:
+        return tuple(map(Listen.parse, texts))
+    except RouteError as wrong:
+        raise UserError(
+            f"--forward: {wrong.message}", wrong.hint.replace("--listen :9000", "--forward :9900")
+        ) from wrong
 
 
 def _check_option_counts(listens: int, upstreams: int, grpcs: int) -> None:
@@ -137,13 +154,16 @@ def _check_option_counts(listens: int, upstreams: int, grpcs: int) -> None:
         )
 
 
-def _check_ports(texts: tuple[str, ...], routes: tuple[Route, ...]) -> None:
-    """Check that listeners do not share a port; with port 0 each gets its own. Raises UserError."""
-    for i, second in enumerate(routes):
-        for first, text in zip(routes[:i], texts, strict=False):
-            if second.listen.port and _hosts_overlap(first.listen, second.listen):
-                how = "is given twice" if text == texts[i] else f"and --listen {texts[i]} are the same port"
-                raise UserError(f"--listen {text} {how}", "each agent needs its own port")
+def _check_ports(listeners: list[tuple[str, str, Listen]]) -> None:
+    """Check that listeners, each with its option and text, do not share a port; with port 0 each gets its own. Raises
+    UserError."""
+    for i, (option, text, second) in enumerate(listeners):
+        for other, other_text, first in listeners[:i]:
+            if second.port and _hosts_overlap(first, second):
+                same = (option, text) == (other, other_text)
+                how = "is given twice" if same else f"and {option} {text} are the same port"
+                need = "each agent" if option == other == "--listen" else "each listener"
+                raise UserError(f"{other} {other_text} {how}", f"{need} needs its own port")
 
 
 def _hosts_overlap(left: Listen, right: Listen) -> bool:

@@ -45,6 +45,8 @@ class StartInfo(msgspec.Struct, frozen=True):
     """Redacted data, as words of a policy; empty for credentials only."""
     endless: bool = True
     """Whether the proxy runs until the user stops it."""
+    forwards: list[list[str]] = msgspec.field(default_factory=list)
+    """The listening addresses of each forward proxy."""
 
 
 def _redaction_summary(words: tuple[str, ...]) -> str:
@@ -135,7 +137,12 @@ class TextConsole:
             self._print_line(
                 f"a2a-proxy {start.version} listens on {', '.join(listening)} and sends to {upstream}{also}"
             )
-        self._has_many_routes = len({upstream for _, upstream, _ in start.routes}) > 1
+        for listening in start.forwards:
+            self._print_line(
+                f"a2a-proxy {start.version} listens on {', '.join(listening)} as a forward proxy: "
+                f"HTTP_PROXY=http://{listening[0]}"
+            )
+        self._has_many_routes = bool(start.forwards) or len({upstream for _, upstream, _ in start.routes}) > 1
         secrets = _redaction_summary(start.redact)
         self._recording = start.recording
         self._print_line(f"recording to {start.recording}; {secrets}")
@@ -331,7 +338,8 @@ class JsonConsole:
     def show_start(self, start: StartInfo) -> None:
         """Print `start`."""
         routes = [{"listen": a, "upstream": b, "upstream_grpc": c or None} for a, b, c in start.routes]
-        self._print_event("start", version=start.version, routes=routes, recording=start.recording, redact=start.redact)
+        about = {"version": start.version, "routes": routes, "recording": start.recording, "redact": start.redact}
+        self._print_event("start", **about, **({"forwards": start.forwards} if start.forwards else {}))
 
     def show_status(self, status: Status) -> None:
         """Print `exchange`, `finding`, `healed`, `skipped`, `trouble`, `error` or `summary`."""

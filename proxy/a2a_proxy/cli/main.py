@@ -32,7 +32,16 @@ _HELP_SECTIONS = (
     (
         "Relay",
         (
-            *("listen", "upstream", "upstream_grpc", "rewrite_card", "learn_ports", "keep_host", "upstream_ca"),
+            *(
+                "listen",
+                "upstream",
+                "upstream_grpc",
+                "forward",
+                "rewrite_card",
+                "learn_ports",
+                "keep_host",
+                "upstream_ca",
+            ),
             *("upstream_insecure", "propagate", "live"),
         ),
     ),
@@ -72,6 +81,12 @@ log_format = click.option(
 )
 @click.option(
     "--upstream-grpc", multiple=True, metavar="HOST:PORT", help="Address of the agent for HTTP/2, if it has two ports."
+)
+@click.option(
+    "--forward",
+    multiple=True,
+    metavar="[HOST]:PORT",
+    help="Address of a forward proxy: clients name the agent, with HTTP_PROXY=http://localhost:PORT.",
 )
 @click.option(
     "--rewrite-card",
@@ -142,7 +157,7 @@ def cli(context: click.Context, /, **typed: Any) -> None:
     if context.invoked_subcommand is not None:
         _refuse_group_options(context.invoked_subcommand, typed_here)
         return
-    if not (typed["listen"] or typed["upstream"] or typed_here):
+    if not (typed["listen"] or typed["upstream"] or typed["forward"] or typed_here):
         click.echo(context.get_help())
         return
     from a2a_proxy.cli.config import ProxyArguments, proxy_config
@@ -245,6 +260,52 @@ def wrap_card(context: click.Context, /, card: Path, **typed: Any) -> None:
     from a2a_proxy.cli.wrap_card import run_wrap_card, stdio_option_words
 
     context.exit(run_wrap_card(card, stdio_option_words(**typed)))
+
+
+@cli.group(cls=SectionedGroup, invoke_without_command=True, short_help="Show the authority for TLS, and export it.")
+@click.pass_context
+def ca(context: click.Context) -> None:
+    """Show the authority with which --tls certifies the proxy to clients; created on first use.
+
+    \b
+      a2a-proxy ca export -o FILE    for clients on other machines
+      eval "$(a2a-proxy ca env)"     for programs started in this shell
+
+    Its key stays on this machine (extra: tls).
+    """
+    if context.invoked_subcommand is None:
+        from a2a_proxy.cli.authority import show_authority
+
+        click.echo(show_authority(), nl=False)
+
+
+@ca.command()
+@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Write it to this file.")
+def export(output: Path | None) -> None:
+    """Print the authority's certificate (PEM), never the key."""
+    from a2a_proxy.cli.authority import export_certificate
+
+    click.echo(export_certificate(output), nl=False)
+
+
+@ca.command()
+@click.option("--forward", metavar="[HOST]:PORT", help="Also lead all traffic to the forward proxy at this address.")
+def env(forward: str | None) -> None:
+    """Print shell lines that make programs trust the authority: eval "$(a2a-proxy ca env)".
+
+    Authorities that are trusted already stay trusted.
+    """
+    from a2a_proxy.cli.authority import environment_lines
+
+    click.echo(environment_lines(forward), nl=False)
+
+
+@ca.command()
+def renew() -> None:
+    """Replace the authority by a new one, which clients must trust anew."""
+    from a2a_proxy.cli.authority import replace_authority
+
+    click.echo(replace_authority(), nl=False)
 
 
 @cli.command(short_help="Serve a recording as a mock agent.")

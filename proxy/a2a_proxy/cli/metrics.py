@@ -41,10 +41,10 @@ class MetricsFollower:
         self._keeper: MetricsKeeper | None = None
         self._address = ""
 
-    async def bind_port(self) -> None:
-        """Bind the port. Raises UserError if it cannot be bound."""
+    async def bind_port(self) -> list[str]:
+        """Bind the port, and return the addresses, each `host:port`. Raises UserError if it cannot be bound."""
         if self._listen is None:
-            return
+            return []
         try:
             sockets = await bind_listener(asyncio.get_running_loop(), self._listen)
         except RouteError as wrong:
@@ -52,8 +52,10 @@ class MetricsFollower:
             raise UserError(f"--metrics: {wrong.message}", hint) from wrong
         from a2a_proxy.follower.metrics.keeper import MetricsKeeper
 
-        self._address = format_address(*sockets[0].getsockname()[:2])
+        addresses = [format_address(*sock.getsockname()[:2]) for sock in sockets]
+        self._address = addresses[0]
         self._keeper = MetricsKeeper(sockets, self._show_notice)
+        return addresses
 
     def start(self, recording: str, session: str, journal: Path) -> None:
         """Serve the metrics of the session of this uuid; returns at once."""

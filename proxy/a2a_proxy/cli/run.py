@@ -37,7 +37,7 @@ from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.card_urls import is_local
 from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.hosts import ResolvedUpstreams, find_self_loop
-from a2a_proxy.relay.route import RouteError, Upstream
+from a2a_proxy.relay.route import RouteError, Upstream, is_loopback
 from a2a_proxy.relay.run import run_loop
 from a2a_proxy.relay.server import Relay
 
@@ -92,10 +92,10 @@ class ProxyRun:
         """
         resolved = await self._resolve_upstreams()
         clock = session_clock()
-        relay = Relay(self._config.routes, clock, self._config.editing, self._show_note)
+        relay = Relay(self._config.routes, clock, self._config.editing, self._show_note, self._config.forwards)
         await self._relay_only(relay)  # first, so that a busy port leaves no files
         try:
-            await self._metrics.bind_port()
+            relay.reserve_addresses(await self._metrics.bind_port())
             _refuse_self_loops(relay, resolved)
             with state_directory_errors():
                 self._announce_leftovers()
@@ -218,20 +218,23 @@ class ProxyRun:
         self, relay: Relay, keeper: RecorderKeeper, folder: Path, session: SessionFile
     ) -> SessionFile:
         routes = self._describe_routes(relay)
-        listens = tuple(", ".join(addresses) for addresses, _, _ in routes)
+        forwards = relay.forward_addresses
+        listens = tuple(", ".join(addresses) for addresses in (*(one for one, _, _ in routes), *forwards))
         upstreams = tuple(f"{upstream} (HTTP/2 to {grpc})" if grpc else upstream for _, upstream, grpc in routes)
+        upstreams += ("as the client asks (--forward)",) * len(forwards)
         session = msgspec.structs.replace(session, listens=listens, upstreams=upstreams)
         file_layout.write_session(folder, session)
         answer = await asyncio.to_thread(keeper.start)
         if isinstance(answer, RecorderFailed):
             raise UserError(answer.message, answer.hint)
         endless = self._work is None
-        self._console.show_start(StartInfo(__version__, routes, answer.path, self._config.redact, endless))
+        self._console.show_start(StartInfo(__version__, routes, answer.path, self._config.redact, endless, forwards))
         if self._config.editing.trust.insecure:
             self._console.show_note(
                 "certificates of https upstreams are NOT verified: anyone on the way can read and change the traffic",
                 "trust a CA instead: --upstream-ca FILE",
             )
+        self._warn_of_open_proxy(relay)
         self._warn_of_unused_ports(relay)
         self._warn_of_silent_upstreams()
         return session
@@ -248,6 +251,16 @@ class ProxyRun:
                         f"no process listens at {upstream.address}: requests are answered with 502 until one does",
                         "start the agent, or name its port: --upstream localhost:PORT",
                     )
+
+    def _warn_of_open_proxy(self, relay: Relay) -> None:
+        """Warn the user of forward proxies that other machines can reach."""
+        for addresses in relay.forward_addresses:
+            if not all(is_loopback(address.rpartition(":")[0].strip("[]")) for address in addresses):
+                self._console.show_note(
+                    f"the forward proxy on {', '.join(addresses)} is open to everybody who reaches this machine: it "
+                    "sends their requests anywhere that this machine can reach",
+                    "for this machine only: --forward :" + addresses[0].rpartition(":")[2],
+                )
 
     def _warn_of_unused_ports(self, relay: Relay) -> None:
         """Warn the user if `--learn-ports` limits nothing in this run."""

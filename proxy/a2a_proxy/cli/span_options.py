@@ -34,8 +34,8 @@ def add_span_options(prefix: str, variable: str = "") -> Callable[[Any], Any]:
             f"{prefix}compat",
             envvar=make_variable("COMPAT"),
             multiple=True,
-            type=click.Choice(["kong", "openinference", "langfuse"]),
-            help="Add the attribute names of this tool; may be given several times.",
+            type=click.Choice(["kong", "openinference", "langfuse", "semconv"]),
+            help="Add the attribute names of this tool, or of the conventions proposed for A2A; may be repeated.",
         ),
         click.option(
             f"{prefix}segment",

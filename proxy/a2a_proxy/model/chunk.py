@@ -66,7 +66,22 @@ class Chunk(msgspec.Struct, frozen=True, gc=False):
     data: bytes = b""
 
 
-class ConnectionFacts(msgspec.Struct, frozen=True):
+class ClientProcess(msgspec.Struct, frozen=True):
+    """The process behind a client connection, on the machine of the proxy."""
+
+    pid: int
+    name: str
+    """Name of the program or script: `planner`."""
+    ports: tuple[int, ...] = ()
+    """TCP ports on which the process listens, in ascending order."""
+
+    @property
+    def label(self) -> str:
+        """The process in words: `planner (pid 71)`."""
+        return f"{self.name} (pid {self.pid})"
+
+
+class ConnectionFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """Facts known when a client connects."""
 
     client: str
@@ -77,6 +92,10 @@ class ConnectionFacts(msgspec.Struct, frozen=True):
     """The listener's upstream, as the user wrote it, without user info. With stdio: the agent's command line."""
     transport: str = "tcp"
     """`tcp`, or `stdio`: the two directions are the agent's stdin and stdout (manual/protocol.md "Stdio")."""
+    client_process: ClientProcess | None = None
+    """The client's process; None if it is unknown."""
+    forwarded: bool = False
+    """Whether the client chose the upstream by its request to a forward proxy."""
 
 
 class DialFacts(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from a2a_proxy.model.chunk import ConnectionFacts
+from a2a_proxy.model.chunk import ClientProcess, ConnectionFacts
 from a2a_proxy.model.wire import Headers
 
 
@@ -69,11 +69,14 @@ class Connection(msgspec.Struct, frozen=True):
     """Bytes that were relayed but not captured."""
     counters: dict[str, int] = {}
     """Wire events too common to store one by one: `ping`, `window_update`, `settings_ack`."""
+    client_process: ClientProcess | None = None
+    """The client's process; None if it is unknown."""
 
     @property
     def facts(self) -> ConnectionFacts:
         """The facts known when it was opened."""
-        return ConnectionFacts(self.client, self.listen, self.upstream, "stdio" if self.kind == "stdio" else "tcp")
+        transport = "stdio" if self.kind == "stdio" else "tcp"
+        return ConnectionFacts(self.client, self.listen, self.upstream, transport, self.client_process)
 
 
 class Exchange(msgspec.Struct, frozen=True):

@@ -32,19 +32,7 @@ class MetadataRedactor(Redactor):
 
     def redact_frame(self, frame: Frame, exchange: Heads | None, sieved: int = -1) -> Frame:
         """Return the frame without its payload; its metadata stays, with secrets replaced."""
-        clean = super().redact_frame(frame, exchange, sieved)
-        if not clean.size and not clean.payload:
-            return clean
-        # The note on undecodable bytes contains a sample of them.
-        note = "" if clean.kind is FrameKind.UNDECODABLE else clean.note
-        return msgspec.structs.replace(
-            clean,
-            payload=b"",
-            sha256=b"",
-            framing=_hide_framing_values(clean.framing),
-            note=note,
-            redacted=(*clean.redacted, WITHHELD),
-        )
+        return withhold_payload(super().redact_frame(frame, exchange, sieved))
 
     def redact_exchange(self, exchange: Exchange) -> Exchange:
         """Return the exchange with labels for all header values except the protocol's, without error text and query."""
@@ -90,6 +78,22 @@ class MetadataRedactor(Redactor):
         if PROTOCOL_HEADERS.fullmatch(plain_name(name)) or name.startswith(b":") or is_label(value) or not value:
             return value
         return self.make_label(value)
+
+
+def withhold_payload(frame: Frame) -> Frame:
+    """Return the frame without its payload and all that may repeat it; the same object if it has none."""
+    if not frame.size and not frame.payload:
+        return frame
+    # The note on undecodable bytes contains a sample of them.
+    note = "" if frame.kind is FrameKind.UNDECODABLE else frame.note
+    return msgspec.structs.replace(
+        frame,
+        payload=b"",
+        sha256=b"",
+        framing=_hide_framing_values(frame.framing),
+        note=note,
+        redacted=(*frame.redacted, WITHHELD),
+    )
 
 
 def _hide_framing_values(text: str) -> str:

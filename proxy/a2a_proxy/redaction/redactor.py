@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
+from a2a_proxy.model.chunk import ClientProcess
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame
@@ -43,6 +44,7 @@ _EXCHANGE_TEXTS: Final = (
     "extensions",
 )
 _CONNECTION_TEXTS: Final = ("client", "listen", "upstream", "peer", "how")
+_PROCESS_TEXTS: Final = ("name",)
 _FINDING_TEXTS: Final = ("summary", "task_id")
 _TASK_TEXTS: Final = ("agent", "task_id", "context_id", "tenant")
 _ARTIFACT_TEXTS: Final = ("artifact_id", "name")
@@ -52,7 +54,7 @@ _FAILED: Final = "redaction failed, dropped"
 _UNSIEVED: Final = -1
 """Result of `Redactor.sieve_frames` that matches no state of the known secrets."""
 
-_V = TypeVar("_V", Frame, Exchange, Connection, Finding, Task, ArtifactState)
+_V = TypeVar("_V", Frame, Exchange, Connection, ClientProcess, Finding, Task, ArtifactState)
 _Artifacts = tuple[ArtifactState, ...]
 
 
@@ -198,7 +200,14 @@ class Redactor:
 
     def redact_connection(self, connection: Connection) -> Connection:
         """Return the connection without user info in its addresses and without secrets in the reason for its end."""
-        return self._redact_members(connection, _CONNECTION_TEXTS)
+        clean, process = self._redact_members(connection, _CONNECTION_TEXTS), connection.client_process
+        if process is not None:
+            return msgspec.structs.replace(clean, client_process=self.redact_process(process))
+        return clean
+
+    def redact_process(self, process: ClientProcess | None) -> ClientProcess | None:
+        """Return the process without secrets in its name."""
+        return None if process is None else self._redact_members(process, _PROCESS_TEXTS)
 
     def redact_task(self, task: Task) -> Task:
         """Return the task without secrets; an id that contains a secret gets the same label as in frames."""

@@ -10,10 +10,12 @@ Relays:
 - `run`: runs a coroutine on the fastest event loop
 
 One connection:
+- `forward`: a client of the forward proxy, with one connection after another
 - `connection`: client leg and agent leg
 - `connection_editing`: the editing of one connection
 - `refusal`: the response to a client without an upstream
 - `refusal_responder`: the interface of that response
+- `early_upstream`: an upstream connection that is established before the client's leg
 - `dial`: connects to an upstream
 - `stdio_agent`: the process of a stdio agent
 - `stdio_pump`: one pipe of a stdio agent
@@ -25,9 +27,11 @@ State of a listener:
 
 Addresses and sockets:
 - `bind`: creates listening sockets
+- `first_bytes`: the first bytes of an accepted connection, without taking them
 - `tcp`: socket operations that asyncio does not offer
 - `tls`: TLS toward upstreams
 - `hosts`: names and addresses of an upstream's machine, and those on which this process listens
 - `route`: addresses from the user's options
+- `problem`: a response of the proxy itself
 - `clock`: the only source of timestamps
 """

@@ -23,9 +23,11 @@ from a2a_proxy.relay.connection_editing import (
     make_editor,
     note_for_edit,
 )
-from a2a_proxy.relay.dial import DialError, dial_upstream
+from a2a_proxy.relay.dial import DialError, IsRefused, dial_upstream
+from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, EditPlan
 from a2a_proxy.relay.listener_state import ListenerState, ShowNote
+from a2a_proxy.relay.problem import unreachable
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.relay.route import Upstream
 from a2a_proxy.relay.tls import HTTP1, HTTP2, Tls
@@ -67,6 +69,8 @@ class RelayContext(msgspec.Struct, frozen=True):
     """Called once for each connection when both of its legs are closed."""
     tls: Tls
     show_note: ShowNote
+    is_own: IsRefused
+    """Whether this process listens on one of the addresses, with this port."""
 
 
 class Leg(asyncio.Protocol):
@@ -218,12 +222,18 @@ class Leg(asyncio.Protocol):
 class ProxyConnection:
     """A client connection and the upstream connection opened for it."""
 
-    def __init__(self, number: int, listener: ListenerState, context: RelayContext) -> None:
+    def __init__(
+        self, number: int, listener: ListenerState, context: RelayContext, early: EarlyUpstream | None = None
+    ) -> None:
+        """Create the connection. It dials an upstream after the client's leg is established, unless `early` is there:
+        an upstream that was dialled before.
+        """
         self.number = number
         self.context = context
         self._listener = listener
         self._route = listener.route
-        self._upstream = listener.route.upstream
+        self._early = early
+        self._upstream = listener.route.upstream if early is None else early.upstream
         self.client = Leg(self, Direction.TO_AGENT, self._hold_client_data)
         self.agent = Leg(self, Direction.TO_CLIENT, _discard_data)
         self._held_data: list[bytes] = []
@@ -273,9 +283,17 @@ class ProxyConnection:
 
     def _on_client_connected(self, transport: asyncio.Transport) -> None:
         facts = ConnectionFacts(
-            tcp.socket_name(transport, "peername"), tcp.socket_name(transport, "sockname"), self._route.upstream.text
+            tcp.socket_name(transport, "peername"),
+            tcp.socket_name(transport, "sockname"),
+            self._route.upstream.text,
+            forwarded=self._listener.forwarded,
         )
         self.client.record_chunk(_OPEN, msgspec.json.encode(facts))
+        if self._early is not None:
+            self._early.hand_over(self.agent)
+            if not self.client.is_full:
+                self.agent.resume_reading()
+            return
         if self._listener.grpc is None and not self._route.upstream.tls:
             self._start_dial(self._route.upstream)
             return
@@ -306,7 +324,10 @@ class ProxyConnection:
 
     async def _try_dial(self, upstream: Upstream, protocol: str) -> None:
         try:
-            await dial_upstream(upstream, lambda: self.agent, tls=self.context.tls, protocol=protocol)
+            is_refused = self.context.is_own if self._listener.forwarded else None
+            await dial_upstream(
+                upstream, lambda: self.agent, tls=self.context.tls, protocols=(protocol,), is_refused=is_refused
+            )
         except DialError as error:
             if self.agent.transport is None:
                 if upstream.tls:
@@ -422,7 +443,9 @@ class ProxyConnection:
         if leg is not self.client and leg is not self.agent:
             return  # the leg of an agent that was dropped for a refusal
         other = self.other_leg(leg)
-        if self._dial_task is None:  # no upstream chosen yet, and the client sends nothing more
+        if (
+            self._dial_task is None and self.agent.transport is None
+        ):  # no upstream chosen yet, and the client sends nothing more
             self._start_dial(self._route.upstream)
         elif self._refusal_reason:
             self._answer_refused_client()
@@ -537,7 +560,7 @@ class ProxyConnection:
         if not self.client.is_alive or not data:
             return
         if self._refusal is None:
-            self._refusal = make_refusal(data, self._upstream.address, self._refusal_reason)
+            self._refusal = make_refusal(data, unreachable(self._upstream.address, self._refusal_reason))
         if self._refusal is None:
             self._held_data = [data]
             return

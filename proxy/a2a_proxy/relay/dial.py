@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
+from typing import Any
 
 from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.tls import HTTP1, Handshake, Tls, TlsError, Trust, explain_handshake_error
@@ -20,6 +21,11 @@ SHUTDOWN_SECONDS = 2.0
 """Seconds that an upstream may take to complete the closing of a TLS connection."""
 
 Factory = Callable[[], asyncio.Protocol]
+Target = dict[str, Any]
+"""Arguments of `create_connection`: `host` and `port`, or a connected `sock`."""
+Connect = Callable[[Target], Awaitable[None]]
+IsRefused = Callable[[Iterable[str], int], bool]
+"""Whether an upstream with one of these addresses and this port must not be dialled."""
 
 
 class DialError(Exception):
@@ -36,52 +42,67 @@ async def dial_upstream(
     seconds: float = DIAL_SECONDS,
     *,
     tls: Tls | None = None,
-    protocol: str = HTTP1,
+    protocols: tuple[str, ...] = (HTTP1,),
+    sock: socket.socket | None = None,
+    is_refused: IsRefused | None = None,
 ) -> None:
-    """Connect `factory`'s protocol to the upstream. `protocol` is the ALPN name of the protocol that the client speaks.
+    """Connect `factory`'s protocol to the upstream. `protocols` are the ALPN names that are offered over TLS.
 
-    Raises DialError if no address could be connected within `seconds`.
+    `sock` is a non-blocking socket that leads to the upstream already, through another proxy; it is closed on failure.
+    `is_refused` decides on the resolved addresses. Raises DialError if no address could be connected within `seconds`.
     """
-    connect = partial(_connect_tls, tls or Tls(Trust()), protocol) if upstream.tls else _connect_tcp
+    connect = partial(_connect_tls, tls or Tls(Trust()), protocols) if upstream.tls else _connect_tcp
     try:
         async with asyncio.timeout(seconds):
-            await _dial_first_reachable(upstream, partial(connect, upstream, factory))
+            if sock is None:
+                await _dial_first_reachable(upstream, partial(connect, upstream, factory), is_refused)
+            else:
+                await _use_socket(sock, partial(connect, upstream, factory))
     except TimeoutError:
         raise DialError(f"no answer within {seconds:g} s") from None
     except (TlsError, RouteError) as error:
         raise DialError(error.message, error.hint) from None
 
 
-async def _dial_first_reachable(upstream: Upstream, connect: Callable[[str], Awaitable[None]]) -> None:
+async def _use_socket(sock: socket.socket, connect: Connect) -> None:
+    try:
+        await connect({"sock": sock})
+    except OSError as error:
+        raise DialError(_dial_error_reason(error)) from None
+
+
+async def _dial_first_reachable(upstream: Upstream, connect: Connect, is_refused: IsRefused | None) -> None:
     hosts = await _resolve_host(asyncio.get_running_loop(), upstream)
+    if is_refused is not None and is_refused(hosts, upstream.port):
+        raise DialError("it is a port of the proxy itself", "send requests to the agents, not to the proxy's own ports")
     for number, host in enumerate(hosts, 1):
         try:
             async with asyncio.timeout(ADDRESS_SECONDS if number < len(hosts) else None):
-                await connect(host)
+                await connect({"host": host, "port": upstream.port})
             return
         except (OSError, TimeoutError) as error:
             if number == len(hosts):
                 raise DialError(_dial_error_reason(error)) from None
 
 
-async def _connect_tcp(upstream: Upstream, factory: Factory, host: str) -> None:
-    await asyncio.get_running_loop().create_connection(factory, host, upstream.port)
+async def _connect_tcp(_: Upstream, factory: Factory, target: Target) -> None:
+    await asyncio.get_running_loop().create_connection(factory, **target)
 
 
-async def _connect_tls(tls: Tls, protocol: str, upstream: Upstream, factory: Factory, host: str) -> None:
-    shake = Handshake(factory, protocol)
-    loop, context = asyncio.get_running_loop(), tls.get_context(protocol)
+async def _connect_tls(
+    tls: Tls, protocols: tuple[str, ...], upstream: Upstream, factory: Factory, target: Target
+) -> None:
+    shake = Handshake(factory, protocols)
     try:
-        await loop.create_connection(
+        await asyncio.get_running_loop().create_connection(
             lambda: shake,
-            host,
-            upstream.port,
-            ssl=context,
+            **target,
+            ssl=tls.get_context(protocols),
             server_hostname=upstream.host,
             ssl_shutdown_timeout=SHUTDOWN_SECONDS,
         )
     except ssl.SSLError as error:
-        raise explain_handshake_error(error, upstream, protocol) from None
+        raise explain_handshake_error(error, upstream, protocols) from None
     except (ConnectionResetError, ConnectionAbortedError, BrokenPipeError):
         raise TlsError("it closed the connection during the TLS handshake") from None
     if shake.mismatch is not None:

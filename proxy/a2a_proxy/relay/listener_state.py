@@ -46,14 +46,17 @@ class ListenerState:
         is_own: Callable[[ListenerState, AgentInterface], bool],
         *,
         loopback: bool,
+        forwarded: bool = False,
     ) -> None:
         """Create the state of a listener.
 
         `learn_interface` returns the port of the listener that carries an interface of the agent, or None if there is
         no such listener. `is_own` returns whether an interface is a listener of this relay. `loopback` says that only
-        this machine can connect.
+        this machine can connect, `forwarded` that clients choose the upstream, one
+        of many, by their requests to a forward proxy.
         """
         self.route = route
+        self.forwarded = forwarded
         self.loopback = loopback
         self.agent = AgentAddresses(
             route.upstream.host.lower(),

@@ -1,6 +1,6 @@
-"""The response to a client whose upstream cannot be reached, in the client's protocol: bytes in, bytes out.
+"""The response to a client whose request is not forwarded, in the client's protocol: bytes in, bytes out.
 
-The response says that the proxy answers, not the agent, and which upstream is down. Loaded only when it is needed.
+The response says that the proxy answers, not the agent, and why. Loaded only when it is needed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import msgspec
 from hpack import Decoder, Encoder, NeverIndexedHeaderTuple
 from hpack.exceptions import HPACKError
 
+from a2a_proxy.relay.problem import Problem
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.wire.detect import PREFACE
 
@@ -31,28 +32,23 @@ _PROTOCOL_ERROR, _COMPRESSION_ERROR, _ENHANCE_YOUR_CALM = 0x1, 0x9, 0xB
 _UNAVAILABLE = b"14"
 
 
-def make_refusal(begin: bytes, upstream: str, reason: str) -> RefusalResponder | None:
+def make_refusal(begin: bytes, problem: Problem) -> RefusalResponder | None:
     """Return the responder for a client whose first bytes are `begin`, or None while they do not identify its
     protocol.
     """
     if begin.startswith(PREFACE):
-        return Http2Refusal(upstream, reason)
+        return Http2Refusal(problem)
     if PREFACE.startswith(begin):
         return None
     if _REQUEST_LINE.match(begin):
-        return Http1Refusal(upstream, reason)
+        return Http1Refusal(problem)
     return None if _METHOD_TOKEN.fullmatch(begin) else SilentRefusal()
 
 
-def refusal_text(upstream: str, reason: str) -> str:
-    """Return the text that tells the user which upstream cannot be reached and why."""
-    return f"a2a-proxy cannot reach the upstream agent {upstream}: {reason}"
-
-
-def refusal_problem(upstream: str, reason: str) -> bytes:
-    """Return the same text as a problem document (RFC 9457)."""
+def encode_problem(problem: Problem) -> bytes:
+    """Return the problem document (RFC 9457)."""
     return msgspec.json.encode(
-        {"type": "about:blank", "title": "Bad Gateway", "status": 502, "detail": refusal_text(upstream, reason)}
+        {"type": "about:blank", "title": problem.title, "status": problem.status, "detail": problem.detail}
     )
 
 
@@ -67,11 +63,12 @@ class SilentRefusal:
 
 
 class Http1Refusal:
-    """Answers the first request with 502 and closes."""
+    """Answers the first request with the problem and closes."""
 
-    def __init__(self, upstream: str, reason: str) -> None:
+    def __init__(self, problem: Problem) -> None:
         self.is_done = False
-        self._body = refusal_problem(upstream, reason)
+        self._status_line = f"HTTP/1.1 {problem.status} {problem.title}\r\n".encode()
+        self._body = encode_problem(problem)
         self._head = b""
 
     def feed(self, data: bytes) -> bytes:
@@ -82,8 +79,7 @@ class Http1Refusal:
         ):
             return b""
         self.is_done = True
-        head = (
-            b"HTTP/1.1 502 Bad Gateway\r\n"
+        head = self._status_line + (
             b"Server: a2a-proxy\r\n"
             b"Content-Type: application/problem+json\r\n"
             b"Content-Length: %d\r\n"
@@ -93,16 +89,17 @@ class Http1Refusal:
 
 
 class Http2Refusal:
-    """Answers gRPC calls with UNAVAILABLE and other requests with 502, then sends GOAWAY: the next call dials again.
+    """Answers gRPC calls with UNAVAILABLE and others with the problem, then sends GOAWAY: the next call dials again.
 
     Implements the minimum of RFC 9113 that a client needs to read a response: the SETTINGS of the proxy at once (gRPC
     C-core and grpc-js send no HEADERS before), ACK of SETTINGS and PING.
     """
 
-    def __init__(self, upstream: str, reason: str) -> None:
+    def __init__(self, problem: Problem) -> None:
         self.is_done = False
-        self._problem = refusal_problem(upstream, reason)
-        self._message = percent_encode(refusal_text(upstream, reason))
+        self._status = b"%d" % problem.status
+        self._problem = encode_problem(problem)
+        self._message = percent_encode(problem.detail)
         self._buffer = b""
         self._start = self._frames = 0
         """Start of the next frame in the buffer, and the number of frames received."""
@@ -202,7 +199,7 @@ class Http2Refusal:
 
     def _encode_problem(self, stream: int, *, end: bool) -> bytes:
         fields = [
-            (b":status", b"502"),
+            (b":status", self._status),
             (b"server", b"a2a-proxy"),
             (b"content-type", b"application/problem+json"),
             (b"content-length", b"%d" % len(self._problem)),

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.bind import bind_listener, bind_next_port
 from a2a_proxy.relay.clock import Clock
-from a2a_proxy.relay.connection import Leg, ProxyConnection, RelayContext
+from a2a_proxy.relay.connection import ProxyConnection, RelayContext
 from a2a_proxy.relay.connection_editing import WorkQueue
 from a2a_proxy.relay.edits.edit import AgentInterface, ConsoleNote
 from a2a_proxy.relay.hosts import find_aliases, is_ip_address, is_own_listener
 from a2a_proxy.relay.listener_state import EditPolicy, ListenerState, ShowNote, upstream_of
-from a2a_proxy.relay.route import Listen, Route, format_address, is_loopback
+from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream, format_address, is_loopback
 from a2a_proxy.relay.tls import Tls
+
+if TYPE_CHECKING:
+    from a2a_proxy.relay.forward import ForwardClient
 
 MAX_LEARNED_LISTENERS = 8
 """Listeners opened because an agent card lists further interfaces."""
@@ -61,14 +65,20 @@ class Relay:
         clock: Clock,
         editing: EditPolicy = EditPolicy(),  # noqa: B008 (frozen)
         show_note: ShowNote = lambda _: None,
+        forwards: Sequence[Listen] = (),
     ) -> None:
-        """Create the relay. `show_note` shows a line to the user and must not block; it gets each line once."""
+        """Create the relay. `show_note` shows a line to the user and must not block; it gets each line once. `forwards`
+        are the addresses of forward proxies."""
         self._routes = tuple(routes)
+        self._forwards = tuple(forwards)
         self._clock = clock
         self._editing, self._show_note = editing, show_note
         self._tls = Tls(editing.trust)
         self._shown_notes: set[ConsoleNote] = set()
         self._sockets: list[tuple[ListenerState, list[socket.socket]]] = []
+        self._forward_sockets: list[tuple[Listen, list[socket.socket]]] = []
+        self._reserved_addresses: list[str] = []
+        self._forward_clients: set[ForwardClient] = set()
         self._connections: set[ProxyConnection] = set()
         self._accept_tasks: set[asyncio.Task[object]] = set()
         self._connection_count = self._bytes_to_agent = self._bytes_to_client = self._accept_errors = 0
@@ -76,15 +86,21 @@ class Relay:
     @property
     def bound_addresses(self) -> list[tuple[Route, list[str]]]:
         """Each route with the addresses it is bound to, as `host:port`."""
-        return [
-            (listener.route, [format_address(*sock.getsockname()[:2]) for sock in sockets])
-            for listener, sockets in self._sockets
-        ]
+        return [(listener.route, _addresses_of(sockets)) for listener, sockets in self._sockets]
+
+    @property
+    def forward_addresses(self) -> list[list[str]]:
+        """The addresses of each forward proxy, as `host:port`."""
+        return [_addresses_of(sockets) for _, sockets in self._forward_sockets]
 
     @property
     def is_loopback_only(self) -> bool:
-        """Whether only this machine can connect to any of the listeners."""
+        """Whether only this machine can connect to any of the listeners for one agent."""
         return all(listener.loopback for listener, _ in self._sockets)
+
+    def reserve_addresses(self, addresses: Iterable[str]) -> None:
+        """Refuse these addresses (`host:port`) as targets of a forward proxy, as the relay's own are refused."""
+        self._reserved_addresses += addresses
 
     @property
     def stats(self) -> RelayStats:
@@ -110,24 +126,35 @@ class Relay:
             for route in self._routes:
                 sockets = await bind_listener(loop, route.listen)
                 self._sockets.append((self._make_listener(route, sockets), sockets))
+            for listen in self._forwards:
+                self._forward_sockets.append((listen, await self._bind_forward(listen)))
             await asyncio.gather(*(self._find_agent_aliases(listener) for listener, _ in self._sockets))
         except BaseException:
             self._close_listeners()
             raise
+
+    async def _bind_forward(self, listen: Listen) -> list[socket.socket]:
+        try:
+            return await bind_listener(asyncio.get_running_loop(), listen)
+        except RouteError as wrong:
+            raise RouteError(f"--forward: {wrong.message}", wrong.hint.replace("--listen", "--forward")) from wrong
 
     def accept_connections(self, journal: JournalWriterProtocol) -> None:
         """Accept connections and copy their bytes to `journal`. Must be called once, after `bind_listeners`."""
         loop = asyncio.get_running_loop()
         queue = WorkQueue(loop)
         self._context = RelayContext(
-            loop, queue, journal.append, self._clock, self._on_closed, self._tls, self._show_note_once
+            loop, queue, journal.append, self._clock, self._on_closed, self._tls, self._show_note_once, self._is_own
         )
         for listener, sockets in self._sockets:
             self._accept_from(listener, sockets)
+        for listen, sockets in self._forward_sockets:
+            for sock in sockets:
+                self._watch_socket(sock, partial(self._begin_forward, listen=listen))
 
     def _accept_from(self, listener: ListenerState, sockets: list[socket.socket]) -> None:
         for sock in sockets:
-            self._watch_socket(sock, listener)
+            self._watch_socket(sock, lambda client: self._begin_connection(client, listener))
 
     def _make_listener(self, route: Route, sockets: list[socket.socket]) -> ListenerState:
         loopback = all(is_loopback(sock.getsockname()[0]) for sock in sockets)
@@ -163,7 +190,7 @@ class Relay:
         learned.agent.aliases = listener.agent.aliases
         self._sockets.append((learned, sockets))
         self._accept_from(learned, sockets)
-        where = ", ".join(format_address(*sock.getsockname()[:2]) for sock in sockets)
+        where = ", ".join(_addresses_of(sockets))
         self._show_note_once(
             ConsoleNote(f"also listening on {where} for {route.upstream.text}, as listed in the agent card")
         )
@@ -175,11 +202,16 @@ class Relay:
             hosts, interface.port, (one for _, addresses in self.bound_addresses for one in addresses)
         )
 
-    def _watch_socket(self, sock: socket.socket, listener: ListenerState) -> None:
-        if sock.fileno() >= 0:  # it may have been closed while accepting paused
-            self._context.loop.add_reader(sock, self._accept_clients, sock, listener)
+    def _is_own(self, hosts: Iterable[str], port: int) -> bool:
+        groups = [addresses for _, addresses in self.bound_addresses] + self.forward_addresses
+        own = [*self._reserved_addresses, *(one for addresses in groups for one in addresses)]
+        return is_own_listener(hosts, port, own)
 
-    def _accept_clients(self, sock: socket.socket, listener: ListenerState) -> None:
+    def _watch_socket(self, sock: socket.socket, begin: Callable[[socket.socket], None]) -> None:
+        if sock.fileno() >= 0:  # it may have been closed while accepting paused
+            self._context.loop.add_reader(sock, self._accept_clients, sock, begin)
+
+    def _accept_clients(self, sock: socket.socket, begin: Callable[[socket.socket], None]) -> None:
         for _ in range(ACCEPTS_AT_ONCE):
             try:
                 client, _ = sock.accept()
@@ -188,34 +220,66 @@ class Relay:
             except ConnectionAbortedError:
                 continue
             except OSError:
-                self._pause_accepting(sock, listener)
+                self._pause_accepting(sock, begin)
                 return
             client.setblocking(False)
-            self._begin_connection(client, listener)
+            begin(client)
 
-    def _pause_accepting(self, sock: socket.socket, listener: ListenerState) -> None:
+    def _pause_accepting(self, sock: socket.socket, begin: Callable[[socket.socket], None]) -> None:
         self._accept_errors += 1
         self._context.loop.remove_reader(sock)
-        self._context.loop.call_later(ACCEPT_PAUSE_SECONDS, self._watch_socket, sock, listener)
+        self._context.loop.call_later(ACCEPT_PAUSE_SECONDS, self._watch_socket, sock, begin)
 
     def _begin_connection(self, client: socket.socket, listener: ListenerState) -> None:
+        self._start_task(self._adopt_client(client, self._open_connection(listener)))
+
+    def _open_connection(self, listener: ListenerState) -> ProxyConnection:
         self._connection_count += 1
         connection = ProxyConnection(self._connection_count, listener, self._context)
         self._connections.add(connection)
-        task = self._context.loop.create_task(self._adopt_client(client, connection))
+        return connection
+
+    def _begin_forward(self, client: socket.socket, listen: Listen) -> None:
+        from a2a_proxy.relay.forward import ForwardClient
+
+        forward = ForwardClient(self._context, partial(self._open_origin, listen), self._forward_clients.discard)
+        self._forward_clients.add(forward)
+        self._start_task(self._adopt_forward_client(client, forward))
+
+    def _open_origin(self, listen: Listen, origin: Upstream) -> ProxyConnection:
+        """Return a connection of a forward proxy to this origin, whose card and authority stay unchanged."""
+        editing = msgspec.structs.replace(self._editing, cards="never", keep_host=True)
+        return self._open_connection(
+            ListenerState(
+                Route(listen, origin),
+                editing,
+                self._show_note_once,
+                self._learn_interface,
+                self._is_own_interface,
+                loopback=True,
+                forwarded=True,
+            )
+        )
+
+    def _start_task(self, work: Coroutine[None, None, None]) -> None:
+        task = self._context.loop.create_task(work)
         self._accept_tasks.add(task)
         task.add_done_callback(self._accept_tasks.discard)
 
     async def _adopt_client(self, client: socket.socket, connection: ProxyConnection) -> None:
-        def side() -> Leg:
-            return connection.client
-
         try:
-            await self._context.loop.connect_accepted_socket(side, client)
+            await self._context.loop.connect_accepted_socket(lambda: connection.client, client)
         except OSError:  # the client is already gone
             client.close()
             if connection.client.transport is None:
                 self._connections.discard(connection)
+
+    async def _adopt_forward_client(self, client: socket.socket, forward: ForwardClient) -> None:
+        try:
+            await self._context.loop.connect_accepted_socket(lambda: forward, client)
+        except OSError:
+            client.close()
+            self._forward_clients.discard(forward)
 
     def _on_closed(self, connection: ProxyConnection) -> None:
         self._connections.discard(connection)
@@ -225,6 +289,9 @@ class Relay:
     async def stop(self, grace: float = 0.0) -> None:
         """Stop accepting and close idle connections, reset the others after `grace` seconds, and return after that."""
         self._close_listeners()
+        for client in list(self._forward_clients):
+            if client.is_unused:
+                client.close()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + grace
         while self._connections and loop.time() < deadline:
@@ -244,11 +311,16 @@ class Relay:
 
     def _close_listeners(self) -> None:
         loop = asyncio.get_running_loop()
-        for _, sockets in self._sockets:
+        for sockets in (sockets for _, sockets in (*self._sockets, *self._forward_sockets)):
             for sock in sockets:
                 loop.remove_reader(sock)
                 sock.close()
         self._sockets.clear()
+        self._forward_sockets.clear()
+
+
+def _addresses_of(sockets: list[socket.socket]) -> list[str]:
+    return [format_address(*sock.getsockname()[:2]) for sock in sockets]
 
 
 def _port_of(sockets: list[socket.socket]) -> int:

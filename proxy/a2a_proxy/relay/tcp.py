@@ -21,6 +21,8 @@ MAX_UNREAD_BYTES = 4 * 1024 * 1024
 
 def tune_socket(transport: asyncio.Transport) -> None:
     """Set TCP_NODELAY, a bounded write buffer and the kernel's keep-alive, because the relay has no idle time-out."""
+    if transport.is_closing():  # lost before its leg took it over: the socket is closed
+        return
     transport.set_write_buffer_limits(high=HIGH_WATER)
     if hasattr(transport, "max_size"):
         transport.max_size = READ_SIZE

@@ -151,6 +151,7 @@ def _network_attributes(facts: CallFacts) -> dict[str, Value | None]:
     if exchange.binding is Binding.STDIO:
         return {"network.transport": "pipe", "a2a_proxy.agent.command": connection.upstream if connection else ""}
     upstream, client = (connection.upstream, connection.client) if connection else ("", "")
+    process = connection.client_process if connection else None
     host, port = split_address(upstream)
     grpc = exchange.binding is Binding.GRPC
     return {
@@ -163,6 +164,8 @@ def _network_attributes(facts: CallFacts) -> dict[str, Value | None]:
         "server.address": host,
         "server.port": port,
         "client.address": split_address(client)[0],
+        "a2a_proxy.client.process.pid": process.pid if process else None,
+        "a2a_proxy.client.process.name": process.name if process else "",
     }
 
 

@@ -6,7 +6,7 @@ import hashlib
 
 import msgspec
 
-from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.exchange import Binding, Connection, Exchange
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.protocol.operations import CARD_OPERATIONS
@@ -25,6 +25,8 @@ class _ChangedCard(msgspec.Struct, frozen=True):
     at: int
     operation: str
     card: CardIdentity
+    url: str = ""
+    """URL of the card; empty if an operation returned it."""
 
 
 class CardHistory:
@@ -52,16 +54,24 @@ class CardHistory:
             return
         known = self._cards.setdefault(connection.listen, [])
         before = self._previous_card(known, row.exchange)
-        if before is None or before.card != card:
+        url = _card_url(row.exchange, connection)
+        if before is None or before.card != card or before.url != url:
             known[:] = [each for each in known if each.exchange != row.exchange.id]
-            known.append(_ChangedCard(row.exchange.id, row.exchange.closed, row.exchange.operation, card))
+            known.append(_ChangedCard(row.exchange.id, row.exchange.closed, row.exchange.operation, card, url))
             del known[:-_MAX_CARDS]
 
     def latest_card(self, connection: Connection | None, until: int) -> CardIdentity | None:
         """Return the last card fetched up to the time `until` (ns), or None."""
+        before = self._cards_until(connection, until)
+        return before[-1].card if before else None
+
+    def latest_card_url(self, connection: Connection | None, until: int) -> str:
+        """Return the URL from which a card was last fetched up to the time `until` (ns); empty if there is none."""
+        return next((each.url for each in reversed(self._cards_until(connection, until)) if each.url), "")
+
+    def _cards_until(self, connection: Connection | None, until: int) -> list[_ChangedCard]:
         seen = self._cards.get(connection.listen, []) if connection is not None else []
-        before = [each.card for each in seen if each.at <= until]
-        return before[-1] if before else None
+        return [each for each in seen if each.at <= until]
 
     def card_fetch(self, row: ExchangeRow, connection: Connection | None) -> CardFetch | None:
         """Return the card of a call, compared with that of the previous such call, or None if it returned no card."""
@@ -85,6 +95,14 @@ class CardHistory:
             if len(self._read_calls) > _MAX_CARDS:
                 del self._read_calls[next(iter(self._read_calls))]
         return card
+
+
+def _card_url(exchange: Exchange, connection: Connection) -> str:
+    """Return the URL of the card that the call fetched, at the agent and without a query, which may have a secret."""
+    if exchange.binding is not Binding.CARD:
+        return ""
+    address = connection.upstream if "://" in connection.upstream else f"http://{connection.upstream}"
+    return address.rstrip("/") + exchange.target.partition("?")[0]
 
 
 def _card_in_frame(frame: Frame, exchange: Exchange) -> CardIdentity | None:

@@ -1,6 +1,6 @@
 """The span of a call. No I/O.
 
-Its attributes have the names of other tools too: `--compat` (offline), `--otlp-compat` (live).
+Its attributes have the names of other tools and conventions too: `--compat` (offline), `--otlp-compat` (live).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from a2a_proxy.telemetry.attributes import call_attributes, error_type, span_nam
 from a2a_proxy.telemetry.call_facts import CallFacts
 from a2a_proxy.telemetry.client_span import forwarded_context
 from a2a_proxy.telemetry.events import CallEvents
-from a2a_proxy.telemetry.message_content import MessageContent
 from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, Compat, SpanOptions
 from a2a_proxy.telemetry.values import Attributes, SpanKind, SpanValue, Value, cut_text
 
@@ -26,6 +25,8 @@ _KONG_NAMES = {
     "kong.a2a.streaming": "a2a_proxy.stream",
     "kong.a2a.ttfb_latency": "a2a_proxy.stream.first_event_ms",
 }
+_CARD_BINDINGS = {Binding.JSONRPC: "JSONRPC", Binding.REST: "HTTP+JSON", Binding.GRPC: "GRPC"}
+"""Bindings by their names in agent cards. A pipe has none that the protocol defines."""
 _SSE_BINDINGS = ("jsonrpc", "http+json")
 """Bindings whose streams are SSE."""
 
@@ -46,7 +47,7 @@ def call_span(facts: CallFacts, call_events: CallEvents, shape: SpanOptions = DE
         parent=facts.parent,
         started=exchange.started,
         ended=max(exchange.closed, exchange.started),
-        attributes=attributes | _compat_attributes(attributes, facts.content, shape.compat),
+        attributes=attributes | _compat_attributes(attributes, facts, shape.compat),
         events=events,
         dropped_events=dropped,
         links=facts.links,
@@ -61,10 +62,9 @@ def _span_kind(exchange: Exchange, shape: SpanOptions) -> SpanKind:
     return SpanKind.SERVER if forwarded_context(exchange) is not None else SpanKind[shape.kind.upper()]
 
 
-def _compat_attributes(
-    attributes: Mapping[str, Value], content: MessageContent, compat: Iterable[Compat]
-) -> Attributes:
-    """Return the attributes of a call's span under the names of other tools, without empty ones."""
+def _compat_attributes(attributes: Mapping[str, Value], facts: CallFacts, compat: Iterable[Compat]) -> Attributes:
+    """Return the attributes of a call's span under the names of other tools and conventions, without empty ones."""
+    content = facts.content
     named: dict[str, Value | None] = {}
     for each in compat:
         if each == "kong":
@@ -74,6 +74,12 @@ def _compat_attributes(
         elif each == "openinference":
             named |= {"openinference.span.kind": "AGENT", "session.id": attributes.get("gen_ai.conversation.id")}
             named |= {"input.value": content.input.text, "output.value": content.output.text}
+        elif each == "semconv":
+            named |= {
+                "a2a.message.referenced_task_ids": attributes.get("a2a.message.reference_task_ids"),
+                "a2a.protocol.binding": _CARD_BINDINGS.get(facts.exchange.binding),
+                "a2a.agent.card.url": cut_text(facts.card_url),
+            }
         else:
             named |= {"langfuse.observation.type": "agent", "session.id": attributes.get("gen_ai.conversation.id")}
             named |= {"langfuse.observation.input": content.input.text}

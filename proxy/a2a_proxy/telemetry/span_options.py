@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 SpanKind = Literal["internal", "server"]
-Compat = Literal["kong", "openinference", "langfuse"]
+Compat = Literal["kong", "openinference", "langfuse", "semconv"]
 
 
 class SpanOptions(msgspec.Struct, frozen=True):
@@ -18,7 +18,7 @@ class SpanOptions(msgspec.Struct, frozen=True):
     content: bool = False
     """Whether to include the text of messages and artifacts, as recorded."""
     compat: tuple[Compat, ...] = ()
-    """Tools whose attribute names are added (`compat`)."""
+    """Tools and conventions whose attribute names are added (`compat`)."""
     segment: int = 0
     """Duration of a segment of an open call in ns (`segments`); 0: one span when the call ends."""
 

@@ -188,7 +188,8 @@ class SpanReader:
         findings = self._findings_of_call(row)
         frame = next(frames, None)
         card = self._cards.latest_card(facts.connection, row.exchange.started)
-        then = msgspec.structs.replace(facts, card=card, content=NO_CONTENT)
+        card_url = self._cards.latest_card_url(facts.connection, row.exchange.started)
+        then = msgspec.structs.replace(facts, card=card, card_url=card_url, content=NO_CONTENT)
         for cut in (SegmentWindow(0, 0, windows[0].begin), *windows):
             passage = CallEvents(progress.state or passage.state, passage.last)
             while frame is not None and (frame.at < cut.end or cut.last):
@@ -216,6 +217,7 @@ class SpanReader:
             context=context,
             parent=parent,
             card=self._cards.latest_card(connection, exchange.closed or exchange.started),
+            card_url=self._cards.latest_card_url(connection, exchange.closed or exchange.started),
             fetch=self._cards.card_fetch(row, connection),
             delivery=self._earlier_calls.push_delivery(exchange, task),
             resumed_from=self._earlier_calls.interrupted_stream(exchange, task),

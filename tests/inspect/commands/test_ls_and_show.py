@@ -7,14 +7,16 @@ import re
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from a2a_inspect.commands.show import show_conversation
 from a2a_inspect.commands.show_selection import ShowSelection
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from a2a_proxy.model.chunk import Chunk, ChunkKind, ClientProcess, ConnectionFacts, Direction
 from a2a_proxy.model.frame import Frame
-from a2a_proxy.recording.cassette.file import write_cassette
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette, write_cassette
+from a2a_proxy.recording.read.conversations import read_conversations
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.write.writer import Writer
 from support_cli import SECONDS, environment, program, run, run_here
@@ -280,3 +282,32 @@ def test_show_one_frame(small: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert shown("1.2", "1") == whole[:1]
     with pytest.raises(UserError, match=r"has no 1\.99"):
         shown("1.99")
+
+
+def test_the_process_that_made_a_call_is_shown(tmp_path: Path) -> None:
+    """From the journal's record through the recording, its cassette, the tree, JSON and the segments."""
+    planner = ClientProcess(71, "planner\x1b", (8000, 8001))
+    agents = ("127.0.0.1:8000", "127.0.0.1:8002")
+    calls = [scripted(streaming(f"t-{number}"), number) for number in (1, 2)]
+    for call, upstream in zip(calls, agents, strict=True):
+        opened = msgspec.json.decode(call[0].data, type=ConnectionFacts)
+        call[0] = msgspec.structs.replace(
+            call[0], data=msgspec.json.encode(msgspec.structs.replace(opened, upstream=upstream))
+        )
+    opened = ConnectionFacts("127.0.0.1:5002", "127.0.0.1:9000", agents[1], client_process=planner)
+    calls[1][0] = msgspec.structs.replace(calls[1][0], data=msgspec.json.encode(opened))
+    path = record(tmp_path / "run.a2a.db", interleaved(*calls))
+    line = next(line for line in said(path, "show", path) if "#2 SendStreaming" in line)
+    assert "  from planner␛ (pid 71)  " in line
+    assert "  from " not in next(line for line in said(path, "show", path) if "#1 SendStreaming" in line)
+    shown = [json.loads(each)["client_process"] for each in said(path, "show", path, "--json")]
+    assert shown == [None, {"pid": 71, "name": "planner\x1b", "ports": [8000, 8001]}]
+    with Recording(path) as recording:
+        write_cassette(recording, tmp_path / "run.a2a.jsonl")
+        (session,) = recording.read_sessions()
+        (rebuilt,) = read_conversations(recording, session).handoffs
+        (live,) = (row.handoff for row in recording.read_handoffs(session.id))
+    assert live == rebuilt
+    assert (live.kind, live.evidence, live.agent, live.to_agent) == ("delegation", "process", *agents)
+    with open_recording_or_cassette(tmp_path / "run.a2a.jsonl") as recording:
+        assert [row.connection.client_process for row in recording.read_connections()] == [None, planner]

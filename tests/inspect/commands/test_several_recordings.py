@@ -72,7 +72,7 @@ def test_stats_are_summed_over_all_files(tmp_path: Path) -> None:
     files = [tmp_path / f"{name}.a2a.db" for name in ("1", "2", "copy")]
     told = json.loads(inspect(tmp_path, "stats", *files, "--json").out)
     assert (told["sessions"], told["exchanges"], told["frames"]) == (2, 5, 10)
-    assert told["calls"][0]["took_ns"] == {"p50": 3 * MS, "p95": 20 * MS, "max": 20 * MS}
+    assert told["calls"][0]["took_ns"] == {"p50": 3 * MS, "p95": 20 * MS, "p99": 20 * MS, "max": 20 * MS}
     assert len(inspect(tmp_path, "ls", *files, "--json").lines) == 5
     assert len(inspect(tmp_path, "tail", *files).lines) == 10
 

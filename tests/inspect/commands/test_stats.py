@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from a2a_inspect.plots.sums import DurationRanks, compute_totals, count_task_states, distinct_parts
+from a2a_inspect.plots.sums import DurationRanks, compute_totals, count_task_states, distinct_parts, rank_durations
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.present import text
+from a2a_proxy.protocol.outcome import latency_origin
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from support_cli import run, run_here
 from support_inspect import MS, changes, exchange, live, request, sample, writer
@@ -30,8 +31,8 @@ def test_percentiles_are_nearest_ranks(tmp_path: Path) -> None:
 
     assert kind == ("SendStreamingMessage", "jsonrpc", "1.0")
     assert calls.outcomes == {"ok": 20, "live": 1}
-    assert calls.took == DurationRanks(10 * MS, 19 * MS, 20 * MS)
-    assert calls.first == DurationRanks(2 * MS, 2 * MS, 2 * MS)
+    assert calls.took == DurationRanks(10 * MS, 19 * MS, 20 * MS, 20 * MS)
+    assert calls.first == DurationRanks(2 * MS, 2 * MS, 2 * MS, 2 * MS)
 
 
 def test_counts_equal_those_of_the_samples() -> None:
@@ -49,6 +50,9 @@ def test_counts_equal_those_of_the_samples() -> None:
                 outcomes = [text.outcome_of(each) for each in of]
                 assert calls.outcomes == {name: outcomes.count(name) for name in set(outcomes)}, path
                 assert calls.events == sum(each.events for each in of)
+                assert calls.took == rank_durations(
+                    max(each.closed - latency_origin(each), 0) for each in of if each.closed
+                ), path
             assert sum(calls.count for calls in known.calls.values()) == len(rows)
             assert sum(count for _, count in count_task_states(several)) == len(list(recording.read_tasks()))
             assert sum(count for *_, count in known.findings) == len(list(recording.read_findings()))
@@ -70,7 +74,7 @@ def test_text_and_json(tmp_path: Path) -> None:
     assert lines[1].startswith("3 exchanges, 9 frames, ")
     assert lines[4].split()[:7] == ["SendStreamingMessage", "jsonrpc", "1.0", "3", "2", "1", "6"]
     assert lines[-1] == "1      TASK_NOT_FOUND -32001: no such task"
-    assert told["calls"][0]["took_ns"] == {"p50": 900 * MS, "p95": 900 * MS, "max": 900 * MS}
+    assert told["calls"][0]["took_ns"] == {"p50": 900 * MS, "p95": 900 * MS, "p99": 900 * MS, "max": 900 * MS}
     assert told["calls"][0]["outcomes"] == {"ok": 2, "error": 1}
     assert [line.split()[-1] for line in other.lines[-2:]] == ["A2A-X-002", "A2A-X-001"]
     assert "\x1b" not in other.out

@@ -55,7 +55,7 @@ def test_the_table_always_has_binding_and_distribution(width: int, there: str) -
     """Binding and distribution are always there; a narrow screen has fewer measures."""
     bins = [0] * (len(BIN_LIMITS) + 1)
     bins[10] = 3
-    calls = CallStatistics({"ok": 3}, took=DurationRanks(MS, 2 * MS, 3 * MS), bins=bins)
+    calls = CallStatistics({"ok": 3}, took=DurationRanks(MS, 2 * MS, 3 * MS, 3 * MS), bins=bins)
     known = RecordingTotals(9, {("SendMessage", "jsonrpc", "1.0"): calls}, [], [])
     head, row = ("".join(said for said, _ in line) for line in table_lines(known, width, plain=False))
     assert there in head

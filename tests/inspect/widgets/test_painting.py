@@ -13,6 +13,7 @@ from a2a_inspect.widgets.detail import FIRST_BYTES, _decode_payload_lines, paint
 from a2a_inspect.widgets.facts import fact_lines, header_lines, paint_artifact, paint_facts
 from a2a_inspect.widgets.finding_lines import finding_lines
 from a2a_inspect.widgets.text_view import _wrap_line
+from a2a_proxy.model.chunk import ClientProcess
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import FrameKind
@@ -118,11 +119,13 @@ def test_headers_of_an_open_exchange() -> None:
 def test_facts_show_both_time_origins() -> None:
     """A frame of the agent counts from the exchange's first byte and from the end of its request."""
     call = exchange(1, request_ended=STARTED + 1000 * MS + 30 * MS)
-    line = Connection(1, "c", "l", "u", STARTED, lost_bytes=1)
+    process = ClientProcess(71, "planner\x1b", (8001, 8002))
+    line = Connection(1, "c", "l", "u", STARTED, lost_bytes=1, client_process=process)
     lines = fact_lines(ExchangeStream(ExchangeRow(1, 1, call), 2, line), frame(1, 1, b"{}"))
     assert next(each for each in lines if each.startswith("last byte")).endswith(", +100 ms")
     assert "after the request +70 ms" in lines
     assert "not captured      1 byte" in lines
+    assert "client's process  planner␛ (pid 71), listens on 8001, 8002" in lines
     assert not [
         each for each in fact_lines(ExchangeStream(ExchangeRow(1, 1, call), 2), request(1)) if "after the" in each
     ]

@@ -85,3 +85,7 @@ def test_tasks_of_a_session_are_measured_separately() -> None:
 )
 def test_percentile(values: list[int], share: float, expected: int) -> None:
     assert compute_percentile(values, share) == expected
+
+
+def test_turns_are_numbered_from_the_first_of_the_client() -> None:
+    assert [turn.number for turn in of(conversation())] == [1, 2]

@@ -370,6 +370,8 @@ def trace(span: int) -> dict[str, Any]:
     return {"traceparent": f"00-0af7651916cd43dd8448eb211c80319c-{span:016x}-01"}
 
 
+_CHAIN_OF_2 = [("agent:1", "agent:2", "traceparent")]
+_CHAIN_OF_2_BY_CONTENT = [("agent:1", "agent:2", "content")]
 _CHAIN = [("agent:1", "agent:2"), ("agent:2", "agent:3"), ("agent:3", "agent:4")]
 
 
@@ -385,6 +387,63 @@ _CHAIN = [("agent:1", "agent:2"), ("agent:2", "agent:3"), ("agent:3", "agent:4")
 )
 def test_each_agent_of_a_chain_is_called_by_the_previous_one(requests: list[dict[str, Any]], evidence: str) -> None:
     assert asked(*requests) == [(*pair, evidence) for pair in _CHAIN]
+
+
+_SAME: dict[str, Any] = {"schema": "json", "payload": b'{"message": {"parts": [{"text": "the same order"}]}}'}
+
+
+@pytest.mark.parametrize(
+    ("requests", "found"),
+    [
+        ([{}, {"client_ports": (1,)}], [("agent:1", "agent:2", "process")]),
+        (
+            [{}, {"client_ports": (1, 77)}, {"client_ports": (1,)}],
+            [("agent:1", "agent:2", "process"), ("agent:1", "agent:3", "process")],
+        ),
+        ([_SAME, _SAME, {**_SAME, "client_ports": (1,)}], [*_CHAIN_OF_2_BY_CONTENT, ("agent:1", "agent:3", "process")]),
+        (
+            [trace(1), trace(2), {**trace(3), "client_ports": (1,)}],
+            [*_CHAIN_OF_2, ("agent:1", "agent:3", "traceparent")],
+        ),
+        ([{}, {"client_ports": (2,)}], []),
+        ([{}, {"client_ports": (77,)}], []),
+        ([_SAME, {**_SAME, "client_ports": (77,)}], _CHAIN_OF_2_BY_CONTENT),
+        ([{}, {}, {"client_ports": (1, 2)}], []),
+        ([_SAME, {}, {**_SAME, "client_ports": (1, 2)}], [("agent:1", "agent:3", "content")]),
+    ],
+    ids=[
+        "an agent's process",
+        "twice",
+        "stronger than content",
+        "weaker than a trace, which it narrows down",
+        "the called agent itself",
+        "a process that is no agent",
+        "a process that is no agent, equal content",
+        "a process of several agents",
+        "a process of several agents, equal content",
+    ],
+)
+def test_the_process_behind_a_connection_is_evidence(
+    requests: list[dict[str, Any]], found: list[tuple[str, str, str]]
+) -> None:
+    assert asked(*requests) == found
+
+
+@pytest.mark.parametrize(("text", "task"), [("one order", "t1"), ("two orders", "t2"), ("no orders", "")])
+def test_equal_content_selects_among_the_tasks_of_one_process(text: str, task: str) -> None:
+    """Agent 1 works on two tasks and calls agent 3 for one of them. Without equal content it is not known which."""
+    line = Timeline()
+    for number, order in enumerate(("one order", "two orders"), 1):
+        said = json.dumps({"message": {"parts": [{"text": order}]}}).encode()
+        line.ask(100 * number, exchange=number, payload=said, schema="json")
+        line.state(100 * number + 20, "WORKING", exchange=number, task=f"t{number}", context_id=f"own{number}")
+    line.ask(250, exchange=3, agent="agent:3")  # so that the agents of two processes are known
+    line.state(260, "COMPLETED", exchange=3, task="t3", context_id="own3").end(270, exchange=3)
+    said = json.dumps({"message": {"parts": [{"text": text}]}}).encode()
+    line.ask(300, exchange=4, agent="agent:3", client_ports=(1,), payload=said, schema="json")
+    line.state(320, "WORKING", exchange=4, task="t4", context_id="own4")
+    found = [(each.agent, each.task_id, each.evidence) for each in run(line, 1000).handoffs]
+    assert found == ([("agent:1", task, "process")] if task else [])
 
 
 @pytest.mark.parametrize("told_at", [110, 190])

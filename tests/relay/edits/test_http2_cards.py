@@ -345,6 +345,27 @@ def test_agent_data_beyond_the_client_window_waits():
     assert pair.windows()[0] == pair.windows()[1]
 
 
+def test_data_after_a_longer_card_waits_for_the_window_of_its_stream():
+    """The connection has room, the stream has not: the client refuses a byte too many."""
+    pair = Pair(plan(LONGER))
+    pair.move()
+    pair.consume = False
+    call(pair, 1)
+    pair.grant(10_000)
+    pair.move()
+    pair.agent.send_headers(1, RESPONSE)
+    pair.agent.send_data(1, message(CARD))
+    pair.move()
+    assert pair.got(1) == message(CARD + b" and more" * 20)
+    while room := pair.agent.local_flow_control_window(1):
+        pair.agent.send_data(1, bytes(min(room, 16_000)))
+    pair.move()
+    assert len(pair.got(1)) == WINDOW
+    pair.grant(500, 1)
+    pair.move()
+    assert len(pair.got(1)) == WINDOW + 180
+
+
 @pytest.mark.parametrize("direction", [UP, DOWN])
 def test_nothing_is_sent_after_a_fin(direction):
     """Neither a window to an agent that got the client's FIN, nor DATA to a client that got the agent's."""

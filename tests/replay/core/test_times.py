@@ -8,6 +8,7 @@ from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.options import ReplayOptions
 from a2a_proxy.replay.core.player import Player, shift_times
 from a2a_proxy.replay.core.player_io import PlayerRequest
+from a2a_proxy.replay.core.timeline import Timeline
 from support_replay import START, call, message, script
 
 HOUR = 3_600_000_000_000
@@ -46,3 +47,7 @@ def test_the_time_offset_is_set_by_the_first_call(keep: bool) -> None:
         assert isinstance(play, CallPlayback)
         stamps.append(play.take_due(at)[0].value["task"]["status"]["timestamp"])
     assert stamps == ["2026-11-21T22:00:00Z" if keep else "2026-11-21T23:00:00Z"] * 2
+
+
+def test_a_task_of_which_nothing_was_sent_has_no_last_time() -> None:
+    assert Timeline(script()).last_sent_time("t1") == 0

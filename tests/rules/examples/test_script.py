@@ -34,6 +34,11 @@ def test_a_connection_opens_dials_transfers_and_closes_and_the_session_ends_one_
     ]
 
 
+def test_a_connection_closes_unless_the_script_says_otherwise() -> None:
+    script = Script.of(lambda: ScriptConnection((), 3 * MS))
+    assert [kind for _, kind, _ in times(script)][-2:] == [ChunkKind.CLOSED, ChunkKind.END]
+
+
 def test_a_connection_that_stays_open_has_no_end_of_its_own() -> None:
     assert [kind for _, kind, _ in times(talk((5 * MS, "a"), closes=False))][-2:] == [ChunkKind.DATA, ChunkKind.END]
 

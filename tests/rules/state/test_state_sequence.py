@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
@@ -55,6 +57,12 @@ class Course:
         assert known is not None
         self.world.on_artifacts(track, frame, known)
         return flags
+
+    def hides(self, track: ExchangeRecord) -> None:
+        """One event that cannot be read."""
+        self.at += 1
+        frame = Frame(track.id, track.id, 2, Direction.TO_CLIENT, FrameKind.UNDECODABLE, self.at, self.at, 0, 0)
+        self.world.on_response(track, frame, None)
 
     def state(self, track: ExchangeRecord, name: str) -> int:
         """A status update."""
@@ -118,3 +126,23 @@ def test_state_survives_a_restart() -> None:
     assert found.is_fully_recorded
     assert found.chunks == 2
     assert found.content.length == len("half done")
+
+
+def test_an_unreadable_frame_makes_only_the_artifacts_of_its_stream_doubtful() -> None:
+    course = Course()
+    first, second = course.opens(1), course.opens(2)
+    for track, name in ((first, "a1"), (second, "a2")):
+        course.shows(track, chunk("x", id=name), EventKind.ARTIFACT, artifact_id=name)
+    course.hides(first)
+    assert [course.task.artifacts[name].is_fully_recorded for name in ("a1", "a2")] == [False, True]
+
+
+def test_an_event_without_number_does_not_undo_that_a_task_is_numbered() -> None:
+    course = Course()
+    track = course.opens(1)
+    for generation in (3, 0):
+        frame = Frame(1, 1, 1, Direction.TO_CLIENT, FrameKind.EVENT, 1, 1, 0, 0, event=EventKind.STATUS)
+        frame = msgspec.structs.replace(frame, generation=generation)
+        course.state(track, "WORKING")
+        course.world.on_generation(track, frame, course.task)
+    assert course.task.numbered == "yes"

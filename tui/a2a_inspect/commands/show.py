@@ -22,7 +22,7 @@ from a2a_inspect.commands.show_selection import FrameNumbers, ShowSelection
 from a2a_inspect.data.generation_gaps import operation_of
 from a2a_inspect.data.notes import SessionNotes
 from a2a_inspect.data.payload_lines import decoded_lines, part_text, raw_lines
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.chunk import ClientProcess, Direction
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
@@ -166,6 +166,8 @@ def _exchange_lines(
         text.binding_and_dialect(exchange),
         text.live_stream_label(exchange),
     ]
+    process = _client_process(recording, row)
+    parts += [f"from {make_visible(process.label)}"] if process is not None else []
     parts += [
         text.outcome_label(exchange),
         text.latency_label(exchange),
@@ -200,6 +202,12 @@ def _exchange_lines(
         yield from (f"{'':21}{words}" for words in (*marks.lines_at(exchange.id, frame.seq), *note_lines))
     for findings in found.values():
         yield from _finding_lines(findings, meanings)
+
+
+def _client_process(recording: Recording, row: ExchangeRow) -> ClientProcess | None:
+    """Return the process that made the call, or None if it is unknown."""
+    found = recording.read_connection(make_key(row.session, row.exchange.connection))
+    return found.connection.client_process if found is not None else None
 
 
 def _findings_by_frame(recording: Recording, row: ExchangeRow) -> dict[int, list[Finding]]:
@@ -284,6 +292,7 @@ def _exchange_object(
     return {
         "session": row.session,
         **exchange_object(exchange),
+        "client_process": msgspec.to_builtins(_client_process(recording, row)),
         "task_generations": generations.generations_object(task) if task is not None else None,
         "request_headers": _decode_headers(exchange.request_headers),
         "response_headers": _decode_headers(exchange.response_headers),

@@ -18,7 +18,7 @@ from a2a_proxy.redaction.labels import is_withheld
 
 _TEXT_SCHEMAS = ("json", "text", "trailers", "control")
 """Schemas of text payloads."""
-_WITHHELD_WORDS = "payload not recorded: metadata only"
+_WITHHELD_WORDS = "payload not recorded"
 
 
 def decoded_lines(frame: Frame, exchange: Exchange | None) -> Iterator[str]:

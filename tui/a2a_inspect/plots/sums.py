@@ -25,6 +25,7 @@ from a2a_inspect.plots.measures import (
 )
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.protocol.finding_totals import count_occurrences
+from a2a_proxy.recording.query.columns import ZERO
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.outcome_sql import OUTCOME
@@ -37,8 +38,8 @@ _CALL_TOTALS = f"""SELECT {KIND_COLUMNS}, {OUTCOME} AS outcome,
   FROM exchange e WHERE {{where}} GROUP BY e.operation, e.binding, e.dialect, outcome"""
 _CALL_KINDS = f"""SELECT e.operation, e.binding, e.dialect, {KIND_COLUMNS}
   FROM (SELECT DISTINCT operation, binding, dialect FROM exchange) e"""
-_DURATIONS = """SELECT e.operation, e.binding, e.dialect, max(e.[end] - coalesce(e.request_ended, e.started), 0)
-  FROM exchange e WHERE e.[end] IS NOT NULL AND [which] AND {where}"""
+_DURATIONS = f"""SELECT e.operation, e.binding, e.dialect, max(e.[end] - {ZERO}, 0)
+  FROM exchange e WHERE e.[end] IS NOT NULL AND [which] AND {{where}}"""
 _ERROR_COUNTS = "SELECT e.error, count(*) FROM exchange e WHERE length(e.error) AND {where} GROUP BY e.error"
 _FINDING_COUNTS = """SELECT (SELECT value FROM text WHERE id = x.rule) AS rule, x.severity, count(*)
   FROM finding x WHERE x.session IN ({own}) AND [of] GROUP BY x.rule, x.severity"""
@@ -53,6 +54,7 @@ class DurationRanks(msgspec.Struct, frozen=True):
 
     p50: int
     p95: int
+    p99: int
     max: int
 
 
@@ -185,8 +187,12 @@ class _Durations:
 
     def compute_ranks(self, kind: CallKind) -> DurationRanks | None:
         """Return the percentiles; None without calls of this kind."""
-        lengths = sorted(self._by_kind.pop(kind, ()))
-        count = len(lengths)
-        if not count:
-            return None
-        return DurationRanks(lengths[(count + 1) // 2 - 1], lengths[(count * 95 + 99) // 100 - 1], lengths[-1])
+        return rank_durations(self._by_kind.pop(kind, ()))
+
+
+def rank_durations(durations: Iterable[int]) -> DurationRanks | None:
+    """Return the percentiles of durations in ns; None if there are none."""
+    lengths = sorted(durations)
+    if not lengths:
+        return None
+    return DurationRanks(*(lengths[(len(lengths) * percent + 99) // 100 - 1] for percent in (50, 95, 99, 100)))

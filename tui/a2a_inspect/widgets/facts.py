@@ -138,9 +138,19 @@ def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
     yield "redacted", ", ".join(exchange.redacted)
 
 
+def _process_words(connection: Connection) -> str:
+    """Return `planner (pid 71), listens on 8001, 8002`, or an empty text if the process is unknown."""
+    process = connection.client_process
+    if process is None:
+        return ""
+    ports = ", ".join(map(str, process.ports))
+    return f"{process.label}, listens on {ports}" if ports else process.label
+
+
 def _connection_facts(connection: Connection) -> Iterator[Fact]:
     yield "number", f"{connection.id}, {connection.kind}"
     yield "client", connection.client
+    yield "client's process", _process_words(connection)
     yield "listens", connection.listen
     yield "upstream", " at ".join(dict.fromkeys(word for word in (connection.upstream, connection.peer) if word))
     yield "opened", text.format_utc(connection.opened)

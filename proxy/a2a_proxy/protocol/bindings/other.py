@@ -96,7 +96,11 @@ def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
     schema = schema_for(exchange.response_headers, body)
     failed = exchange.status >= 400
     if failed:
-        call.record_error(exchange.status, _error_message(exchange.status, body, schema))
+        withheld = call.link.facts.forwarded and exchange.binding is Binding.OTHER
+        call.record_error(
+            exchange.status,
+            http_error_line(exchange.status) if withheld else _error_message(exchange.status, body, schema),
+        )
     elif body.size and exchange.status // 100 == 2 and _has_result(call):
         call.record_error(exchange.status, f"HTTP {exchange.status} instead of {_EXPECTED_FORMATS[exchange.binding]}")
     if exchange.binding is Binding.OTHER:

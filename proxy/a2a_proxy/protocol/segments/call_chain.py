@@ -39,6 +39,8 @@ class PendingRequest(msgspec.Struct, frozen=True):
     connection: int
     span: str = ""
     """Parent id in its `traceparent`, as `ChainStep.span`."""
+    senders: frozenset[str] = frozenset()
+    """The agents of the process that sent it; empty if they are unknown."""
 
     def may_come_from(self, conversation: ConversationState) -> bool:
         """Whether the agent of this conversation is at work and may be the sender."""
@@ -46,6 +48,7 @@ class PendingRequest(msgspec.Struct, frozen=True):
             conversation.agent != self.agent
             and conversation.connection != self.connection
             and is_active(conversation)
+            and (not self.senders or conversation.agent in self.senders)
             and may_be_from(self.client, conversation.agent)
         )
 
@@ -84,6 +87,12 @@ def _without_siblings(chain: list[ChainStep], request: PendingRequest) -> list[C
 def is_active(conversation: ConversationState) -> bool:
     """Whether a client waits for this agent, and the agent is at work."""
     return bool(conversation.tellers) and conversation.state not in _INACTIVE_STATES
+
+
+def port_of(agent: str) -> int:
+    """Return the port of an upstream (`host:port` or a URL), or 0 if it names none."""
+    port = agent.rpartition("//")[2].partition("/")[0].rpartition(":")[2]
+    return int(port) if port.isascii() and port.isdigit() else 0
 
 
 def may_be_from(client: str, agent: str) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.segment import Handoff
-from a2a_proxy.protocol.segments.call_chain import PendingRequest, find_caller, span_of
+from a2a_proxy.protocol.segments.call_chain import PendingRequest, find_caller, port_of, span_of
 from a2a_proxy.protocol.segments.evidence import content_marks, referenced_tasks
 from a2a_proxy.protocol.segments.index import ConversationIndex
 from a2a_proxy.protocol.segments.state import ConversationState, HandoffState
@@ -41,14 +42,22 @@ class Handoffs:
 
     # --- between tasks ------------------------------------------------------------------------------------------
 
-    def apply_request(self, conversation: ConversationState, frame: Frame, traceparent: str, client: str) -> None:
-        """Apply a request of a client (at `client`, `host:port`): it may be an agent that delegates, or a client that
-        continues the context at another agent."""
+    def apply_request(
+        self,
+        conversation: ConversationState,
+        frame: Frame,
+        traceparent: str,
+        client: str,
+        client_ports: tuple[int, ...] = (),
+    ) -> None:
+        """Apply a request of a client (at `client`, `host:port`, whose process listens on `client_ports`): it may be an
+        agent that delegates, or a client that continues the context at another agent."""
         if conversation.agent not in self._agents and len(self._agents) < _MAX_AGENTS:
             self._agents[conversation.agent] = None
         delegator = None
         if len(self._agents) > 1:
-            request = PendingRequest(conversation.agent, client, frame.connection, span_of(traceparent))
+            senders = frozenset(self._agents_at(client_ports)) if client_ports else frozenset()
+            request = PendingRequest(conversation.agent, client, frame.connection, span_of(traceparent), senders)
             delegator = self._find_handoff(conversation, frame, traceparent, request)
         conversation.connection = frame.connection
         self._index.learn_context(conversation, delegator)
@@ -91,7 +100,21 @@ class Handoffs:
             referred = index.conversation_of_task("", task_id)
             if referred is not None and request.may_come_from(referred):
                 return referred, "reference"
-        return self._find_same_content(frame, request), "content"
+        working = self._working_senders(request)
+        if len(working) == 1 and len(request.senders) == 1:
+            return working[0], "process"
+        same = self._find_same_content(frame, request)
+        return same, "process" if len(request.senders) == 1 else "content"
+
+    def _agents_at(self, ports: tuple[int, ...]) -> Iterator[str]:
+        return (agent for agent in self._agents if port_of(agent) in ports)
+
+    def _working_senders(self, request: PendingRequest) -> list[ConversationState]:
+        """Return the conversations in which the agents of the sender's process are at work."""
+        if not request.senders:
+            return []
+        found = {call.conversation.number: call.conversation for call in self._index.calls.values()}
+        return [each for each in found.values() if request.may_come_from(each)]
 
     def _find_same_content(self, frame: Frame, request: PendingRequest) -> ConversationState | None:
         """Return the last conversation whose request had a part with the same content."""

@@ -87,8 +87,11 @@ class SegmentTracker:
         self._quiet: dict[int, ConversationState] = {}
         """Conversations that may have nothing open, until their changes have been reported."""
 
-    def apply_frame(self, frame: Frame, exchange: ExchangeView, client: str) -> ConversationState | None:
-        """Apply one frame of a client at `client` (`host:port`), or of its agent.
+    def apply_frame(
+        self, frame: Frame, exchange: ExchangeView, client: str, client_ports: tuple[int, ...] = ()
+    ) -> ConversationState | None:
+        """Apply one frame of a client at `client` (`host:port`) whose process listens on `client_ports`, or of its
+        agent.
 
         Return the conversation if the frame has become part of its segment `said`, else None.
         """
@@ -108,7 +111,7 @@ class SegmentTracker:
         if kind is _RESPONSE:
             return self._apply_response(frame, exchange)
         if kind is _REQUEST:
-            return self._apply_request(frame, exchange, client)
+            return self._apply_request(frame, exchange, client, client_ports)
         if kind is _END or kind is _CUT or kind is _ERROR:
             self._apply_end(frame)
         return None
@@ -173,13 +176,19 @@ class SegmentTracker:
 
     # --- the client ---------------------------------------------------------------------------------------------
 
-    def _apply_request(self, frame: Frame, exchange: ExchangeView, client: str) -> ConversationState | None:
+    def _apply_request(
+        self, frame: Frame, exchange: ExchangeView, client: str, client_ports: tuple[int, ...]
+    ) -> ConversationState | None:
         role = _ROLE_OF_OPERATION.get(exchange.operation)
         if role is None:
             return None
         call = self._index.calls.get(frame.exchange)
         if role == "send" or role == "live":
-            return self._apply_client_message(frame, exchange, client, call, role)
+            said_in = self._apply_client_message(frame, exchange, call, role)
+            if said_in is not None:
+                self._handoffs.apply_request(said_in, frame, exchange.traceparent, client, client_ports)
+                self.learn_sent_trace(exchange)
+            return said_in
         agent = self._name_agent(exchange.agent)
         conversation = self._index.conversation_of_task(agent, frame.task_id) if frame.task_id else None
         if call is None:
@@ -191,7 +200,7 @@ class SegmentTracker:
         return None
 
     def _apply_client_message(
-        self, frame: Frame, exchange: ExchangeView, client: str, call: OpenExchange | None, role: str
+        self, frame: Frame, exchange: ExchangeView, call: OpenExchange | None, role: str
     ) -> ConversationState | None:
         """Apply a message of the client, or a request that only reconnects a stream."""
         first = call is None
@@ -209,8 +218,6 @@ class SegmentTracker:
             conversation.context_id = frame.context_id
         self._check_interruption(conversation, frame, mark)
         self._add_client_frame(conversation, frame, plain=self._is_unary_turn(conversation, frame, exchange))
-        self._handoffs.apply_request(conversation, frame, exchange.traceparent, client)
-        self.learn_sent_trace(exchange)
         if role == "live" and ends_activity(frame):
             assert conversation.said is not None
             conversation.said.activity_end = frame.at

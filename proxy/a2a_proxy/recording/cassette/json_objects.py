@@ -128,7 +128,14 @@ def _read_missed(value: Any, start: int) -> Any:
     )
 
 
-_CONNECTION_FIELDS = _struct_fields(Connection, "id", opened=_TIME, dialed=_TIME, closed=_TIME)
+_CONNECTION_FIELDS = _struct_fields(
+    Connection,
+    "id",
+    opened=_TIME,
+    dialed=_TIME,
+    closed=_TIME,
+    client_process=(lambda value, _: msgspec.to_builtins(value), _keep_value),
+)
 _EXCHANGE_FIELDS = _struct_fields(
     Exchange,
     "id",

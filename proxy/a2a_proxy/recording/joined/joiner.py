@@ -227,7 +227,7 @@ class _SegmentBuilder:
             return
         if frame.event is EventKind.CARD:
             self._shared.learn_card(view.upstream, decode_payload(frame.payload, frame.schema))
-        self._tracker.apply_frame(frame, view, view.client)
+        self._tracker.apply_frame(frame, view, view.client, view.client_ports)
 
     def end_segments(self, at: int) -> None:
         """End all segments: no frames follow after `at` (ns)."""

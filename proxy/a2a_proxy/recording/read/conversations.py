@@ -45,11 +45,13 @@ class SegmentExchangeView(msgspec.Struct, frozen=True):
     connection: int
     sent_traceparent: str = ""
     upstream: str = ""
+    client_ports: tuple[int, ...] = ()
 
     @classmethod
     def of_exchange(cls, value: Exchange, connection: Connection | None, shared: SessionContext) -> SegmentExchangeView:
         """Return the view of an exchange on this connection, whose agent is named by the session's cards."""
         upstream, client = (connection.upstream, connection.client) if connection is not None else ("", "")
+        process = connection.client_process if connection is not None else None
         return cls(
             value.id,
             value.binding,
@@ -61,6 +63,7 @@ class SegmentExchangeView(msgspec.Struct, frozen=True):
             value.connection,
             value.sent_traceparent,
             upstream,
+            process.ports if process is not None else (),
         )
 
 
@@ -185,7 +188,7 @@ def _replay_frames(
         view = views.view_of(frame) if frame.exchange else None
         if view is None:
             continue
-        talk = tracker.apply_frame(frame, view, view.client)
+        talk = tracker.apply_frame(frame, view, view.client, view.client_ports)
         yield frame, view, talk.said if talk is not None else None
     if session.how:
         tracker.end_session(max(session.ended, last))

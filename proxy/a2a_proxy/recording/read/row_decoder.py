@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.chunk import ClientProcess, Direction
 from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
@@ -38,6 +38,7 @@ from a2a_proxy.recording.write.frame_writer import Extra
 _MAX_CACHED_VALUES = 65_536
 _NO_GENERATIONS = (None, None, 0)
 _NO_SENT_TRACE = (None,)
+_NO_PROCESS = (None,)
 _DIRECTIONS = tuple(Direction)
 _extra_decoder = msgspec.json.Decoder(Extra)
 _decode_texts = json_reader(tuple[str, ...])
@@ -45,6 +46,7 @@ _decode_numbers = json_reader(tuple[int, ...])
 _decode_pairs = json_reader(tuple[tuple[int, int], ...])
 _decode_runs = json_reader(tuple[tuple[int | None, ...], ...])
 _decode_counters = json_reader(dict[str, int])
+_decode_process = json_reader(ClientProcess)
 _decode_evidence = json_reader(dict[str, str])
 
 
@@ -189,7 +191,9 @@ class RowDecoder:
             to_client,
             lost,
             counters,
+            *columns,
         ) = row
+        (process,) = columns or _NO_PROCESS  # a file from before version 9
         session, number = split_key(row_key)
         start = self._session_start(session)
         value = Connection(
@@ -207,6 +211,7 @@ class RowDecoder:
             to_client,
             lost,
             _decode_counters(counters),
+            None if process is None else _decode_process(process),
         )
         return ConnectionRow(row_key, session, value)
 

@@ -14,6 +14,7 @@ from a2a_proxy.recording.store.schema import (
     SINCE_2,
     SINCE_6,
     SINCE_7,
+    SINCE_9,
     VIEW_NAMES,
     VIEWS,
     adapt_script,
@@ -72,6 +73,11 @@ def m008_rule_titles(db: sqlite3.Connection) -> None:
     store_titles(db, {number for (number,) in db.execute("SELECT DISTINCT rule FROM finding")})
 
 
+def m009_client_processes(db: sqlite3.Connection) -> None:
+    """Add the column for the process of a connection's client."""
+    _add_columns(db, SINCE_9)
+
+
 STEPS = (
     m001_tables,
     m002_generations,
@@ -81,6 +87,7 @@ STEPS = (
     m006_redaction,
     m007_traces_that_go_on,
     m008_rule_titles,
+    m009_client_processes,
 )
 """In order; the number of a step is the `user_version` after it."""
 

@@ -130,6 +130,7 @@ class StateWriter:
             value.bytes_to_client,
             value.lost_bytes,
             pack_json(value.counters),
+            None if value.client_process is None else pack_json(value.client_process),
         )
 
     def _exchange_row(self, value: Exchange) -> tuple[Column, ...]:

@@ -5,16 +5,23 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from a2a_inspect.commands.export import ExportOptions, export_recording
 from a2a_inspect.data.redacted_view import RedactionOptions
-from a2a_inspect.formats.report.records import MAX_PAYLOAD
+from a2a_inspect.formats.report.records import MAX_PAYLOAD, task_summary
 from a2a_inspect.formats.report.tables import make_value_visible
+from a2a_inspect.plots.sums import DurationRanks, compute_totals, distinct_parts
+from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
+from a2a_proxy.model.task import ArtifactState, Task
+from a2a_proxy.present import text
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
+from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.read.rows import TaskRow
 from a2a_proxy.recording.write.note_writer import NotePlace, write_note
 from support_hostile import evil_texts
 from support_inspect import MS, changes, exchange, frame, request, sample, status, writer
@@ -111,6 +118,85 @@ def test_rows_show_gaps_and_findings() -> None:
     assert json.loads(detail["payload"])["artifactUpdate"]["append"] is True
 
 
+@every
+def test_latencies_equal_those_of_stats(cassette: Path) -> None:
+    report = reported(cassette)
+    with MultiReader([cassette]) as several:
+        totals = compute_totals(distinct_parts(several))
+    expected = [
+        (
+            operation or "not A2A",
+            f"{binding} {dialect}".strip(),
+            each.count,
+            rank_words(each.first),
+            rank_words(each.took),
+        )
+        for (operation, binding, dialect), each in totals.calls.items()
+    ]
+    made = [
+        (each["operation"], each["manner"], each["count"], each["first"], each["took"])
+        for each in report.index["latencies"]
+    ]
+    assert made == expected
+    assert sum(each["failed"] for each in report.index["latencies"]) == sum(
+        count for each in totals.calls.values() for name, count in each.outcomes.items() if name not in ("ok", "live")
+    )
+
+
+def rank_words(ranks: DurationRanks | None) -> list[str]:
+    return [text.format_duration(ns) for ns in msgspec.structs.astuple(ranks)] if ranks is not None else []
+
+
+@every
+def test_each_task_has_a_line_that_names_its_first_exchange(cassette: Path) -> None:
+    report = reported(cassette)
+    rows, tasks = report.table("row"), report.table("task")
+    assert [each["id"] for each in tasks] == [task["id"] for talk in report.table("talk") for task in talk["tasks"]]
+    for each in tasks:
+        assert rows[each["row"]][PLACE].split(".")[0] == "#" + each["place"].split(":")[1]
+
+
+def test_tasks_and_failures_are_listed() -> None:
+    report = reported(next(each for each in SAMPLES if each.name.startswith("lossy")))
+    assert report.table("task")[-1] == {
+        "id": "efeb52b9-bb20-4237-b75f-5a5f9cb2d890",
+        "agent": "127.0.0.1:35533",
+        "states": "submitted > working > completed",
+        "outcome": "completed",
+        "took": "603 ms",
+        "artifacts": ["plan (2 chunks, 211 B, complete)"],
+        "messages": 2,
+        "place": "1:8",
+        "row": 30,
+    }
+    (failure,) = report.index["failures"]
+    place, row = failure.pop("places")[0]
+    assert failure == {
+        "operation": "GetTask",
+        "manner": "rest 1.0",
+        "outcome": "error",
+        "code": "TASK_NOT_FOUND 404",
+        "message": "there is no such task",
+        "count": 1,
+    }
+    assert (place, report.table("row")[row][PLACE]) == ("1:5", "#5.0")
+    assert report.index["omitted"] == {"calls": 0, "failures": 0}
+
+
+def test_a_task_without_an_end_is_measured_to_its_last_frame() -> None:
+    """A task of many artifacts names the first four; one that was seen once has no duration."""
+    working, once = TaskState.WORKING.value, TaskState.COMPLETED.value
+    artifacts = tuple(ArtifactState(f"a{number}", chunks=1, size=1) for number in range(6))
+    task = Task("t", "agent:1", first=0, last=3000 * MS, states=((0, working),), artifacts=artifacts)
+    made = task_summary(TaskRow(1, 1, task), -1)
+    assert (made["outcome"], made["took"], made["place"]) == ("working", "3.0 s", "")
+    assert made["artifacts"] == [*(f"a{number} (1 chunk, 1 B, not complete)" for number in range(4)), "2 more"]
+    ended = msgspec.structs.replace(task, states=((0, once),))
+    assert task_summary(TaskRow(1, 1, ended), -1)["took"] == ""
+    stateless = msgspec.structs.replace(task, states=())
+    assert task_summary(TaskRow(1, 1, stateless), -1)["outcome"] == "no state seen"
+
+
 def test_a_filtered_report_has_only_matching_rows() -> None:
     """Neither rows nor findings nor marks of exchanges that do not match; the words of the filter are told."""
     path = next(each for each in SAMPLES if each.name.startswith("lossy"))
@@ -128,6 +214,8 @@ def test_markup_of_peers_is_text(tmp_path: Path) -> None:
     report = reported(odd)
     assert report.page.frame == plain.page.frame
     texts = [*report.table("row"), *report.table("detail"), *report.table("exchange"), *report.table("talk")]
+    texts += [*report.table("task"), *report.index["latencies"], *report.index["failures"]]
+    assert MARKUP.split("\u2028")[0] in report.index["failures"][0]["code"]
     assert json.dumps(texts, ensure_ascii=False).count("<img src=x onerror=alert(1)>") > 5
     assert b"alert(1)" not in report.data
     assert "\u2028" not in json.dumps(texts, ensure_ascii=False)

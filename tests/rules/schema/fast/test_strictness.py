@@ -292,3 +292,18 @@ def test_an_event_of_1_0_has_one_member(name: str) -> None:
         for other, (its_check, its_template) in CASES.items():
             if its_check is check and its_template.keys() != template.keys():
                 assert not check(spell(template | its_template)), other
+
+
+@pytest.mark.parametrize(
+    ("check", "template"),
+    [
+        (json_1_0.EVENT, {"artifactUpdate": with_chunk({"text": "x"})}),
+        (json_0_3.RPC_EVENT, rpc(result=with_chunk({"kind": "text", "text": "x"}, kind="artifact-update"))),
+    ],
+    ids=["1.0", "0.3"],
+)
+def test_an_update_with_data_beside_a_text_has_no_summary(check: Check, template: dict[str, Any]) -> None:
+    """A summary of the text alone would take two different updates for equal."""
+    update = template.get("artifactUpdate") or template["result"]
+    update["artifact"]["parts"][1] = {"data": {"a": 1}} | ({"kind": "data"} if "result" in template else {})
+    assert check(spell(template)) is True

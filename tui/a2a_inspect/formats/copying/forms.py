@@ -47,7 +47,7 @@ def _raw_form(call: CopiedCall, frame: Frame | None) -> bytes:
 def _whole_call_form(make: Callable[[CopiedCall], str]) -> Callable[[CopiedCall, Frame | None], bytes]:
     def of(call: CopiedCall, _: Frame | None) -> bytes:
         if any(map(is_withheld, call.frames)):
-            raise NotOffered("its payloads were not recorded: metadata only")
+            raise NotOffered("its payloads were not recorded")
         return make(call).encode("utf-8", "replace")
 
     return of

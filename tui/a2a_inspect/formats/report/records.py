@@ -19,6 +19,7 @@ from a2a_inspect.data.generation_gaps import missed_generation_words, operation_
 from a2a_inspect.data.references import format_place
 from a2a_inspect.lanes.layout import format_elapsed
 from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane
+from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
@@ -35,6 +36,8 @@ from a2a_proxy.rules.define.catalogue import all_rules
 
 MAX_PAYLOAD = 256 << 10
 """Maximum characters of a payload in the report."""
+_MAX_ARTIFACTS = 4
+"""Artifacts of a task that its line in the overview names."""
 _MS = 1_000_000
 
 
@@ -82,7 +85,7 @@ def detail_record(row: int, frame: Frame, exchange: Exchange | None, notes: Sequ
     value = facts.pop("payload", None) if exchange is not None else readable_payload(frame, exchange)
     payload, form = _payload_text(value)
     if is_withheld(frame):
-        payload = "payload not recorded: metadata only"
+        payload = "payload not recorded"
     record: dict[str, object] = {"row": row, "facts": facts, "form": form, "payload": payload[:MAX_PAYLOAD]}
     if len(payload) > MAX_PAYLOAD:
         record["cut"] = f"the first {text.format_size(MAX_PAYLOAD)} of {text.format_size(len(payload))}"
@@ -181,6 +184,31 @@ def task_record(recording: Recording, row: TaskRow, start: int) -> dict[str, obj
         "artifacts": [_artifact_words(each) for each in task.artifacts],
         "messages": task.messages,
     }
+
+
+def task_summary(row: TaskRow, first_row: int) -> dict[str, object]:
+    """Return a task in one line: its states, duration, artifacts and outcome; `first_row` is the number of the first
+    row of its first exchange, or -1."""
+    task = row.task
+    artifacts = [_artifact_words(each) for each in task.artifacts[:_MAX_ARTIFACTS]]
+    if more := len(task.artifacts) - len(artifacts):
+        artifacts.append(f"{more} more")
+    end = task.states[-1][0] if task.states and _is_terminal(task.states[-1][1]) else task.last
+    return {
+        "id": task.task_id,
+        "agent": task.agent,
+        "states": state_names(task),
+        "outcome": state_name(task.states[-1][1]) if task.states else "no state seen",
+        "took": text.format_duration(end - task.first) if end > task.first else "",
+        "artifacts": artifacts,
+        "messages": task.messages,
+        "place": format_place(NotePlace(row.session, task.exchanges[0])) if task.exchanges else "",
+        "row": first_row,
+    }
+
+
+def _is_terminal(state: int) -> bool:
+    return state in TaskState._value2member_map_ and TaskState(state).terminal
 
 
 def _artifact_words(each: ArtifactState) -> str:

@@ -11,6 +11,7 @@ from a2a_inspect.data.frame_summary import flatten_line_ends
 from a2a_inspect.data.notes import SessionNotes
 from a2a_inspect.formats.report import records
 from a2a_inspect.formats.report.tables import RecordTables
+from a2a_inspect.formats.report.tallies import CallTallies
 from a2a_inspect.lanes.model import LaneRow, LaneRowKind
 from a2a_inspect.lanes.read import LaneConversation
 from a2a_proxy.model.exchange import Exchange
@@ -34,12 +35,14 @@ class ReportConversation:
         conversation: LaneConversation,
         notes: SessionNotes,
         tables: RecordTables,
+        tallies: CallTallies,
         add_finding: _FindingListener,
     ) -> None:
         self._recording = recording
         self._conversation = conversation
         self._notes = notes
         self._tables = tables
+        self._tallies = tallies
         self._add_finding = add_finding
         self._exchange_numbers = sorted(conversation.exchanges)
         self._record_numbers = {
@@ -73,6 +76,9 @@ class ReportConversation:
             self._add_finding(self._conversation.session, found, row_number)
         operations = list(dict.fromkeys(self._write_exchanges()))
         talk, start = self._conversation, self._conversation.order.start
+        for task in talk.tasks:
+            first_row = self._first_rows.get(task.task.exchanges[0], -1) if task.task.exchanges else -1
+            self._tables.add("task", records.task_summary(task, first_row))
         self._tables.add(
             "talk",
             {
@@ -107,6 +113,7 @@ class ReportConversation:
                 continue
             first = self._first_rows.get(number, -1)
             self._tables.add("exchange", records.exchange_record(row, self._notes.line_at(number), first))
+            self._tallies.add_exchange(row, first)
             standing = text.outcome_label(row.exchange)
             self._outcome = self._outcome or " ".join(filter(None, (standing, row.exchange.error)))
             self.failed_exchanges += standing == "error"

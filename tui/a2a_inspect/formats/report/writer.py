@@ -1,7 +1,7 @@
 """Writer of the report. It works conversation by conversation, so that memory does not grow with the recording.
 
-Only a few integers for each exchange of a session (`SessionLinks`) and one for each block of a table (`RecordTables`)
-accumulate.
+Only a few integers for each exchange of a session (`SessionLinks`, `CallTallies`) and one for each block of a table
+(`RecordTables`) accumulate.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from a2a_inspect.formats.report import records
 from a2a_inspect.formats.report.page import split_page
 from a2a_inspect.formats.report.tables import RecordTables, encode_visible
 from a2a_inspect.formats.report.talk import ReportConversation
+from a2a_inspect.formats.report.tallies import CallTallies
 from a2a_inspect.lanes.links import SessionLinks
 from a2a_inspect.lanes.read import LaneConversation
 from a2a_proxy import __version__
@@ -42,6 +43,7 @@ class _ReportWriter:
         self._rule_severities: dict[str, Severity] = {}
         """Rule -> severity."""
         self._severity_counts: Counter[str] = Counter()
+        self._tallies = CallTallies()
         self._task_count = 0
         self._frame_count = 0
         self._failed_count = 0
@@ -74,6 +76,9 @@ class _ReportWriter:
             },
             "grave": self._severity_counts,
             "rules": [self._rule_object(name) for name in sorted(self._rule_counts, key=self._severity_sort_key)],
+            "latencies": self._tallies.latency_records(),
+            "failures": self._tallies.failure_records(),
+            "omitted": self._tallies.omitted_counts(),
             "tables": tables,
         }
 
@@ -93,7 +98,7 @@ class _ReportWriter:
                 continue
             talk = LaneConversation(recording, row.key, only_keys=only, links=links)
             exchanges |= talk.exchanges
-            conversation = ReportConversation(recording, talk, notes, self._tables, self._add_finding)
+            conversation = ReportConversation(recording, talk, notes, self._tables, self._tallies, self._add_finding)
             conversation.write()
             self._failed_count += conversation.failed_exchanges
             self._task_count += len(talk.tasks)

@@ -92,7 +92,7 @@ const report = {index: null, tables: {}};
 
 async function openReport() {
   report.index = JSON.parse(await unpacked("index"));
-  for (const name of ["talk", "row", "detail", "exchange", "finding"])
+  for (const name of ["talk", "row", "detail", "exchange", "finding", "task"])
     report.tables[name] = new Table(name, report.index.tables[name]);
 }
 

@@ -48,8 +48,8 @@ function findingParts(finding, level = "h3") {
   const rule = report.index.rules.find(each => each.id === finding.rule);
   return [
     make(level, {class: finding.severity}, `${finding.severity} ${finding.rule} ${rule?.title ?? ""}`),
-    make("p", {}, finding.summary),
-    facts([["evidence", finding.evidence.join("; ")], ["confidence", finding.confidence], ["at", timeWords(finding.at)]]),
+    make("p", {}, linked(finding.summary, sessionOf(finding))),
+    facts([["evidence", finding.evidence.length ? linked(finding.evidence.join("; "), sessionOf(finding)) : ""], ["confidence", finding.confidence], ["at", timeWords(finding.at)]]),
     ...ruleText(rule),
   ];
 }

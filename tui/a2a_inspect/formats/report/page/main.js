@@ -13,7 +13,8 @@ async function route() {
   const [number, row] = place ? await placeOf(place) : await asked(kind, Number(rest));
   const talk = await report.tables.talk.get(number);
   if (turn !== page.turn) return undefined; // somebody went on meanwhile
-  return talk ? showTalk(number, talk, row < 0 ? row : row - talk.first) : show({parts: overview(), start() {}, close() {}});
+  if (talk) return showTalk(number, talk, row < 0 ? row : row - talk.first);
+  return show({parts: overview(place ? location.hash : ""), start() {}, close() {}});
 }
 
 function sought(written) {

@@ -11,15 +11,15 @@ function timelines(talk) {
   const from = Math.min(0, ...times), last = Math.max(talk.span, ...times, from + 0.001);
   const until = last + AFTER * (last - from);
   const share = at => 100 * (at - from) / (until - from);
-  const made = tasks.map(task => timeline(task, share, until, tasks.length > 1));
+  const made = tasks.map(task => timeline(task, share, until, talk, tasks.length > 1));
   if (talk.tasks.length > MOST) made.push(make("p", {class: "dim"}, `and ${counted(talk.tasks.length - MOST, "more task")}`));
   return made;
 }
 
-function timeline(task, share, until, brief) {
+function timeline(task, share, until, talk, brief) {
   const words = facts([
     ["states", task.states.map(([, name, when]) => `${name} ${when}`).join("  →  ")],
-    ["generations", task.generations],
+    ["generations", task.generations ? linked(task.generations, talk.session) : ""],
     ["artifacts", task.artifacts.join("; ")],
   ]);
   const bar = make("div", {class: "bar", role: "img", "aria-label": `states of task ${task.id}`});

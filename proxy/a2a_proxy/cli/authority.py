@@ -1,0 +1,142 @@
+"""`a2a-proxy ca`, and the environment variables that lead the traffic of programs through the proxy."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from a2a_proxy.capture import file_layout
+from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.relay.route import LOOPBACK, Listen, RouteError, format_address
+
+if TYPE_CHECKING:
+    from a2a_proxy.certificates.authority import Authority
+
+_PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "grpc_proxy")
+_EXCEPTION_VARIABLES = ("NO_PROXY", "no_proxy", "no_grpc_proxy")
+_NEW_CLIENTS = (
+    "clients on other machines:    a2a-proxy ca export -o a2a-proxy-ca.pem\n"
+    'programs in this shell:       eval "$(a2a-proxy ca env)"\n'
+)
+
+
+def require_cryptography(feature: str) -> None:
+    """Raises UserError if the extra `tls` is not installed."""
+    if importlib.util.find_spec("cryptography") is None:
+        raise UserError(f"{feature} needs cryptography", "install it: pip install 'a2a-proxy[tls]'")
+
+
+def load_authority(feature: str) -> Authority:
+    """Return the authority, created on first use. `feature` is the option or command that needs it.
+
+    Raises UserError: it cannot be used.
+    """
+    with _authority_errors(feature):
+        from a2a_proxy.certificates.contexts import utc_now
+        from a2a_proxy.certificates.store import open_authority
+
+        return open_authority(file_layout.authority_dir(), utc_now())
+
+
+def show_authority() -> str:
+    """Return the description of the authority. Raises UserError."""
+    return _describe(load_authority("a2a-proxy ca")) + _NEW_CLIENTS
+
+
+def replace_authority() -> str:
+    """Replace the authority, and return the description of the new one. Raises UserError."""
+    with _authority_errors("a2a-proxy ca"):
+        from a2a_proxy.certificates.contexts import utc_now
+        from a2a_proxy.certificates.store import renew_authority
+
+        authority = renew_authority(file_layout.authority_dir(), utc_now())
+    return f"{_describe(authority)}clients refuse the proxy until they trust this new authority\n{_NEW_CLIENTS}"
+
+
+def export_certificate(output: Path | None) -> str:
+    """Write the certificate to `output` and return a line that says so, or return the certificate. Raises UserError."""
+    certificate = load_authority("a2a-proxy ca").certificate_pem
+    if output is None:
+        return certificate.decode()
+    try:
+        output.write_bytes(certificate)
+    except OSError as error:
+        raise UserError(
+            f"cannot write {output}: {(error.strerror or str(error)).lower()}", "name another file"
+        ) from None
+    return f"wrote the authority's certificate to {output}\n"
+
+
+def environment_lines(forward: str | None) -> str:
+    """Return shell lines that make programs trust the authority and use the proxy `forward`. Raises UserError."""
+    variables = {} if forward is None else proxy_variables(_proxy_address(forward))
+    certificate = load_authority("a2a-proxy ca").certificate_pem
+    return shell_lines(variables | trust_variables(certificate, file_layout.authority_dir()))
+
+
+def trust_variables(certificate: bytes, folder: Path) -> dict[str, str]:
+    """Return the variables of this process's environment with `certificate` added. Raises UserError."""
+    from a2a_proxy.certificates.trust import make_trust_variables
+
+    try:
+        return make_trust_variables(certificate, os.environ, folder)
+    except OSError as error:
+        named = [name for name, value in os.environ.items() if value and value == error.filename]
+        if not named:
+            raise
+        reason = (error.strerror or str(error)).lower()
+        raise UserError(
+            f"{named[0]} names {error.filename}, which cannot be read: {reason}", f"correct it: unset {named[0]}"
+        ) from None
+
+
+def proxy_variables(address: str) -> dict[str, str]:
+    """Return the variables with which programs send all traffic to the forward proxy at `address` (`host:port`)."""
+    return {
+        **dict.fromkeys(_PROXY_VARIABLES, f"http://{address}"),
+        **dict.fromkeys(_EXCEPTION_VARIABLES, ""),
+        "NODE_USE_ENV_PROXY": "1",
+    }
+
+
+def shell_lines(variables: Mapping[str, str]) -> str:
+    """Return commands of a POSIX shell that set the variables, one per line."""
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
+
+
+@contextlib.contextmanager
+def _authority_errors(feature: str) -> Iterator[None]:
+    require_cryptography(feature)
+    from a2a_proxy.certificates.store import AuthorityError
+
+    with state_directory_errors():
+        try:
+            yield
+        except AuthorityError as wrong:
+            raise UserError(wrong.message, wrong.hint) from None
+
+
+def _proxy_address(text: str) -> str:
+    try:
+        listen = Listen.parse(text)
+    except RouteError as wrong:
+        raise UserError(f"--forward {text}: {wrong.message}", "for example: --forward :9000") from wrong
+    return format_address(listen.host or LOOPBACK[0], listen.port)
+
+
+def _describe(authority: Authority) -> str:
+    from a2a_proxy.certificates.contexts import utc_now
+    from a2a_proxy.certificates.store import CERTIFICATE_FILE
+
+    start, end = authority.certificate.not_valid_before_utc, authority.certificate.not_valid_after_utc
+    digits = authority.sha256.upper()
+    return (
+        f"certificate  {file_layout.authority_dir() / CERTIFICATE_FILE}\n"
+        f"SHA-256      {':'.join(digits[at : at + 2] for at in range(0, len(digits), 2))}\n"
+        f"valid        {start:%Y-%m-%d} to {end:%Y-%m-%d}, {(end - utc_now()).days} days left\n"
+    )

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from a2a_proxy.certificates import trust
+from a2a_proxy.certificates.trust import make_trust_variables
+
+OURS = b"-----ours-----\n"
+
+
+class Paths:
+    def __init__(self, cafile: Path) -> None:
+        self.openssl_cafile = str(cafile)
+
+
+@pytest.fixture
+def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of authorities that the system trusts."""
+    path = tmp_path / "system.pem"
+    path.write_bytes(b"-----system-----")
+    monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: Paths(path))
+    return path
+
+
+def test_what_was_trusted_stays_trusted(tmp_path: Path, system: Path) -> None:
+    """The system's authorities, or those that the environment names; Node.js has its own."""
+    (tmp_path / "own.pem").write_bytes(b"-----own-----\n")
+    made = make_trust_variables(OURS, {"SSL_CERT_FILE": str(tmp_path / "own.pem"), "DENO_CERT": ""}, tmp_path)
+    contents = {name: Path(path).read_bytes() for name, path in made.items()}
+    by_system = b"-----system-----\n" + OURS
+    assert contents == {
+        "SSL_CERT_FILE": b"-----own-----\n" + OURS,
+        "REQUESTS_CA_BUNDLE": by_system,
+        "CURL_CA_BUNDLE": by_system,
+        "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": by_system,
+        "DENO_CERT": by_system,
+        "NODE_EXTRA_CA_CERTS": OURS,
+    }
+    assert make_trust_variables(OURS, made, tmp_path) == made  # nothing is added twice
+
+
+def test_a_file_that_the_environment_names_must_exist(tmp_path: Path, system: Path) -> None:
+    """It is not replaced by another."""
+    with pytest.raises(FileNotFoundError):
+        make_trust_variables(OURS, {"NODE_EXTRA_CA_CERTS": str(tmp_path / "missing.pem")}, tmp_path)
+
+
+def test_a_system_without_authorities(tmp_path: Path, system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of gRPC are the last resort: a program must not lose all that it trusts."""
+    system.unlink()
+    monkeypatch.setattr(trust, "_SYSTEM_BUNDLES", ())
+    made = make_trust_variables(OURS, {}, tmp_path)
+    assert Path(made["SSL_CERT_FILE"]).read_bytes().count(b"BEGIN CERTIFICATE") > 50

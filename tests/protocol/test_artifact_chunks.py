@@ -1,0 +1,38 @@
+"""Sizes and ids of artifacts in frames."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
+
+
+def ids_of(artifact: dict[str, object]) -> list[str]:
+    payload = json.dumps({"result": {"artifact": {"parts": [{"type": "text", "text": "x"}], **artifact}}}).encode()
+    frame = Frame(
+        connection=1,
+        exchange=1,
+        seq=0,
+        direction=Direction.TO_CLIENT,
+        began=1,
+        at=1,
+        start=0,
+        end=len(payload),
+        kind=FrameKind.EVENT,
+        size=len(payload),
+        payload=payload,
+        schema="json",
+    )
+    return [chunk.artifact_id for chunk in chunks_of_frame(frame)]
+
+
+@pytest.mark.parametrize(
+    ("artifact", "expected"), [({"artifactId": "a", "index": 2}, "a"), ({"index": 2}, "2"), ({}, "0")]
+)
+def test_an_artifact_without_id_is_known_by_its_index(artifact: dict[str, object], expected: str) -> None:
+    """Dialects 0.1 and 0.2 number artifacts; an omitted index is 0."""
+    assert ids_of(artifact) == [expected]
